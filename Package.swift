@@ -1,0 +1,92 @@
+// swift-tools-version: 6.2
+// The rooms of Drydock, lowest first: a room imports rooms above its own line in this file, never below it.
+
+import PackageDescription
+
+/// Continuous integration sets DRYDOCK_STRICT=1, so that a warning fails the build there and never on a user's newer compiler.
+let strict: [SwiftSetting] =
+    Context.environment["DRYDOCK_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
+
+let settings: [SwiftSetting] =
+    [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InferIsolatedConformances"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ] + strict
+
+func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies + ["TestSupport"], swiftSettings: settings)
+}
+
+let package = Package(
+    name: "drydock",
+    products: [
+        .library(name: "Drydock", targets: ["Drydock"]),
+        .executable(name: "drydock", targets: ["DrydockCommand"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    ],
+    targets: [
+        // C modules: each is imported by exactly one room.
+        .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
+        .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .target(name: "CLinux"),
+
+        room("EventLoop", ["CLibevent", "CLinux"]),
+        room("HTTPWire"),
+        room("HTTPCaching", ["HTTPWire"]),
+        room("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
+        room(
+            "CacheStore",
+            ["EventLoop", "HTTPWire", "HTTPCaching", .product(name: "GRDB", package: "GRDB.swift")]
+        ),
+        room("DownloadCore", ["EventLoop", "HTTPWire", "HTTPCaching", "CacheStore"]),
+        room("ServiceCore", ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore"]),
+        room("DemoMode", ["EventLoop", "HTTPWire"]),
+        room("Configuration", [.product(name: "Yams", package: "Yams")]),
+        room(
+            "ProxyServer",
+            [
+                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "ServiceCore",
+                "DemoMode", "Configuration", .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        room("Drydock", ["ProxyServer", "Configuration", .product(name: "Logging", package: "swift-log")]),
+        .executableTarget(
+            name: "DrydockCommand",
+            dependencies: [
+                "Drydock", "Configuration", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Sources/drydock",
+            swiftSettings: settings
+        ),
+
+        // Test support is a room of its own: a scripted origin, a raw client, the release binary as a process.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        tests("EventLoopTests", ["EventLoop"]),
+        tests("HTTPWireTests", ["HTTPWire"]),
+        tests("HTTPCachingTests", ["HTTPCaching", "HTTPWire"]),
+        tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire"]),
+        tests("CacheStoreTests", ["CacheStore", "EventLoop", "HTTPWire", "HTTPCaching"]),
+        tests("DownloadCoreTests", ["DownloadCore", "CacheStore", "EventLoop", "HTTPWire", "HTTPCaching"]),
+        tests("ServiceCoreTests", ["ServiceCore", "DownloadCore", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching"]),
+        tests("DemoModeTests", ["DemoMode", "HTTPWire"]),
+        tests("ConfigurationTests", ["Configuration"]),
+        tests(
+            "ProxyServerTests",
+            ["ProxyServer", "Configuration", "CacheStore", "DownloadCore", "EventLoop", "HTTPWire", "HTTPCaching"]
+        ),
+        tests("ScenarioTests", []),
+    ]
+)

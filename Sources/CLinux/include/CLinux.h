@@ -1,0 +1,1 @@
+// What the kernel offers and Swift cannot see.

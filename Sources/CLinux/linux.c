@@ -1,0 +1,1 @@
+// C helpers for the room EventLoop.

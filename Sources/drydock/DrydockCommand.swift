@@ -1,0 +1,2 @@
+// The command line.
+@main struct DrydockCommand { static func main() {} }
