@@ -1,1 +1,59 @@
-// The room Configuration.
+// The resolved configuration of one daemon: every default applied, every inheritance done, every path absolute.
+
+/// What `drydock.yaml` says, ready to be compiled into a plan.
+///
+/// Durations are nanoseconds (`UInt64`) except the lifetimes of `cache`, which are whole seconds (`Int64`) as in RFC 9111; sizes are bytes; shares lie in 0...1.
+/// Two configurations are equal when they ask for the same thing, wherever in their files they say it.
+package struct Configuration: Sendable, Equatable {
+    /// Where clients connect. Default: `localhost:8080`, on 127.0.0.1 and ::1. A change needs a restart.
+    package var listen: [ListenAddress] = [.tcp(host: "localhost", port: 8080)]
+    /// The admin socket, or nil where none is configured. A change of its addresses needs a restart.
+    package var admin: AdminConfiguration?
+    /// The number of event loops; nil means one per core. A change needs a restart.
+    package var loops: Int?
+    /// The pseudonym in Via and Cache-Status. Default: `drydock`.
+    package var name = "drydock"
+    /// Who may connect. Default: loopback only.
+    package var clients: [ClientRule] = [.loopback]
+    /// The memory tier and the disk tier.
+    package var cache = TierConfiguration()
+    /// Forward mode: absolute-form requests and CONNECT.
+    package var forward = ForwardConfiguration()
+    /// Bounds on what one client may cost.
+    package var limits = LimitsConfiguration()
+    /// How long requests under way may take to finish after SIGTERM. Default: 30 s.
+    package var shutdown: UInt64 = 30_000_000_000
+    /// The services in the order of the file, included files after it.
+    package var services: [ServiceConfiguration] = []
+    /// The daemon's own log and the access log.
+    package var log = LogConfiguration()
+    /// Every file that was read, demo files included: what `--watch` has to look at. Absolute paths.
+    package var files: [String] = []
+    /// Where each key stands; never part of a comparison.
+    var origin = ConfigurationOrigin()
+
+    /// The configuration of an empty file.
+    package init() {}
+
+    /// The number of endpoints over all services.
+    package var endpointCount: Int { services.reduce(0) { $0 + $1.endpoints.count } }
+
+    /// The one line that `drydock check` prints: `ok (3 services, 12 endpoints)`.
+    package var summary: String {
+        let endpoints = endpointCount
+        return
+            "ok (\(services.count) service\(services.count == 1 ? "" : "s"), \(endpoints) endpoint\(endpoints == 1 ? "" : "s"))"
+    }
+
+    /// The service of that name.
+    package func service(named name: String) -> ServiceConfiguration? {
+        services.first { $0.name == name }
+    }
+
+    package static func == (left: Configuration, right: Configuration) -> Bool {
+        left.listen == right.listen && left.admin == right.admin && left.loops == right.loops && left.name == right.name
+            && left.clients == right.clients && left.cache == right.cache && left.forward == right.forward
+            && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
+            && left.log == right.log
+    }
+}

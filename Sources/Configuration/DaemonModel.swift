@@ -1,0 +1,106 @@
+// The daemon's own part of the configuration: admin socket, tiers, forward mode, limits and logs.
+
+/// The admin socket.
+package struct AdminConfiguration: Sendable, Equatable {
+    /// At least one address; on TCP only loopback makes sense, since the admin API has no password.
+    package var listen: [ListenAddress]
+    /// The permissions of a unix socket. Default: 0660.
+    package var mode: UInt32 = 0o660
+    /// The group that owns a unix socket; nil leaves the process's own.
+    package var group: String?
+
+    package init(listen: [ListenAddress]) { self.listen = listen }
+}
+
+/// The two tiers of the store.
+package struct TierConfiguration: Sendable, Equatable {
+    package var memory = MemoryTierConfiguration()
+    /// Nil where no disk tier is configured.
+    package var disk: DiskTierConfiguration?
+
+    package init() {}
+}
+
+/// The memory tier.
+package struct MemoryTierConfiguration: Sendable, Equatable {
+    /// Bytes over all entries, everything counted that an entry holds. Default: 256 MiB.
+    package var size = 256 << 20
+    /// Entries. Default: 100,000.
+    package var objects = 100_000
+    /// Bytes of one entry. Default: 8 MiB.
+    package var maxObject = 8 << 20
+
+    package init() {}
+}
+
+/// The disk tier.
+package struct DiskTierConfiguration: Sendable, Equatable {
+    /// The absolute path of its folder. A change needs a restart.
+    package var path: String
+    /// Bytes over all files. Default: 10 GiB.
+    package var size = 10 << 30
+    /// Bytes of one stored response. Default: 2 GiB.
+    package var maxObject = 2 << 30
+    /// Bytes that stay free on the file system. Default: 512 MiB.
+    package var minFree = 512 << 20
+
+    package init(path: String) { self.path = path }
+}
+
+/// Forward mode.
+package struct ForwardConfiguration: Sendable, Equatable {
+    package var enabled = true
+    /// Host patterns (`*`, `*.example.com`, `example.com`, an address) in lower case. Loopback, private and link-local targets only when named. Default: `*`.
+    package var allow = ["*"]
+    /// `HOST:PORT` patterns for CONNECT, either side may be `*`. Default: `*:443`.
+    package var connectAllow = ["*:443"]
+    package var cache = CacheConfiguration()
+
+    package init() {}
+}
+
+/// Bounds on what one client may cost.
+package struct LimitsConfiguration: Sendable, Equatable {
+    /// Bytes of a head. Default: 64 KiB.
+    package var head = 64 << 10
+    /// Field lines of a head. Default: 100.
+    package var fields = 100
+    /// Bytes of one field line. Default: 8 KiB.
+    package var field = 8 << 10
+    /// Bytes of a request target. Default: 8 KiB.
+    package var target = 8 << 10
+    /// Nanoseconds for a whole head. Default: 10 s.
+    package var headTimeout: UInt64 = 10_000_000_000
+    /// Nanoseconds between two requests of a connection. Default: 60 s.
+    package var idle: UInt64 = 60_000_000_000
+    /// The least rate of a request body in bytes per second, after a grace of 10 s. Default: 1 KiB.
+    package var bodyRate = 1 << 10
+    /// Connections in all. Default: 10,000.
+    package var connections = 10_000
+    /// Connections of one client address. Default: 1000.
+    package var perClient = 1000
+
+    package init() {}
+}
+
+/// The daemon's own log and the access log.
+package struct LogConfiguration: Sendable, Equatable {
+    /// The levels of swift-log, least severe first.
+    package enum Level: String, Sendable, CaseIterable { case trace, debug, info, notice, warning, error, critical }
+    /// Where access log lines go.
+    package enum Access: Sendable, Equatable {
+        case stdout
+        case stderr
+        case off
+        /// An absolute path; lines are appended.
+        case file(path: String)
+    }
+    /// How an access log line looks.
+    package enum Format: String, Sendable, CaseIterable { case json, combined, text }
+
+    package var level = Level.info
+    package var access = Access.stdout
+    package var format = Format.json
+
+    package init() {}
+}

@@ -1,0 +1,114 @@
+// One endpoint of a service, and the cache and demo settings that services and endpoints share.
+
+/// An endpoint: a method and a path pattern of a service, with everything it inherited.
+package struct EndpointConfiguration: Sendable, Equatable {
+    /// Unique within the service.
+    package var name: String
+    /// Default: GET.
+    package var method = "GET"
+    /// The pattern, below the service's prefix or host.
+    package var path: EndpointPath
+    package var query: [QueryRule] = []
+    package var headers = HeaderRules()
+    package var timeout = TimeoutConfiguration()
+    package var cache = CacheConfiguration()
+    package var demo = DemoConfiguration()
+
+    package init(name: String, path: EndpointPath) {
+        self.name = name
+        self.path = path
+    }
+}
+
+/// A path pattern such as `/users/:id` or `/files/*`.
+package struct EndpointPath: Sendable, Hashable, CustomStringConvertible {
+    package enum Segment: Sendable, Hashable {
+        /// Compared byte for byte.
+        case literal(String)
+        /// One segment that is not empty.
+        case parameter(String)
+        /// Everything that follows, slashes included, nothing included; only at the end.
+        case rest
+    }
+
+    /// As the file writes it.
+    package let description: String
+    /// `/` has none.
+    package let segments: [Segment]
+
+    /// Two patterns with the same shape match the same paths, whatever their parameters are called.
+    var shape: String {
+        segments.map { segment in
+            switch segment {
+            case .literal(let text): "/" + text
+            case .parameter: "/:"
+            case .rest: "/*"
+            }
+        }.joined()
+    }
+}
+
+/// How responses are stored and reused.
+package struct CacheConfiguration: Sendable, Equatable {
+    package enum Mode: String, Sendable, CaseIterable { case standard, none }
+    package enum Revalidate: String, Sendable, CaseIterable { case head, conditional, never }
+
+    package var mode = Mode.standard
+    /// Seconds of freshness for responses that bring none of their own; nil: none.
+    package var ttl: Int64?
+    /// The same by status; wins over `ttl`.
+    package var ttlByStatus: [Int: Int64] = [:]
+    /// Whether `ttl` and `ttl_by_status` win over what the origin says.
+    package var overrideOrigin = false
+    package var revalidate = Revalidate.head
+    /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day.
+    package var staleIfError: Int64 = 86_400
+    package var memory = true
+    package var disk = true
+    package var collapse = CollapseConfiguration()
+
+    package init() {}
+}
+
+/// Waiting for a fill that another request started.
+package struct CollapseConfiguration: Sendable, Equatable {
+    /// Nanoseconds to wait for the head of the response. Default: 30 s.
+    package var wait: UInt64 = 30_000_000_000
+    /// Requests that may wait on one fill. Default: 10,000.
+    package var waiters = 10_000
+
+    package init() {}
+}
+
+/// A demo answer.
+package struct DemoConfiguration: Sendable, Equatable {
+    /// Whether the answer is given instead of asking the origin; true only where there is an answer to give.
+    package var enabled = false
+    /// The absolute path of the body; nil without one (a 204, or an endpoint without a demo).
+    package var file: String?
+    /// Whether there is something to answer with, so that demo mode can be switched on.
+    package var hasAnswer = false
+    /// Default: 200.
+    package var status = 200
+    /// Fields of the answer, beside those that the daemon makes itself.
+    package var headers: [HeaderValue] = []
+    /// Nanoseconds, drawn evenly from the range. Default: none.
+    package var latency: ClosedRange<UInt64> = 0...0
+    package var failure: FailureConfiguration?
+    /// Default: 0.
+    package var randomSeed: UInt64 = 0
+
+    package init() {}
+}
+
+/// Failures among demo answers.
+package struct FailureConfiguration: Sendable, Equatable {
+    /// 0...1.
+    package var chance: Double
+    /// Default: 503.
+    package var status = 503
+    /// The absolute path of the body; nil for none.
+    package var file: String?
+
+    package init(chance: Double) { self.chance = chance }
+}

@@ -1,0 +1,166 @@
+// One service of the configuration, with what it inherited.
+
+/// A service: where its requests are matched, where they go, and what happens to them on the way.
+package struct ServiceConfiguration: Sendable, Equatable {
+    /// Unique among the services.
+    package var name: String
+    package var match: ServiceMatch
+    /// Where requests go; nil only where every answer is a demo.
+    package var baseURL: BaseURL?
+    /// Which Host the origin sees. Default: that of `base_url`.
+    package var host = HostPolicy.baseURL
+    package var headers = HeaderRules()
+    /// Query items that are added where the request does not bring the name itself, in the order of the file.
+    package var query: [QueryRule] = []
+    package var auth: AuthConfiguration?
+    package var timeout = TimeoutConfiguration()
+    /// Fills in flight at once; nil: no limit.
+    package var maxConcurrent: Int?
+    package var maxQueue = QueueConfiguration()
+    package var tls = TLSConfiguration()
+    /// Origins of web pages that may call the service, as `scheme://host[:port]`, or `*`.
+    package var corsOrigins: [String] = []
+    package var cache = CacheConfiguration()
+    /// The answer for paths that no endpoint names, and the defaults of the endpoints.
+    package var demo = DemoConfiguration()
+    /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.
+    package var unlisted = UnlistedPolicy.pass
+    package var endpoints: [EndpointConfiguration] = []
+
+    package init(name: String, match: ServiceMatch, baseURL: BaseURL?) {
+        self.name = name
+        self.match = match
+        self.baseURL = baseURL
+    }
+}
+
+/// How requests find their service.
+package enum ServiceMatch: Sendable, Hashable {
+    /// A path that begins with `/` and does not end with one, or `/` itself; compared on segment boundaries.
+    case prefix(String)
+    /// A Host value in lower case, without a port.
+    case host(String)
+}
+
+/// Where a service's requests go.
+package enum BaseURL: Sendable, Hashable {
+    case origin(OriginURL)
+    /// Another service of this configuration, in process.
+    case service(String)
+}
+
+/// An absolute http or https URL without query, fragment and user information.
+package struct OriginURL: Sendable, Hashable, CustomStringConvertible {
+    /// `http` or `https`.
+    package let scheme: String
+    /// In lower case; an IPv6 address keeps its brackets.
+    package let host: String
+    /// Nil for the scheme's default port.
+    package let port: UInt16?
+    /// Empty, or begins with `/` and does not end with one.
+    package let path: String
+
+    package init(scheme: String, host: String, port: UInt16?, path: String) {
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+        self.path = path
+    }
+
+    /// `host[:port]`, as a Host field holds it.
+    package var authority: String { port.map { "\(host):\($0)" } ?? host }
+
+    /// The URL without a slash at its end, so that a path can be appended.
+    package var description: String { "\(scheme)://\(authority)\(path)" }
+}
+
+/// Which Host the origin sees.
+package enum HostPolicy: String, Sendable, CaseIterable {
+    case baseURL = "base_url"
+    case preserve
+}
+
+/// What happens to paths that no endpoint names.
+package enum UnlistedPolicy: String, Sendable, CaseIterable {
+    case pass
+    case notFound = "404"
+}
+
+/// One field name with one value.
+package struct HeaderValue: Sendable, Hashable {
+    /// A token (RFC 9110 section 5.6.2), as the file spells it.
+    package let name: String
+    package let value: String
+
+    package init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
+}
+
+/// What is done to a request's fields, in the order set, add, remove.
+package struct HeaderRules: Sendable, Equatable {
+    package var set: [HeaderValue] = []
+    package var add: [HeaderValue] = []
+    package var remove: [String] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { self.set.isEmpty && add.isEmpty && remove.isEmpty }
+}
+
+/// A query name with its values.
+package struct QueryRule: Sendable, Hashable {
+    package let name: String
+    /// In the order of the file; as written, not yet percent-encoded.
+    package let values: [String]
+
+    package init(name: String, values: [String]) {
+        self.name = name
+        self.values = values
+    }
+}
+
+/// Credentials that the daemon adds to requests.
+package enum AuthConfiguration: Sendable, Hashable {
+    case bearer(String)
+    case basic(user: String, password: String)
+}
+
+/// Deadlines of one fetch in nanoseconds; nil: none. None of them runs while the client holds back.
+package struct TimeoutConfiguration: Sendable, Equatable {
+    /// Default: 5 s.
+    package var connect: UInt64? = 5_000_000_000
+    /// Default: 30 s.
+    package var firstByte: UInt64? = 30_000_000_000
+    /// Default: 120 s.
+    package var idle: UInt64? = 120_000_000_000
+    /// Default: none.
+    package var total: UInt64?
+
+    package init() {}
+}
+
+/// The queue in front of `max_concurrent`.
+package struct QueueConfiguration: Sendable, Equatable {
+    /// Fills that may wait. Default: 100.
+    package var length = 100
+    /// Nanoseconds that one may wait. Default: 5 s.
+    package var wait: UInt64 = 5_000_000_000
+
+    package init() {}
+}
+
+/// TLS towards the origin.
+package struct TLSConfiguration: Sendable, Equatable {
+    /// Default: true.
+    package var verify = true
+    /// The absolute path of a PEM bundle that replaces the system's; nil: the system's.
+    package var ca: String?
+    /// The absolute path of a PEM certificate; comes with `clientKey`.
+    package var clientCert: String?
+    /// The absolute path of a PEM key; comes with `clientCert`.
+    package var clientKey: String?
+
+    package init() {}
+}

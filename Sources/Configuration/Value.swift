@@ -1,0 +1,55 @@
+// The decoded tree between the YAML text and the model: typed values that remember where they stand.
+
+/// A typed scalar.
+enum Scalar: Sendable, Equatable {
+    /// The word `none`, or `auto` where the key knows it.
+    case none
+    case bool(Bool)
+    case int(Int)
+    case text(String)
+    case nanoseconds(UInt64)
+    case latency(ClosedRange<UInt64>)
+    case bytes(Int)
+    case share(Double)
+    case address(ListenAddress)
+    case client(ClientRule)
+    case baseURL(BaseURL)
+    case endpointPath(EndpointPath)
+}
+
+/// A scalar with the text it came from.
+struct Leaf: Sendable, Equatable {
+    /// After `${NAME}` was replaced; a path is absolute here.
+    var text: String
+    /// Whether the environment had a part in it: then it is hidden where values are shown.
+    var fromEnvironment = false
+    var scalar: Scalar
+}
+
+/// A value and where it begins.
+struct Value: Sendable, Equatable {
+    enum Content: Sendable, Equatable {
+        case leaf(Leaf)
+        case list([Value])
+        /// A mapping whose keys the user chooses.
+        case map([Entry])
+        /// A mapping whose keys the table knows.
+        case section([Entry])
+    }
+    var place: Place
+    var content: Content
+}
+
+/// A key with its value; the place is the key's.
+struct Entry: Sendable, Equatable {
+    var key: String
+    var place: Place
+    var value: Value
+}
+
+/// Where a configuration came from: its merged tree, for `config show` and for the places of changes.
+struct ConfigurationOrigin: Sendable {
+    var root: [Entry] = []
+    /// The services' own trees, merged with the defaults, endpoints merged with their service.
+    var services: [[Entry]] = []
+}
