@@ -1,1 +1,138 @@
-// Tests of EventLoop.
+// The loop as an executor: order, isolation, timers, sleeping, the pool, and an end without leaks.
+
+import EventLoop
+import Glibc
+import Synchronization
+import Testing
+
+@Suite struct EventLoopTests {
+    @Test func `submitted work runs on the loop's thread, in order`() async throws {
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let seen = Mutex<[Int]>([])
+        for number in 0..<1000 {
+            loop.submit { _ in
+                seen.withLock { $0.append(loop.isCurrent ? number : -1) }
+            }
+        }
+        await loop.touch()
+        #expect(seen.withLock { $0 } == Array(0..<1000))
+    }
+
+    @Test func `a task on the loop stays on its thread through every suspension`() async throws {
+        let loop = try EventLoop.start()
+        let pool = try IOPool(threads: 2)
+        defer {
+            loop.stop()
+            pool.stop()
+        }
+        let threads = ThreadRecord()
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            loop.submit { loop in
+                threads.note()
+                loop.spawn { loop in
+                    for _ in 0..<100 {
+                        _ = try? await pool.run { 1 }
+                        threads.note()
+                        try? await loop.sleep(nanoseconds: 1000)
+                        threads.note()
+                    }
+                    done.resume()
+                }
+            }
+        }
+        #expect(threads.count == 1)
+    }
+
+    @Test(arguments: [0, 1_000, 999_999, 20_000_000] as [UInt64])
+    func `a sleep is never early`(nanoseconds: UInt64) async throws {
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let start = Monotonic.now()
+        try await loop.sleep(nanoseconds: nanoseconds)
+        #expect(Monotonic.now() - start >= nanoseconds)
+    }
+
+    @Test func `a cancelled sleep ends with CancellationError, before its time`() async throws {
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let task = Task { try await loop.sleep(nanoseconds: 3_600_000_000_000) }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test func `a thousand sleepers need one thread`() async throws {
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<1000 { group.addTask { try await loop.sleep(nanoseconds: 50_000_000) } }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func `a repeating timer fires until it is cancelled`() async throws {
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let count = await loop.countTicks(5)
+        #expect(count == 5)
+    }
+
+    @Test func `a stopped loop closes its descriptors and ends its thread`() throws {
+        let before = try openDescriptors()
+        for _ in 0..<200 { try EventLoop.start().stop() }
+        #expect(try openDescriptors() < before + 100, "each leaked loop would leave three")
+    }
+
+    @Test func `the pool finishes what was submitted before it stops`() throws {
+        let pool = try IOPool(threads: 3)
+        let count = Mutex(0)
+        for _ in 0..<500 { pool.submit { count.withLock { $0 += 1 } } }
+        pool.stop()
+        #expect(count.withLock { $0 } == 500)
+    }
+}
+
+extension EventLoop {
+    fileprivate func touch() {}
+
+    fileprivate func countTicks(_ wanted: Int) async -> Int {
+        let counter = TickCounter()
+        return await withCheckedContinuation { continuation in
+            counter.start(on: self, wanted, continuation)
+        }
+    }
+}
+
+private final class TickCounter {
+    private var count = 0
+    private var timer: LoopTimer?
+
+    func start(on loop: isolated EventLoop, _ wanted: Int, _ done: CheckedContinuation<Int, Never>) {
+        let timer = LoopTimer(on: loop) { [self] in
+            count += 1
+            if count == wanted {
+                self.timer?.cancel()
+                self.timer = nil
+                done.resume(returning: count)
+            }
+        }
+        self.timer = timer
+        timer.start(every: 1_000_000)
+    }
+}
+
+/// The threads that called ``note()``.
+private final class ThreadRecord: Sendable {
+    private let seen = Mutex<Set<UInt>>([])
+    func note() { seen.withLock { _ = $0.insert(UInt(pthread_self())) } }
+    var count: Int { seen.withLock { $0.count } }
+}
+
+/// How many descriptors this process has open.
+func openDescriptors() throws -> Int {
+    guard let folder = opendir("/proc/self/fd") else { throw SystemError("opendir /proc/self/fd") }
+    defer { closedir(folder) }
+    var count = 0
+    while readdir(folder) != nil { count += 1 }
+    return count
+}

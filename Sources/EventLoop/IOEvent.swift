@@ -1,0 +1,84 @@
+// Readiness of one descriptor on a loop.
+
+internal import CLibevent
+import Glibc
+
+/// What a descriptor is ready for.
+package struct IOReadiness: OptionSet, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    package static let read = IOReadiness(rawValue: 1)
+    package static let write = IOReadiness(rawValue: 2)
+}
+
+/// Whoever owns a descriptor.
+package protocol IOHandler: AnyObject {
+    /// The loop's thread, from libevent, outside any task. Level-triggered: called again while it stays ready.
+    func ready(_ readiness: IOReadiness)
+}
+
+/// Watches a descriptor; loop-bound. It does not own the descriptor: `cancel()` it before closing that.
+package final class IOEvent {
+    package let descriptor: Int32
+    private let readEvent: UnsafeMutablePointer<event>
+    private let writeEvent: UnsafeMutablePointer<event>
+    // Unowned: the handler owns this object and cancels it before it goes.
+    private unowned let handler: any IOHandler
+    private(set) package var interest: IOReadiness = []
+
+    package init(on loop: isolated EventLoop, descriptor: Int32, handler: any IOHandler) {
+        self.descriptor = descriptor
+        self.handler = handler
+        readEvent = .allocate(capacity: 2)
+        readEvent.initialize(repeating: event(), count: 2)
+        writeEvent = readEvent + 1
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        for (pointer, flag) in [(readEvent, EV_READ), (writeEvent, EV_WRITE)] {
+            event_assign(
+                pointer,
+                loop.base.raw,
+                descriptor,
+                Int16(flag | EV_PERSIST),
+                { _, what, context in
+                    // The reference taken here keeps the object through a call that cancels it.
+                    guard let context else { return }
+                    let event = Unmanaged<IOEvent>.fromOpaque(context).takeUnretainedValue()
+                    event.fired(Int32(what))
+                },
+                context
+            )
+        }
+    }
+
+    deinit {
+        cancel()
+        readEvent.deallocate()
+    }
+
+    /// Changes what is watched; cheap when nothing changes.
+    package func watch(_ wanted: IOReadiness) {
+        guard wanted != interest else { return }
+        update(.read, readEvent, wanted)
+        update(.write, writeEvent, wanted)
+        interest = wanted
+    }
+
+    /// Watches nothing any more.
+    package func cancel() { watch([]) }
+
+    private func update(_ flag: IOReadiness, _ pointer: UnsafeMutablePointer<event>, _ wanted: IOReadiness) {
+        let isOn = interest.contains(flag)
+        if wanted.contains(flag), !isOn {
+            event_add(pointer, nil)
+        } else if !wanted.contains(flag), isOn {
+            event_del(pointer)
+        }
+    }
+
+    private func fired(_ what: Int32) {
+        handler.ready(what & EV_READ != 0 ? .read : .write)
+    }
+}
+
+@available(*, unavailable) extension IOEvent: Sendable {}

@@ -1,0 +1,104 @@
+// A few threads for what blocks: file I/O and name resolution. Never a loop's own work.
+
+internal import CLinux
+import Glibc
+import Synchronization
+
+/// Runs closures on a fixed number of threads, in order of submission.
+///
+/// Sendable: all state is under a pthread mutex, whose condition the threads wait on.
+package final class IOPool: Sendable {
+    private final class State: @unchecked Sendable {  // protected by `mutex`, which `condition` releases while it waits
+        var mutex = pthread_mutex_t()
+        var condition = pthread_cond_t()
+        var work: [@Sendable () -> Void] = []
+        var first = 0
+        var isStopping = false
+        var threads: [pthread_t] = []
+        let name: String
+
+        init(name: String) {
+            self.name = name
+            pthread_mutex_init(&mutex, nil)
+            pthread_cond_init(&condition, nil)
+        }
+
+        deinit {
+            pthread_cond_destroy(&condition)
+            pthread_mutex_destroy(&mutex)
+        }
+
+        func next() -> (@Sendable () -> Void)? {
+            pthread_mutex_lock(&mutex)
+            defer { pthread_mutex_unlock(&mutex) }
+            while first == work.count {
+                if isStopping { return nil }
+                pthread_cond_wait(&condition, &mutex)
+            }
+            let item = work[first]
+            first += 1
+            if first == work.count || first > 1024 {
+                work.removeFirst(first)
+                first = 0
+            }
+            return item
+        }
+    }
+
+    private let state: State
+
+    /// - Parameters:
+    ///   - threads: how many; at least one.
+    ///   - name: what ps shows.
+    /// - Throws: `SystemError` where a thread cannot be made.
+    package init(threads: Int = 4, name: String = "io") throws(SystemError) {
+        state = State(name: name)
+        for _ in 0..<max(1, threads) {
+            var handle = pthread_t()
+            let context = Unmanaged.passRetained(state).toOpaque()
+            let result = pthread_create(
+                &handle,
+                nil,
+                { context in
+                    guard let context else { return nil }
+                    let state = Unmanaged<State>.fromOpaque(context).takeRetainedValue()
+                    c_linux_name_thread(state.name)
+                    while let work = state.next() { work() }
+                    return nil
+                },
+                context
+            )
+            guard result == 0 else {
+                Unmanaged<State>.fromOpaque(context).release()
+                throw SystemError("pthread_create for \(name)", code: result)
+            }
+            state.threads.append(handle)
+        }
+    }
+
+    /// Any thread. Work that is submitted after ``stop()`` is dropped.
+    package func submit(_ work: @escaping @Sendable () -> Void) {
+        pthread_mutex_lock(&state.mutex)
+        if !state.isStopping { state.work.append(work) }
+        pthread_mutex_unlock(&state.mutex)
+        pthread_cond_signal(&state.condition)
+    }
+
+    /// Runs `work` on the pool and suspends the caller until it is done.
+    package func run<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withUnsafeThrowingContinuation { (continuation: UnsafeContinuation<Value, any Error>) in
+            submit { continuation.resume(with: Result { try work() }) }
+        }
+    }
+
+    /// Finishes what was submitted, then ends the threads and waits for them.
+    package func stop() {
+        pthread_mutex_lock(&state.mutex)
+        state.isStopping = true
+        let threads = state.threads
+        state.threads = []
+        pthread_mutex_unlock(&state.mutex)
+        pthread_cond_broadcast(&state.condition)
+        for thread in threads { pthread_join(thread, nil) }
+    }
+}

@@ -1,0 +1,139 @@
+// Listening sockets, and the loop that accepts on them.
+
+internal import CLinux
+import Glibc
+
+/// A bound, listening, non-blocking socket. Whoever holds it closes it.
+package struct ListeningSocket: Sendable {
+    package let descriptor: Int32
+    package let address: SocketAddress
+
+    /// Binds a numeric address. No SO_REUSEPORT: a second daemon must be told that the address is taken.
+    /// - Throws: `SystemError` naming the address.
+    package static func bind(_ address: SocketAddress, backlog: Int32 = 1024) throws(SystemError) -> ListeningSocket {
+        let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(address.family, kind, 0)
+        guard descriptor >= 0 else { throw SystemError("socket for \(address)") }
+        var one: Int32 = 1
+        if address.family != AF_UNIX { _ = setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, 4) }
+        if address.family == AF_INET6 { _ = setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &one, 4) }
+        guard address.withPointer({ Glibc.bind(descriptor, $0, $1) }) == 0 else {
+            let error = SystemError("listen on \(address)")
+            close(descriptor)
+            throw error
+        }
+        guard listen(descriptor, backlog) == 0 else {
+            let error = SystemError("listen on \(address)")
+            close(descriptor)
+            throw error
+        }
+        return try adopt(descriptor)
+    }
+
+    /// Binds a unix socket at `path`. A socket file that nobody listens on any more is replaced; a live one is an error.
+    /// - Parameter mode: the file's permissions.
+    /// - Throws: `SystemError` naming the path.
+    package static func bind(unixPath path: String, mode: UInt32) throws(SystemError) -> ListeningSocket {
+        guard let address = SocketAddress(unixPath: path) else {
+            throw SystemError("listen on unix:\(path)", code: ENAMETOOLONG)
+        }
+        if isLive(address) { throw SystemError("listen on unix:\(path)", code: EADDRINUSE) }
+        var information = stat()
+        if lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFSOCK { unlink(path) }
+        let listening = try bind(address)
+        guard chmod(path, mode) == 0 else {
+            let error = SystemError("set the permissions of \(path)")
+            close(listening.descriptor)
+            throw error
+        }
+        return listening
+    }
+
+    /// Takes over a listening descriptor, such as one passed by systemd.
+    package static func adopt(_ descriptor: Int32) throws(SystemError) -> ListeningSocket {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let address = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                getsockname(descriptor, pointer, &length) == 0 ? SocketAddress(pointer, length: length) : nil
+            }
+        }
+        guard let address else { throw SystemError("getsockname of descriptor \(descriptor)") }
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0 else {
+            throw SystemError("fcntl of descriptor \(descriptor)")
+        }
+        return ListeningSocket(descriptor: descriptor, address: address)
+    }
+
+    private static func isLive(_ address: SocketAddress) -> Bool {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        return address.withPointer { Glibc.connect(descriptor, $0, $1) } == 0
+    }
+}
+
+/// Accepts until the kernel has no more; loop-bound.
+package final class Listener: IOHandler {
+    package let socket: ListeningSocket
+    private let accepted: (_ descriptor: Int32, _ peer: SocketAddress) -> Void
+    private let failed: (SystemError) -> Void
+    private var event: IOEvent?
+    private var retry: LoopTimer?
+
+    /// - Parameters:
+    ///   - accepted: owns the descriptor from then on.
+    ///   - failed: told of a failure that is not the peer's, such as too many open files; accepting goes on 100 ms later.
+    package init(
+        on loop: isolated EventLoop,
+        socket: ListeningSocket,
+        accepted: @escaping (_ descriptor: Int32, _ peer: SocketAddress) -> Void,
+        failed: @escaping (SystemError) -> Void
+    ) {
+        self.socket = socket
+        self.accepted = accepted
+        self.failed = failed
+        let event = IOEvent(on: loop, descriptor: socket.descriptor, handler: self)
+        self.event = event
+        retry = LoopTimer(on: loop) { [weak event] in event?.watch(.read) }
+        event.watch(.read)
+    }
+
+    /// Stops accepting and closes the socket; a unix socket's file goes, too.
+    package func close() {
+        guard let event else { return }
+        event.cancel()
+        self.event = nil
+        retry?.cancel()
+        retry = nil
+        Glibc.close(socket.descriptor)
+        if socket.address.isUnix { unlink(socket.address.host) }
+    }
+
+    package func ready(_ readiness: IOReadiness) {
+        var peer = sockaddr_storage()
+        var length = socklen_t(0)
+        // Bounded, so that a flood of connections does not starve those that are there.
+        for _ in 0..<128 {
+            let descriptor = c_linux_accept(socket.descriptor, &peer, &length)
+            guard descriptor >= 0 else { return stopped(errno) }
+            let address = withUnsafePointer(to: &peer) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { SocketAddress($0, length: length) }
+            }
+            accepted(descriptor, address)
+        }
+    }
+
+    private func stopped(_ code: Int32) {
+        switch code {
+        case EAGAIN, EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENETUNREACH, EHOSTUNREACH, ETIMEDOUT: return
+        default:
+            failed(SystemError("accept on \(socket.address)", code: code))
+            event?.watch([])
+            retry?.start(after: 100_000_000)
+        }
+    }
+}
+
+@available(*, unavailable) extension Listener: Sendable {}

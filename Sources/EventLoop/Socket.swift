@@ -1,0 +1,89 @@
+// The system calls on descriptors that the daemon makes on its loops, as results instead of errno.
+
+package import Glibc
+
+/// What a non-blocking read or write came to.
+package enum IOResult: Equatable {
+    /// So many bytes, more than none.
+    case bytes(Int)
+    /// Nothing now: wait for readiness.
+    case wouldBlock
+    /// The other side has finished (reads only).
+    case end
+    /// The connection is of no more use; `errno`.
+    case failed(Int32)
+}
+
+package enum Socket {
+    /// Reads what is there, at most `buffer.count` bytes.
+    package static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        result(isRead: true) { Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
+    }
+
+    /// Writes up to `count` buffers with one call.
+    package static func write(_ descriptor: Int32, _ vectors: UnsafePointer<iovec>, count: Int) -> IOResult {
+        result(isRead: false) { writev(descriptor, vectors, Int32(count)) }
+    }
+
+    /// Writes one buffer.
+    package static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
+        result(isRead: false) { Glibc.write(descriptor, bytes.baseAddress, bytes.count) }
+    }
+
+    /// Sends `count` bytes of `file` from `offset` on, without copying them through the process.
+    package static func sendFile(_ descriptor: Int32, file: Int32, offset: Int64, count: Int) -> IOResult {
+        var position = off_t(offset)
+        return result(isRead: true) { sendfile(descriptor, file, &position, count) }
+    }
+
+    package static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
+
+    /// Ends the sending direction, so that the peer reads what was sent and then the end.
+    package static func finishWriting(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Answers leave at once (TCP_NODELAY); no effect on a unix socket.
+    package static func setNoDelay(_ descriptor: Int32) {
+        var one: Int32 = 1
+        _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
+    }
+
+    /// The pending error of a socket (SO_ERROR), zero where there is none; tells how a `connect` ended.
+    package static func pendingError(_ descriptor: Int32) -> Int32 {
+        var error: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 else { return errno }
+        return error
+    }
+
+    /// Begins a non-blocking connect.
+    /// - Throws: `SystemError` where it fails at once.
+    /// - Returns: a descriptor that becomes writable when the connect has ended; ask ``pendingError(_:)`` then.
+    package static func connect(to address: SocketAddress) throws(SystemError) -> Int32 {
+        let descriptor = socket(
+            address.family,
+            Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue),
+            0
+        )
+        guard descriptor >= 0 else { throw SystemError("socket for \(address)") }
+        let status = address.withPointer { Glibc.connect(descriptor, $0, $1) }
+        if status != 0, errno != EINPROGRESS {
+            let error = SystemError("connect \(address)")
+            close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    static func result(isRead: Bool, _ call: () -> Int) -> IOResult {
+        while true {
+            let count = call()
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return isRead ? .end : .wouldBlock }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            default: return .failed(errno)
+            }
+        }
+    }
+}
