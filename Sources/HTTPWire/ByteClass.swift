@@ -1,0 +1,49 @@
+// What each byte may be in an HTTP/1.1 head: one table of class bits, read by every scanner of this room.
+
+/// Class bits of a byte (RFC 9110 section 5.6.2, RFC 9112 section 3.2, RFC 3986 section 2.3).
+enum ByteClass {
+    /// A byte of a token: a method, a field name.
+    static let token: UInt8 = 1
+    /// A byte of a field value: visible ASCII, obs-text, SP and HTAB.
+    static let value: UInt8 = 2
+    /// A byte of a request target: visible ASCII but `#`.
+    static let target: UInt8 = 4
+    /// A hexadecimal digit.
+    static let hex: UInt8 = 8
+    /// An unreserved URI byte: letters, digits, `-`, `.`, `_` and `~`.
+    static let unreserved: UInt8 = 16
+
+    /// 256 bytes of static read-only storage, indexed by byte; a literal, so that reading it needs no lazy initialiser.
+    ///
+    /// Each letter is 64 plus the class bits. Load the pointer once per scan.
+    @inline(__always)
+    static var table: UnsafePointer<UInt8> {
+        // The literal lives as long as the process, which is what makes this pointer safe to hand out.
+        let bits: StaticString = """
+            @@@@@@@@@B@@@@@@@@@@@@@@@@@@@@@@\
+            BGFCGGGGFFGGFWWF__________FFFFFF\
+            F______WWWWWWWWWWWWWWWWWWWWFFFGW\
+            G______WWWWWWWWWWWWWWWWWWWWFGFW@\
+            BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB\
+            BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB\
+            BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB\
+            BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB\
+            .
+            """
+        return bits.utf8Start
+    }
+
+    /// Whether every byte is of the class and there is at least one.
+    static func all(_ bytes: UnsafeRawBufferPointer, are mask: UInt8) -> Bool {
+        guard !bytes.isEmpty else { return false }
+        let table = table
+        for byte in bytes where table[Int(byte)] & mask == 0 { return false }
+        return true
+    }
+
+    /// The byte with ASCII upper-case letters made lower-case.
+    @inline(__always)
+    static func lower(_ byte: UInt8) -> UInt8 {
+        byte &- 0x41 < 26 ? byte | 0x20 : byte
+    }
+}

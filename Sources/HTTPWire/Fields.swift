@@ -1,0 +1,263 @@
+// An ordered list of field lines whose bytes are kept as they came, in one array, ready to write.
+
+/// The field lines of a head or of trailers, in order.
+///
+/// Names compare without regard to case. A value is bytes; as a String each byte is the scalar of the same number (`Latin1`), which loses nothing.
+/// What is appended is made safe first: surrounding whitespace is trimmed, and a control other than HTAB becomes SP (RFC 9110 section 5.5), so that no value
+/// can end its line.
+package struct Fields: Sendable {
+    /// Where one line lies in `wire`: the name, `: `, the value, CRLF.
+    struct Line: Sendable {
+        var start: UInt32
+        var nameLength: UInt32
+        var valueLength: UInt32
+        var known: KnownField
+
+        var name: Range<Int> { Int(start)..<Int(start) + Int(nameLength) }
+        var value: Range<Int> { name.upperBound + 2..<name.upperBound + 2 + Int(valueLength) }
+        var whole: Range<Int> { name.lowerBound..<value.upperBound + 2 }
+    }
+
+    private(set) var wire: [UInt8] = []
+    private(set) var index: [Line] = []
+    /// The known fields that occur.
+    package private(set) var present: FieldSet = []
+
+    package init() {}
+
+    package init(_ pairs: [(String, String)]) {
+        for (name, value) in pairs { append(name, value) }
+    }
+
+    /// Takes lines that a parser has already checked.
+    init(_ buffer: UnsafeRawBufferPointer, _ entries: [FieldEntry], _ present: FieldSet) {
+        var total = 0
+        for entry in entries { total += Int(entry.nameLength) + Int(entry.valueLength) + 4 }
+        wire.reserveCapacity(total)
+        index.reserveCapacity(entries.count)
+        for entry in entries { write(entry.name(in: buffer), entry.value(in: buffer), entry.known) }
+        self.present = present
+    }
+
+    /// The number of lines.
+    package var count: Int { index.count }
+    package var isEmpty: Bool { index.isEmpty }
+
+    /// The number of bytes the lines take on the wire, each with its CRLF.
+    package var wireLength: Int {
+        var total = 0
+        for line in index { total += line.whole.count }
+        return total
+    }
+
+    // MARK: Reading
+
+    /// Calls `body` for each line in order with its exact bytes: the path for forwarding. The pointers are valid during the call.
+    package func forEachLine(
+        _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
+    ) {
+        wire.withUnsafeBytes { bytes in
+            for line in index {
+                body(bytes.part(line.name), bytes.part(line.value), line.known)
+            }
+        }
+    }
+
+    package func contains(_ field: KnownField) -> Bool { present.contains(field) }
+
+    package func contains(_ name: String) -> Bool { positions(of: name, limit: 1).first != nil }
+
+    /// The value of the first line of this name.
+    package func first(_ field: KnownField) -> String? { withFirst(field) { Latin1.string($0) } }
+
+    /// The value of the first line of this name.
+    package func first(_ name: String) -> String? {
+        positions(of: name, limit: 1).first.map { valueString(index[$0]) }
+    }
+
+    /// The values of all lines of this name, one per line, in order.
+    package func all(_ field: KnownField) -> [String] {
+        guard present.contains(field) else { return [] }
+        return index.filter { $0.known == field }.map { valueString($0) }
+    }
+
+    /// The values of all lines of this name, one per line, in order.
+    package func all(_ name: String) -> [String] { positions(of: name).map { valueString(index[$0]) } }
+
+    /// The values of all lines of this name joined with `, ` (RFC 9110 section 5.3).
+    package func combined(_ field: KnownField) -> String? {
+        present.contains(field) ? all(field).joined(separator: ", ") : nil
+    }
+
+    /// The values of all lines of this name joined with `, `.
+    package func combined(_ name: String) -> String? {
+        let values = all(name)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
+    }
+
+    /// Calls `body` with the bytes of the first line of this name; no String is made. The pointer is valid during the call.
+    package func withFirst<R>(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> R) -> R? {
+        guard present.contains(field), let line = index.first(where: { $0.known == field }) else { return nil }
+        return wire.withUnsafeBytes { body($0.part(line.value)) }
+    }
+
+    /// The lines as Strings, for slow paths and tests.
+    package var lines: [(name: String, value: String)] {
+        index.map { line in (name: wire.withUnsafeBytes { Latin1.string($0.part(line.name)) }, value: valueString(line))
+        }
+    }
+
+    // MARK: Changing
+
+    /// Appends a line; `.other` has no name and appends nothing.
+    package mutating func append(_ field: KnownField, _ value: String) {
+        guard field != .other else { return }
+        Latin1.bytes(value).withUnsafeBytes { insert(field.nameBytes, $0, field) }
+    }
+
+    /// Appends a line. A name that is no token is not appended, and the answer is false.
+    @discardableResult
+    package mutating func append(_ name: String, _ value: String) -> Bool {
+        Latin1.bytes(name).withUnsafeBytes { name in
+            Latin1.bytes(value).withUnsafeBytes { append(nameBytes: name, valueBytes: $0) }
+        }
+    }
+
+    /// Appends a line byte for byte. A name that is no token is not appended, and the answer is false.
+    @discardableResult
+    package mutating func append(nameBytes: UnsafeRawBufferPointer, valueBytes: UnsafeRawBufferPointer) -> Bool {
+        guard ByteClass.all(nameBytes, are: ByteClass.token) else { return false }
+        insert(nameBytes, valueBytes, KnownField.find(nameBytes))
+        return true
+    }
+
+    /// Replaces all lines of this name by one, at the place of the first.
+    package mutating func set(_ field: KnownField, _ value: String) {
+        guard field != .other else { return }
+        replace(index.indices.filter { index[$0].known == field }) { $0.append(field, value) }
+    }
+
+    /// Replaces all lines of this name by one, at the place of the first. A name that is no token changes nothing.
+    package mutating func set(_ name: String, _ value: String) {
+        replace(positions(of: name)) { $0.append(name, value) }
+    }
+
+    package mutating func remove(_ field: KnownField) {
+        guard field != .other, present.contains(field) else { return }
+        index.removeAll { $0.known == field }
+        present.remove(field)
+        compactIfWasteful()
+    }
+
+    package mutating func remove(_ name: String) {
+        let found = Set(positions(of: name))
+        guard !found.isEmpty else { return }
+        keep { !found.contains($0) }
+    }
+
+    /// Removes the lines for which `predicate` answers true.
+    package mutating func removeAll(where predicate: (_ name: UnsafeRawBufferPointer, KnownField) -> Bool) {
+        let doomed = wire.withUnsafeBytes { bytes in
+            Set(index.indices.filter { predicate(bytes.part(index[$0].name), index[$0].known) })
+        }
+        guard !doomed.isEmpty else { return }
+        keep { !doomed.contains($0) }
+    }
+
+    // MARK: Storage
+
+    private func valueString(_ line: Line) -> String {
+        wire.withUnsafeBytes { Latin1.string($0.part(line.value)) }
+    }
+
+    private func positions(of name: String, limit: Int = .max) -> [Int] {
+        Latin1.bytes(name).withUnsafeBytes { wanted in
+            let known = KnownField.find(wanted)
+            if known != .other, !present.contains(known) { return [] }
+            return wire.withUnsafeBytes { bytes in
+                var found: [Int] = []
+                for position in index.indices where found.count < limit {
+                    let line = index[position]
+                    guard line.known == known else { continue }
+                    if known != .other || bytes.part(line.name).equalsIgnoringCase(wanted) { found.append(position) }
+                }
+                return found
+            }
+        }
+    }
+
+    private mutating func replace(_ found: [Int], by append: (inout Fields) -> Void) {
+        let before = index.count
+        append(&self)
+        guard index.count > before, let first = found.first else { return }
+        index[first] = index.removeLast()
+        let doomed = Set(found.dropFirst())
+        keep { !doomed.contains($0) }
+    }
+
+    private mutating func keep(_ wanted: (Int) -> Bool) {
+        index = index.indices.filter(wanted).map { index[$0] }
+        present = []
+        for line in index { present.insert(line.known) }
+        compactIfWasteful()
+    }
+
+    private mutating func insert(
+        _ name: UnsafeRawBufferPointer,
+        _ value: UnsafeRawBufferPointer,
+        _ known: KnownField
+    ) {
+        present.insert(known)
+        if value.isEmpty || ByteClass.all(value, are: ByteClass.value) {
+            write(name, value.trimmingWhitespace(), known)
+        } else {
+            let table = ByteClass.table
+            let safe = value.map { table[Int($0)] & ByteClass.value == 0 ? 0x20 : $0 }
+            safe.withUnsafeBytes { write(name, $0.trimmingWhitespace(), known) }
+        }
+    }
+
+    private mutating func write(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) {
+        index.append(
+            Line(
+                start: UInt32(truncatingIfNeeded: wire.count),
+                nameLength: UInt32(truncatingIfNeeded: name.count),
+                valueLength: UInt32(truncatingIfNeeded: value.count),
+                known: known
+            )
+        )
+        wire.append(contentsOf: name)
+        wire.append(0x3A)
+        wire.append(0x20)
+        wire.append(contentsOf: value)
+        wire.append(0x0D)
+        wire.append(0x0A)
+    }
+
+    /// Removed lines leave their bytes behind; this drops them once they outweigh the live ones.
+    private mutating func compactIfWasteful() {
+        guard wire.count > 512, wire.count > 2 * wireLength else { return }
+        var compacted = Fields()
+        forEachLine { name, value, known in compacted.write(name, value, known) }
+        wire = compacted.wire
+        index = compacted.index
+    }
+}
+
+extension Fields: Equatable {
+    /// The same lines in the same order, byte for byte.
+    package static func == (left: Fields, right: Fields) -> Bool {
+        guard left.index.count == right.index.count, left.present == right.present else { return false }
+        return left.wire.withUnsafeBytes { leftBytes in
+            right.wire.withUnsafeBytes { rightBytes in
+                zip(left.index, right.index).allSatisfy {
+                    leftBytes.part($0.whole).elementsEqual(rightBytes.part($1.whole))
+                }
+            }
+        }
+    }
+}
+
+extension Fields: CustomStringConvertible {
+    package var description: String { lines.map { "\($0.name): \($0.value)" }.joined(separator: "\n") }
+}

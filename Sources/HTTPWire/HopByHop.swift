@@ -1,0 +1,59 @@
+// Which fields end at this hop (RFC 9110 section 7.6.1) and which a Connection field may not take along.
+
+package enum HopByHop {
+    /// Fields of this connection only, whatever `Connection` says.
+    package static let always = FieldSet(
+        .connection,
+        .keepAlive,
+        .proxyConnection,
+        .te,
+        .trailer,
+        .transferEncoding,
+        .upgrade,
+        .proxyAuthenticate,
+        .proxyAuthorization
+    )
+
+    /// Fields that a `Connection` field cannot remove: a client could otherwise strip what the origin or the cache decides by.
+    package static let protected = FieldSet(
+        .host,
+        .contentLength,
+        .transferEncoding,
+        .authorization,
+        .cacheControl,
+        .cookie,
+        .age
+    )
+
+    /// The fields to pass on: without those of this connection and without what `Connection` names, but for the protected ones.
+    ///
+    /// `TE: trailers` of a request stays, if that is all TE says; the sender has to name TE in its own Connection field.
+    package static func forwardable(_ fields: Fields, isRequest: Bool) -> Fields {
+        let named = connectionOptions(fields)
+        let keepsTE = isRequest && asksForTrailersOnly(fields)
+        var result = fields
+        result.removeAll { name, known in
+            if known == .te { return !keepsTE }
+            if always.contains(known) { return true }
+            if known == .other, name.equalsIgnoringCase("Proxy-Authentication-Info") { return true }
+            if named.isEmpty || protected.contains(known) && known != .other { return false }
+            return named.contains { $0.withUnsafeBytes { name.equalsIgnoringCase($0) } }
+        }
+        return result
+    }
+
+    /// The members of all Connection fields, as sent.
+    package static func connectionOptions(_ fields: Fields) -> [[UInt8]] {
+        guard fields.contains(.connection) else { return [] }
+        var options: [[UInt8]] = []
+        fields.forEachLine { _, value, known in
+            guard known == .connection else { return }
+            value.forEachMember { if !$0.isEmpty { options.append(Array($0)) } }
+        }
+        return options
+    }
+
+    private static func asksForTrailersOnly(_ fields: Fields) -> Bool {
+        fields.all(.te).count == 1 && fields.withFirst(.te) { $0.equalsIgnoringCase("trailers") } == true
+    }
+}

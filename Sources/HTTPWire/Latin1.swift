@@ -1,0 +1,40 @@
+// Wire bytes as String and back without loss: ISO-8859-1 both ways, so that any field value survives the round trip.
+
+/// Each byte is the Unicode scalar of the same number. A String with a scalar above U+00FF has no such bytes and is written as UTF-8.
+package enum Latin1 {
+    /// The bytes as a String; ASCII takes a fast path.
+    package static func string(_ bytes: UnsafeRawBufferPointer) -> String {
+        if isASCII(bytes) { return String(decoding: bytes, as: UTF8.self) }
+        var scalars = String.UnicodeScalarView()
+        for byte in bytes { scalars.append(Unicode.Scalar(byte)) }
+        return String(scalars)
+    }
+
+    /// Appends the String's bytes: what `string` decoded comes out unchanged.
+    package static func append(_ string: String, to bytes: inout [UInt8]) {
+        var isASCII = true
+        var isLatin1 = true
+        for scalar in string.unicodeScalars {
+            if scalar.value > 0x7F { isASCII = false }
+            if scalar.value > 0xFF { isLatin1 = false }
+        }
+        if isASCII || !isLatin1 {
+            bytes.append(contentsOf: string.utf8)
+        } else {
+            for scalar in string.unicodeScalars { bytes.append(UInt8(truncatingIfNeeded: scalar.value)) }
+        }
+    }
+
+    /// The String's bytes, as `append` writes them.
+    package static func bytes(_ string: String) -> [UInt8] {
+        var bytes: [UInt8] = []
+        append(string, to: &bytes)
+        return bytes
+    }
+
+    private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var all: UInt8 = 0
+        for byte in bytes { all |= byte }
+        return all < 0x80
+    }
+}

@@ -1,0 +1,70 @@
+// Request methods, exact and case-sensitive (RFC 9110 section 9).
+
+/// A method; one that Drydock has no rule for is passed through as `.other` and never tunnelled.
+package enum Method: Sendable, Hashable {
+    case get, head, post, put, delete, patch, options, trace, connect
+    case other(String)
+
+    /// The method with this exact spelling.
+    package init(_ name: String) {
+        var name = name
+        self = name.withUTF8 { Method.known(UnsafeRawBufferPointer($0)) } ?? .other(name)
+    }
+
+    /// The method with these bytes; allocates only for one that Drydock does not know.
+    package init(bytes: UnsafeRawBufferPointer) {
+        self = Method.known(bytes) ?? .other(Latin1.string(bytes))
+    }
+
+    package var name: String {
+        switch self {
+        case .get: "GET"
+        case .head: "HEAD"
+        case .post: "POST"
+        case .put: "PUT"
+        case .delete: "DELETE"
+        case .patch: "PATCH"
+        case .options: "OPTIONS"
+        case .trace: "TRACE"
+        case .connect: "CONNECT"
+        case .other(let name): name
+        }
+    }
+
+    /// Asks for no change of state (RFC 9110 section 9.2.1); an unknown method counts as unsafe.
+    package var isSafe: Bool {
+        switch self {
+        case .get, .head, .options, .trace: true
+        default: false
+        }
+    }
+
+    /// Means the same sent once or several times (RFC 9110 section 9.2.2); an unknown method does not.
+    package var isIdempotent: Bool {
+        switch self {
+        case .put, .delete: true
+        default: isSafe
+        }
+    }
+
+    static func known(_ bytes: UnsafeRawBufferPointer) -> Method? {
+        func word(_ text: StaticString, _ method: Method) -> Method? {
+            // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
+            let wanted = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+            for position in 0..<bytes.count where bytes[position] != wanted[position] { return nil }
+            return method
+        }
+        return switch (bytes.count, bytes.first) {
+        case (3, 0x47): word("GET", .get)
+        case (3, 0x50): word("PUT", .put)
+        case (4, 0x48): word("HEAD", .head)
+        case (4, 0x50): word("POST", .post)
+        case (5, 0x50): word("PATCH", .patch)
+        case (5, 0x54): word("TRACE", .trace)
+        case (6, 0x44): word("DELETE", .delete)
+        case (7, 0x4F): word("OPTIONS", .options)
+        case (7, 0x43): word("CONNECT", .connect)
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,45 @@
+// Small views over raw bytes that several scanners share: parts, trimming, comparison without case, list members.
+
+extension UnsafeRawBufferPointer {
+    /// The bytes of the range as a buffer of its own; an empty buffer where the range does not lie inside.
+    @inline(__always)
+    package func part(_ range: Range<Int>) -> UnsafeRawBufferPointer {
+        guard range.lowerBound >= 0, range.upperBound <= count else {
+            return UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+        return UnsafeRawBufferPointer(rebasing: self[range])
+    }
+
+    /// Without SP and HTAB at both ends (OWS, RFC 9110 section 5.6.3).
+    package func trimmingWhitespace() -> UnsafeRawBufferPointer {
+        var start = 0
+        var end = count
+        while start < end, self[start] == 0x20 || self[start] == 0x09 { start += 1 }
+        while end > start, self[end - 1] == 0x20 || self[end - 1] == 0x09 { end -= 1 }
+        return part(start..<end)
+    }
+
+    /// Whether both hold the same bytes but for the case of ASCII letters.
+    package func equalsIgnoringCase(_ other: UnsafeRawBufferPointer) -> Bool {
+        guard count == other.count else { return false }
+        for position in 0..<count where ByteClass.lower(self[position]) != ByteClass.lower(other[position]) {
+            return false
+        }
+        return true
+    }
+
+    /// Whether these are the bytes of an ASCII word, but for the case of letters.
+    package func equalsIgnoringCase(_ word: StaticString) -> Bool {
+        // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
+        equalsIgnoringCase(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
+    }
+
+    /// Calls `body` for each member of a comma-separated list, trimmed, empty ones included (RFC 9110 section 5.6.1); no quoted strings.
+    package func forEachMember(_ body: (UnsafeRawBufferPointer) -> Void) {
+        var start = 0
+        for position in 0...count where position == count || self[position] == 0x2C {
+            body(part(start..<position).trimmingWhitespace())
+            start = position + 1
+        }
+    }
+}

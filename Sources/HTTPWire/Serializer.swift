@@ -1,0 +1,91 @@
+// Heads, chunks and numbers as wire bytes.
+
+package enum Serializer {
+    /// Appends the request line, the fields and the empty line.
+    package static func write(_ head: RequestHead, into bytes: inout [UInt8]) {
+        bytes.append(contentsOf: head.method.name.utf8)
+        bytes.append(0x20)
+        bytes.append(contentsOf: head.target.utf8)
+        bytes.append(0x20)
+        bytes.append(contentsOf: head.version.name.utf8)
+        endLine(&bytes)
+        write(head.fields, into: &bytes)
+        endLine(&bytes)
+    }
+
+    /// Appends the status line, the fields and the empty line. Controls in the reason become SP.
+    package static func write(_ head: ResponseHead, into bytes: inout [UInt8]) {
+        writeStatusLine(head, into: &bytes)
+        write(head.fields, into: &bytes)
+        endLine(&bytes)
+    }
+
+    /// Appends the status line with its CRLF. Controls in the reason become SP.
+    package static func writeStatusLine(_ head: ResponseHead, into bytes: inout [UInt8]) {
+        bytes.append(contentsOf: head.version.name.utf8)
+        bytes.append(0x20)
+        let status = min(max(head.status, 0), 999)
+        for divisor in [100, 10, 1] { bytes.append(0x30 + UInt8(status / divisor % 10)) }
+        bytes.append(0x20)
+        let start = bytes.count
+        Latin1.append(head.reason, to: &bytes)
+        let table = ByteClass.table
+        for position in start..<bytes.count where table[Int(bytes[position])] & ByteClass.value == 0 {
+            bytes[position] = 0x20
+        }
+        endLine(&bytes)
+    }
+
+    /// Appends the field lines, each with its CRLF, byte for byte.
+    package static func write(_ fields: Fields, into bytes: inout [UInt8]) {
+        fields.wire.withUnsafeBytes { wire in
+            for line in fields.index { bytes.append(contentsOf: wire.part(line.whole)) }
+        }
+    }
+
+    /// Appends the size line of a chunk of `count` bytes; the data and a CRLF follow it. Nothing for a count below 1, which would end the body.
+    package static func chunkHeader(_ count: Int, into bytes: inout [UInt8]) {
+        guard count > 0 else { return }
+        var shift = (Int.bitWidth - 1 - count.leadingZeroBitCount) / 4 * 4
+        while shift >= 0 {
+            let digit = UInt8(truncatingIfNeeded: count >> shift & 15)
+            bytes.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+            shift -= 4
+        }
+        endLine(&bytes)
+    }
+
+    /// Appends the last chunk, the trailers and the empty line.
+    package static func lastChunk(trailers: Fields = Fields(), into bytes: inout [UInt8]) {
+        bytes.append(0x30)
+        endLine(&bytes)
+        write(trailers, into: &bytes)
+        endLine(&bytes)
+    }
+
+    /// Writes the number in decimal at `offset` and returns the offset after it; writes nothing where it does not fit (at most 20 bytes).
+    package static func appendDecimal(_ value: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int) -> Int
+    {
+        var length = value < 0 ? 2 : 1
+        var rest = value.magnitude
+        while rest >= 10 {
+            rest /= 10
+            length += 1
+        }
+        guard offset >= 0, offset <= bytes.count, bytes.count - offset >= length else { return offset }
+        rest = value.magnitude
+        var position = offset + length
+        repeat {
+            position -= 1
+            bytes[position] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        } while rest > 0
+        if value < 0 { bytes[offset] = 0x2D }
+        return offset + length
+    }
+
+    private static func endLine(_ bytes: inout [UInt8]) {
+        bytes.append(0x0D)
+        bytes.append(0x0A)
+    }
+}
