@@ -1,0 +1,83 @@
+# The commands of a working day; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+PREFIX ?= /usr
+SYSCONFDIR ?= /etc
+DESTDIR ?=
+
+RELEASE := .build/release/drydock
+RELEASE_FLAGS := -c release --static-swift-stdlib
+FORMATTED := Package.swift Sources Tests
+# The rooms with threads and pointers of their own, which the sanitizers look at, and for how long at most.
+SANITIZED := EventLoopTests|HTTPWireTests|HTTPCachingTests|CacheStoreTests|DownloadCoreTests|DemoModeTests
+SANITIZER_LIMIT := 300
+
+.PHONY: help run test build install lint format bench clean check-unit sanitize-thread sanitize-address
+
+help: ## this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/    make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+
+run: ## installs what is missing, builds, starts the daemon on config/demo.yaml, prints the lines to try
+	@scripts/need run
+	@swift build $(RELEASE_FLAGS) --product drydock
+	@scripts/run-demo $(RELEASE)
+
+test: ## installs what is missing, and runs every test that CI runs
+	@scripts/need test
+	@$(MAKE) lint
+	swift build $(RELEASE_FLAGS) --product drydock
+	@$(MAKE) check-unit sanitize-thread sanitize-address
+	swift build --build-tests
+	swift test --skip-build
+
+build: ## the release binary, .build/release/drydock
+	@scripts/need run
+	swift build $(RELEASE_FLAGS) --product drydock
+
+$(RELEASE):
+	@$(MAKE) build
+
+install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema (PREFIX=/usr)
+	install -D -m 0755 $(RELEASE) "$(DESTDIR)$(PREFIX)/bin/drydock"
+	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system" "$(DESTDIR)$(SYSCONFDIR)/drydock"
+	sed -e 's|/usr/bin/drydock|$(PREFIX)/bin/drydock|' -e 's|/etc/drydock|$(SYSCONFDIR)/drydock|' \
+	    systemd/drydock.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
+	chmod 0644 "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
+	install -D -m 0644 config/drydock.schema.json "$(DESTDIR)$(PREFIX)/share/drydock/drydock.schema.json"
+	@config="$(DESTDIR)$(SYSCONFDIR)/drydock/drydock.yaml"; \
+	if [ -e "$$config" ]; then echo "$$config is there already: left as it is"; \
+	else sed -E '1s|(\$$schema=).*|\1$(PREFIX)/share/drydock/drydock.schema.json|' config/drydock.yaml > "$$config"; \
+	    chmod 0644 "$$config"; fi
+
+check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyze about the unit
+	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \
+	$(MAKE) install DESTDIR="$$tree" PREFIX=/usr SYSCONFDIR=/etc >/dev/null; scripts/check-unit "$$tree"
+
+sanitize-thread: ## the tests of the threaded rooms under ThreadSanitizer
+	swift build --build-tests --sanitize thread --scratch-path .build-tsan
+	TSAN_OPTIONS="halt_on_error=1 $(TSAN_OPTIONS)" timeout $(SANITIZER_LIMIT) \
+	    swift test --skip-build --sanitize thread --scratch-path .build-tsan --filter '$(SANITIZED)'
+
+sanitize-address: ## the same under AddressSanitizer
+	swift build --build-tests --sanitize address --scratch-path .build-asan
+	ASAN_OPTIONS="detect_leaks=0 $(ASAN_OPTIONS)" timeout $(SANITIZER_LIMIT) \
+	    swift test --skip-build --sanitize address --scratch-path .build-asan --filter '$(SANITIZED)'
+
+lint: ## the format rules, strictly
+	swift format lint --strict --recursive --parallel $(FORMATTED)
+
+format: ## brings every file into form
+	swift format format --in-place --recursive --parallel $(FORMATTED)
+
+bench: ## a hit against the limit: requests per second, CPU and allocations per request
+	@scripts/need bench
+	@$(MAKE) build
+	Benchmarks/hit
+
+clean: ## everything that was built
+	rm -rf .build .build-tsan .build-asan Benchmarks/.build
