@@ -1,0 +1,87 @@
+// One draw of a demo rule: how long this answer takes, and whether and how it fails.
+
+package import HTTPWire
+
+/// What one demo request is answered with: a pure function of the rule, the request key and the ordinal.
+///
+/// Neither connections, loops, threads nor restarts enter a draw. The outcome is one uniform number compared with
+/// the chance, so raising the chance turns answers into failures and never a failure into an answer; the latency has
+/// a number of its own, so changing its range moves no outcome.
+package struct DemoDraw: Sendable {
+    /// The rule's name.
+    package let name: String
+    /// Nanoseconds to wait before the answer.
+    package let latency: UInt64
+    /// Whether this answer is a failure of the rule's `failure`.
+    package let isFailure: Bool
+    /// The status to answer with.
+    package let status: Int
+    /// What the body is read from; nil is an empty body.
+    package let file: DemoFile?
+    /// The rule's fields, with Content-Type when there is a body and they do not bring their own.
+    package let fields: Fields
+    /// Four hexadecimal digits that name this draw in fields and logs.
+    package let drawID: String
+
+    /// The body's bytes.
+    package var body: [UInt8] { file?.bytes ?? [] }
+
+    /// The latency an answer states: whole milliseconds, rounded down, so that no answer takes less than it states.
+    package var statedMilliseconds: UInt64 { latency / 1_000_000 }
+
+    /// Draws the answer to request number `ordinal` (from 0) of `key` under `rule`.
+    package static func draw(_ rule: DemoRule, key: DrawKey, ordinal: UInt64) -> DemoDraw {
+        let numbers = DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal)
+        var failed: DemoFailure?
+        if let failure = rule.failure, numbers.unit(.outcome) < failure.chance { failed = failure }
+        let file = failed.map(\.file) ?? rule.file
+        var fields = rule.fields
+        if let file, !fields.contains(.contentType) { fields.append(.contentType, file.contentType) }
+        let digits = String(numbers.bits(.identity) >> 48, radix: 16)
+        return DemoDraw(
+            name: rule.name,
+            latency: numbers.uniform(in: rule.latency, .latency),
+            isFailure: failed != nil,
+            status: failed?.status ?? rule.status,
+            file: file,
+            fields: fields,
+            drawID: String(repeating: "0", count: 4 - digits.count) + digits
+        )
+    }
+
+    /// The same from the request key's bytes.
+    package static func draw(_ rule: DemoRule, requestKey: [UInt8], ordinal: UInt64) -> DemoDraw {
+        draw(rule, key: DrawKey(rule: rule.name, request: requestKey), ordinal: ordinal)
+    }
+
+    /// The value of `Drydock-Demo`, such as `endpoint=user; outcome=failure; status=503; latency=412ms; draw=7f3a`.
+    ///
+    /// A name that is not a token (RFC 9110 section 5.6.2) is written as a quoted string.
+    package var fieldValue: String {
+        let outcome = isFailure ? "failure" : "success"
+        return "endpoint=\(tokenOrQuoted(name)); outcome=\(outcome); status=\(status); "
+            + "latency=\(statedMilliseconds)ms; draw=\(drawID)"
+    }
+}
+
+/// A parameter value of RFC 9110 section 5.6.6; control characters cannot be written there and become `_`.
+private func tokenOrQuoted(_ text: String) -> String {
+    let isToken = text.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+    guard !isToken || text.isEmpty else { return text }
+    var quoted = "\""
+    for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\"", "\\": quoted += "\\\(scalar)"
+        case _ where scalar.value < 0x20 || scalar.value == 0x7f: quoted += "_"
+        default: quoted.unicodeScalars.append(scalar)
+        }
+    }
+    return quoted + "\""
+}

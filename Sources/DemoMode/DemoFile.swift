@@ -1,0 +1,105 @@
+// An answer file of demo mode, read whole when the plan is built.
+
+internal import Glibc
+
+/// The bytes of an answer file and what they are; shared by every answer, never read again.
+package final class DemoFile: Sendable {
+    /// As given to `load`.
+    package let path: String
+    package let bytes: [UInt8]
+    /// From the file name's extension; `application/octet-stream` when it says nothing.
+    package let contentType: String
+
+    package init(path: String, bytes: [UInt8], contentType: String) {
+        self.path = path
+        self.bytes = bytes
+        self.contentType = contentType
+    }
+
+    /// The most an answer file may hold unless `load` is told otherwise: 64 MiB.
+    package static let defaultLimit = 64 << 20
+
+    /// Reads a regular file; blocks the calling thread, so it is called while a plan is built and never on a loop.
+    ///
+    /// - Parameters:
+    ///   - path: absolute, or relative to the working directory.
+    ///   - limit: the most bytes the file may hold.
+    /// - Throws: `DemoFileError` when there is no such file, it is no regular file, it is too big or it cannot be read.
+    package static func load(path: String, limit: Int = defaultLimit) throws(DemoFileError) -> DemoFile {
+        // O_NONBLOCK: opening a named pipe must not hang the reload; it is refused below.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            throw DemoFileError(path: path, reason: errno == ENOENT ? .missing : .unreadable(errno: errno))
+        }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw DemoFileError(path: path, reason: .unreadable(errno: errno))
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw DemoFileError(path: path, reason: .notARegularFile)
+        }
+        guard status.st_size <= limit else {
+            throw DemoFileError(path: path, reason: .tooLarge(limit: limit))
+        }
+        let bytes = try readAll(descriptor, path: path, expected: Int(status.st_size), limit: limit)
+        return DemoFile(path: path, bytes: bytes, contentType: mediaType(forPath: path))
+    }
+
+    /// Reads to the end of the file, which may have grown or shrunk since its size was asked.
+    private static func readAll(
+        _ descriptor: Int32,
+        path: String,
+        expected: Int,
+        limit: Int
+    ) throws(DemoFileError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(expected)
+        var buffer = [UInt8](repeating: 0, count: min(max(expected, 4096), 1 << 20))
+        while true {
+            let count = read(descriptor, &buffer, buffer.count)
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw DemoFileError(path: path, reason: .unreadable(errno: errno))
+            }
+            if count == 0 { return bytes }
+            guard bytes.count + count <= limit else {
+                throw DemoFileError(path: path, reason: .tooLarge(limit: limit))
+            }
+            bytes.append(contentsOf: buffer[..<count])
+        }
+    }
+}
+
+/// Why an answer file could not be taken into a plan.
+package struct DemoFileError: Error, Sendable, Equatable, CustomStringConvertible {
+    package enum Reason: Sendable, Equatable {
+        case missing
+        case notARegularFile
+        case tooLarge(limit: Int)
+        case unreadable(errno: Int32)
+    }
+
+    /// The path as it was given.
+    package let path: String
+    package let reason: Reason
+
+    package init(path: String, reason: Reason) {
+        self.path = path
+        self.reason = reason
+    }
+
+    /// The path, what is wrong with it, and what to do.
+    package var description: String {
+        switch reason {
+        case .missing:
+            "demo file \(path) does not exist: create it, or correct `file` or `files`"
+        case .notARegularFile:
+            "demo file \(path) is not a regular file: name a file that holds the answer"
+        case .tooLarge(let limit):
+            "demo file \(path) is larger than \(limit) bytes: name a smaller file"
+        case .unreadable(let number):
+            "demo file \(path) cannot be read (\(String(cString: strerror(number)))): check its permissions"
+        }
+    }
+}

@@ -1,0 +1,87 @@
+// The key of a draw and the mixing functions under it: the same bytes give the same numbers on every machine, for ever.
+
+/// A rule and a request key, digested once: it selects the counter in `DrawOrdinals` and the random numbers of a draw.
+///
+/// The digest is FNV-1a with 64 bits over `le64(count of name) name le64(count of request) request`, put through
+/// SplitMix64's finaliser. The counts keep ("ab", "c") and ("a", "bc") apart. Two keys that collide share their
+/// ordinals and their draws, which costs nothing but independence.
+package struct DrawKey: Hashable, Sendable {
+    package let digest: UInt64
+
+    /// - Parameters:
+    ///   - rule: the name of the endpoint or service.
+    ///   - request: the bytes that tell requests apart, such as method, path and query.
+    package init(rule: String, request: UnsafeRawBufferPointer) {
+        var hash = FNV1a()
+        hash.add(UInt64(rule.utf8.count))
+        for byte in rule.utf8 { hash.add(byte) }
+        hash.add(UInt64(request.count))
+        for byte in request { hash.add(byte) }
+        digest = mix(hash.value)
+    }
+
+    /// The same from an array.
+    package init(rule: String, request: [UInt8]) {
+        self = request.withUnsafeBytes { DrawKey(rule: rule, request: $0) }
+    }
+}
+
+/// Which of a draw's numbers is meant: each is a stream of its own, so that one never foretells another.
+enum DrawStream: UInt64 {
+    case latency = 0x6c61_7465_6e63_7921
+    case outcome = 0x6f75_7463_6f6d_6521
+    case identity = 0x6964_656e_7469_7479
+}
+
+/// The random numbers of one draw.
+///
+/// `point` is element `ordinal` of the SplitMix64 sequence that starts at `mix(digest ^ mix(seed))`; a stream's
+/// number is `mix(point ^ stream)`.
+struct DrawNumbers {
+    private let point: UInt64
+
+    init(seed: UInt64, key: DrawKey, ordinal: UInt64) {
+        let start = mix(key.digest ^ mix(seed &+ goldenGamma))
+        point = mix(start &+ (ordinal &+ 1) &* goldenGamma)
+    }
+
+    /// 64 uniform bits.
+    func bits(_ stream: DrawStream) -> UInt64 {
+        mix(point ^ stream.rawValue)
+    }
+
+    /// Uniform in 0 ..< 1, in steps of 2^-53.
+    func unit(_ stream: DrawStream) -> Double {
+        Double(bits(stream) >> 11) * 0x1p-53
+    }
+
+    /// Uniform in the closed range: the high half of bits × count, which is even to within 2^-64 × count.
+    func uniform(in range: ClosedRange<UInt64>, _ stream: DrawStream) -> UInt64 {
+        let (count, overflow) = (range.upperBound - range.lowerBound).addingReportingOverflow(1)
+        guard !overflow else { return bits(stream) }
+        return range.lowerBound + bits(stream).multipliedFullWidth(by: count).high
+    }
+}
+
+/// 2^64 divided by the golden ratio, odd: SplitMix64's step.
+private let goldenGamma: UInt64 = 0x9e37_79b9_7f4a_7c15
+
+/// SplitMix64's finaliser: a bijection in which every input bit moves every output bit.
+private func mix(_ value: UInt64) -> UInt64 {
+    var z = value
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+}
+
+private struct FNV1a {
+    private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    mutating func add(_ byte: UInt8) {
+        value = (value ^ UInt64(byte)) &* 0x100_0000_01b3
+    }
+
+    mutating func add(_ number: UInt64) {
+        for shift in stride(from: 0, to: 64, by: 8) { add(UInt8(truncatingIfNeeded: number >> UInt64(shift))) }
+    }
+}

@@ -1,0 +1,59 @@
+// Counts the requests of each draw key, so that every request of a key has an ordinal of its own.
+
+internal import Synchronization
+
+/// The ordinals of one service's demo requests: the first request of a key is 0, the next 1, whatever loop it is on.
+///
+/// Shared by every loop; each shard's state is under that shard's `Mutex`, held for one dictionary access.
+///
+/// Memory is bounded: at most `maximumKeys` keys have a counter of their own. A key that comes when its shard is full
+/// is counted in one of the shard's 256 common counters, chosen by its digest, and stays there: nothing is dropped, so
+/// no key ever starts again at 0. Draws still depend on nothing but key and ordinal, and each (key, ordinal) is drawn
+/// at most once. What is lost past the bound is density only: keys that share a common counter see gaps in their
+/// ordinals, so the same requests *in the same order* repeat exactly, while requests that race may take each other's
+/// ordinals.
+package final class DrawOrdinals: Sendable {
+    private static let shardCount = 16
+    private static let commonCount = 256
+
+    private final class Shard: Sendable {
+        struct State {
+            var own: [UInt64: UInt64] = [:]
+            var common = [UInt64](repeating: 0, count: DrawOrdinals.commonCount)
+        }
+
+        let state = Mutex(State())
+    }
+
+    private let shards: [Shard]
+    private let keysPerShard: Int
+
+    /// - Parameter maximumKeys: how many keys are counted one by one, default 65,536 (about 3 MiB when full); it is
+    ///   divided evenly over 16 shards, so a shard may be full a little earlier.
+    package init(maximumKeys: Int = 65_536) {
+        shards = (0..<Self.shardCount).map { _ in Shard() }
+        keysPerShard = max(0, maximumKeys / Self.shardCount)
+    }
+
+    /// The next ordinal of `key`; every call takes one. Any thread.
+    package func next(_ key: DrawKey) -> UInt64 {
+        shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
+            if let ordinal = state.own[key.digest] {
+                state.own[key.digest] = ordinal &+ 1
+                return ordinal
+            }
+            if state.own.count < keysPerShard {
+                state.own[key.digest] = 1
+                return 0
+            }
+            let slot = Int(key.digest >> 56)
+            defer { state.common[slot] &+= 1 }
+            return state.common[slot]
+        }
+    }
+
+    /// How many keys have a counter of their own now. Any thread.
+    package var ownKeys: Int {
+        shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.own.count } }
+    }
+}
