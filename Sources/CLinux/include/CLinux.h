@@ -2,11 +2,13 @@
 #ifndef DRYDOCK_CLINUX_H
 #define DRYDOCK_CLINUX_H
 
+// Not <sys/socket.h>: in an optimised build Swift would take this module for the owner of its types and hide Glibc's.
 #include <sys/types.h>
-#include <sys/socket.h>
+
+struct sockaddr_storage;
 
 /// accept4(2) with SOCK_NONBLOCK and SOCK_CLOEXEC; -1 and errno on failure.
-int c_linux_accept(int listener, struct sockaddr_storage *peer, socklen_t *length);
+int c_linux_accept(int listener, struct sockaddr_storage *peer, unsigned int *length);
 
 /// eventfd(2), non-blocking and close-on-exec.
 int c_linux_eventfd(void);
