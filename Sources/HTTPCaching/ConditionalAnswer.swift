@@ -1,0 +1,73 @@
+// Answers a client's conditional request from the store (RFC 9111 section 4.3.2, RFC 9110 section 13.2.2).
+
+package import HTTPWire
+
+package enum ConditionalAnswer: Sendable, Equatable {
+    /// Answer with the stored response.
+    case full
+    /// Answer 304 with these fields (RFC 9110 section 15.4.5).
+    case notModified(Fields)
+    /// Answer 412: If-Match or If-Unmodified-Since does not hold for the stored response, and a range of it would be
+    /// joined to something else.
+    case preconditionFailed
+}
+
+extension Caching {
+    /// What the request's conditions make of a stored response that may be used.
+    package static func answerConditional(request: RequestHead, stored: StoredHead) -> ConditionalAnswer {
+        // Conditions count only where the answer without them would be a success (RFC 9110 section 13.2.1).
+        guard request.method == .get || request.method == .head, Status.isSuccessful(stored.status) else {
+            return .full
+        }
+        let fields = request.fields
+        let tag = entityTag(stored.fields)
+        let now = stored.responseTime
+        let modified = lastModified(stored.fields, now: now)
+
+        if let list = EntityTagList(fields, .ifMatch) {
+            guard holds(list, tag, { $0.matchesStrongly($1) }) else { return .preconditionFailed }
+        } else if let limit = dateCondition(fields, .ifUnmodifiedSince, now: now), let modified, modified > limit {
+            return .preconditionFailed
+        }
+        if let list = EntityTagList(fields, .ifNoneMatch) {
+            return holds(list, tag, { $0.matchesWeakly($1) }) ? .notModified(notModifiedFields(stored)) : .full
+        }
+        if let limit = dateCondition(fields, .ifModifiedSince, now: now) {
+            // Without Last-Modified its Date says when this was current (RFC 9111 section 4.3.2).
+            let current = modified ?? date(stored.fields, responseTime: stored.responseTime)
+            return current <= limit ? .notModified(notModifiedFields(stored)) : .full
+        }
+        return .full
+    }
+
+    private static func holds(
+        _ list: EntityTagList,
+        _ tag: EntityTag?,
+        _ matches: (EntityTag, EntityTag) -> Bool
+    ) -> Bool {
+        switch list {
+        case .any: return true
+        case .tags(let tags):
+            guard let tag else { return false }
+            return tags.contains { matches($0, tag) }
+        }
+    }
+
+    /// The date of a condition; one that does not parse, or stands twice, is ignored (RFC 9110 section 13.1.3).
+    private static func dateCondition(_ fields: Fields, _ field: KnownField, now: Int64) -> Int64? {
+        let values = fields.all(field)
+        guard values.count == 1, let value = values.first else { return nil }
+        return HTTPDate.parse(value, now: now)
+    }
+
+    private static func notModifiedFields(_ stored: StoredHead) -> Fields {
+        var kept: Set<String> = [
+            "cache-control", "cdn-cache-control", "content-location", "date", "etag", "expires", "vary",
+        ]
+        // Without a tag the date is what guides the client's own cache.
+        if entityTag(stored.fields) == nil { kept.insert("last-modified") }
+        var fields = stored.fields
+        fields.removeAll { name, _ in !kept.contains(ASCII.lowercased(name)) }
+        return fields
+    }
+}

@@ -1,0 +1,135 @@
+// Age and freshness lifetime of responses (RFC 9111 section 4.2).
+
+package import HTTPWire
+
+/// Every caching decision, as pure functions of heads, a policy and a `now` in Unix seconds.
+package enum Caching {}
+
+/// Where a freshness lifetime comes from; the raw value is what diagnostics print.
+package enum FreshnessSource: String, Sendable, CaseIterable {
+    case sMaxAge = "s-maxage"
+    case maxAge = "max-age"
+    case expires
+    /// `max-age` or `s-maxage` of a targeted field (RFC 9213).
+    case targeted
+    /// The configured ttl.
+    case ttl
+    /// The ttl configured for this status.
+    case ttlByStatus = "ttl-by-status"
+    /// A tenth of the time since the last modification (RFC 9111 section 4.2.2).
+    case heuristic
+    /// Nothing says how long the response is fresh.
+    case none
+    /// A freshness directive or date that does not parse: stale.
+    case invalid
+}
+
+/// How long a response is fresh.
+package struct Lifetime: Sendable, Equatable {
+    /// 0 to 2^31.
+    package var seconds: Int64
+    package var source: FreshnessSource
+
+    package init(seconds: Int64, source: FreshnessSource) {
+        self.seconds = seconds
+        self.source = source
+    }
+
+    /// The response itself says it (RFC 9111 section 4.2.1), rather than the configuration or a guess.
+    package var isExplicit: Bool {
+        switch source {
+        case .sMaxAge, .maxAge, .expires, .targeted, .invalid: true
+        case .ttl, .ttlByStatus, .heuristic, .none: false
+        }
+    }
+
+    /// The response became stale at some point, rather than never having been fresh.
+    var hasExpiry: Bool { source != .none && source != .invalid }
+}
+
+extension Caching {
+    /// The longest heuristic lifetime, in seconds (RFC 9111 section 4.2.2 leaves the cap to the cache).
+    package static let heuristicLimit: Int64 = 86400
+
+    /// The age in seconds at `now` (RFC 9111 section 4.2.3, current_age).
+    package static func age(_ stored: StoredHead, now: Int64) -> Int64 {
+        DeltaSeconds.clamp(
+            DeltaSeconds.clamp(stored.initialAge) + DeltaSeconds.elapsed(from: stored.responseTime, to: now)
+        )
+    }
+
+    /// The age in seconds at which a response arrives (RFC 9111 section 4.2.3, corrected_initial_age). Of an Age that is a
+    /// list the first member counts; one that does not parse is ignored (section 5.1).
+    package static func initialAge(_ fields: Fields, requestTime: Int64, responseTime: Int64) -> Int64 {
+        let first = fields.values(.age).first?.split(separator: ASCII.comma, omittingEmptySubsequences: false).first
+        let received = first.flatMap { DeltaSeconds.parse(ASCII.trim($0)) } ?? 0
+        let corrected = received + DeltaSeconds.elapsed(from: requestTime, to: responseTime)
+        let apparent = DeltaSeconds.elapsed(from: date(fields, responseTime: responseTime), to: responseTime)
+        return DeltaSeconds.clamp(max(apparent, corrected))
+    }
+
+    /// How long the stored response is fresh under the policy.
+    package static func freshnessLifetime(_ stored: StoredHead, policy: CachePolicy) -> Lifetime {
+        lifetime(
+            ResponseControl(stored.fields, policy: policy),
+            status: stored.status,
+            fields: stored.fields,
+            responseTime: stored.responseTime,
+            policy: policy
+        )
+    }
+
+    static func lifetime(
+        _ control: ResponseControl,
+        status: Int,
+        fields: Fields,
+        responseTime: Int64,
+        policy: CachePolicy
+    ) -> Lifetime {
+        let configured = policy.configuredLifetime(status: status)
+        if policy.overrideOrigin, let configured { return configured }
+        return explicitLifetime(control, fields: fields, responseTime: responseTime)
+            ?? configured
+            ?? heuristicLifetime(control, status: status, fields: fields, responseTime: responseTime)
+            ?? Lifetime(seconds: 0, source: .none)
+    }
+
+    /// RFC 9111 section 4.2.1: s-maxage over max-age over Expires minus Date.
+    static func explicitLifetime(_ control: ResponseControl, fields: Fields, responseTime: Int64) -> Lifetime? {
+        let directives = control.directives
+        let isTargeted = control.targetedField != nil
+        if directives.hasInvalidFreshness { return Lifetime(seconds: 0, source: .invalid) }
+        if let seconds = directives.sMaxAge {
+            return Lifetime(seconds: seconds, source: isTargeted ? .targeted : .sMaxAge)
+        }
+        if let seconds = directives.maxAge {
+            return Lifetime(seconds: seconds, source: isTargeted ? .targeted : .maxAge)
+        }
+        guard !isTargeted, fields.contains(.expires) else { return nil }
+        let dates = fields.all(.expires).map { HTTPDate.parse($0, now: responseTime) }
+        guard let earliest = dates.compactMap(\.self).min(), !dates.contains(nil) else {
+            return Lifetime(seconds: 0, source: .invalid)
+        }
+        let seconds = DeltaSeconds.elapsed(from: date(fields, responseTime: responseTime), to: earliest)
+        return Lifetime(seconds: seconds, source: .expires)
+    }
+
+    private static func heuristicLifetime(
+        _ control: ResponseControl,
+        status: Int,
+        fields: Fields,
+        responseTime: Int64
+    ) -> Lifetime? {
+        guard Status.isHeuristicallyCacheable(status) || control.directives.public,
+            let modified = fields.first(.lastModified).flatMap({ HTTPDate.parse($0, now: responseTime) })
+        else { return nil }
+        let unchanged = DeltaSeconds.elapsed(from: modified, to: date(fields, responseTime: responseTime))
+        let seconds = min(unchanged / 10, heuristicLimit)
+        return seconds > 0 ? Lifetime(seconds: seconds, source: .heuristic) : nil
+    }
+
+    /// The response's Date, or the time it arrived where there is none that parses.
+    static func date(_ fields: Fields, responseTime: Int64) -> Int64 {
+        fields.first(.date).flatMap { HTTPDate.parse($0, now: responseTime) } ?? responseTime
+    }
+}

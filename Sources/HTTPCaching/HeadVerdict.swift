@@ -1,0 +1,80 @@
+// What the answer to a HEAD request says about the stored response to GET (RFC 9111 section 4.3.5).
+
+package import HTTPWire
+
+/// What a HEAD answer showed to be different; the raw value is what diagnostics print.
+package enum HeadChange: String, Sendable, CaseIterable {
+    case etag
+    case lastModified = "last-modified"
+    case length
+    case status
+    /// No validator stands in both: equal lengths prove nothing.
+    case noValidator = "no-validator"
+}
+
+package enum HeadVerdict: Sendable, Equatable {
+    /// The stored response is current; this is its head with the answer's fields.
+    case unchanged(StoredHead)
+    /// It is not, or cannot be shown to be: fetch.
+    case changed(HeadChange)
+    /// The origin does not answer HEAD (403, 405, 501): ask by a conditional GET.
+    case unsupported
+    /// 404 or 410.
+    case gone(Int)
+    /// Any other error status: nothing is known.
+    case failed(Int)
+}
+
+extension Caching {
+    /// What `headAnswer`, the answer to a HEAD with the conditions of `revalidation`, says about `stored`. `now` is when it
+    /// arrived and `requestTime` when it was asked for, in Unix seconds.
+    package static func judgeHead(
+        stored: StoredHead,
+        headAnswer: ResponseHead,
+        now: Int64,
+        requestTime: Int64? = nil,
+        request: RequestHead? = nil,
+        policy: CachePolicy = CachePolicy()
+    ) -> HeadVerdict {
+        let status = headAnswer.status
+        switch status {
+        case 403, 405, 501: return .unsupported
+        case 304: break
+        case stored.status: break
+        case 404, 410: return .gone(status)
+        case 200..<400: return .changed(.status)
+        default: return .failed(status)
+        }
+        if let change = change(from: stored, to: headAnswer, now: now) { return .changed(change) }
+        return .unchanged(
+            freshened(
+                stored: stored,
+                by: headAnswer,
+                requestTime: requestTime ?? now,
+                responseTime: now,
+                request: request,
+                policy: policy
+            )
+        )
+    }
+
+    private static func change(from stored: StoredHead, to answer: ResponseHead, now: Int64) -> HeadChange? {
+        // A 304 has matched by itself; validators it brings may still belong to another response (section 4.3.4).
+        var matched = answer.status == 304
+        if let old = entityTag(stored.fields), let new = entityTag(answer.fields) {
+            guard old.matchesWeakly(new) else { return .etag }
+            matched = true
+        }
+        if let old = stored.fields.first(.lastModified), let new = answer.fields.first(.lastModified) {
+            let oldDate = HTTPDate.parse(old, now: now)
+            guard oldDate != nil ? oldDate == HTTPDate.parse(new, now: now) : old == new else { return .lastModified }
+            matched = matched || oldDate != nil
+        }
+        if answer.status != 304, let new = answer.fields.first(.contentLength).flatMap({ Int64($0) }),
+            let old = stored.bodyLength, new != old
+        {
+            return .length
+        }
+        return matched ? nil : .noValidator
+    }
+}

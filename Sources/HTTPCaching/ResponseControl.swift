@@ -1,0 +1,96 @@
+// Which directives govern a response: the first usable targeted field (RFC 9213 section 2.2), else Cache-Control.
+
+package import HTTPWire
+
+/// The directives that count for a response under a policy.
+package struct ResponseControl: Sendable, Equatable {
+    package var directives: CacheControl
+    /// The targeted field that replaced Cache-Control and Expires, as configured; nil where Cache-Control counts.
+    package var targetedField: String?
+
+    package init(_ fields: Fields, policy: CachePolicy) {
+        for name in policy.targetedFields {
+            if let targeted = CacheControl(targeted: fields.values(named: name)) {
+                directives = targeted
+                targetedField = name
+                widenProtectedNames()
+                return
+            }
+        }
+        directives = CacheControl(fields)
+        targetedField = nil
+        widenProtectedNames()
+    }
+
+    /// `no-store` counts, unless `must-understand` stands beside it (RFC 9111 section 5.2.2.3).
+    var forbidsStoring: Bool { directives.noStore && !directives.mustUnderstand }
+
+    /// RFC 9111 section 3.5: what lets the answer to a request with Authorization be stored and shared.
+    var allowsAuthorized: Bool {
+        directives.public || directives.sMaxAge != nil || directives.mustRevalidate
+    }
+
+    /// Every reuse must be validated first (RFC 9111 section 5.2.2.4), unless the configured ttl was given the last word.
+    func requiresValidation(status: Int, policy: CachePolicy) -> Bool {
+        directives.noCache && !(policy.overrideOrigin && policy.configuredLifetime(status: status) != nil)
+    }
+
+    /// RFC 9111 section 4.2.4: why the response must not be used stale, or nil. s-maxage implies proxy-revalidate.
+    func staleProhibition(status: Int, policy: CachePolicy) -> StaleRefusal? {
+        if requiresValidation(status: status, policy: policy) { return .noCache }
+        if directives.mustRevalidate { return .mustRevalidate }
+        if directives.proxyRevalidate { return .proxyRevalidate }
+        if directives.sMaxAge != nil { return .sMaxAge }
+        return nil
+    }
+
+    /// The lower-case names of the fields that must not be kept, because `private` or `no-cache` lists them.
+    var unstorableFields: Set<String> { Set(directives.privateFields + directives.noCacheFields) }
+
+    /// Fields without which the stored response would mean something else: listing one means the whole response.
+    private static let protected: Set<String> = [
+        "age", "cache-control", "content-encoding", "content-length", "content-range", "content-type", "date", "etag",
+        "expires", "last-modified", "transfer-encoding", "vary",
+    ]
+
+    private mutating func widenProtectedNames() {
+        var names = Self.protected
+        if let targetedField { names.insert(targetedField.lowercased()) }
+        if directives.privateFields.contains(where: names.contains) { directives.private = true }
+        if directives.noCacheFields.contains(where: names.contains) { directives.noCache = true }
+    }
+}
+
+extension CacheControl {
+    /// The directives of a targeted field; nil where it is absent, empty, no dictionary, or has a directive of the wrong
+    /// type, and is therefore ignored (RFC 9213 section 2.1).
+    init?(targeted lines: [[UInt8]]) {
+        guard !lines.isEmpty, let dictionary = StructuredDictionary(lines), !dictionary.members.isEmpty else {
+            return nil
+        }
+        self.init()
+        for (name, value) in dictionary.members {
+            guard let argument = Self.argument(of: name, value) else { return nil }
+            apply(Directive(name: name, argument: argument))
+        }
+    }
+
+    private static func argument(of name: String, _ value: StructuredValue) -> Directive.Argument? {
+        switch name {
+        case "max-age", "s-maxage", "stale-while-revalidate", "stale-if-error":
+            guard case .integer(let seconds) = value else { return nil }
+            return .value(Array(String(seconds).utf8))
+        case "no-cache", "private":
+            switch value {
+            case .boolean(true): return Directive.Argument.none
+            case .string(let names), .token(let names): return .value(names)
+            default: return nil
+            }
+        case "no-store", "public", "must-revalidate", "proxy-revalidate", "must-understand", "immutable",
+            "no-transform":
+            return value == .boolean(true) ? Directive.Argument.none : nil
+        default:
+            return Directive.Argument.none
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// Whether a stored response answers a request as it is (RFC 9111 section 4), and if not, why not.
+
+package import HTTPWire
+
+/// Why a stored response must be validated before it is used; the raw value is what diagnostics print.
+package enum StaleReason: String, Sendable, CaseIterable {
+    case expired
+    /// Nothing ever said how long it is fresh.
+    case noFreshness = "no-freshness"
+    case invalidFreshness = "invalid-freshness"
+    /// The response's `no-cache`.
+    case noCache = "no-cache"
+    /// The request's `no-cache`, or its `Pragma: no-cache`.
+    case requestNoCache = "request-no-cache"
+    case requestMaxAge = "request-max-age"
+    case requestMinFresh = "request-min-fresh"
+
+    /// The request does not want it, although it is fresh by itself.
+    package var isFromRequest: Bool {
+        switch self {
+        case .requestNoCache, .requestMaxAge, .requestMinFresh: true
+        case .expired, .noFreshness, .invalidFreshness, .noCache: false
+        }
+    }
+}
+
+/// Why a stale response may be used without asking first; the raw value is what `Cache-Status` prints as `detail`.
+package enum StaleAllowance: String, Sendable, CaseIterable {
+    /// The request accepts this much staleness (RFC 9111 section 5.2.1.2).
+    case maxStale = "max-stale"
+    /// Within `stale-while-revalidate` (RFC 5861 section 3): answer, and validate behind.
+    case whileRevalidate = "refreshing"
+}
+
+/// Why a stored response is none for this request.
+package enum MismatchReason: String, Sendable, CaseIterable {
+    case cacheOff = "cache-off"
+    case method
+    case vary
+    /// It was stored for a request with Authorization and may not be shared (RFC 9111 section 3.5).
+    case authorization
+}
+
+package enum ReuseDecision: Sendable, Equatable {
+    /// Answer with it. `age` goes into Age, `ttl` > 0 is the freshness left; both in seconds.
+    case fresh(age: Int64, ttl: Int64)
+    /// Answer with it although it has been stale for `by` seconds.
+    case staleAllowed(age: Int64, by: Int64, allowance: StaleAllowance)
+    /// Validate it first. `by` is the staleness in seconds, below 0 where it is fresh by itself.
+    case stale(age: Int64, by: Int64, reason: StaleReason)
+    /// It does not answer this request.
+    case mismatch(MismatchReason)
+    /// The request wants only what can be answered without asking, and this cannot: 504 (RFC 9111 section 5.2.1.7).
+    case onlyIfCachedMiss(StaleReason)
+}
+
+extension Caching {
+    /// Whether `stored` answers `request` at `now` (RFC 9111 section 4).
+    package static func lookup(
+        request: RequestHead,
+        stored: StoredHead,
+        policy: CachePolicy,
+        now: Int64
+    ) -> ReuseDecision {
+        guard policy.mode != .none else { return .mismatch(.cacheOff) }
+        guard request.method == .get || request.method == .head, stored.requestMethod == .get else {
+            return .mismatch(.method)
+        }
+        guard selects(stored: stored, request: request) else { return .mismatch(.vary) }
+        let control = ResponseControl(stored.fields, policy: policy)
+        if stored.hadAuthorization, !control.allowsAuthorized { return .mismatch(.authorization) }
+
+        let wish = CacheControl(request: request.fields)
+        let age = age(stored, now: now)
+        let lifetime = freshnessLifetime(stored, policy: policy)
+        let by = age - lifetime.seconds
+        let reason = validationReason(stored, control, wish, age: age, lifetime: lifetime, policy: policy)
+        guard let reason else { return .fresh(age: age, ttl: -by) }
+        if reason == .expired, control.staleProhibition(status: stored.status, policy: policy) == nil,
+            let allowance = allowance(wish, control, by: by)
+        {
+            return .staleAllowed(age: age, by: by, allowance: allowance)
+        }
+        return wish.onlyIfCached ? .onlyIfCachedMiss(reason) : .stale(age: age, by: by, reason: reason)
+    }
+
+    /// Whether the request wants a 504 rather than a fetch (RFC 9111 section 5.2.1.7).
+    package static func onlyIfCached(_ request: RequestHead) -> Bool {
+        CacheControl(request: request.fields).onlyIfCached
+    }
+
+    /// Whether the request asks for an answer straight from the origin (`no-cache`, `max-age=0`, Pragma): it never joins an
+    /// older fill, and it is validated by a conditional GET.
+    package static func isReload(_ request: RequestHead) -> Bool {
+        let wish = CacheControl(request: request.fields)
+        return wish.noCache || wish.maxAge == 0
+    }
+
+    private static func validationReason(
+        _ stored: StoredHead,
+        _ control: ResponseControl,
+        _ wish: CacheControl,
+        age: Int64,
+        lifetime: Lifetime,
+        policy: CachePolicy
+    ) -> StaleReason? {
+        if control.requiresValidation(status: stored.status, policy: policy) { return .noCache }
+        if wish.noCache { return .requestNoCache }
+        if let limit = wish.maxAge, age > limit { return .requestMaxAge }
+        if lifetime.seconds <= age {
+            switch lifetime.source {
+            case .none: return .noFreshness
+            case .invalid: return .invalidFreshness
+            default: return .expired
+            }
+        }
+        if let least = wish.minFresh, lifetime.seconds - age < least { return .requestMinFresh }
+        return nil
+    }
+
+    private static func allowance(_ wish: CacheControl, _ control: ResponseControl, by: Int64) -> StaleAllowance? {
+        // Who wants it fresh for a while does not want it stale.
+        guard wish.minFresh == nil else { return nil }
+        switch wish.maxStale {
+        case .any: return .maxStale
+        case .seconds(let limit) where by <= limit: return .maxStale
+        default: break
+        }
+        // max-age without max-stale asks for no stale response (RFC 9111 section 5.2.1.1).
+        if wish.maxAge == nil, let limit = control.directives.staleWhileRevalidate, by <= limit {
+            return .whileRevalidate
+        }
+        return nil
+    }
+}

@@ -1,0 +1,53 @@
+// Whether a stale response may stand in for an error (RFC 9111 section 4.2.4, RFC 5861 section 4).
+
+package import HTTPWire
+
+/// Why a stale response may not be used; the raw value is what diagnostics print.
+package enum StaleRefusal: String, Sendable, CaseIterable {
+    case noCache = "no-cache"
+    case mustRevalidate = "must-revalidate"
+    case proxyRevalidate = "proxy-revalidate"
+    /// s-maxage implies proxy-revalidate (RFC 9111 section 5.2.2.10).
+    case sMaxAge = "s-maxage"
+    /// Staler than the smallest of the configured, the response's and the request's `stale-if-error`.
+    case tooStale = "too-stale"
+    /// The error answer is none that a stale response may replace.
+    case status
+}
+
+package enum StaleVerdict: Sendable, Equatable {
+    /// Up to a staleness of `limit` seconds.
+    case allowed(limit: Int64)
+    case refused(StaleRefusal)
+
+    package var isAllowed: Bool {
+        if case .allowed = self { return true }
+        return false
+    }
+}
+
+extension Caching {
+    /// Whether `stored` may be used at a staleness of `staleness` seconds because asking the origin failed: it could not be
+    /// reached (`errorStatus` nil), or it answered with `errorStatus`, which must be 500 to 599.
+    package static func mayServeStale(
+        stored: StoredHead,
+        policy: CachePolicy,
+        staleness: Int64,
+        request: RequestHead? = nil,
+        errorStatus: Int? = nil
+    ) -> StaleVerdict {
+        if let errorStatus, !(500...599).contains(errorStatus) { return .refused(.status) }
+        let control = ResponseControl(stored.fields, policy: policy)
+        if let refusal = control.staleProhibition(status: stored.status, policy: policy) { return .refused(refusal) }
+        var limit = policy.staleIfError
+        if let own = control.directives.staleIfError { limit = min(limit, own) }
+        if let wish = request.flatMap({ CacheControl(request: $0.fields).staleIfError }) { limit = min(limit, wish) }
+        // A configured 0 means never, also at the very moment of expiry.
+        return limit > 0 && staleness <= limit ? .allowed(limit: limit) : .refused(.tooStale)
+    }
+
+    /// How long `stored` has been stale at `now`, in seconds; below 0 while it is fresh.
+    package static func staleness(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
+        age(stored, now: now) - freshnessLifetime(stored, policy: policy).seconds
+    }
+}

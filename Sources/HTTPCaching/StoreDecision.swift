@@ -1,0 +1,142 @@
+// Whether a response may be stored, and why or why not (RFC 9111 section 3).
+
+package import HTTPWire
+
+/// What makes a response worth storing; the raw value is what diagnostics print.
+package enum StoreReason: String, Sendable, CaseIterable {
+    /// The response says how long it is fresh.
+    case explicit
+    /// The configuration says how long it is fresh.
+    case ttl
+    /// It is fresh for a tenth of the time since its last modification.
+    case heuristic
+    /// It is never fresh, but its validator lets it be checked.
+    case validator
+}
+
+/// Why a response is not stored; the raw value is what `Cache-Status` prints as `detail`.
+package enum StoreRefusal: String, Sendable, CaseIterable, Error {
+    case cacheOff = "cache-off"
+    case method
+    case interim
+    case status206 = "status-206"
+    case status304 = "status-304"
+    /// A 412 or 416 answers the conditions of one request, not the next one's.
+    case statusConditional = "status-conditional"
+    /// Without explicit freshness only heuristically cacheable statuses are stored.
+    case statusNotCacheable = "status-not-cacheable"
+    case mustUnderstand = "must-understand"
+    case noStore = "no-store"
+    case requestNoStore = "request-no-store"
+    case `private` = "private"
+    case authorization
+    case varyStar = "vary-star"
+    case varyInvalid = "vary-invalid"
+    case setCookieHeuristic = "set-cookie-heuristic"
+    case noFreshnessAndNoValidator = "no-freshness-and-no-validator"
+    /// An event stream has no end to store.
+    case eventStream = "event-stream"
+}
+
+package enum StoreDecision: Sendable, Equatable {
+    case store(StoreReason)
+    case refuse(StoreRefusal)
+}
+
+extension Caching {
+    /// Whether the response to `request` may be stored (RFC 9111 section 3); `now` is when its head arrived.
+    package static func decideStore(
+        request: RequestHead,
+        response: ResponseHead,
+        policy: CachePolicy,
+        now: Int64
+    ) -> StoreDecision {
+        guard policy.mode != .none else { return .refuse(.cacheOff) }
+        guard request.method == .get else { return .refuse(.method) }
+        switch response.status {
+        case ..<200: return .refuse(.interim)
+        case 206: return .refuse(.status206)
+        case 304: return .refuse(.status304)
+        case 412, 416: return .refuse(.statusConditional)
+        default: break
+        }
+        if CacheControl(request: request.fields).noStore { return .refuse(.requestNoStore) }
+        let vary = Vary(response.fields)
+        if vary.isMalformed { return .refuse(.varyInvalid) }
+        if vary.isAny { return .refuse(.varyStar) }
+        return decideKeep(
+            status: response.status,
+            fields: response.fields,
+            hadAuthorization: request.fields.contains(.authorization),
+            age: initialAge(response.fields, requestTime: now, responseTime: now),
+            responseTime: now,
+            policy: policy
+        )
+    }
+
+    /// Whether a stored response may stay stored after `freshened` gave it new fields: an origin may take back what it
+    /// allowed before.
+    package static func decideKeep(_ stored: StoredHead, policy: CachePolicy) -> StoreDecision {
+        guard policy.mode != .none else { return .refuse(.cacheOff) }
+        guard !stored.varyNames.contains("*") else { return .refuse(.varyStar) }
+        return decideKeep(
+            status: stored.status,
+            fields: stored.fields,
+            hadAuthorization: stored.hadAuthorization,
+            age: stored.initialAge,
+            responseTime: stored.responseTime,
+            policy: policy
+        )
+    }
+
+    private static func decideKeep(
+        status: Int,
+        fields: Fields,
+        hadAuthorization: Bool,
+        age: Int64,
+        responseTime: Int64,
+        policy: CachePolicy
+    ) -> StoreDecision {
+        let control = ResponseControl(fields, policy: policy)
+        if control.directives.mustUnderstand, !Status.isUnderstood(status) { return .refuse(.mustUnderstand) }
+        if control.forbidsStoring { return .refuse(.noStore) }
+        if control.directives.private { return .refuse(.private) }
+        if hadAuthorization, !control.allowsAuthorized { return .refuse(.authorization) }
+        if isEventStream(fields) { return .refuse(.eventStream) }
+
+        let explicit = explicitLifetime(control, fields: fields, responseTime: responseTime)
+        let lifetime = lifetime(control, status: status, fields: fields, responseTime: responseTime, policy: policy)
+        if explicit == nil, fields.contains(.setCookie), !control.unstorableFields.contains("set-cookie") {
+            return .refuse(.setCookieHeuristic)
+        }
+        // RFC 9111 section 3: explicit freshness, public, or a heuristically cacheable status; here also a configured ttl.
+        if explicit == nil, !control.directives.public, !Status.isHeuristicallyCacheable(status),
+            policy.ttlByStatus[status] == nil
+        {
+            return .refuse(.statusNotCacheable)
+        }
+        if lifetime.seconds > age, !control.requiresValidation(status: status, policy: policy) {
+            switch lifetime.source {
+            case .ttl, .ttlByStatus: return .store(.ttl)
+            case .heuristic: return .store(.heuristic)
+            default: return .store(.explicit)
+            }
+        }
+        if hasValidator(fields) { return .store(.validator) }
+        // Never fresh and not to be checked, but the origin says that it may be used stale (RFC 5861).
+        let directives = control.directives
+        if lifetime.hasExpiry, control.staleProhibition(status: status, policy: policy) == nil,
+            (directives.staleWhileRevalidate ?? 0) > 0 || (directives.staleIfError ?? 0) > 0
+        {
+            return .store(.explicit)
+        }
+        return .refuse(.noFreshnessAndNoValidator)
+    }
+
+    private static func isEventStream(_ fields: Fields) -> Bool {
+        guard let type = fields.values(.contentType).first?.split(separator: ASCII.semicolon).first else {
+            return false
+        }
+        return ASCII.equalIgnoringCase(ASCII.trim(type), "text/event-stream".utf8)
+    }
+}

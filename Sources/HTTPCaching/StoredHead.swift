@@ -1,0 +1,89 @@
+// The head of a stored response: the fields to answer with, and everything that later decisions need.
+
+package import HTTPWire
+
+/// A stored response without its body. `Caching.makeStoredHead` makes it, `encode(into:)` writes it for the disk tier.
+package struct StoredHead: Sendable, Equatable {
+    package var status: Int
+    package var reason: String
+    /// End-to-end fields only, `Date` always among them; without `Age`, which every reuse computes.
+    package var fields: Fields
+    /// When the request that brought this head was sent, Unix seconds.
+    package var requestTime: Int64
+    /// When this head, or the latest one that freshened it, arrived, Unix seconds.
+    package var responseTime: Int64
+    /// When the origin last said that this response is current, Unix seconds.
+    package var validatedAt: Int64
+    /// The age in seconds at `responseTime` (RFC 9111 section 4.2.3, corrected_initial_age).
+    package var initialAge: Int64
+    /// The lines of the request that `varyNames` name, as received.
+    package var varyFields: Fields
+    /// The lower-case members of Vary (RFC 9111 section 4.1).
+    package var varyNames: [String]
+    /// The length of the body in bytes, once it is known.
+    package var bodyLength: Int64?
+    package var requestMethod: Method
+    /// The request carried Authorization (RFC 9111 section 3.5).
+    package var hadAuthorization: Bool
+
+    package init(
+        status: Int,
+        reason: String,
+        fields: Fields,
+        requestTime: Int64,
+        responseTime: Int64,
+        validatedAt: Int64,
+        initialAge: Int64,
+        varyFields: Fields,
+        varyNames: [String],
+        bodyLength: Int64?,
+        requestMethod: Method,
+        hadAuthorization: Bool
+    ) {
+        self.status = status
+        self.reason = reason
+        self.fields = fields
+        self.requestTime = requestTime
+        self.responseTime = responseTime
+        self.validatedAt = validatedAt
+        self.initialAge = initialAge
+        self.varyFields = varyFields
+        self.varyNames = varyNames
+        self.bodyLength = bodyLength
+        self.requestMethod = requestMethod
+        self.hadAuthorization = hadAuthorization
+    }
+}
+
+extension Caching {
+    /// What is kept of a response: everything but hop-by-hop fields, what Connection, `private="…"` and `no-cache="…"`
+    /// name (RFC 9111 sections 3.1, 5.2.2.4 and 5.2.2.7), and Age. Times are Unix seconds.
+    package static func makeStoredHead(
+        request: RequestHead,
+        response: ResponseHead,
+        requestTime: Int64,
+        responseTime: Int64,
+        policy: CachePolicy = CachePolicy()
+    ) -> StoredHead {
+        let vary = Vary(response.fields)
+        var fields = HopByHop.forwardable(response.fields, isRequest: false)
+        fields.remove(.age)
+        fields.removeAll(named: ResponseControl(response.fields, policy: policy).unstorableFields)
+        // RFC 9110 section 6.6.1: a recipient with a clock adds the Date that is missing.
+        if !fields.contains(.date) { fields.set(.date, HTTPDate.format(DeltaSeconds.clampTime(responseTime))) }
+        return StoredHead(
+            status: response.status,
+            reason: response.reason,
+            fields: fields,
+            requestTime: requestTime,
+            responseTime: responseTime,
+            validatedAt: responseTime,
+            initialAge: initialAge(response.fields, requestTime: requestTime, responseTime: responseTime),
+            varyFields: vary.selectingFields(of: request.fields),
+            varyNames: vary.names,
+            bodyLength: response.fields.first(.contentLength).flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 },
+            requestMethod: request.method,
+            hadAuthorization: request.fields.contains(.authorization)
+        )
+    }
+}

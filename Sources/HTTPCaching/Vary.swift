@@ -1,0 +1,90 @@
+// Vary: which request fields select a stored response, and whether two requests agree in them (RFC 9111 section 4.1).
+
+package import HTTPWire
+
+/// The members of a response's Vary lines.
+struct Vary {
+    /// Lower-case names, each once, in order.
+    private(set) var names: [String] = []
+    /// A `*` stands somewhere: no request ever matches.
+    private(set) var isAny = false
+    /// A member is neither `*` nor a token: nobody can say what selects the response.
+    private(set) var isMalformed = false
+
+    init(_ fields: Fields) {
+        for value in fields.values(.vary) {
+            for member in ASCII.listMembers(value) {
+                if member.elementsEqual([UInt8(ascii: "*")]) {
+                    isAny = true
+                } else if ASCII.isToken(member) {
+                    let name = ASCII.lowercased(member)
+                    if !names.contains(name) { names.append(name) }
+                } else {
+                    isMalformed = true
+                }
+            }
+        }
+        // Kept in the names too, so that a head that was stored under it never matches.
+        if isAny || isMalformed { names = ["*"] }
+    }
+
+    /// The lines of `request` that the names select, as received.
+    func selectingFields(of request: Fields) -> Fields {
+        var selected = request
+        selected.removeAll { name, _ in !names.contains(ASCII.lowercased(name)) }
+        return selected
+    }
+}
+
+extension Caching {
+    /// Whether the request's selecting fields match those of the stored request (RFC 9111 section 4.1): the same after lines
+    /// are joined and optional whitespace is normalised, or absent from both.
+    package static func selects(stored: StoredHead, request: RequestHead) -> Bool {
+        stored.varyNames.allSatisfy { name in
+            name != "*"
+                && normalised(request.fields, name: name) == normalised(stored.varyFields, name: name)
+        }
+    }
+
+    /// The newest of the stored responses that the request selects, as an index into `variants`.
+    package static func select(from variants: [StoredHead], request: RequestHead) -> Int? {
+        variants.indices
+            .filter { selects(stored: variants[$0], request: request) }
+            .max { variants[$0].responseTime < variants[$1].responseTime }
+    }
+
+    /// Fields whose commas are part of the value: they are compared as they are.
+    private static let singletons: Set<String> = [
+        "authorization", "cookie", "host", "origin", "referer", "user-agent",
+    ]
+
+    private static func normalised(_ fields: Fields, name: String) -> [UInt8]? {
+        let values = fields.values(named: name)
+        guard !values.isEmpty else { return nil }
+        let joined = Array(values.joined(separator: [ASCII.comma]))
+        guard !singletons.contains(name) else { return joined }
+        return Array(ASCII.listMembers(joined).map(withoutOptionalSpace).joined(separator: [ASCII.comma]))
+    }
+
+    /// Outside of quoted strings: no whitespace around semicolons, elsewhere one space for any run of it.
+    private static func withoutOptionalSpace(_ member: ArraySlice<UInt8>) -> [UInt8] {
+        let bytes = Array(member)
+        var result: [UInt8] = []
+        var pendingSpace = false
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            if ASCII.isSpace(byte) {
+                pendingSpace = true
+                index += 1
+                continue
+            }
+            if pendingSpace, byte != ASCII.semicolon, result.last != ASCII.semicolon { result.append(0x20) }
+            pendingSpace = false
+            let end = byte == ASCII.quote ? ASCII.endOfQuotedString(bytes, from: index) ?? index + 1 : index + 1
+            result.append(contentsOf: bytes[index..<end])
+            index = end
+        }
+        return result
+    }
+}
