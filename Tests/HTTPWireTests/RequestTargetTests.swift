@@ -33,7 +33,7 @@ struct RequestTargetTests {
     }
 
     @Test(
-        "http-rules 20: what is none of them",
+        "RFC 9112 3.2: what is none of them",
         arguments: [
             ("", .get, .targetMalformed), ("/a b", .get, .targetMalformed), ("/a#b", .get, .targetMalformed),
             ("/a\0", .get, .targetMalformed), ("/\u{E9}", .get, .targetMalformed), ("/a\t", .get, .targetMalformed),

@@ -1,0 +1,58 @@
+// One decoder over every framing of a body.
+
+/// Decodes the body that follows a head: the same steps whether its end is a length, a last chunk or the end of the connection.
+package struct BodyDecoder: Sendable {
+    /// How the end is found.
+    package let framing: BodyFraming
+    private let side: MessageSide
+    private var remaining: UInt64 = 0
+    private var isClosed = false
+    private var chunks: ChunkedDecoder
+
+    /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer section.
+    package init(
+        _ framing: BodyFraming,
+        side: MessageSide,
+        trailerLimits: HeadLimits = HeadLimits(head: 16384)
+    ) {
+        self.framing = framing
+        self.side = side
+        chunks = ChunkedDecoder(side: side, trailerLimits: trailerLimits)
+        if case .length(let length) = framing { remaining = length }
+    }
+
+    /// Whether the whole body has come; what follows it is not part of it.
+    package var isComplete: Bool {
+        switch framing {
+        case .none: true
+        case .length: remaining == 0
+        case .chunked: chunks.isFinished
+        case .untilClose: isClosed
+        }
+    }
+
+    /// The trailers of a chunked body, once complete.
+    package var trailers: Fields { chunks.trailers }
+
+    /// Takes bytes from `start` on: the next run of content, the end of the body, or the end of the buffer. A refusal is final.
+    package mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
+        if case .chunked = framing { return try chunks.next(buffer, from: start) }
+        if isComplete { return .finished(consumed: start) }
+        guard start < buffer.count else { return .needMore(consumed: start) }
+        var count = buffer.count - start
+        if case .length = framing {
+            count = Int(truncatingIfNeeded: min(remaining, UInt64(count)))
+            remaining -= UInt64(count)
+        }
+        return .data(start..<start + count)
+    }
+
+    /// The connection ended in an orderly way: completes a body that ends with it, and throws `bodyTruncated` for any other that is not complete.
+    package mutating func connectionClosed() throws(WireError) {
+        if case .untilClose = framing {
+            isClosed = true
+        } else if !isComplete {
+            throw WireError(.bodyTruncated, side: side)
+        }
+    }
+}

@@ -1,0 +1,200 @@
+// The field lines of a head or of trailers: scanned once, resumable at any byte, kept as offsets.
+
+/// Scans field lines up to and including the empty line that ends them (RFC 9112 section 5).
+///
+/// What a byte means depends on the bytes before it alone, and no byte past a limit is looked at: so the outcome is the same however the bytes are split over reads.
+struct FieldScanner: Sendable {
+    /// Where the next byte stands. Transitions: lineStart → name → valueStart → value → lineFeed → lineStart; lineStart → lastLineFeed → done.
+    private enum State: UInt8 {
+        case lineStart, name, valueStart, value, lineFeed, lastLineFeed, done
+    }
+
+    private(set) var entries: [FieldEntry] = []
+    /// The known fields that occur.
+    private(set) var present: FieldSet = []
+    /// The known fields that occur on more than one line.
+    private(set) var repeated: FieldSet = []
+    private var state = State.lineStart
+    private var lineStart = 0
+    private var nameEnd = 0
+    private var valueStart = 0
+
+    /// Whether the empty line has been read.
+    var isDone: Bool { state == .done }
+
+    /// Makes ready for the next head and keeps the capacity.
+    mutating func reset() {
+        entries.removeAll(keepingCapacity: true)
+        present = []
+        repeated = []
+        state = .lineStart
+    }
+
+    /// Scans the bytes from `start` to `end`, both counted from `base`, and returns how far it came: `end`, or the byte after the empty line.
+    mutating func scan(
+        _ base: UnsafeRawPointer,
+        from start: Int,
+        to end: Int,
+        limits: HeadLimits,
+        side: MessageSide
+    ) throws(WireError) -> Int {
+        let table = ByteClass.table
+        var position = start
+        while position < end {
+            switch state {
+            case .lineStart:
+                let byte = base.load(fromByteOffset: position, as: UInt8.self)
+                if byte == 0x0D {
+                    state = .lastLineFeed
+                    position &+= 1
+                    continue
+                }
+                if byte == 0x20 || byte == 0x09 { throw WireError(.foldedLine, side: side, offset: position) }
+                if entries.count >= limits.fields { throw WireError(.tooManyFields, side: side, offset: position) }
+                lineStart = position
+                state = .name
+            case .name:
+                let bound = min(end, lineStart &+ limits.field)
+                while position < bound, table[at: base, position] & ByteClass.token != 0 { position &+= 1 }
+                if position &- lineStart >= limits.field {
+                    throw WireError(.fieldTooLong, side: side, offset: position)
+                }
+                if position == end { return position }
+                guard base.load(fromByteOffset: position, as: UInt8.self) == 0x3A, position > lineStart else {
+                    throw nameError(base, position, side)
+                }
+                nameEnd = position
+                state = .valueStart
+                position &+= 1
+            case .valueStart:
+                let bound = min(end, lineStart &+ limits.field)
+                while position < bound, Self.isSpace(base, position) { position &+= 1 }
+                if position == end { return position }
+                valueStart = position
+                state = .value
+            case .value:
+                position = Self.skipValue(base, from: position, to: min(end, lineStart &+ limits.field), table)
+                if position == end { return position }
+                guard base.load(fromByteOffset: position, as: UInt8.self) == 0x0D else {
+                    throw valueError(base, position, limits, side)
+                }
+                addLine(base, valueEnd: position)
+                state = .lineFeed
+                position &+= 1
+            case .lineFeed, .lastLineFeed:
+                guard base.load(fromByteOffset: position, as: UInt8.self) == 0x0A else {
+                    throw WireError(.bareCarriageReturn, side: side, offset: position)
+                }
+                position &+= 1
+                if state == .lastLineFeed {
+                    state = .done
+                    return position
+                }
+                state = .lineStart
+            case .done:
+                return position
+            }
+        }
+        return position
+    }
+
+    /// The first line of this name.
+    func entry(_ field: KnownField) -> FieldEntry? {
+        guard present.contains(field) else { return nil }
+        for entry in entries where entry.known == field { return entry }
+        return nil
+    }
+
+    /// Takes all lines of this name out.
+    mutating func drop(_ field: KnownField) {
+        entries.removeAll { $0.known == field }
+        present.remove(field)
+        repeated.remove(field)
+    }
+
+    /// Skips the bytes that a field value may hold, eight at a time: returns the offset of the first that it may not hold, or `end`.
+    @inline(__always)
+    static func skipValue(
+        _ base: UnsafeRawPointer,
+        from start: Int,
+        to end: Int,
+        _ table: UnsafePointer<UInt8>
+    ) -> Int {
+        var position = start
+        while position &+ 8 <= end {
+            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+            // The top bit of a byte of `low` is set where the byte is below 0x20, and of `delete` where it is 0x7F. A borrow can set further bits above the
+            // first such byte, never below it, and the first is all that is used.
+            let low = (word &- 0x2020_2020_2020_2020) & ~word
+            let unequal = word ^ 0x7F7F_7F7F_7F7F_7F7F
+            let delete = (unequal &- 0x0101_0101_0101_0101) & ~unequal
+            let found = (low | delete) & 0x8080_8080_8080_8080
+            if found == 0 {
+                position &+= 8
+                continue
+            }
+            position &+= found.trailingZeroBitCount &>> 3
+            if table[at: base, position] & ByteClass.value == 0 { return position }
+            // HTAB, the only control that a value may hold.
+            position &+= 1
+        }
+        while position < end, table[at: base, position] & ByteClass.value != 0 { position &+= 1 }
+        return position
+    }
+
+    @inline(__always)
+    private static func isSpace(_ base: UnsafeRawPointer, _ position: Int) -> Bool {
+        let byte = base.load(fromByteOffset: position, as: UInt8.self)
+        return byte == 0x20 || byte == 0x09
+    }
+
+    @inline(__always)
+    private mutating func addLine(_ base: UnsafeRawPointer, valueEnd: Int) {
+        var end = valueEnd
+        while end > valueStart, Self.isSpace(base, end &- 1) { end &-= 1 }
+        let name = UnsafeRawBufferPointer(start: base + lineStart, count: nameEnd &- lineStart)
+        let known = KnownField.find(name)
+        if known != .other, present.contains(known) { repeated.insert(known) }
+        present.insert(known)
+        // Offsets fit: `HeadLimits` keeps every head below 1 GiB.
+        entries.append(
+            FieldEntry(
+                nameOffset: UInt32(truncatingIfNeeded: lineStart),
+                nameLength: UInt32(truncatingIfNeeded: nameEnd &- lineStart),
+                valueOffset: UInt32(truncatingIfNeeded: valueStart),
+                valueLength: UInt32(truncatingIfNeeded: end &- valueStart),
+                known: known
+            )
+        )
+    }
+
+    private func nameError(_ base: UnsafeRawPointer, _ position: Int, _ side: MessageSide) -> WireError {
+        let reason: WireReason =
+            switch base.load(fromByteOffset: position, as: UInt8.self) {
+            case 0x0A: .bareLineFeed
+            case 0x20, 0x09: .spaceBeforeColon
+            case 0x3A: .fieldNameEmpty
+            default: .fieldNameMalformed
+            }
+        return WireError(reason, side: side, offset: position)
+    }
+
+    private func valueError(
+        _ base: UnsafeRawPointer,
+        _ position: Int,
+        _ limits: HeadLimits,
+        _ side: MessageSide
+    ) -> WireError {
+        if position &- lineStart >= limits.field { return WireError(.fieldTooLong, side: side, offset: position) }
+        let isLineFeed = base.load(fromByteOffset: position, as: UInt8.self) == 0x0A
+        return WireError(isLineFeed ? .bareLineFeed : .fieldValueControl, side: side, offset: position)
+    }
+}
+
+extension UnsafePointer<UInt8> {
+    /// The class of the byte at `base + position`.
+    @inline(__always)
+    subscript(at base: UnsafeRawPointer, position: Int) -> UInt8 {
+        self[Int(base.load(fromByteOffset: position, as: UInt8.self))]
+    }
+}

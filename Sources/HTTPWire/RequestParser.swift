@@ -1,0 +1,263 @@
+// The head of a request, parsed in place: offsets into the read buffer, resumable at any byte, strict.
+
+/// Parses one request head over a buffer that grows between calls.
+///
+/// Nothing is allocated once the entries have their capacity, but for the name of an unknown method over 15 bytes. One CRLF before the request line is skipped (RFC 9112
+/// section 2.2), a second is refused. A refusal is final until `reset()`: the connection has to be closed.
+package struct RequestParser: Sendable {
+    /// Where the next byte stands, in the order of the transitions; `start` goes to `emptyLineFeed` or straight to `method`.
+    private enum State: UInt8 {
+        case start, emptyLineFeed, method, target, version, versionEnd, lineFeed, fields, done
+    }
+
+    package let limits: HeadLimits
+    private var state = State.start
+    private var scanner = FieldScanner()
+    /// The next byte to look at.
+    private var position = 0
+    private var partStart = 0
+    private var failure: WireError?
+
+    package private(set) var method = Method.get
+    package private(set) var methodRange = 0..<0
+    /// The request target, exactly as sent.
+    package private(set) var targetRange = 0..<0
+    package private(set) var version = HTTPVersion.http11
+    package private(set) var framing = BodyFraming.none
+    /// Whether the client lets the connection be used again.
+    package private(set) var keepAlive = true
+    /// Whether the client waits for a 100 before it sends the body (RFC 9110 section 10.1.1).
+    package private(set) var expectsContinue = false
+    /// Whether Upgrade is present and named in Connection, in HTTP/1.1 (RFC 9110 section 7.8).
+    package private(set) var requestsUpgrade = false
+
+    package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
+
+    /// The known fields that occur.
+    package var present: FieldSet { scanner.present }
+    /// The field lines in order.
+    package var entries: [FieldEntry] { scanner.entries }
+
+    /// Makes ready for the next head, which starts at the start of the next buffer; keeps the capacity.
+    package mutating func reset() {
+        scanner.reset()
+        state = .start
+        position = 0
+        failure = nil
+        method = .get
+        framing = .none
+        keepAlive = true
+        expectsContinue = false
+        requestsUpgrade = false
+    }
+
+    /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly more after them; it may lie elsewhere.
+    ///
+    /// Throws the status to answer with: 400, 411, 414, 431, 501 or 505.
+    package mutating func parse(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> ParseProgress {
+        if let failure { throw failure }
+        do throws(WireError) {
+            return try advance(buffer)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// The head as a value that outlives the buffer; valid after `.complete`.
+    package func makeHead(_ buffer: UnsafeRawBufferPointer) -> RequestHead {
+        RequestHead(
+            method: method,
+            target: String(decoding: buffer.part(targetRange), as: UTF8.self),
+            version: version,
+            fields: Fields(buffer, scanner.entries, scanner.present)
+        )
+    }
+
+    /// The value of the first line of this name, without surrounding whitespace.
+    package func value(_ field: KnownField, in buffer: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        scanner.entry(field)?.value(in: buffer)
+    }
+
+    private mutating func advance(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> ParseProgress {
+        guard state != .done else { return .complete(headLength: position) }
+        let end = min(buffer.count, limits.head)
+        guard let base = buffer.baseAddress, position < end else { return .needMore }
+        if state.rawValue < State.fields.rawValue { try scanRequestLine(base, end, buffer) }
+        if state == .fields {
+            position = try scanner.scan(base, from: position, to: end, limits: limits, side: .request)
+            if scanner.isDone {
+                try judge(buffer)
+                state = .done
+                return .complete(headLength: position)
+            }
+        }
+        if position >= limits.head { throw refuse(.headTooLong) }
+        return .needMore
+    }
+
+    // MARK: The request line (RFC 9112 section 3)
+
+    private mutating func scanRequestLine(
+        _ base: UnsafeRawPointer,
+        _ end: Int,
+        _ buffer: UnsafeRawBufferPointer
+    ) throws(WireError) {
+        while position < end {
+            switch state {
+            case .start:
+                if base.load(as: UInt8.self) == 0x0D {
+                    state = .emptyLineFeed
+                    position = 1
+                } else {
+                    partStart = position
+                    state = .method
+                }
+            case .emptyLineFeed:
+                try expectLineFeed(base)
+                partStart = position
+                state = .method
+            case .method: try scanMethod(base, end)
+            case .target: try scanTarget(base, end)
+            case .version: try scanVersion(base, end, buffer)
+            case .versionEnd:
+                guard byte(base) == 0x0D else { throw refuse(byte(base) == 0x0A ? .bareLineFeed : .versionMalformed) }
+                position &+= 1
+                state = .lineFeed
+            case .lineFeed:
+                try expectLineFeed(base)
+                try finishRequestLine(base, buffer)
+            case .fields, .done:
+                return
+            }
+        }
+    }
+
+    private mutating func scanMethod(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
+        let table = ByteClass.table
+        let longest = partStart &+ 32
+        let bound = min(end, longest &+ 1)
+        while position < bound, table[at: base, position] & ByteClass.token != 0 { position &+= 1 }
+        if position > longest { throw refuse(.methodTooLong) }
+        if position == end { return }
+        guard byte(base) == 0x20, position > partStart else {
+            throw refuse(byte(base) == 0x0A ? .bareLineFeed : .methodMalformed)
+        }
+        methodRange = partStart..<position
+        method = Method(bytes: UnsafeRawBufferPointer(start: base + partStart, count: position &- partStart))
+        position &+= 1
+        partStart = position
+        state = .target
+    }
+
+    private mutating func scanTarget(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
+        let table = ByteClass.table
+        let longest = partStart &+ limits.target
+        let bound = min(end, longest)
+        while position < bound, table[at: base, position] & ByteClass.target != 0 { position &+= 1 }
+        if position == end { return }
+        guard byte(base) == 0x20, position > partStart else {
+            if position >= longest { throw refuse(.targetTooLong) }
+            switch byte(base) {
+            case 0x0A: throw refuse(.bareLineFeed)
+            case 0x0D: throw refuse(.versionMalformed)
+            default: throw refuse(.targetMalformed)
+            }
+        }
+        targetRange = partStart..<position
+        position &+= 1
+        partStart = position
+        state = .version
+    }
+
+    private mutating func scanVersion(
+        _ base: UnsafeRawPointer,
+        _ end: Int,
+        _ buffer: UnsafeRawBufferPointer
+    ) throws(WireError) {
+        // The usual case in two loads: `HTTP/1.1` and CRLF are there as a whole.
+        if position == partStart, end &- position >= 10,
+            UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+                == 0x312E_312F_5054_5448,
+            UInt16(littleEndian: base.loadUnaligned(fromByteOffset: position &+ 8, as: UInt16.self)) == 0x0A0D
+        {
+            position &+= 10
+            return try finishRequestLine(base, buffer)
+        }
+        let template: StaticString = "HTTP/0.0"
+        while position < end, position &- partStart < 8 {
+            let expected = template.utf8Start[position &- partStart]
+            let matches = expected == 0x30 ? byte(base) &- 0x30 < 10 : byte(base) == expected
+            guard matches else { throw refuse(byte(base) == 0x0A ? .bareLineFeed : .versionMalformed) }
+            position &+= 1
+        }
+        if position &- partStart == 8 { state = .versionEnd }
+    }
+
+    /// Checks what only the whole request line tells: the version and the form of the target.
+    private mutating func finishRequestLine(
+        _ base: UnsafeRawPointer,
+        _ buffer: UnsafeRawBufferPointer
+    ) throws(WireError) {
+        let major = base.load(fromByteOffset: partStart &+ 5, as: UInt8.self)
+        let minor = base.load(fromByteOffset: partStart &+ 7, as: UInt8.self)
+        guard major == 0x31, minor == 0x31 || minor == 0x30 else { throw refuse(.versionUnsupported) }
+        version = minor == 0x31 ? .http11 : .http10
+        _ = try RequestTarget.Parts(buffer.part(targetRange), method: method, offset: targetRange.lowerBound)
+        state = .fields
+    }
+
+    private mutating func expectLineFeed(_ base: UnsafeRawPointer) throws(WireError) {
+        guard byte(base) == 0x0A else { throw refuse(.bareCarriageReturn) }
+        position &+= 1
+    }
+
+    @inline(__always)
+    private func byte(_ base: UnsafeRawPointer) -> UInt8 { base.load(fromByteOffset: position, as: UInt8.self) }
+
+    private func refuse(_ reason: WireReason) -> WireError { WireError(reason, side: .request, offset: position) }
+
+    // MARK: What the whole head says
+
+    private mutating func judge(_ buffer: UnsafeRawBufferPointer) throws(WireError) {
+        let fields = FramingFields(fields: scanner, buffer: buffer, side: .request)
+        try checkHost(fields)
+        framing = try requestFraming(fields)
+        keepAlive = fields.keepAlive(version)
+        guard version == .http11 else { return }
+        if let expect = scanner.entry(.expect) {
+            expectsContinue = expect.value(in: buffer).equalsIgnoringCase("100-continue")
+        }
+        if scanner.present.contains(.upgrade) { requestsUpgrade = fields.connectionNames("upgrade") }
+    }
+
+    /// Exactly one well-formed Host in HTTP/1.1, at most one in HTTP/1.0 (RFC 9112 section 3.2).
+    private func checkHost(_ fields: FramingFields) throws(WireError) {
+        guard let host = scanner.entry(.host) else {
+            if version == .http11 { throw refuse(.hostMissing) }
+            return
+        }
+        if scanner.repeated.contains(.host) { throw fields.error(.hostRepeated, host) }
+        if Authority.split(host.value(in: fields.buffer)) == nil { throw fields.error(.hostMalformed, host) }
+    }
+
+    private func requestFraming(_ fields: FramingFields) throws(WireError) -> BodyFraming {
+        let length = try fields.contentLength()
+        let isChunked = try fields.isChunked(version)
+        if isChunked, length != nil { throw refuse(.contentLengthWithTransferEncoding) }
+        let hasBody = isChunked || (length ?? 0) > 0
+        switch method {
+        case .connect where hasBody:
+            // What follows a CONNECT head belongs to the tunnel (RFC 9110 section 9.3.6).
+            throw refuse(.bodyNotAllowed)
+        case .get, .head, .delete:
+            if version == .http10, hasBody { throw refuse(.bodyNotAllowed) }
+        case .post, .put:
+            if version == .http10, length == nil { throw refuse(.lengthRequired) }
+        default:
+            break
+        }
+        if isChunked { return .chunked }
+        return length.map { .length($0) } ?? .none
+    }
+}

@@ -1,0 +1,241 @@
+// The head of a response, parsed in place or line by line, with the strictness that the upstream side needs.
+
+/// Parses one response head, interim ones included, over a buffer that grows between calls or from lines fed one at a time.
+///
+/// Every refusal has status 502 and is final until `reset()`: the upstream connection has to be discarded.
+package struct ResponseParser: Sendable {
+    /// Where the next byte stands, in the order of the transitions; `afterStatus` may skip `reason`.
+    private enum State: UInt8 {
+        case version, status, afterStatus, reason, lineFeed, fields, done
+    }
+
+    package let limits: HeadLimits
+    private let acceptsHTTP2: Bool
+    private var state = State.version
+    private var scanner = FieldScanner()
+    /// The next byte to look at.
+    private var position = 0
+    private var partStart = 0
+    private var failure: WireError?
+    private var isHTTP2 = false
+    /// What `feedLine` was given.
+    private var lines: [UInt8] = []
+
+    /// 100 to 599.
+    package private(set) var status = 0
+    package private(set) var reasonRange = 0..<0
+    package private(set) var version = HTTPVersion.http11
+    package private(set) var framing = BodyFraming.none
+    /// Whether the server lets the connection be used again; false as well where the end of the body is the end of the connection, or its framing is dubious.
+    package private(set) var keepAlive = true
+
+    /// `acceptsHTTP2` also takes the status line `HTTP/2 200`, with which libcurl prefixes the fields of an HTTP/2 response.
+    package init(limits: HeadLimits = HeadLimits(), acceptsHTTP2: Bool = false) {
+        self.limits = limits
+        self.acceptsHTTP2 = acceptsHTTP2
+    }
+
+    /// The known fields that occur.
+    package var present: FieldSet { scanner.present }
+    /// The field lines in order; without Content-Length where Transfer-Encoding overrode it.
+    package var entries: [FieldEntry] { scanner.entries }
+
+    /// Makes ready for the next head; keeps the capacity.
+    package mutating func reset() {
+        scanner.reset()
+        lines.removeAll(keepingCapacity: true)
+        state = .version
+        position = 0
+        partStart = 0
+        failure = nil
+        isHTTP2 = false
+        status = 0
+        framing = .none
+        keepAlive = true
+    }
+
+    /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly more after them; it may lie elsewhere.
+    ///
+    /// The method of the request decides whether a body follows. Throws with status 502.
+    package mutating func parse(
+        _ buffer: UnsafeRawBufferPointer,
+        requestMethod: Method
+    ) throws(WireError) -> ParseProgress {
+        if let failure { throw failure }
+        do throws(WireError) {
+            return try advance(buffer, requestMethod)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// Takes one raw line with its CRLF, as libcurl delivers them; the empty line completes the head. A line after a complete head begins the next one, so
+    /// that interim responses need no `reset()`. Throws with status 502.
+    package mutating func feedLine(
+        _ line: UnsafeRawBufferPointer,
+        requestMethod: Method
+    ) throws(WireError) -> ParseProgress {
+        if state == .done { reset() }
+        lines.append(contentsOf: line)
+        let held = lines
+        let result: Result<ParseProgress, WireError> = held.withUnsafeBytes { buffer in
+            do throws(WireError) {
+                return .success(try parse(buffer, requestMethod: requestMethod))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// The head as a value that outlives the buffer; valid after `.complete` of `parse`.
+    package func makeHead(_ buffer: UnsafeRawBufferPointer) -> ResponseHead {
+        ResponseHead(
+            status: status,
+            reason: Latin1.string(buffer.part(reasonRange)),
+            version: version,
+            fields: Fields(buffer, scanner.entries, scanner.present)
+        )
+    }
+
+    /// The head that `feedLine` completed.
+    package func makeHead() -> ResponseHead { lines.withUnsafeBytes { makeHead($0) } }
+
+    /// The value of the first line of this name, without surrounding whitespace.
+    package func value(_ field: KnownField, in buffer: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        scanner.entry(field)?.value(in: buffer)
+    }
+
+    private mutating func advance(
+        _ buffer: UnsafeRawBufferPointer,
+        _ requestMethod: Method
+    ) throws(WireError) -> ParseProgress {
+        guard state != .done else { return .complete(headLength: position) }
+        let end = min(buffer.count, limits.head)
+        guard let base = buffer.baseAddress, position < end else { return .needMore }
+        if state.rawValue < State.fields.rawValue { try scanStatusLine(base, end) }
+        if state == .fields {
+            position = try scanner.scan(base, from: position, to: end, limits: limits, side: .response)
+            if scanner.isDone {
+                try judge(buffer, requestMethod)
+                state = .done
+                return .complete(headLength: position)
+            }
+        }
+        if position >= limits.head { throw refuse(.headTooLong) }
+        return .needMore
+    }
+
+    // MARK: The status line (RFC 9112 section 4)
+
+    private mutating func scanStatusLine(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
+        while position < end {
+            let byte = base.load(fromByteOffset: position, as: UInt8.self)
+            switch state {
+            case .version: try takeVersion(byte)
+            case .status:
+                let digit = byte &- 0x30
+                guard digit < 10 else { throw refuse(byte == 0x0A ? .bareLineFeed : .statusLineMalformed) }
+                status = status * 10 + Int(digit)
+                position &+= 1
+                if position &- partStart == 3 {
+                    guard (100...599).contains(status) else { throw refuse(.statusLineMalformed) }
+                    state = .afterStatus
+                }
+            case .afterStatus:
+                // Servers leave out the space before an empty reason, against RFC 9112 section 4: harmless.
+                guard byte == 0x20 || byte == 0x0D else {
+                    throw refuse(byte == 0x0A ? .bareLineFeed : .statusLineMalformed)
+                }
+                position &+= 1
+                partStart = position
+                reasonRange = position..<position
+                state = byte == 0x20 ? .reason : .lineFeed
+            case .reason: try scanReason(base, end)
+            case .lineFeed:
+                guard byte == 0x0A else { throw refuse(.bareCarriageReturn) }
+                position &+= 1
+                state = .fields
+            case .fields, .done:
+                return
+            }
+        }
+    }
+
+    private mutating func takeVersion(_ byte: UInt8) throws(WireError) {
+        let template: StaticString = "HTTP/1.x "
+        let index = position &- partStart
+        if index == 5, byte == 0x32, acceptsHTTP2 {
+            isHTTP2 = true
+        } else if index == 7 {
+            guard byte == 0x30 || byte == 0x31 else { throw versionError(byte) }
+            version = byte == 0x31 ? .http11 : .http10
+        } else if byte != (isHTTP2 && index == 6 ? 0x20 : template.utf8Start[index]) {
+            throw versionError(byte)
+        }
+        position &+= 1
+        if index == 8 || isHTTP2 && index == 6 {
+            if isHTTP2 { version = .http11 }
+            partStart = position
+            state = .status
+        }
+    }
+
+    private func versionError(_ byte: UInt8) -> WireError {
+        let index = position &- partStart
+        if byte == 0x0A { return refuse(.bareLineFeed) }
+        return refuse((index == 5 || index == 7) && byte &- 0x30 < 10 ? .versionUnsupported : .statusLineMalformed)
+    }
+
+    private mutating func scanReason(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
+        let longest = partStart &+ 512
+        position = FieldScanner.skipValue(base, from: position, to: min(end, longest), ByteClass.table)
+        if position == end { return }
+        let byte = base.load(fromByteOffset: position, as: UInt8.self)
+        guard byte == 0x0D else {
+            if position >= longest { throw refuse(.reasonTooLong) }
+            throw refuse(byte == 0x0A ? .bareLineFeed : .statusLineMalformed)
+        }
+        reasonRange = partStart..<position
+        position &+= 1
+        state = .lineFeed
+    }
+
+    private func refuse(_ reason: WireReason) -> WireError { WireError(reason, side: .response, offset: position) }
+
+    // MARK: What the whole head says
+
+    /// The framing of RFC 9112 section 6.3, with what is dubious there refused or followed by the end of the connection.
+    private mutating func judge(_ buffer: UnsafeRawBufferPointer, _ requestMethod: Method) throws(WireError) {
+        let fields = FramingFields(fields: scanner, buffer: buffer, side: .response)
+        let length = try fields.contentLength()
+        let isChunked = try fields.isChunked(version)
+        if isChunked, isHTTP2 { throw refuse(.transferEncodingMalformed) }
+        keepAlive = fields.keepAlive(version)
+        if isChunked, length != nil {
+            scanner.drop(.contentLength)
+            keepAlive = false
+        }
+        if hasNoBody(requestMethod) {
+            framing = .none
+            // A server that announces chunks where none may follow is likely to send them (RFC 9112 section 6.1).
+            if isChunked, status < 200 || status == 204 { keepAlive = false }
+        } else if isChunked {
+            framing = .chunked
+        } else if let length {
+            framing = .length(length)
+        } else {
+            framing = .untilClose
+            if !isHTTP2 { keepAlive = false }
+        }
+    }
+
+    private func hasNoBody(_ requestMethod: Method) -> Bool {
+        switch requestMethod {
+        case .head: true
+        case .connect where status < 300: true
+        default: status < 200 || status == 204 || status == 304
+        }
+    }
+}

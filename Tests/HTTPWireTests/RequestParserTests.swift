@@ -1,0 +1,125 @@
+// The request parser: what it takes and what it refuses, each head in every split of its bytes over reads.
+
+import HTTPWire
+import Testing
+
+@Suite("Request parser")
+struct RequestParserTests {
+    @Test("RFC 9112 6: framing that is refused", arguments: RequestCorpus.framing)
+    func framing(status: Int, reason: WireReason, head: String) { expectRefused(head, status, reason) }
+
+    @Test("RFC 9112 2.2, 3, 5: lines that are refused", arguments: RequestCorpus.lines)
+    func lines(status: Int, reason: WireReason, head: String) { expectRefused(head, status, reason) }
+
+    @Test("RFC 9112 3.2: exactly one well-formed Host", arguments: RequestCorpus.hosts)
+    func hosts(status: Int, reason: WireReason, head: String) { expectRefused(head, status, reason) }
+
+    @Test(
+        "RFC 9112 6, 9.3: framing and persistence; what follows the head is left alone",
+        arguments: RequestCorpus.taken
+    )
+    func taken(framing: BodyFraming, keepAlive: Bool, head: String) throws {
+        for following in ["", "\r\n", "\0\n\r", "GET /next HTTP/1.1\r\nHost: b\r\n\r\n"] {
+            let seen = try expectTaken(head + following)
+            #expect(seen.framing == framing)
+            #expect(seen.keepAlive == keepAlive)
+            #expect(seen.length == bytes(head).count)
+            #expect(seen.present == seen.head.fields.present)
+        }
+    }
+
+    @Test("Every head that is cut short asks for more")
+    func incomplete() {
+        let head = bytes(RequestCorpus.post("Content-Length: 5\r\nX: y"))
+        var parser = RequestParser()
+        for end in 0..<head.count { #expect(parseRequest(head, ends: [end], with: &parser) == .incomplete) }
+    }
+
+    @Test("Method, target, version and fields come out as sent")
+    func parts() throws {
+        let seen = try expectTaken("BREW /a/%2e?b=c HTTP/1.0\r\nHost:h\r\nx-Y:  1 2\t\r\nACCEPT: */*\r\nZ:\r\n\r\n")
+        #expect(seen.head.method == .other("BREW"))
+        #expect(seen.head.target == "/a/%2e?b=c")
+        #expect(seen.head.version == .http10)
+        #expect(seen.head.fields == Fields([("Host", "h"), ("x-Y", "1 2"), ("ACCEPT", "*/*"), ("Z", "")]))
+        #expect(seen.present == FieldSet(.host, .other, .accept))
+    }
+
+    @Test("Offsets point into the buffer")
+    func offsets() throws {
+        let head = bytes("\r\nPUT /x HTTP/1.1\r\nHost: a\r\nETag: \"e\" \r\n\r\n")
+        var parser = RequestParser()
+        try head.withUnsafeBytes { (buffer: UnsafeRawBufferPointer) throws in
+            #expect(try parser.parse(buffer) == .complete(headLength: head.count))
+            #expect(Array(buffer[parser.methodRange]) == bytes("PUT"))
+            #expect(Array(buffer[parser.targetRange]) == bytes("/x"))
+            #expect(parser.entries.map { Array($0.name(in: buffer)) } == [bytes("Host"), bytes("ETag")])
+            #expect(parser.value(.etag, in: buffer).map(Array.init) == bytes("\"e\""))
+            #expect(parser.value(.age, in: buffer) == nil)
+            #expect(try parser.parse(buffer) == .complete(headLength: head.count))
+        }
+    }
+
+    @Test(
+        "RFC 9110 10.1.1: Expect in HTTP/1.1 only",
+        arguments: [
+            ("HTTP/1.1", "100-continue", true), ("HTTP/1.1", "100-Continue", true), ("HTTP/1.1", "other", false),
+            ("HTTP/1.0", "100-continue", false),
+        ]
+    )
+    func expect(version: String, value: String, expected: Bool) throws {
+        let seen = try expectTaken("POST / \(version)\r\nHost: a\r\nContent-Length: 1\r\nExpect: \(value)\r\n\r\n")
+        #expect(seen.expectsContinue == expected)
+        #expect(seen.present.contains(.expect))
+    }
+
+    @Test(
+        "RFC 9110 7.8: Upgrade counts where Connection names it, in HTTP/1.1",
+        arguments: [
+            ("HTTP/1.1", "keep-alive, Upgrade", true), ("HTTP/1.1", "keep-alive", false),
+            ("HTTP/1.0", "upgrade", false),
+        ]
+    )
+    func upgrade(version: String, connection: String, expected: Bool) throws {
+        let head = "GET / \(version)\r\nHost: a\r\nConnection: \(connection)\r\nUpgrade: websocket\r\n\r\n"
+        #expect(try expectTaken(head).requestsUpgrade == expected)
+    }
+
+    @Test("Pipelined requests are taken one by one from what is left")
+    func pipelined() throws {
+        var rest = bytes("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        var parser = RequestParser()
+        for (target, keepAlive) in [("/1", true), ("/2", false)] {
+            guard case .taken(let seen) = parseRequest(rest, ends: [rest.count], with: &parser) else {
+                Issue.record("not taken")
+                return
+            }
+            #expect(seen.head.target == target && seen.keepAlive == keepAlive)
+            rest.removeFirst(seen.length)
+        }
+        #expect(rest.isEmpty)
+    }
+
+    @Test("A refusal is final until reset")
+    func final() {
+        var parser = RequestParser()
+        let bad = bytes("GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n")
+        let good = bytes("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(throws: WireError(.methodMalformed, side: .request, offset: 3)) {
+            try bad.withUnsafeBytes { try parser.parse($0) }
+        }
+        #expect(throws: WireError(.methodMalformed, side: .request, offset: 3)) {
+            try good.withUnsafeBytes { try parser.parse($0) }
+        }
+        parser.reset()
+        #expect(throws: Never.self) { try good.withUnsafeBytes { try parser.parse($0) } }
+    }
+
+    @Test("Every refusal names its place and what to do", arguments: WireReason.allCases)
+    func advice(reason: WireReason) {
+        let error = WireError(reason, side: .request, offset: 7)
+        #expect(error.detail == "\(reason.rawValue) at byte 7: \(reason.advice)")
+        #expect([400, 411, 414, 431, 501, 505].contains(error.status))
+        #expect(WireError(reason, side: .response).status == 502)
+    }
+}
