@@ -13,9 +13,6 @@ DESTDIR ?=
 RELEASE := .build/release/drydock
 RELEASE_FLAGS := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests
-# The rooms with threads and pointers of their own, which the sanitizers look at, and for how long at most.
-SANITIZED := EventLoopTests|HTTPWireTests|HTTPCachingTests|CacheStoreTests|DownloadCoreTests|DemoModeTests
-SANITIZER_LIMIT := 300
 
 .PHONY: help run test build install lint format bench clean check-unit sanitize-thread sanitize-address
 
@@ -58,15 +55,11 @@ check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyz
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \
 	$(MAKE) install DESTDIR="$$tree" PREFIX=/usr SYSCONFDIR=/etc >/dev/null; scripts/check-unit "$$tree"
 
-sanitize-thread: ## the tests of the threaded rooms under ThreadSanitizer
-	swift build --build-tests --sanitize thread --scratch-path .build-tsan
-	TSAN_OPTIONS="halt_on_error=1 $(TSAN_OPTIONS)" timeout $(SANITIZER_LIMIT) \
-	    swift test --skip-build --sanitize thread --scratch-path .build-tsan --filter '$(SANITIZED)'
+sanitize-thread: ## the tests of the rooms below ProxyServer under ThreadSanitizer
+	@scripts/sanitize thread
 
 sanitize-address: ## the same under AddressSanitizer
-	swift build --build-tests --sanitize address --scratch-path .build-asan
-	ASAN_OPTIONS="detect_leaks=0 $(ASAN_OPTIONS)" timeout $(SANITIZER_LIMIT) \
-	    swift test --skip-build --sanitize address --scratch-path .build-asan --filter '$(SANITIZED)'
+	@scripts/sanitize address
 
 lint: ## the format rules, strictly
 	swift format lint --strict --recursive --parallel $(FORMATTED)
