@@ -1,0 +1,98 @@
+// The reading side of a body.
+
+package import EventLoop
+
+/// Loop-bound: used on the loop it was made for. It closes itself when it goes away.
+package final class BodyReader {
+    package let body: Body
+    private let id: Int
+    private let loop: EventLoop
+    private var isClosed = false
+    /// In bytes, of a complete source; a fill keeps the position itself.
+    private var position: Int64 = 0
+
+    init(body: Body, id: Int, loop: EventLoop) {
+        self.body = body
+        self.id = id
+        self.loop = loop
+    }
+
+    deinit { close() }
+
+    /// The next piece; waits until there is one.
+    /// - Parameter maxBytes: bytes at most, at least 1.
+    /// - Returns: nil at the end of a complete body.
+    /// - Throws: `BodyError`: `.cancelled` when the task is cancelled, else why the body ends early.
+    package func next(maxBytes: Int, on loop: isolated EventLoop) async throws(BodyError) -> BodyPiece? {
+        while true {
+            if Task.isCancelled { throw .cancelled }
+            switch step(maxBytes: maxBytes) {
+            case .ready(.piece(let piece)): return piece
+            case .ready(.end): return nil
+            case .ready(.failed(let error)): throw error
+            case .ready(.wait): await wait(on: loop)
+            case .file(let file, let offset, let count):
+                if !file.isReady(offset: offset, count: count) {
+                    try await file.prepare(offset: offset, count: count)
+                    // Another task may have closed the reader meanwhile.
+                    if isClosed { throw .cancelled }
+                }
+                return confirm(file, offset, count)
+            }
+        }
+    }
+
+    /// The next piece if it can be had without waiting, neither for the writer nor for the disk.
+    package func nextIfReady(maxBytes: Int) -> BodyStep {
+        switch step(maxBytes: maxBytes) {
+        case .ready(let step): return step
+        case .file(let file, let offset, let count):
+            guard file.isReady(offset: offset, count: count) else { return .wait }
+            return .piece(confirm(file, offset, count))
+        }
+    }
+
+    /// Ends reading; a waiting ``next(maxBytes:on:)`` throws `.cancelled`.
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        if case .fill(let fill) = body.source { fill.leave(id) }
+    }
+
+    private func step(maxBytes: Int) -> ReaderStep {
+        assert(loop.isCurrent, "a reader was used off its loop")
+        if isClosed { return .ready(.failed(.cancelled)) }
+        let most = max(1, maxBytes)
+        switch body.source {
+        case .chunk(let chunk):
+            guard position < Int64(chunk.capacity) else { return .ready(.end) }
+            let start = Int(position)
+            let end = min(chunk.capacity, start + min(most, chunk.capacity))
+            position = Int64(end)
+            return .ready(.piece(.bytes(chunk, start..<end)))
+        case .file(let file, let offset, let length):
+            guard position < length else { return .ready(.end) }
+            let count = file.pieceCount(at: offset + position, count: min(length - position, Int64(most)))
+            return .file(file, offset: offset + position, count: count)
+        case .fill(let fill):
+            return fill.step(id, maxBytes: most)
+        }
+    }
+
+    private func confirm(_ file: SharedFile, _ offset: Int64, _ count: Int) -> BodyPiece {
+        if case .fill(let fill) = body.source { fill.advance(id, by: count) } else { position += Int64(count) }
+        return .file(file, offset: offset, count: count)
+    }
+
+    private func wait(on loop: isolated EventLoop) async {
+        guard case .fill(let fill) = body.source else { return }
+        let id = id
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { fill.park(id, $0) }
+        } onCancel: {
+            fill.interrupt(id)
+        }
+    }
+}
+
+@available(*, unavailable) extension BodyReader: Sendable {}

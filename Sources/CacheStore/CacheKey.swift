@@ -1,0 +1,74 @@
+// What a stored response is found by: the service's name and the absolute URL, nothing else normalised.
+
+/// Service name, one NUL, absolute URL with lower-case scheme and host and without a default port. Whoever finds an
+/// entry by its hash compares these bytes.
+package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
+    package let bytes: [UInt8]
+    /// Seeded at random for this process: never store it.
+    package let hash: UInt64
+
+    /// - Parameters:
+    ///   - service: the service's name; empty in forward mode.
+    ///   - url: an absolute URL; scheme and authority are normalised here, path and query are taken as they are.
+    package init(service: String, url: String) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(service.utf8.count + url.utf8.count + 2)
+        bytes.append(contentsOf: service.utf8)
+        bytes.append(0)
+        Self.appendNormalised(Array(url.utf8), to: &bytes)
+        self.init(bytes: bytes)
+    }
+
+    /// From bytes that are in the form of ``bytes`` already.
+    package init(bytes: [UInt8]) {
+        self.bytes = bytes
+        hash = bytes.withUnsafeBytes(Self.hash)
+    }
+
+    /// The hash of bytes in the form of ``bytes``, without an allocation.
+    package static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var hasher = Hasher()
+        hasher.combine(bytes: bytes)
+        return UInt64(truncatingIfNeeded: hasher.finalize())
+    }
+
+    package static func == (left: CacheKey, right: CacheKey) -> Bool {
+        left.hash == right.hash && left.bytes == right.bytes
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+
+    /// Empty in forward mode.
+    package var service: String { String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
+
+    /// The URL.
+    package var description: String { String(decoding: bytes.drop { $0 != 0 }.dropFirst(), as: UTF8.self) }
+
+    private static func appendNormalised(_ url: [UInt8], to bytes: inout [UInt8]) {
+        let colon = UInt8(ascii: ":")
+        let slash = UInt8(ascii: "/")
+        guard let schemeEnd = url.firstIndex(of: colon), url[schemeEnd...].starts(with: [colon, slash, slash]) else {
+            bytes.append(contentsOf: url)
+            return
+        }
+        let scheme = url[..<schemeEnd].map(lower)
+        let rest = url[(schemeEnd + 3)...]
+        let authorityEnd = rest.firstIndex { $0 == slash || $0 == UInt8(ascii: "?") } ?? rest.endIndex
+        var authority = rest[..<authorityEnd].map(lower)
+        let defaultPort = scheme.elementsEqual("https".utf8) ? ":443" : ":80"
+        if authority.suffix(defaultPort.utf8.count).elementsEqual(defaultPort.utf8) {
+            authority.removeLast(defaultPort.utf8.count)
+        } else if authority.last == colon {
+            authority.removeLast()
+        }
+        bytes.append(contentsOf: scheme)
+        bytes.append(contentsOf: [colon, slash, slash])
+        bytes.append(contentsOf: authority)
+        if authorityEnd == url.endIndex || url[authorityEnd] != slash { bytes.append(slash) }
+        bytes.append(contentsOf: url[authorityEnd...])
+    }
+
+    private static func lower(_ byte: UInt8) -> UInt8 {
+        byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
+    }
+}

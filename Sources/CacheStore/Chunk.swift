@@ -1,0 +1,56 @@
+// A piece of a body in memory: allocated once, shared by all readers, freed with its last user.
+
+import Glibc
+
+/// Bytes of a body. What has been handed out never changes.
+///
+/// Sendable: only a fill's writer fills the unused end of its last chunk, and it publishes the new bytes under the
+/// body's mutex; nobody reads beyond the range that came with the chunk.
+package final class Chunk: Sendable {
+    // Written only as the type's comment says; freed in deinit.
+    private nonisolated(unsafe) let base: UnsafeMutableRawPointer
+    /// Size of the allocation in bytes; all of it is in use where the chunk is a whole body.
+    package let capacity: Int
+
+    init(capacity: Int) {
+        self.capacity = capacity
+        base = .allocate(byteCount: max(capacity, 1), alignment: 16)
+    }
+
+    /// A chunk that holds a copy of `bytes` and nothing else.
+    package convenience init(copying bytes: UnsafeRawBufferPointer) {
+        self.init(capacity: bytes.count)
+        fill(at: 0, with: bytes)
+    }
+
+    package convenience init(_ bytes: [UInt8]) {
+        self.init(capacity: bytes.count)
+        bytes.withUnsafeBytes { fill(at: 0, with: $0) }
+    }
+
+    deinit { base.deallocate() }
+
+    /// The whole allocation; only the range that came with the chunk may be read. The pointer is valid as long as the
+    /// chunk is held, also after `body` has returned.
+    package func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+        try body(UnsafeRawBufferPointer(start: base, count: capacity))
+    }
+
+    /// The bytes of one range as an array; for slow paths and tests.
+    package func array(_ range: Range<Int>) -> [UInt8] {
+        withBytes { Array(UnsafeRawBufferPointer(rebasing: $0[range])) }
+    }
+
+    /// For the one who makes the chunk, before the bytes are published.
+    func fill(at offset: Int, with bytes: UnsafeRawBufferPointer) {
+        precondition(offset >= 0 && bytes.count <= capacity - offset)
+        guard let source = bytes.baseAddress, !bytes.isEmpty else { return }
+        (base + offset).copyMemory(from: source, byteCount: bytes.count)
+    }
+
+    /// For the one who makes the chunk, before the bytes are published: room for a read.
+    func room(_ range: Range<Int>) -> UnsafeMutableRawBufferPointer {
+        precondition(range.lowerBound >= 0 && range.upperBound <= capacity)
+        return UnsafeMutableRawBufferPointer(start: base + range.lowerBound, count: range.count)
+    }
+}

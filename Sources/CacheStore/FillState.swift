@@ -1,0 +1,209 @@
+// What a growing body holds and who reads it, as a value without I/O: `Fill` keeps it under its mutex.
+
+import EventLoop
+
+struct FillState {
+    /// A chunk of the window: its first `count` bytes are the body's bytes from `start` on.
+    struct Held {
+        let chunk: Chunk
+        let start: Int64
+        var count: Int
+        var end: Int64 { start + Int64(count) }
+    }
+
+    struct Reader {
+        var position: Int64 = 0
+        var waiter: UnsafeContinuation<Void, Never>?
+        var isLive = true
+        /// The task was cancelled: it must not wait again.
+        var isInterrupted = false
+        var isCut = false
+        /// Monotonic nanoseconds since which it is far behind the fastest.
+        var laggingSince: UInt64?
+    }
+
+    enum Taken {
+        case bytes(Chunk, Range<Int>)
+        case filed(Int64)
+        case end
+        case failed(BodyError)
+        case wait
+    }
+
+    var held: [Held] = []
+    var heldBytes = 0
+    var length: Int64 = 0
+    var end = BodyEnd.open
+    var readers: [Reader] = []
+    /// The file has the bytes before this one.
+    var filed: Int64 = 0
+    /// What leaves the window goes to the file.
+    var spills: Bool
+    var isWriting = false
+    /// Everything shall go to the file, for a commit.
+    var isFlushing = false
+    /// The beginning is kept as long as there is room, for readers that join later.
+    var keepsStart: Bool
+    var isPaused = false
+    /// How much of the window the budget grants now.
+    var window: Int
+
+    init(window: Int, spills: Bool, keepsStart: Bool) {
+        self.window = window
+        self.spills = spills
+        self.keepsStart = keepsStart
+    }
+
+    var windowStart: Int64 { held.first?.start ?? length }
+    var isEnded: Bool { end != .open }
+    var hasReaders: Bool { readers.contains { $0.isLive } }
+    /// A reader that begins now can get every byte.
+    var isJoinable: Bool { windowStart <= filed }
+    var pendingLimit: Int { spills ? min(4 * 1024 * 1024, 4 * window) : 0 }
+    var mustPause: Bool { !isEnded && heldBytes >= window + pendingLimit }
+    var mayResume: Bool { heldBytes <= (spills ? window + pendingLimit / 2 : window / 2) }
+
+    // MARK: - Readers
+
+    mutating func join() -> Int {
+        if let free = readers.firstIndex(where: { !$0.isLive }) {
+            readers[free] = Reader()
+            return free
+        }
+        readers.append(Reader())
+        return readers.count - 1
+    }
+
+    mutating func leave(_ id: Int) -> UnsafeContinuation<Void, Never>? {
+        defer { readers[id] = Reader(isLive: false) }
+        return readers[id].waiter
+    }
+
+    /// The next piece for a reader; a file piece must be confirmed by ``advance(_:by:)``.
+    mutating func take(_ id: Int, maxBytes: Int) -> Taken {
+        let reader = readers[id]
+        if reader.isCut { return .failed(.tooSlow) }
+        if reader.position < windowStart {
+            return reader.position < filed ? .filed(filed - reader.position) : .failed(.tooSlow)
+        }
+        guard reader.position < length else {
+            return switch end {
+            case .open: .wait
+            case .complete: .end
+            case .failed(let error): .failed(error)
+            }
+        }
+        let piece = held[index(of: reader.position)]
+        let lower = Int(reader.position - piece.start)
+        let upper = min(piece.count, lower + max(1, maxBytes))
+        advance(id, by: upper - lower)
+        return .bytes(piece.chunk, lower..<upper)
+    }
+
+    mutating func advance(_ id: Int, by count: Int) { readers[id].position += Int64(count) }
+
+    /// Takes the waiters out that have something to do now.
+    mutating func readyWaiters() -> [UnsafeContinuation<Void, Never>] {
+        var ready: [UnsafeContinuation<Void, Never>] = []
+        for id in readers.indices {
+            guard let waiter = readers[id].waiter, isReady(readers[id]) else { continue }
+            readers[id].waiter = nil
+            ready.append(waiter)
+        }
+        return ready
+    }
+
+    func isReady(_ reader: Reader) -> Bool {
+        reader.isInterrupted || reader.isCut || !reader.isLive || isEnded || reader.position < length
+    }
+
+    /// The held chunk with the byte at `position`.
+    private func index(of position: Int64) -> Int {
+        var low = 0
+        var high = held.count - 1
+        while low < high {
+            let middle = (low + high + 1) / 2
+            if held[middle].start <= position { low = middle } else { high = middle - 1 }
+        }
+        return low
+    }
+
+    // MARK: - The window
+
+    /// New bytes at the end of the last chunk, or in a new one.
+    mutating func append(_ count: Int, in chunk: Chunk) {
+        if let last = held.last, last.chunk === chunk {
+            held[held.count - 1].count += count
+        } else {
+            held.append(Held(chunk: chunk, start: length, count: count))
+        }
+        heldBytes += count
+        length += Int64(count)
+    }
+
+    /// Drops what is not needed, from the front, and returns the bytes that became free.
+    mutating func trim() -> Int {
+        let target = isPaused && !spills ? window / 2 : window
+        let readTo = readers.reduce(into: length) { least, reader in
+            if reader.isLive { least = min(least, reader.position) }
+        }
+        let isRead = hasReaders
+        var count = 0
+        var dropped = 0
+        // The last chunk stays while its writer may still add to it.
+        for piece in held.dropLast() {
+            guard spills ? piece.end <= filed : isRead && piece.end <= readTo else { break }
+            guard heldBytes - dropped > target || (!keepsStart && !spills) else { break }
+            dropped += piece.count
+            count += 1
+        }
+        held.removeFirst(count)
+        heldBytes -= dropped
+        return dropped
+    }
+
+    /// What shall go to the file next, in order: nil where there is nothing to do now.
+    mutating func nextToFile() -> [Held]? {
+        guard spills, !isWriting else { return nil }
+        let isComplete = if case .complete = end { true } else { false }
+        let keep: Int64
+        if isFlushing && isComplete {
+            keep = 0
+        } else {
+            guard length - filed > Int64(window), !isEnded else { return nil }
+            keep = Int64(window / 2)
+        }
+        var batch: [Held] = []
+        // The last chunk is not complete while the writer adds to it.
+        for piece in isComplete ? held[...] : held.dropLast() where piece.end > filed {
+            guard length - piece.start > keep, batch.count < 64 else { break }
+            batch.append(piece)
+        }
+        if batch.isEmpty { return nil }
+        isWriting = true
+        return batch
+    }
+
+    // MARK: - Slow readers
+
+    /// Cuts the readers that have been more than half a window behind the fastest since `limit` nanoseconds ago.
+    /// - Returns: whether somebody lags still, so that it is worth looking again.
+    mutating func cutLaggards(now: UInt64, limit: UInt64) -> Bool {
+        guard !spills, !isEnded else { return false }
+        let fastest = readers.reduce(Int64(0)) { $1.isLive ? max($0, $1.position) : $0 }
+        var isLagging = false
+        for id in readers.indices where readers[id].isLive && !readers[id].isCut {
+            if fastest - readers[id].position < Int64(window / 2) {
+                readers[id].laggingSince = nil
+            } else if let since = readers[id].laggingSince, now &- since >= limit {
+                readers[id].isCut = true
+                // Nothing is kept for it any more.
+                readers[id].position = fastest
+            } else {
+                if readers[id].laggingSince == nil { readers[id].laggingSince = now }
+                isLagging = true
+            }
+        }
+        return isLagging
+    }
+}

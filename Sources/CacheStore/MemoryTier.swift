@@ -1,0 +1,160 @@
+// The memory tier: complete responses in memory, bounded in bytes, in number and per object.
+
+import Synchronization
+
+/// What the memory tier has done and holds.
+package struct MemoryStatistics: Sendable, Equatable {
+    /// Keys.
+    package var objects = 0
+    /// Bytes of everything that the entries hold.
+    package var bytes = 0
+    /// Bytes at most.
+    package var limit = 0
+    package var hits = 0
+    package var misses = 0
+    package var evictions = 0
+    package var insertions = 0
+    /// Responses that were larger than the limit per object.
+    package var tooLarge = 0
+}
+
+/// Sendable: every shard is under its own mutex, held for lookups and changes only; no two are held at once.
+package final class MemoryTier: Sendable {
+    private final class Shard: Sendable {
+        let state = Mutex(MemoryShard())
+    }
+
+    private let shards: [Shard]
+    private let size: Int
+    private let objects: Int
+    private let maxObject: Int
+    private let onEvict: (@Sendable (StoredResponse) -> Void)?
+    private let totalCost = Atomic<Int>(0)
+    private let totalCount = Atomic<Int>(0)
+    private let evictions = Atomic<Int>(0)
+    private let insertions = Atomic<Int>(0)
+    private let tooLarge = Atomic<Int>(0)
+    /// Which shard gives up an entry next.
+    private let turn = Atomic<Int>(0)
+
+    /// - Parameters:
+    ///   - size: bytes of all entries; 256 MiB by default. Zero keeps nothing.
+    ///   - objects: keys at most.
+    ///   - maxObject: bytes of one response at most; nil is one eighth of `size`.
+    ///   - shards: rounded up to a power of two.
+    ///   - onEvict: called for every response that makes room for others, after it has gone, without a lock held.
+    package init(
+        size: Int = 256 * 1024 * 1024,
+        objects: Int = .max,
+        maxObject: Int? = nil,
+        shards: Int = 16,
+        onEvict: (@Sendable (StoredResponse) -> Void)? = nil
+    ) {
+        self.size = max(0, size)
+        self.objects = max(0, objects)
+        self.maxObject = min(maxObject ?? size / 8, size)
+        self.onEvict = onEvict
+        var count = 1
+        while count < min(max(shards, 1), 1024) { count *= 2 }
+        self.shards = (0..<count).map { _ in Shard() }
+    }
+
+    // MARK: - Lookups
+
+    /// The hot path: calls `body` with the one variant of a key that needs no further decision while it is fresh.
+    /// No allocation, and no lock is held during `body`.
+    /// - Parameters:
+    ///   - keyBytes: in the form of `CacheKey.bytes`.
+    ///   - hash: `CacheKey.hash(keyBytes)`.
+    package func withHit<R>(keyBytes: UnsafeRawBufferPointer, hash: UInt64, _ body: (StoredResponse) -> R) -> R? {
+        guard let response = shard(hash).state.withLock({ $0.hit(keyBytes, hash: hash) }) else { return nil }
+        return body(response)
+    }
+
+    /// All variants of a key, newest first.
+    package func variants(_ key: CacheKey) -> [StoredResponse] {
+        shard(key.hash).state.withLock { $0.variants(key) }
+    }
+
+    // MARK: - Changes
+
+    /// Keeps a response whose body is one chunk in memory; it replaces the same variant.
+    /// - Returns: false where it is too large, or its body is not in memory; then the older variant has gone, too.
+    @discardableResult
+    package func insert(_ response: StoredResponse) -> Bool {
+        guard response.body.wholeChunk != nil, response.cost <= maxObject, objects > 0 else {
+            tooLarge.wrappingAdd(1, ordering: .relaxed)
+            remove(response.key) { $0.isSameVariant(as: response) }
+            return false
+        }
+        _ = change(response.key.hash) { $0.insert(response) }
+        insertions.wrappingAdd(1, ordering: .relaxed)
+        shrink(toBytes: size, objects: objects)
+        return true
+    }
+
+    package func remove(_ key: CacheKey) { remove(key) { _ in true } }
+
+    /// Removes the variants of a key that `isDoomed` names; it is called under the shard's mutex.
+    package func remove(_ key: CacheKey, where isDoomed: (StoredResponse) -> Bool) {
+        _ = change(key.hash) { $0.remove(key, where: isDoomed) }
+    }
+
+    package func removeAll() { removeAll { _ in true } }
+
+    /// Removes what `isDoomed` names, shard by shard; it is called under the shard's mutex.
+    /// - Returns: how many responses have gone.
+    @discardableResult
+    package func removeAll(where isDoomed: (StoredResponse) -> Bool) -> Int {
+        var count = 0
+        for number in shards.indices {
+            count += change(UInt64(number) << 32) { $0.removeAll(where: isDoomed) }.count
+        }
+        return count
+    }
+
+    /// Evicts until at most so much is left: for memory pressure.
+    package func shrink(toBytes bytes: Int, objects: Int = .max) {
+        var emptyInARow = 0
+        while totalCost.load(ordering: .relaxed) > bytes || totalCount.load(ordering: .relaxed) > objects {
+            let number = turn.wrappingAdd(1, ordering: .relaxed).oldValue & (shards.count - 1)
+            let evicted = change(UInt64(number) << 32) { $0.evict() }
+            emptyInARow = evicted.isEmpty ? emptyInARow + 1 : 0
+            // Others evict at the same time, or an insertion is about to be counted.
+            if emptyInARow > shards.count { return }
+            evictions.wrappingAdd(evicted.count, ordering: .relaxed)
+            if let onEvict { for response in evicted { onEvict(response) } }
+        }
+    }
+
+    package var statistics: MemoryStatistics {
+        var statistics = MemoryStatistics(limit: size)
+        for shard in shards {
+            shard.state.withLock { state in
+                statistics.objects += state.count
+                statistics.bytes += state.cost
+                statistics.hits += state.hits
+                statistics.misses += state.misses
+            }
+        }
+        statistics.evictions = evictions.load(ordering: .relaxed)
+        statistics.insertions = insertions.load(ordering: .relaxed)
+        statistics.tooLarge = tooLarge.load(ordering: .relaxed)
+        return statistics
+    }
+
+    /// The index uses the low half of a hash, the shards a part of the upper half.
+    private func shard(_ hash: UInt64) -> Shard { shards[Int(truncatingIfNeeded: hash >> 32) & (shards.count - 1)] }
+
+    /// Changes one shard and counts; what is returned is released after the lock.
+    private func change(_ hash: UInt64, _ body: (inout MemoryShard) -> [StoredResponse]) -> [StoredResponse] {
+        let (removed, cost, count) = shard(hash).state.withLock { state in
+            let before = (state.cost, state.count)
+            let removed = body(&state)
+            return (removed, state.cost - before.0, state.count - before.1)
+        }
+        totalCost.wrappingAdd(cost, ordering: .relaxed)
+        totalCount.wrappingAdd(count, ordering: .relaxed)
+        return removed
+    }
+}

@@ -1,0 +1,147 @@
+// An open file that several readers share: pieces of it go to sendfile once they are verified and in the page cache.
+
+package import EventLoop
+import Glibc
+import Synchronization
+
+/// Sendable: the descriptor never changes and is closed with the last user; which blocks are verified is under a mutex.
+package final class SharedFile: Sendable {
+    /// What a stored body must be: one checksum a block of 256 KiB, counted from `bodyOffset`.
+    struct Verification: Sendable {
+        let bodyOffset: Int64
+        let bodyLength: Int64
+        let sums: [UInt32]
+        /// Called on the I/O thread that finds a damaged block.
+        let onDamage: @Sendable () -> Void
+        /// Called on the I/O thread that verifies the last block.
+        let onVerified: @Sendable () -> Void
+    }
+
+    private struct Progress {
+        var isVerified: [Bool]
+        var remaining: Int
+    }
+
+    package let descriptor: Int32
+    /// Bytes at most in one piece.
+    package static let pieceSize = BlockSums.blockSize
+    private let pool: IOPool
+    private let verification: Verification?
+    private let progress: Mutex<Progress>
+
+    /// Takes the descriptor over.
+    package convenience init(descriptor: Int32, pool: IOPool) {
+        self.init(descriptor: descriptor, pool: pool, verification: nil)
+    }
+
+    /// - Parameter isVerified: the blocks have been verified by this process before.
+    init(descriptor: Int32, pool: IOPool, verification: Verification?, isVerified: Bool = false) {
+        self.descriptor = descriptor
+        self.pool = pool
+        self.verification = verification
+        let blocks = verification?.sums.count ?? 0
+        progress = Mutex(
+            Progress(isVerified: Array(repeating: isVerified, count: blocks), remaining: isVerified ? 0 : blocks)
+        )
+    }
+
+    /// Opens a file for reading; blocks, so not on a loop that serves.
+    /// - Throws: `SystemError` that names the path.
+    package static func open(_ path: String, pool: IOPool) throws(SystemError) -> SharedFile {
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        if descriptor < 0 { throw SystemError("open \(path)") }
+        return SharedFile(descriptor: descriptor, pool: pool)
+    }
+
+    deinit { close(descriptor) }
+
+    /// How many of `count` bytes at `offset` one piece may have: it ends with its block.
+    func pieceCount(at offset: Int64, count: Int64) -> Int {
+        let start = offset - (verification?.bodyOffset ?? 0)
+        let blockEnd = (start / Int64(Self.pieceSize) + 1) * Int64(Self.pieceSize)
+        return Int(min(count, blockEnd - start))
+    }
+
+    /// True if the piece may go to sendfile at once. Any thread; never waits for the disk.
+    func isReady(offset: Int64, count: Int) -> Bool {
+        if let verification {
+            let block = Int((offset - verification.bodyOffset) / Int64(Self.pieceSize))
+            guard progress.withLock({ $0.isVerified[block] }) else { return false }
+        }
+        return isResident(offset: offset, count: count)
+    }
+
+    /// Verifies the block of a piece, unless this process has done so, and brings the piece into the page cache.
+    func prepare(offset: Int64, count: Int) async throws(BodyError) {
+        do {
+            try await pool.run { [self] in try prepareNow(offset: offset, count: count) }
+        } catch let error as BodyError {
+            throw error
+        } catch {
+            throw .source("\(error)")
+        }
+    }
+
+    /// As ``prepare(offset:count:)``, on an I/O thread.
+    func prepareNow(offset: Int64, count: Int) throws(BodyError) {
+        guard let verification else {
+            _ = try read(offset: offset, count: count)
+            return
+        }
+        let block = Int((offset - verification.bodyOffset) / Int64(Self.pieceSize))
+        if progress.withLock({ $0.isVerified[block] }) {
+            _ = try read(offset: offset, count: count)
+            return
+        }
+        let start = Int64(block) * Int64(Self.pieceSize)
+        let length = Int(min(Int64(Self.pieceSize), verification.bodyLength - start))
+        let bytes: Chunk
+        do {
+            bytes = try read(offset: verification.bodyOffset + start, count: length)
+        } catch {
+            verification.onDamage()
+            throw error
+        }
+        guard bytes.withBytes(Checksum.of) == verification.sums[block] else {
+            verification.onDamage()
+            throw .damaged(block: block)
+        }
+        let isLast = progress.withLock { progress in
+            if progress.isVerified[block] { return false }
+            progress.isVerified[block] = true
+            progress.remaining -= 1
+            return progress.remaining == 0
+        }
+        if isLast { verification.onVerified() }
+    }
+
+    /// Reads exactly `count` bytes; blocks.
+    func read(offset: Int64, count: Int) throws(BodyError) -> Chunk {
+        let chunk = Chunk(capacity: count)
+        var done = 0
+        while done < count {
+            let room = chunk.room(done..<count)
+            let result = pread(descriptor, room.baseAddress, room.count, off_t(offset + Int64(done)))
+            if result < 0 && errno == EINTR { continue }
+            if result < 0 { throw .file(SystemError("read a stored body")) }
+            if result == 0 { throw .truncated }
+            done += result
+        }
+        return chunk
+    }
+
+    /// mincore on a mapping that is never touched: a few microseconds, and it answers for every page of the piece.
+    private func isResident(offset: Int64, count: Int) -> Bool {
+        let page = Int64(4096)
+        let start = offset / page * page
+        let length = Int(offset - start) + count
+        // Unmapped below; nobody reads through it.
+        let mapping = mmap(nil, length, PROT_READ, MAP_SHARED, descriptor, off_t(start))
+        guard let mapping, mapping != UnsafeMutableRawPointer(bitPattern: -1) else { return false }
+        defer { munmap(mapping, length) }
+        let pages = (length + 4095) / 4096
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: pages) { residency in
+            mincore(mapping, length, residency.baseAddress) == 0 && residency.allSatisfy { $0 & 1 == 1 }
+        }
+    }
+}

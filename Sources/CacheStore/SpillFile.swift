@@ -1,0 +1,118 @@
+// The temporary file of a fill that is being stored: what leaves the window is appended here, on the I/O pool.
+
+import EventLoop
+import Glibc
+import Synchronization
+
+/// Made without I/O: the file is created with its first bytes, and removed with the object unless it was committed.
+///
+/// Sendable: the state is under a mutex; only one append is under way at a time, which the fill sees to.
+package final class SpillFile: Sendable {
+    struct Room: Sendable {
+        /// Asks the tier for room for more bytes, and makes some by eviction; false where there is none. I/O thread.
+        let reserve: @Sendable (_ bytes: Int) -> Bool
+        /// Gives reserved bytes back.
+        let release: @Sendable (_ bytes: Int) -> Void
+        /// Bytes of one body at most.
+        let maxObject: Int64
+    }
+
+    private struct State {
+        var file: SharedFile?
+        var sums = BlockSums()
+        var written: Int64 = 0
+        var reserved = 0
+        var isCommitted = false
+    }
+
+    let path: String
+    private let pool: IOPool
+    private let room: Room
+    private let state = Mutex(State())
+
+    init(path: String, pool: IOPool, room: Room) {
+        self.path = path
+        self.pool = pool
+        self.room = room
+    }
+
+    deinit {
+        let (isOpen, reserved) = state.withLock { ($0.file != nil && !$0.isCommitted, $0.reserved) }
+        room.release(reserved)
+        // A loop may be the last user: the removal of a large file can take a while.
+        let path = path
+        if isOpen { pool.submit { unlink(path) } }
+    }
+
+    /// Nil before the first bytes.
+    var file: SharedFile? { state.withLock { $0.file } }
+    var written: Int64 { state.withLock { $0.written } }
+    var sums: [UInt32] { state.withLock { $0.sums.sums } }
+    var reserved: Int { state.withLock { $0.reserved } }
+
+    /// Appends pieces, in order, on an I/O thread, and calls `done` there.
+    func append(_ pieces: [(Chunk, Range<Int>)], done: @escaping @Sendable (Result<Void, BodyError>) -> Void) {
+        pool.submit { [self] in
+            do throws(BodyError) {
+                try appendNow(pieces)
+                done(.success(()))
+            } catch {
+                done(.failure(error))
+            }
+        }
+    }
+
+    /// As ``append(_:done:)``, on an I/O thread.
+    func appendNow(_ pieces: [(Chunk, Range<Int>)]) throws(BodyError) {
+        let count = pieces.reduce(0) { $0 + $1.1.count }
+        let file = try open()
+        let start = written
+        guard start + Int64(count) <= room.maxObject else { throw .source("larger than max_object") }
+        guard room.reserve(count) else { throw .file(SystemError("store \(path)", code: ENOSPC)) }
+        state.withLock { $0.reserved += count }
+        var position = FileLayout.bodyOffset + start
+        var sums = state.withLock { $0.sums }
+        for (chunk, range) in pieces {
+            try chunk.withBytes { bytes throws(BodyError) in
+                let part = UnsafeRawBufferPointer(rebasing: bytes[range])
+                try Self.write(part, to: file.descriptor, at: position)
+                sums.update(part)
+            }
+            position += Int64(range.count)
+        }
+        state.withLock { state in
+            state.sums = sums
+            state.written = start + Int64(count)
+        }
+    }
+
+    /// Creates the file if there is none yet; I/O thread.
+    func open() throws(BodyError) -> SharedFile {
+        if let file { return file }
+        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if descriptor < 0 { throw .file(SystemError("create \(path)")) }
+        let file = SharedFile(descriptor: descriptor, pool: pool)
+        state.withLock { $0.file = file }
+        return file
+    }
+
+    /// The file has its place now, and the reservation has become its size.
+    func markCommitted() {
+        state.withLock { state in
+            state.isCommitted = true
+            state.reserved = 0
+        }
+    }
+
+    /// Writes all bytes; blocks.
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, at offset: Int64) throws(BodyError) {
+        var done = 0
+        while done < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+            let result = pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset + Int64(done)))
+            if result < 0 && errno == EINTR { continue }
+            if result <= 0 { throw .file(SystemError("write a stored body", code: result == 0 ? ENOSPC : errno)) }
+            done += result
+        }
+    }
+}

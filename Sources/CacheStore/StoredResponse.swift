@@ -1,0 +1,92 @@
+// A stored response, ready to be answered from: immutable, shared by all loops.
+
+package import HTTPCaching
+import HTTPWire
+
+/// Which tier an answer came from.
+package enum StoreTier: String, Sendable {
+    case seed, memory, disk
+}
+
+/// Sendable: nothing in it changes after it is made.
+package final class StoredResponse: Sendable {
+    package let key: CacheKey
+    package let head: StoredHead
+    package let body: Body
+    /// Status line, stored fields, Content-Length and Via, each line with its CRLF, without the empty line.
+    package let preparedHead: [UInt8]
+    /// Until when a plain GET may be answered without any further decision; nil where a request's fields could matter.
+    package let hot: HotPathWindow?
+    /// Bytes of everything that the response holds in memory.
+    package let cost: Int
+    package let tier: StoreTier
+
+    /// What the bookkeeping of one entry costs besides its bytes: objects, arrays, slots.
+    package static let overhead = 768
+
+    /// - Parameters:
+    ///   - via: the value of the Via line to add (RFC 9110 section 7.6.3), such as `1.1 drydock`; nil for none.
+    ///   - policy: decides about the hot path.
+    package convenience init(
+        key: CacheKey,
+        head: StoredHead,
+        body: Body,
+        tier: StoreTier,
+        via: String?,
+        policy: CachePolicy
+    ) {
+        self.init(
+            key: key,
+            head: head,
+            body: body,
+            preparedHead: Self.prepare(head, length: body.knownLength, via: via),
+            hot: Caching.hotPath(stored: head, policy: policy),
+            tier: tier
+        )
+    }
+
+    /// - Parameter hot: dropped where the body is not one chunk in memory.
+    package init(
+        key: CacheKey,
+        head: StoredHead,
+        body: Body,
+        preparedHead: [UInt8],
+        hot: HotPathWindow?,
+        tier: StoreTier
+    ) {
+        self.key = key
+        self.head = head
+        self.body = body
+        self.preparedHead = preparedHead
+        self.hot = body.wholeChunk == nil ? nil : hot
+        self.tier = tier
+        let fields = head.fields.wireLength + head.varyFields.wireLength
+        let lines = (head.fields.count + head.varyFields.count) * 16 + head.varyNames.count * 16
+        cost = body.heldBytes + preparedHead.count + key.bytes.count + fields + lines + Self.overhead
+    }
+
+    /// True where both answer the same selecting fields (RFC 9111 section 4.1): the newer replaces the older.
+    package func isSameVariant(as other: StoredResponse) -> Bool { head.isSameVariant(as: other.head) }
+
+    /// The lines that ``preparedHead`` holds.
+    package static func prepare(_ head: StoredHead, length: Int64?, via: String?) -> [UInt8] {
+        var fields = head.fields
+        if let length = head.bodyLength ?? length, head.status != 204, head.status != 304 {
+            fields.set(.contentLength, String(length))
+        }
+        if let via { fields.append(.via, via) }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(fields.wireLength + 64)
+        let response = ResponseHead(status: head.status, reason: head.reason, version: .http11, fields: fields)
+        Serializer.writeStatusLine(response, into: &bytes)
+        Serializer.write(fields, into: &bytes)
+        return bytes
+    }
+}
+
+extension StoredHead {
+    /// True where both answer the same selecting fields (RFC 9111 section 4.1).
+    package func isSameVariant(as other: StoredHead) -> Bool {
+        varyNames == other.varyNames && varyFields == other.varyFields
+    }
+}
