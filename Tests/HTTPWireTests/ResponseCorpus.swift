@@ -1,0 +1,98 @@
+// Response heads to take and to refuse: the tables of the tests and the seeds of the fuzzing.
+
+import HTTPWire
+
+enum ResponseCorpus {
+    /// Heads that are refused with 502: reason, head.
+    static let refused: [(WireReason, String)] = [
+        // RFC 9112 section 4
+        (.statusLineMalformed, "\r\nHTTP/1.1 200 OK\r\n\r\n"),
+        (.statusLineMalformed, "http/1.1 200 OK\r\n\r\n"),
+        (.statusLineMalformed, "ICY 200 OK\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1  200 OK\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1 20 OK\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1 2000 OK\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1 2x0 OK\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1 -20 OK\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1 099 Low\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1 600 High\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1 200\tOK\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1 200 O\0K\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1.1\r\n\r\n"),
+        (.statusLineMalformed, "HTTP/1x1 200 OK\r\n\r\n"),
+        (.reasonTooLong, "HTTP/1.1 200 \(String(repeating: "r", count: 513))\r\n\r\n"),
+        (.versionUnsupported, "HTTP/1.2 200 OK\r\n\r\n"),
+        (.versionUnsupported, "HTTP/0.9 200 OK\r\n\r\n"),
+        (.versionUnsupported, "HTTP/2 200 \r\n\r\n"),
+        (.bareLineFeed, "HTTP/1.1 200 OK\n\n"),
+        (.bareLineFeed, "HTTP/1.1 200\n\n"),
+        (.bareLineFeed, "HTTP/1.1 200 OK\r\nX: y\n\r\n"),
+        (.bareLineFeed, "HTTP/1.1 200 OK\r\nX: y\r\n\n"),
+        (.bareCarriageReturn, "HTTP/1.1 200 OK\rX\r\n\r\n"),
+        (.bareCarriageReturn, "HTTP/1.1 200 OK\r\nX: y\rz\r\n\r\n"),
+        // RFC 9112 section 5
+        (.spaceBeforeColon, ok("Name : v")),
+        (.spaceBeforeColon, ok("Content-Length : 5")),
+        (.fieldNameEmpty, ok(": v")),
+        (.fieldNameMalformed, ok("Na(me: v")),
+        (.fieldNameMalformed, ok("Name")),
+        (.foldedLine, ok("X: y\r\n folded")),
+        (.foldedLine, "HTTP/1.1 200 OK\r\n X: y\r\n\r\n"),
+        (.fieldValueControl, ok("X: a\0b")),
+        (.fieldValueControl, ok("X: a\u{7F}b")),
+        (.fieldTooLong, ok("X: " + String(repeating: "v", count: 8190))),
+        (.tooManyFields, ok((0...100).map { "F\($0): v" }.joined(separator: "\r\n"))),
+        // RFC 9112 section 6
+        (.contentLengthRepeated, ok("Content-Length: 5\r\nContent-Length: 3")),
+        (.contentLengthRepeated, ok("Content-Length: 5\r\nContent-Length: 5")),
+        (.contentLengthRepeated, ok("Content-Length: 5, 5")),
+        (.contentLengthMalformed, ok("Content-Length: 0x5")),
+        (.contentLengthMalformed, ok("Content-Length: +5")),
+        (.contentLengthMalformed, ok("Content-Length: -0")),
+        (.contentLengthMalformed, ok("Content-Length: 5 6")),
+        (.contentLengthMalformed, ok("Content-Length:")),
+        (.contentLengthMalformed, ok("Content-Length: 9223372036854775808")),
+        (.contentLengthMalformed, "HTTP/1.1 304 Not Modified\r\nContent-Length: x\r\n\r\n"),
+        (.contentLengthMalformed, ok("Transfer-Encoding: chunked\r\nContent-Length: x")),
+        (.transferEncodingUnknown, ok("Transfer-Encoding: xchunked")),
+        (.transferEncodingUnknown, ok("Transfer-Encoding: identity")),
+        (.transferEncodingUnknown, ok("Transfer-Encoding: gzip, chunked")),
+        (.transferEncodingMalformed, ok("Transfer-Encoding: ,,chunked")),
+        (.transferEncodingMalformed, ok("Transfer-Encoding: chunked, gzip")),
+        (.transferEncodingMalformed, ok("Transfer-Encoding: chunked, chunked")),
+        (.transferEncodingMalformed, ok("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked")),
+        (.transferEncodingInHTTP10, "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    ]
+
+    /// Heads that are taken: the request's method, framing, whether the connection is kept, head.
+    static let taken: [(Method, BodyFraming, Bool, String)] = [
+        (.get, .length(5), true, ok("Content-Length: 5")),
+        (.get, .length(0), true, ok("Content-Length: 0")),
+        (.get, .chunked, true, ok("Transfer-Encoding: Chunked")),
+        (.get, .chunked, false, ok("Transfer-Encoding: chunked\r\nConnection: close")),
+        (.get, .untilClose, false, ok("X: y")),
+        (.get, .untilClose, false, "HTTP/1.1 200 OK\r\n\r\n"),
+        (.get, .untilClose, false, "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n"),
+        (.get, .length(5), false, "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n"),
+        (.get, .length(5), true, "HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n"),
+        (.get, .length(5), false, ok("Content-Length: 5\r\nConnection: close")),
+        (.head, .none, true, ok("Content-Length: 5")),
+        (.head, .none, true, ok("Transfer-Encoding: chunked")),
+        (.head, .none, true, ok("X: y")),
+        (.get, .none, true, "HTTP/1.1 100 Continue\r\n\r\n"),
+        (.get, .none, true, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
+        (.get, .none, true, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
+        (.get, .none, true, "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n"),
+        (.get, .none, false, "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        (.get, .none, true, "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n"),
+        (.get, .none, true, "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        (.connect, .none, true, ok("Content-Length: 5")),
+        (.connect, .length(5), true, "HTTP/1.1 403 No\r\nContent-Length: 5\r\n\r\n"),
+        (.get, .length(1), true, "HTTP/1.1 200 \r\nContent-Length: 1\r\n\r\n"),
+        (.get, .length(1), true, "HTTP/1.1 200\r\nContent-Length: 1\r\n\r\n"),
+        (.get, .length(1), true, "HTTP/1.1 599 \u{E9}t\u{E9} \t!\r\nContent-Length: 1\r\n\r\n"),
+        (.get, .length(1), true, "HTTP/1.1 200 \(String(repeating: "r", count: 512))\r\nContent-Length: 1\r\n\r\n"),
+    ]
+
+    static func ok(_ lines: String) -> String { "HTTP/1.1 200 OK\r\n\(lines)\r\n\r\n" }
+}
