@@ -49,7 +49,34 @@ struct Entry: Sendable, Equatable {
 
 /// Where a configuration came from: its merged tree, for `config show` and for the places of changes.
 struct ConfigurationOrigin: Sendable {
+    var file = ""
     var root: [Entry] = []
     /// The services' own trees, merged with the defaults, endpoints merged with their service.
     var services: [[Entry]] = []
+    /// Defaults that follow another key, by dotted key.
+    var followed: [(key: String, leaf: Leaf)] = []
+}
+
+extension [Entry] {
+    /// The entries with a value under a path of keys, unless there is one; sections on the way are made.
+    func filled(_ path: ArraySlice<Substring>, with leaf: Leaf) -> [Entry] {
+        guard let first = path.first else { return self }
+        let nowhere = Place(file: "", line: 1, column: 1)
+        var result = self
+        let index = result.firstIndex { $0.key == first }
+        if path.count == 1 {
+            if index == nil {
+                let value = Value(place: nowhere, content: .leaf(leaf))
+                result.append(Entry(key: String(first), place: nowhere, value: value))
+            }
+        } else if let index, case .section(let inner) = result[index].value.content {
+            result[index].value.content = .section(inner.filled(path.dropFirst(), with: leaf))
+        } else if index == nil {
+            let inner = Value(place: nowhere, content: .section([Entry]().filled(path.dropFirst(), with: leaf)))
+            result.append(Entry(key: String(first), place: nowhere, value: inner))
+        }
+        return result
+    }
+
+    func filled(_ path: String, with leaf: Leaf) -> [Entry] { filled(path.split(separator: ".")[...], with: leaf) }
 }

@@ -1,0 +1,124 @@
+// Addresses to listen on, base URLs and endpoint paths.
+
+enum Addresses {
+    /// `ADDRESS:PORT`, `[IPV6]:PORT`, `localhost:PORT` or `unix:/PATH`.
+    static func listen(_ text: String) throws(ScalarProblem) -> ListenAddress {
+        if text.hasPrefix("unix:") {
+            let path = String(text.dropFirst(5))
+            guard path.hasPrefix("/"), !path.hasSuffix("/") else {
+                throw ScalarProblem("'\(text)' is no absolute path of a socket; write unix:/run/drydock/proxy.sock")
+            }
+            guard path.utf8.count <= 107 else {
+                throw ScalarProblem(
+                    "the path has \(path.utf8.count) bytes, and a unix socket's path at most 107; choose a shorter one"
+                )
+            }
+            return .unix(path: path)
+        }
+        let help = "write ADDRESS:PORT such as 127.0.0.1:8080 or [::1]:8080, localhost:PORT, or unix:/PATH"
+        if Digits.parse(text) != nil { throw ScalarProblem("an address needs its host; write localhost:\(text)") }
+        guard let colon = text.lastIndex(of: ":") else { throw ScalarProblem("'\(text)' has no port; \(help)") }
+        guard let port = Digits.parse(text[text.index(after: colon)...]).flatMap({ UInt16(exactly: $0) }) else {
+            throw ScalarProblem("'\(text)' ends in no port; \(help)")
+        }
+        let host = String(text[..<colon])
+        if host.lowercased() == "localhost" { return .tcp(host: "localhost", port: port) }
+        let bracketed = host.hasPrefix("[") && host.hasSuffix("]")
+        let bare = bracketed ? String(host.dropFirst().dropLast()) : host
+        guard let bytes = AddressBytes.parse(bare), bracketed == (bytes.count == 16) else {
+            throw ScalarProblem("'\(host)' is no IP address; \(help)")
+        }
+        return .tcp(host: bare, port: port)
+    }
+
+    /// `loopback`, `any`, an address or a network.
+    static func client(_ text: String) throws(ScalarProblem) -> ClientRule {
+        if text == "loopback" { return .loopback }
+        if text == "any" { return .any }
+        guard let network = NetworkPrefix(text) else {
+            if text.contains("/"), AddressBytes.parse(String(text.prefix { $0 != "/" })) != nil {
+                throw ScalarProblem(
+                    "'\(text)' is no network; its length must fit, and bits beyond it must be zero, as in 192.168.0.0/16"
+                )
+            }
+            let near = Suggestions.nearest(to: text, among: ["loopback", "any"]).map { "; did you mean '\($0)'?" }
+            throw ScalarProblem(
+                "'\(text)' is no client rule\(near ?? "; write loopback, any, an IP address, or a network such as 192.168.0.0/16")"
+            )
+        }
+        return .network(network)
+    }
+
+    /// `http://…`, `https://…` or `service:NAME`.
+    static func baseURL(_ text: String) throws(ScalarProblem) -> BaseURL {
+        if text.hasPrefix("service:") {
+            return .service(try TextRule.word.check(String(text.dropFirst(8))))
+        }
+        guard let scheme = ["https", "http"].first(where: { text.lowercased().hasPrefix($0 + "://") }) else {
+            throw ScalarProblem("'\(text)' is no base URL; write http://HOST, https://HOST or service:NAME")
+        }
+        guard text.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 92 }) else {
+            throw ScalarProblem("'\(text)' holds a character that URLs must percent-encode")
+        }
+        guard !text.contains("?"), !text.contains("#") else {
+            throw ScalarProblem("a base URL has no query and no fragment; put query items under 'query'")
+        }
+        let rest = text.dropFirst(scheme.utf8.count + 3)
+        let authority = rest.prefix { $0 != "/" }
+        guard !authority.contains("@") else {
+            throw ScalarProblem("a base URL has no user and password; put them under 'auth'")
+        }
+        var path = String(rest.dropFirst(authority.count))
+        while path.hasSuffix("/") { path.removeLast() }
+        var host = String(authority)
+        var port: UInt16?
+        if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") {
+            host = String(authority[..<colon])
+            guard
+                let number = Digits.parse(authority[authority.index(after: colon)...]).flatMap({ UInt16(exactly: $0) }),
+                number > 0
+            else { throw ScalarProblem("'\(authority)' ends in no port; write 1 to 65535") }
+            port = number == (scheme == "http" ? 80 : 443) ? nil : number
+        }
+        guard let known = TextRule.host(host) else {
+            throw ScalarProblem("'\(host)' is no host; write a name or an IP address")
+        }
+        return .origin(OriginURL(scheme: scheme, host: known, port: port, path: path))
+    }
+
+    /// `/users/:id`, `/files/*`.
+    static func endpointPath(_ text: String) throws(ScalarProblem) -> EndpointPath {
+        guard text.hasPrefix("/") else { throw ScalarProblem("a path begins with a slash; write /\(text)") }
+        if text == "/" { return EndpointPath(description: text, segments: []) }
+        let parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        var segments: [EndpointPath.Segment] = []
+        var names: Set<Substring> = []
+        for (index, part) in parts.enumerated() {
+            if part == "*" {
+                guard index == parts.count - 1 else {
+                    throw ScalarProblem("'*' stands for the rest of a path, so only at its end")
+                }
+                segments.append(.rest)
+            } else if part.hasPrefix(":") {
+                let name = part.dropFirst()
+                guard !name.isEmpty, name.utf8.allSatisfy({ TextRule.isAlphanumeric($0) || $0 == 95 }) else {
+                    throw ScalarProblem("'\(part)' is no parameter; write a colon and a name, such as :id")
+                }
+                guard names.insert(name).inserted else {
+                    throw ScalarProblem("the parameter ':\(name)' occurs twice; rename one")
+                }
+                segments.append(.parameter(String(name)))
+            } else {
+                guard part != ".", part != "..", !part.contains("*"),
+                    part.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 35 && $0 != 63 })
+                else {
+                    throw ScalarProblem(
+                        "'\(part)' is no path segment; leave out dots, '?' and '#', percent-encode what is not ASCII, and put '*' alone at the end"
+                    )
+                }
+                segments.append(.literal(String(part)))
+            }
+        }
+        return EndpointPath(description: text, segments: segments)
+    }
+}

@@ -1,0 +1,189 @@
+// Checks a YAML tree against the table of keys and turns it into typed values, collecting every error.
+
+/// Decodes the files of one configuration.
+struct Decoder {
+    let environment: [String: String]
+    private(set) var errors: [ConfigurationError] = []
+    /// Sections with an error in them: nothing further is concluded from what they lack.
+    private(set) var broken: Set<Place> = []
+
+    init(environment: [String: String]) { self.environment = environment }
+
+    /// The entries of a mapping whose keys the table knows; `label` is what messages call it, empty for the file itself.
+    mutating func section(_ node: SourceNode, _ section: SectionDescriptor, label: String) -> [Entry] {
+        if node.isNull { return [] }
+        let before = errors.count
+        var entries: [Entry] = []
+        if case .mapping(let pairs) = node.content {
+            for (key, value) in unique(pairs, sameCase: true) { add(key, value, section, label, to: &entries) }
+        } else {
+            fail(
+                node.place,
+                label,
+                "takes a mapping of keys (\(section.keys.map(\.name).joined(separator: ", "))), not \(Self.word(node))"
+            )
+        }
+        if errors.count == before {
+            for key in section.keys where key.required && !entries.contains(where: { $0.key == key.name }) {
+                fail(node.place, label, "needs '\(key.name)': \(key.doc)")
+            }
+        }
+        if errors.count > before { broken.insert(node.place) }
+        return entries
+    }
+
+    private mutating func add(
+        _ key: (text: String, place: Place),
+        _ node: SourceNode,
+        _ section: SectionDescriptor,
+        _ label: String,
+        to entries: inout [Entry]
+    ) {
+        guard let descriptor = section.key(key.text) else {
+            if key.text == "<<" {
+                fail(key.place, "", "merge keys are not supported; put what services share under 'defaults'")
+            } else if section.name == KeyTable.included.name, KeyTable.root.key(key.text) != nil {
+                fail(key.place, "", "'\(key.text)' belongs in the main file; an included file holds 'services' only")
+            } else {
+                fail(key.place, "", "unknown key '\(key.text)'; \(Suggestions.help(forKey: key.text, in: section))")
+            }
+            return
+        }
+        let inner = label.isEmpty ? key.text : "\(label).\(key.text)"
+        if node.isNull {
+            switch descriptor.kind {
+            case .section, .sections, .map, .list: return
+            default:
+                let place = if case .scalar("", plain: true) = node.content { key.place } else { node.place }
+                fail(place, inner, "has no value; write one, or remove the key")
+                return
+            }
+        }
+        if let value = value(node, descriptor.kind, label: inner) {
+            entries.append(Entry(key: key.text, place: key.place, value: value))
+        }
+    }
+
+    private mutating func value(_ node: SourceNode, _ kind: ValueKind, label: String) -> Value? {
+        switch kind {
+        case .section(let section):
+            return Value(place: node.place, content: .section(self.section(node, section, label: label)))
+        case .shorthand(let section, let key):
+            if case .mapping = node.content { return value(node, .section(section), label: label) }
+            guard let descriptor = section.key(key), let only = value(node, descriptor.kind, label: label) else {
+                return nil
+            }
+            let entry = Entry(key: key, place: node.place, value: only)
+            return Value(place: node.place, content: .section([entry]))
+        case .sections(let section):
+            return list(node, .section(section), label: label, of: "mappings")
+        case .list(let element):
+            return list(node, element, label: label, of: element.example)
+        case .oneOrMore(let element):
+            if case .sequence = node.content { return list(node, element, label: label, of: element.example) }
+            guard let only = value(node, element, label: label) else { return nil }
+            return Value(place: node.place, content: .list([only]))
+        case .map(let keys, let element):
+            return map(node, keys, element, label: label)
+        default:
+            return scalar(node, kind, label: label)
+        }
+    }
+
+    private mutating func list(_ node: SourceNode, _ kind: ValueKind, label: String, of what: String) -> Value? {
+        guard case .sequence(let nodes) = node.content else {
+            fail(
+                node.place,
+                label,
+                "takes a list of \(what), not \(Self.word(node)); write it in brackets, or one per line after '- '"
+            )
+            return nil
+        }
+        let values = nodes.compactMap { element in
+            if element.isNull {
+                fail(element.place, label, "has an empty item; write a value, or remove it")
+                return Value?.none
+            }
+            return value(element, kind, label: label)
+        }
+        return Value(place: node.place, content: .list(values))
+    }
+
+    private mutating func map(_ node: SourceNode, _ keys: MapKey, _ kind: ValueKind, label: String) -> Value? {
+        guard case .mapping(let pairs) = node.content else {
+            fail(node.place, label, "takes a mapping such as \(keys.example), not \(Self.word(node))")
+            return nil
+        }
+        var sameCase = true
+        if case .fieldName = keys { sameCase = false }
+        var entries: [Entry] = []
+        for (key, node) in unique(pairs, sameCase: sameCase) {
+            do { try keys.check(key.text) } catch {
+                fail(key.place, label, error.message)
+                continue
+            }
+            if node.isNull {
+                fail(
+                    key.place,
+                    "\(label).\(key.text)",
+                    "has no value; write one (\"\" for an empty one), or remove the key"
+                )
+            } else if let value = value(node, kind, label: "\(label).\(key.text)") {
+                entries.append(Entry(key: key.text, place: key.place, value: value))
+            }
+        }
+        return Value(place: node.place, content: .map(entries))
+    }
+
+    private mutating func scalar(_ node: SourceNode, _ kind: ValueKind, label: String) -> Value? {
+        guard case .scalar(let written, let plain) = node.content else {
+            fail(node.place, label, "takes \(kind.example), not \(Self.word(node))")
+            return nil
+        }
+        do {
+            let (text, found) = try Expansion.expand(written, environment)
+            let leaf = try ScalarDecoding.leaf(text, plain: plain || found, kind, file: node.place.file)
+            return Value(
+                place: node.place,
+                content: .leaf(Leaf(text: leaf.text, fromEnvironment: found, scalar: leaf.scalar))
+            )
+        } catch {
+            fail(node.place, label, error.message)
+            return nil
+        }
+    }
+
+    /// The pairs with the text and the place of their keys; keys that occur twice and keys that are no text are errors.
+    private mutating func unique(
+        _ pairs: [(key: SourceNode, value: SourceNode)],
+        sameCase: Bool
+    ) -> [(key: (text: String, place: Place), value: SourceNode)] {
+        var first: [String: Place] = [:]
+        var result: [(key: (text: String, place: Place), value: SourceNode)] = []
+        for (key, value) in pairs {
+            guard case .scalar(let text, plain: _) = key.content else {
+                fail(key.place, "", "a key is a word, not \(Self.word(key)); quote what holds brackets or braces")
+                continue
+            }
+            if let earlier = first.updateValue(key.place, forKey: sameCase ? text : text.lowercased()) {
+                fail(key.place, "", "duplicate key '\(text)', first on line \(earlier.line); keep one")
+                continue
+            }
+            result.append(((text, key.place), value))
+        }
+        return result
+    }
+
+    private mutating func fail(_ place: Place, _ label: String, _ message: String) {
+        errors.append(ConfigurationError(place: place, message: label.isEmpty ? message : "'\(label)' \(message)"))
+    }
+
+    private static func word(_ node: SourceNode) -> String {
+        switch node.content {
+        case .scalar where node.isNull: "nothing"
+        case .scalar(let text, plain: _): "'\(text.prefix(40))'"
+        case .sequence: "a list"
+        case .mapping: "a mapping"
+        }
+    }
+}

@@ -1,0 +1,76 @@
+// What a configuration asks of the file system, checked while it is read.
+
+internal import Foundation
+
+enum FileChecks {
+    /// Demo answers are held in memory.
+    static let largestDemoFile = 64 << 20
+
+    /// What keeps a path from being (or becoming) a folder; nil where nothing does.
+    static func canBeFolder(_ path: String) -> String? {
+        var ancestor = path
+        while true {
+            switch kind(ancestor) {
+            case .folder: return nil
+            case .file, .unreadable:
+                return ancestor == path
+                    ? "\(path) is no folder; choose another path"
+                    : "\(path) cannot be made, since \(ancestor) is no folder"
+            case .absent:
+                if ancestor == "/" { return nil }
+                ancestor = parent(ancestor)
+            }
+        }
+    }
+
+    /// What keeps a path from being a folder now.
+    static func isFolder(_ path: String) -> String? {
+        switch kind(path) {
+        case .folder: nil
+        case .absent: "\(path) does not exist; make the folder, or correct the path"
+        case .file, .unreadable: "\(path) is no folder; correct the path"
+        }
+    }
+
+    /// What keeps a path from being opened for appending.
+    static func canBeFile(_ path: String) -> String? {
+        if kind(path) == .folder { return "\(path) is a folder; name a file in it" }
+        return kind(parent(path)) == .folder
+            ? nil : "\(path) cannot be made, since its folder does not exist; make \(parent(path))"
+    }
+
+    /// What keeps a path from being read as a file of at most so many bytes.
+    static func readable(_ path: String, atMost limit: Int? = nil) -> String? {
+        switch kind(path) {
+        case .absent: return "\(path) does not exist; make the file, or correct the path"
+        case .folder: return "\(path) is a folder; name a file in it"
+        case .unreadable: return "\(path) is no regular file; name a regular file"
+        case .file:
+            guard FileManager.default.isReadableFile(atPath: path) else {
+                return "\(path) cannot be read; change its permissions"
+            }
+            var status = stat()
+            guard let limit, stat(path, &status) == 0, status.st_size > limit else { return nil }
+            return "\(path) has \(status.st_size) bytes, and at most \(Units.sizeText(limit)) are held; make it smaller"
+        }
+    }
+
+    static func exists(_ path: String) -> Bool { kind(path) != .absent }
+
+    private enum Kind { case absent, file, folder, unreadable }
+
+    private static func kind(_ path: String) -> Kind {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return .absent }
+        switch status.st_mode & S_IFMT {
+        case S_IFDIR: return .folder
+        case S_IFREG: return .file
+        default: return .unreadable
+        }
+    }
+
+    private static func parent(_ path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+        return String(path[..<slash])
+    }
+}

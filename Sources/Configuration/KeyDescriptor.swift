@@ -1,0 +1,112 @@
+// The shape of the table of keys: what a key holds, what it means, and how far it is inherited.
+
+/// What a key holds.
+indirect enum ValueKind: Sendable {
+    case boolean
+    case integer(ClosedRange<Int>)
+    /// A word in place of the other kind: `auto`, `none`.
+    case word(String, or: ValueKind)
+    case choice([String])
+    case duration
+    /// A duration of whole seconds.
+    case lifetime
+    case size
+    case share
+    /// A duration, or a range of two.
+    case latency
+    /// Octal permissions such as `0660`.
+    case permissions
+    /// Text that the rule accepts.
+    case text(TextRule)
+    /// A path, relative to the file that names it.
+    case path
+    /// A path relative to `demo.files`; kept as written until that is known.
+    case demoFile
+    /// `stdout`, `stderr`, `off` or a path.
+    case logTarget
+    case address
+    case client
+    case baseURL
+    case endpointPath
+    case list(ValueKind)
+    /// One value, or a list of them.
+    case oneOrMore(ValueKind)
+    /// A mapping whose keys the user chooses.
+    case map(MapKey, ValueKind)
+    case section(SectionDescriptor)
+    /// A list of sections.
+    case sections(SectionDescriptor)
+    /// A section, or just the value (or the values) of one of its keys.
+    case shorthand(SectionDescriptor, key: String)
+}
+
+/// What the keys of a user's mapping are.
+enum MapKey: Sendable {
+    /// HTTP field names: tokens, the same in any case.
+    case fieldName
+    case queryName
+    case status
+}
+
+/// How far a key of a service reaches.
+enum Inheritance: Sendable {
+    /// Only where it stands.
+    case none
+    /// From `defaults` to services.
+    case services
+    /// From `defaults` to services, and from a service to its endpoints.
+    case endpoints
+}
+
+/// One key: the one place that says what it is called, what it holds and what it does.
+struct KeyDescriptor: Sendable {
+    let name: String
+    let kind: ValueKind
+    /// As the file would write it; nil where there is none.
+    let defaultText: String?
+    /// One sentence for the schema and for `config default`.
+    let doc: String
+    let inheritance: Inheritance
+    /// Whether the value is hidden where values are shown.
+    let secret: Bool
+    let required: Bool
+
+    init(
+        _ name: String,
+        _ kind: ValueKind,
+        default defaultText: String? = nil,
+        _ doc: String,
+        inherited inheritance: Inheritance = .none,
+        secret: Bool = false,
+        required: Bool = false
+    ) {
+        self.name = name
+        self.kind = kind
+        self.defaultText = defaultText
+        self.doc = doc
+        self.inheritance = inheritance
+        self.secret = secret
+        self.required = required
+    }
+}
+
+/// A mapping with known keys.
+struct SectionDescriptor: Sendable {
+    /// What messages call it, such as `cache` or `services[]`.
+    let name: String
+    let keys: [KeyDescriptor]
+    /// Whether a nearer section replaces a farther one wholly, since its keys exclude each other.
+    var replaces = false
+
+    func key(_ name: String) -> KeyDescriptor? { keys.first { $0.name == name } }
+}
+
+extension ValueKind {
+    /// The section behind the kind, if any.
+    var section: SectionDescriptor? {
+        switch self {
+        case .section(let section), .sections(let section), .shorthand(let section, key: _): section
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// The table of keys, third part: what services, endpoints and forward mode share.
+
+extension KeyTable {
+    static let collapse = SectionDescriptor(
+        name: "collapse",
+        keys: [
+            KeyDescriptor(
+                "wait",
+                .duration,
+                default: "30s",
+                "How long a request waits for the head of a fetch that another one started.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "waiters",
+                .integer(1...10_000_000),
+                default: "10000",
+                "Requests that may wait on one fetch.",
+                inherited: .endpoints
+            ),
+        ]
+    )
+
+    static let serviceCache = SectionDescriptor(
+        name: "cache",
+        keys: [
+            KeyDescriptor(
+                "mode",
+                .choice(CacheConfiguration.Mode.allCases.map(\.rawValue)),
+                default: "standard",
+                "standard is RFC 9111; none stores nothing.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "ttl",
+                .word("none", or: .lifetime),
+                default: "none",
+                "Freshness for responses that bring none of their own.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "ttl_by_status",
+                .map(.status, .lifetime),
+                "The same by status, such as { 404: 1m }.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "override_origin",
+                .boolean,
+                default: "false",
+                "Whether ttl and ttl_by_status win over what the origin says.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "revalidate",
+                .choice(CacheConfiguration.Revalidate.allCases.map(\.rawValue)),
+                default: "head",
+                "How a stale response is checked: by HEAD, by a conditional GET, or never (stale counts as absent).",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "stale_if_error",
+                .lifetime,
+                default: "1d",
+                "How long past its freshness a response may serve while the origin fails.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "memory",
+                .boolean,
+                default: "true",
+                "Whether the memory tier is used.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor("disk", .boolean, default: "true", "Whether the disk tier is used.", inherited: .endpoints),
+            KeyDescriptor("collapse", .section(collapse), "Waiting for a fetch in flight.", inherited: .endpoints),
+        ]
+    )
+
+    static let failure = SectionDescriptor(
+        name: "failure",
+        keys: [
+            KeyDescriptor(
+                "chance",
+                .share,
+                default: "0%",
+                "The share of failures among the answers.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "status",
+                .integer(200...599),
+                default: "503",
+                "The status of a failure.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor("file", .demoFile, "The body of a failure, relative to files.", inherited: .endpoints),
+        ]
+    )
+
+    static let demo = SectionDescriptor(
+        name: "demo",
+        keys: [
+            KeyDescriptor(
+                "enabled",
+                .boolean,
+                default: "false",
+                "Whether demo answers are given instead of asking the origin.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "files",
+                .path,
+                "The folder of the bodies; an endpoint's file in it is NAME.json unless file says otherwise.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor("file", .demoFile, "The body of the answer, relative to files.", inherited: .services),
+            KeyDescriptor(
+                "status",
+                .integer(200...599),
+                default: "200",
+                "The status of the answer.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "headers",
+                .map(.fieldName, .text(.fieldValue)),
+                "Fields of the answer.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "latency",
+                .latency,
+                default: "0ms",
+                "How long an answer takes: a duration, or a range such as 200ms..900ms.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor("failure", .section(failure), "Failures among the answers.", inherited: .endpoints),
+            KeyDescriptor(
+                "random_seed",
+                .integer(0...Int.max),
+                default: "0",
+                "The seed of every draw; the same seed gives the same outcomes.",
+                inherited: .endpoints
+            ),
+        ]
+    )
+}

@@ -1,0 +1,68 @@
+// What a kind takes, in the words of an error message.
+
+extension ValueKind {
+    /// An indefinite phrase: `a size such as 64KiB`.
+    var example: String {
+        switch self {
+        case .boolean: "true or false"
+        case .integer: "a whole number"
+        case .word(let word, or: let other): "\(other.example), or '\(word)'"
+        case .choice(let words): "one of \(words.joined(separator: ", "))"
+        case .duration, .lifetime: "a duration such as 5s"
+        case .size: "a size such as 64KiB"
+        case .share: "a share such as 20%"
+        case .latency: "a duration or a range such as 200ms..900ms"
+        case .permissions: "octal permissions such as \"0660\""
+        case .text: "a text"
+        case .path, .demoFile: "a path"
+        case .logTarget: "stdout, stderr, off or a path"
+        case .address: "an address such as localhost:8080"
+        case .client: "a rule such as loopback or 192.168.0.0/16"
+        case .baseURL: "a URL such as https://api.example.com"
+        case .endpointPath: "a path such as /users/:id"
+        case .list(let element): "a list of values, each \(element.example)"
+        case .oneOrMore(let element): "\(element.example), or a list of them"
+        case .map(let keys, _): "a mapping such as \(keys.example)"
+        case .section, .shorthand: "a mapping of keys"
+        case .sections: "a list of mappings"
+        }
+    }
+}
+
+extension MapKey {
+    /// A small mapping in flow style.
+    var example: String {
+        switch self {
+        case .fieldName: "{ User-Agent: my-app }"
+        case .queryName: "{ per_page: 50 }"
+        case .status: "{ 404: 1m }"
+        }
+    }
+
+    /// Fields that the daemon makes itself: a configuration that set them would break the framing or the routing.
+    private static let reserved: Set<String> = [
+        "connection", "content-length", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding",
+        "upgrade",
+    ]
+
+    func check(_ key: String) throws(ScalarProblem) {
+        switch self {
+        case .fieldName:
+            guard TextRule.isToken(key) else {
+                throw ScalarProblem("holds '\(key)', which is no field name; remove spaces and colons")
+            }
+            if key.lowercased() == "host" {
+                throw ScalarProblem("may not hold 'Host'; use the service's 'host' and 'base_url'")
+            }
+            if Self.reserved.contains(key.lowercased()) {
+                throw ScalarProblem("may not hold '\(key)', which the daemon writes itself; remove it")
+            }
+        case .queryName:
+            guard !key.isEmpty else { throw ScalarProblem("holds an empty name; name the query item") }
+        case .status:
+            guard key.utf8.count == 3, let status = Digits.parse(key), (200...599).contains(status) else {
+                throw ScalarProblem("holds '\(key)', which is no final status; write 200 to 599")
+            }
+        }
+    }
+}

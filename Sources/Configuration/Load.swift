@@ -1,0 +1,135 @@
+// Reading a configuration: the file, the files it includes, decoding and resolving.
+
+internal import Foundation
+
+extension Configuration {
+    /// Reads a configuration file and everything that it includes.
+    ///
+    /// - Parameter environment: what `${NAME}` stands for.
+    /// - Throws: every error of every file.
+    package static func load(
+        path: String,
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(ConfigurationErrors) -> Configuration {
+        var loader = Loader(environment: environment)
+        guard let text = loader.read(path, namedAt: Place(file: path, line: 1, column: 1)) else {
+            throw ConfigurationErrors(errors: loader.errors)
+        }
+        return try loader.load(text, file: path)
+    }
+
+    /// The same for a text; relative paths are relative to the folder of `file`, which need not exist.
+    package static func load(
+        text: String,
+        file: String,
+        environment: [String: String]
+    ) throws(ConfigurationErrors) -> Configuration {
+        var loader = Loader(environment: environment)
+        return try loader.load(text, file: file)
+    }
+}
+
+/// Collects the errors of reading one configuration.
+private struct Loader {
+    let environment: [String: String]
+    var errors: [ConfigurationError] = []
+    private var files: [String] = []
+
+    init(environment: [String: String]) { self.environment = environment }
+
+    /// The text of a file; what keeps it from being read is an error at the place that names it.
+    mutating func read(_ path: String, namedAt place: Place) -> String? {
+        if let problem = FileChecks.readable(path) {
+            errors.append(ConfigurationError(place: place, message: "the file \(problem)"))
+            return nil
+        }
+        guard let data = FileManager.default.contents(atPath: path) else {
+            errors.append(
+                ConfigurationError(place: place, message: "the file \(path) cannot be read; change its permissions")
+            )
+            return nil
+        }
+        if let text = String(validating: data, as: UTF8.self) { return text }
+        let (line, column) = Self.firstInvalid(data)
+        errors.append(
+            ConfigurationError(
+                place: Place(file: path, line: line, column: column),
+                message: "the file is not UTF-8 here; save it as UTF-8"
+            )
+        )
+        return nil
+    }
+
+    mutating func load(_ text: String, file: String) throws(ConfigurationErrors) -> Configuration {
+        files.append(Paths.absolute(file, besideFile: ""))
+        var source = SourceReader(file: file)
+        var decoder = Decoder(environment: environment)
+        let node = source.read(text)
+        let unreadable = !source.errors.isEmpty
+        errors += source.errors
+        let root = node.map { decoder.section($0, KeyTable.root, label: "") } ?? []
+        let reader = SectionReader(entries: root, section: KeyTable.root)
+        let services = reader.items("services") + included(reader.items("include"), &decoder)
+        errors += decoder.errors
+        var resolver = Resolver(root: root, services: services, broken: decoder.broken, file: file)
+        var result = resolver.configuration()
+        // A file that is no YAML has no keys: what it lacks is no news.
+        if !unreadable { errors += resolver.errors }
+        if !errors.isEmpty { throw ConfigurationErrors(errors: Self.sorted(errors, files)) }
+        var seen: Set<String> = []
+        result.files = (files + resolver.demoFiles).filter { seen.insert($0).inserted }
+        return result
+    }
+
+    /// The services of the included files, in the order of the patterns, then of the names.
+    private mutating func included(_ patterns: [Value], _ decoder: inout Decoder) -> [Value] {
+        var services: [Value] = []
+        for pattern in patterns {
+            guard case .leaf(let leaf) = pattern.content else { continue }
+            let path = leaf.text
+            let isPattern = path.contains { "*?[".contains($0) }
+            for file in isPattern ? Self.matches(path) : [path] where !files.contains(file) {
+                files.append(file)
+                guard let text = read(file, namedAt: pattern.place) else { continue }
+                var source = SourceReader(file: file)
+                let node = source.read(text)
+                errors += source.errors
+                guard let node else { continue }
+                let entries = decoder.section(node, KeyTable.included, label: "")
+                services += SectionReader(entries: entries, section: KeyTable.included).items("services")
+            }
+        }
+        return services
+    }
+
+    private static func matches(_ pattern: String) -> [String] {
+        var found = glob_t()
+        defer { globfree(&found) }
+        guard glob(pattern, 0, nil, &found) == 0 else { return [] }
+        // glob(3) filled gl_pathv with gl_pathc strings, which live until globfree.
+        return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
+    }
+
+    /// By file in the order of reading, then by line and column; the same error once.
+    private static func sorted(_ errors: [ConfigurationError], _ files: [String]) -> [ConfigurationError] {
+        var seen: Set<ConfigurationError> = []
+        let order = Dictionary(files.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        return errors.filter { seen.insert($0).inserted }.sorted { a, b in
+            let first = order[a.place.file] ?? -1
+            let second = order[b.place.file] ?? -1
+            return (first, a.place.line, a.place.column) < (second, b.place.line, b.place.column)
+        }
+    }
+
+    /// Line and column of the first byte that is no UTF-8.
+    private static func firstInvalid(_ data: Data) -> (line: Int, column: Int) {
+        var parser = Unicode.UTF8.ForwardParser()
+        var bytes = data.makeIterator()
+        var (line, column) = (1, 1)
+        while case .valid(let encoded) = parser.parseScalar(from: &bytes) {
+            column += 1
+            if encoded.first == 10 { (line, column) = (line + 1, 1) }
+        }
+        return (line, column)
+    }
+}

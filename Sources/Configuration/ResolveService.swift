@@ -1,0 +1,200 @@
+// Services and endpoints: merged with what they inherit, resolved, and checked as a whole.
+
+extension Resolver {
+    /// The services, in order; those with errors in them are left out, and their names still known to the others.
+    mutating func resolveServices(_ root: SectionReader) -> [ServiceConfiguration] {
+        if let place = root.place("defaults"), broken.contains(place) { return [] }
+        let defaults = root.section("defaults").entries
+        let daemonDemo = root.section("demo").bool("enabled")
+        var result: [(ServiceConfiguration, SectionReader)] = []
+        for value in services where !broken.contains(value.place) {
+            guard case .section(let own) = value.content else { continue }
+            let merged = Merge.merged(own, over: defaults, KeyTable.service)
+            let near = SectionReader(entries: own, section: KeyTable.service)
+            let reader = SectionReader(entries: merged, section: KeyTable.service)
+            if let service = service(value.place, near, reader, daemonDemo: daemonDemo) {
+                result.append((service, near))
+            }
+        }
+        checkAmongServices(result)
+        return result.map(\.0)
+    }
+
+    private mutating func service(
+        _ here: Place,
+        _ own: SectionReader,
+        _ reader: SectionReader,
+        daemonDemo: Bool
+    ) -> ServiceConfiguration? {
+        guard let name = reader.text("name"), let match = match(own) else { return nil }
+        let before = errors.count
+        var baseURL: BaseURL?
+        if case .baseURL(let url)? = reader.leaf("base_url")?.scalar { baseURL = url }
+        var result = ServiceConfiguration(name: name, match: match, baseURL: baseURL)
+        result.host = reader.text("host").flatMap(HostPolicy.init) ?? result.host
+        result.headers = headers(reader.section("headers"))
+        result.query = query(reader)
+        result.auth = auth(reader)
+        result.timeout = timeout(reader.section("timeout"))
+        result.maxConcurrent = reader.int("max_concurrent")
+        let queue = reader.section("max_queue")
+        result.maxQueue.length = queue.int("length") ?? result.maxQueue.length
+        result.maxQueue.wait = queue.nanoseconds("wait") ?? result.maxQueue.wait
+        result.tls = tls(reader)
+        result.corsOrigins = reader.section("cors").texts("origins")
+        result.cache = cache(reader.section("cache"))
+        if result.maxConcurrent == nil, let place = own.place("max_queue") {
+            fail(
+                place,
+                "'max_queue' is the queue in front of 'max_concurrent', which is not set; set it, or remove 'max_queue'"
+            )
+        }
+        if result.auth != nil, result.corsOrigins.contains("*"), let place = own.place("cors") ?? own.place("auth") {
+            fail(
+                place,
+                "'cors: { origins: [\"*\"] }' would let every web page use the credentials under 'auth'; name the origins"
+            )
+        }
+        let demoReader = reader.section("demo")
+        result.demo = demo(demoReader, answerOf: .service, daemonDemo: daemonDemo)
+        var trees: [Value] = []
+        for value in reader.items("endpoints") {
+            guard case .section(let entries) = value.content else { continue }
+            let handed = Merge.handedToEndpoints(reader.entries, KeyTable.service)
+            let merged = Merge.merged(entries, over: handed, KeyTable.endpoint)
+            let endpoint = SectionReader(entries: merged, section: KeyTable.endpoint)
+            guard let endpoint = self.endpoint(endpoint, daemonDemo: daemonDemo) else { continue }
+            result.endpoints.append(endpoint)
+            trees.append(
+                Value(
+                    place: value.place,
+                    content: .section(merged.filled("demo.enabled", with: Self.leaf(endpoint.demo.enabled)))
+                )
+            )
+        }
+        checkEndpoints(reader, result)
+        checkAnswers(here, own, &result, reported: errors.count > before)
+        // What is shown says what came of the defaults of the whole daemon and of a missing base URL.
+        var tree = reader.entries.filled("demo.enabled", with: Self.leaf(result.demo.enabled))
+        tree = tree.filled(
+            "unlisted",
+            with: Leaf(text: result.unlisted.rawValue, scalar: .text(result.unlisted.rawValue))
+        )
+        if let index = tree.firstIndex(where: { $0.key == "endpoints" }) { tree[index].value.content = .list(trees) }
+        self.trees.append(tree)
+        return result
+    }
+
+    private static func leaf(_ enabled: Bool) -> Leaf { Leaf(text: String(enabled), scalar: .bool(enabled)) }
+
+    private mutating func match(_ own: SectionReader) -> ServiceMatch? {
+        let reader = own.section("match")
+        switch (reader.text("prefix"), reader.text("host")) {
+        case (let prefix?, nil): return .prefix(prefix)
+        case (nil, let host?): return .host(host)
+        case (nil, nil):
+            fail(
+                place(own, "match"),
+                "'match' is empty; write { prefix: /\(own.text("name") ?? "name") } or { host: api.localhost }"
+            )
+        case (_?, _?):
+            let second = reader.entries.last?.place ?? place(own, "match")
+            fail(second, "'match' takes a prefix or a host, not both; remove one, or make two services")
+        }
+        return nil
+    }
+
+    private mutating func endpoint(_ reader: SectionReader, daemonDemo: Bool) -> EndpointConfiguration? {
+        guard let name = reader.text("name"), case .endpointPath(let path)? = reader.leaf("path")?.scalar else {
+            return nil
+        }
+        var result = EndpointConfiguration(name: name, path: path)
+        result.method = reader.text("method") ?? result.method
+        if result.method != result.method.uppercased(), let place = reader.place("method") {
+            fail(place, "methods are in upper case; write \(result.method.uppercased())")
+        }
+        if result.method == "CONNECT", let place = reader.place("method") {
+            fail(place, "CONNECT belongs to forward mode; an endpoint answers another method")
+        }
+        result.query = query(reader)
+        result.headers = headers(reader.section("headers"))
+        result.timeout = timeout(reader.section("timeout"))
+        result.cache = cache(reader.section("cache"))
+        let place = reader.place("name") ?? self.place(reader, "path")
+        result.demo = demo(reader.section("demo"), answerOf: .endpoint(name, place), daemonDemo: daemonDemo)
+        return result
+    }
+
+    private func headers(_ reader: SectionReader) -> HeaderRules {
+        var result = HeaderRules()
+        result.set = values(reader.map("set"))
+        result.add = values(reader.map("add"))
+        result.remove = reader.texts("remove")
+        return result
+    }
+
+    func values(_ entries: [Entry]) -> [HeaderValue] {
+        entries.compactMap { entry in
+            guard case .leaf(let leaf) = entry.value.content, case .text(let text) = leaf.scalar else { return nil }
+            return HeaderValue(name: entry.key, value: text)
+        }
+    }
+
+    private func query(_ reader: SectionReader) -> [QueryRule] {
+        reader.map("query").map { entry in
+            let one = SectionReader(entries: [entry], section: KeyTable.service)
+            return QueryRule(name: entry.key, values: one.texts(entry.key))
+        }
+    }
+
+    private mutating func auth(_ service: SectionReader) -> AuthConfiguration? {
+        let reader = service.section("auth")
+        let basic = reader.section("basic")
+        switch (reader.text("bearer"), reader.entry("basic")) {
+        case (let token?, nil): return .bearer(token)
+        case (nil, _?):
+            guard let user = basic.text("user"), let password = basic.text("password") else { return nil }
+            return .basic(user: user, password: password)
+        case (_?, _?):
+            let second = reader.entries.last?.place ?? place(service, "auth")
+            fail(second, "'auth' takes bearer or basic, not both; remove one")
+            return nil
+        case (nil, nil):
+            if let place = service.place("auth") {
+                fail(place, "'auth' is empty; write { bearer: \"${TOKEN}\" }, or remove it")
+            }
+            return nil
+        }
+    }
+
+    private func timeout(_ reader: SectionReader) -> TimeoutConfiguration {
+        var result = TimeoutConfiguration()
+        result.connect = reader.nanoseconds("connect")
+        result.firstByte = reader.nanoseconds("first_byte")
+        result.idle = reader.nanoseconds("idle")
+        result.total = reader.nanoseconds("total")
+        return result
+    }
+
+    private mutating func tls(_ service: SectionReader) -> TLSConfiguration {
+        let reader = service.section("tls")
+        var result = TLSConfiguration()
+        result.verify = reader.bool("verify")
+        result.ca = reader.text("ca")
+        result.clientCert = reader.text("client_cert")
+        result.clientKey = reader.text("client_key")
+        for (key, path) in [("ca", result.ca), ("client_cert", result.clientCert), ("client_key", result.clientKey)] {
+            guard let path, let problem = FileChecks.readable(path) else { continue }
+            fail(place(reader, key), "'tls.\(key)' \(problem)")
+        }
+        if (result.clientCert == nil) != (result.clientKey == nil) {
+            let (given, other) =
+                result.clientCert == nil ? ("client_key", "client_cert") : ("client_cert", "client_key")
+            fail(place(reader, given), "'tls.\(given)' needs 'tls.\(other)' beside it")
+        }
+        if !result.verify, result.ca != nil {
+            fail(place(reader, "ca"), "'tls.ca' is not used with 'verify: false'; remove one of the two")
+        }
+        return result
+    }
+}

@@ -1,0 +1,225 @@
+// From decoded entries to the model: inheritance, defaults, and what only shows when keys are seen together.
+
+/// Resolves one configuration; collects every error that is left after decoding.
+struct Resolver {
+    let root: [Entry]
+    /// Of the main file and the included ones, in order.
+    let services: [Value]
+    /// Sections that did not decode: nothing is concluded from what they lack.
+    let broken: Set<Place>
+    let file: String
+    var errors: [ConfigurationError] = []
+    /// Demo files, for `--watch`.
+    var demoFiles: [String] = []
+    /// The services' merged trees.
+    var trees: [[Entry]] = []
+    /// Defaults that follow another key, by dotted key.
+    var followed: [(key: String, leaf: Leaf)] = []
+
+    init(root: [Entry], services: [Value], broken: Set<Place>, file: String) {
+        self.root = root
+        self.services = services
+        self.broken = broken
+        self.file = file
+    }
+
+    mutating func fail(_ place: Place, _ message: String) {
+        errors.append(ConfigurationError(place: place, message: message))
+    }
+
+    /// The place of a key's value, or the file's beginning where the key is not given.
+    func place(_ reader: SectionReader, _ key: String) -> Place {
+        reader.place(key) ?? Place(file: file, line: 1, column: 1)
+    }
+
+    mutating func configuration() -> Configuration {
+        var result = Configuration()
+        let reader = SectionReader(entries: root, section: KeyTable.root)
+        result.listen = addresses(reader.scalars("listen"))
+        result.admin = admin(reader, listen: result.listen)
+        result.loops = reader.int("loops")
+        result.name = reader.text("name") ?? result.name
+        result.clients = reader.scalars("clients").compactMap { scalar in
+            guard case .client(let rule) = scalar else { return nil }
+            return rule
+        }
+        result.cache = tiers(reader.section("cache"))
+        result.forward = forward(reader.section("forward"))
+        result.limits = limits(reader.section("limits"))
+        result.shutdown = reader.nanoseconds("shutdown") ?? result.shutdown
+        result.log = log(reader.section("log"))
+        checkListeners(reader, result)
+        result.services = resolveServices(reader)
+        result.origin = ConfigurationOrigin(file: file, root: root, services: trees, followed: followed)
+        return result
+    }
+
+    private func addresses(_ scalars: [Scalar]) -> [ListenAddress] {
+        scalars.compactMap { scalar in
+            guard case .address(let address) = scalar else { return nil }
+            return address
+        }
+    }
+
+    private mutating func admin(_ root: SectionReader, listen: [ListenAddress]) -> AdminConfiguration? {
+        guard let place = root.place("admin"), !broken.contains(place) else { return nil }
+        let reader = root.section("admin")
+        var result = AdminConfiguration(listen: addresses(reader.scalars("listen")))
+        result.mode = reader.int("mode").map { UInt32($0) } ?? result.mode
+        result.group = reader.text("group")
+        for (item, address) in zip(reader.items("listen"), result.listen) {
+            if !address.isLoopback {
+                fail(
+                    item.place,
+                    "the admin API has no password, so it listens on a unix socket or on loopback only; write unix:/run/drydock/admin.sock"
+                )
+            }
+            if listen.contains(address) {
+                fail(item.place, "\(address) is already under 'listen'; the admin API needs an address of its own")
+            }
+        }
+        if result.listen.isEmpty { fail(place, "'admin.listen' is an empty list; name an address, or remove 'admin'") }
+        for key in ["mode", "group"] where !result.listen.contains(where: \.isUnix) {
+            if let place = reader.place(key) {
+                fail(place, "'admin.\(key)' is for unix sockets, and there is none under 'admin.listen'; remove it")
+            }
+        }
+        return result
+    }
+
+    private mutating func checkListeners(_ reader: SectionReader, _ result: Configuration) {
+        var seen: Set<ListenAddress> = []
+        let items = reader.items("listen")
+        if let place = reader.place("listen"), items.isEmpty {
+            fail(place, "'listen' is an empty list; name an address such as localhost:8080")
+        }
+        for (item, address) in zip(items, result.listen) {
+            // Port 0 is another port each time.
+            if case .tcp(_, port: 0) = address { continue }
+            if !seen.insert(address).inserted { fail(item.place, "\(address) is listed twice; remove one") }
+        }
+        guard result.forward.enabled, reader.entry("clients") == nil,
+            let index = result.listen.firstIndex(where: { !$0.isLoopback })
+        else { return }
+        let place = reader.section("forward").place("enabled") ?? items[index].place
+        fail(
+            place,
+            "forward mode on \(result.listen[index]) would serve the whole network; name who may connect (clients: [192.168.0.0/16]), or write forward: { enabled: false }"
+        )
+    }
+
+    private mutating func tiers(_ reader: SectionReader) -> TierConfiguration {
+        var result = TierConfiguration()
+        let memory = reader.section("memory")
+        result.memory.size = memory.bytes("size") ?? result.memory.size
+        result.memory.objects = memory.int("objects") ?? result.memory.objects
+        result.memory.maxObject = bounded(memory, "max_object", by: result.memory.size, "size", of: "cache.memory")
+        guard reader.entry("disk") != nil else { return result }
+        let disk = reader.section("disk")
+        guard let path = disk.text("path") else { return result }
+        var tier = DiskTierConfiguration(path: path)
+        tier.size = disk.bytes("size") ?? tier.size
+        tier.maxObject = bounded(disk, "max_object", by: tier.size, "size", of: "cache.disk")
+        tier.minFree = disk.bytes("min_free") ?? tier.minFree
+        if let problem = FileChecks.canBeFolder(path) {
+            fail(disk.place("path") ?? place(reader, "disk"), "'cache.disk.path' \(problem)")
+        }
+        result.disk = tier
+        return result
+    }
+
+    /// A part that cannot be larger than its whole: the default follows the whole, a given value that is larger is an error.
+    private mutating func bounded(
+        _ reader: SectionReader,
+        _ key: String,
+        by bound: Int,
+        _ other: String,
+        of label: String
+    ) -> Int {
+        let value = reader.bytes(key) ?? reader.int(key) ?? bound
+        if value > bound, let place = reader.place(key) {
+            fail(place, "'\(label).\(key)' is larger than '\(label).\(other)'; lower it, or raise '\(other)'")
+        } else if value > bound {
+            let isSize = reader.bytes(key) != nil
+            let leaf = Leaf(
+                text: isSize ? Units.sizeText(bound) : String(bound),
+                scalar: isSize ? .bytes(bound) : .int(bound)
+            )
+            followed.append(("\(label).\(key)", leaf))
+        }
+        return min(value, bound)
+    }
+
+    private mutating func forward(_ reader: SectionReader) -> ForwardConfiguration {
+        var result = ForwardConfiguration()
+        result.enabled = reader.bool("enabled")
+        result.allow = reader.texts("allow")
+        result.connectAllow = reader.section("connect").texts("allow")
+        result.cache = cache(reader.section("cache"))
+        return result
+    }
+
+    private mutating func limits(_ reader: SectionReader) -> LimitsConfiguration {
+        var result = LimitsConfiguration()
+        result.head = reader.bytes("head") ?? result.head
+        result.fields = reader.int("fields") ?? result.fields
+        result.field = bounded(reader, "field", by: result.head, "head", of: "limits")
+        result.target = bounded(reader, "target", by: result.head, "head", of: "limits")
+        result.headTimeout = reader.nanoseconds("head_timeout") ?? result.headTimeout
+        result.idle = reader.nanoseconds("idle") ?? result.idle
+        result.bodyRate = reader.bytes("body_rate") ?? result.bodyRate
+        result.connections = reader.int("connections") ?? result.connections
+        result.perClient = bounded(reader, "per_client", by: result.connections, "connections", of: "limits")
+        return result
+    }
+
+    private mutating func log(_ reader: SectionReader) -> LogConfiguration {
+        var result = LogConfiguration()
+        result.level = reader.text("level").flatMap(LogConfiguration.Level.init) ?? result.level
+        result.format = reader.text("format").flatMap(LogConfiguration.Format.init) ?? result.format
+        switch reader.text("access") {
+        case "stderr": result.access = .stderr
+        case "off": result.access = .off
+        case let path? where path.hasPrefix("/"):
+            result.access = .file(path: path)
+            if let problem = FileChecks.canBeFile(path) { fail(place(reader, "access"), "'log.access' \(problem)") }
+        default: result.access = .stdout
+        }
+        return result
+    }
+
+    mutating func cache(_ reader: SectionReader) -> CacheConfiguration {
+        var result = CacheConfiguration()
+        result.mode = reader.text("mode").flatMap(CacheConfiguration.Mode.init) ?? result.mode
+        result.ttl = reader.seconds("ttl")
+        for entry in reader.map("ttl_by_status") {
+            guard let status = Int(entry.key), case .leaf(let leaf) = entry.value.content,
+                case .nanoseconds(let nanoseconds) = leaf.scalar
+            else { continue }
+            result.ttlByStatus[status] = Int64(nanoseconds / 1_000_000_000)
+        }
+        result.overrideOrigin = reader.bool("override_origin")
+        result.revalidate = reader.text("revalidate").flatMap(CacheConfiguration.Revalidate.init) ?? result.revalidate
+        result.staleIfError = reader.seconds("stale_if_error") ?? result.staleIfError
+        result.memory = reader.bool("memory")
+        result.disk = reader.bool("disk")
+        let collapse = reader.section("collapse")
+        result.collapse.wait = collapse.nanoseconds("wait") ?? result.collapse.wait
+        result.collapse.waiters = collapse.int("waiters") ?? result.collapse.waiters
+        if result.overrideOrigin, result.ttl == nil, result.ttlByStatus.isEmpty,
+            let place = reader.place("override_origin")
+        {
+            fail(
+                place,
+                "'cache.override_origin' has nothing to put in place of the origin's word; set 'ttl' or 'ttl_by_status'"
+            )
+        }
+        return result
+    }
+}
+
+extension ListenAddress {
+    var isUnix: Bool {
+        if case .unix = self { true } else { false }
+    }
+}

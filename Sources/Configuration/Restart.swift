@@ -1,0 +1,50 @@
+// What a reload cannot change.
+
+/// A key whose change needs a restart.
+package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
+    /// `listen`, `loops`, `cache.disk.path` or `admin.listen`.
+    package let key: String
+    /// Where the new configuration says it; the nearest section, or the file's beginning, where it says nothing.
+    package let place: Place
+    package let old: String
+    package let new: String
+
+    /// `FILE:LINE:COL: message`.
+    package var description: String {
+        "\(place): '\(key)' cannot change from \(old) to \(new) while the daemon runs; restart it, or put the old value back"
+    }
+}
+
+extension Configuration {
+    /// The keys that differ from a running configuration and that only a restart can change; empty where a reload will do.
+    package func restartOnlyDifferences(from old: Configuration) -> [RestartDifference] {
+        func text(_ addresses: [ListenAddress]?) -> String {
+            guard let addresses, !addresses.isEmpty else { return "none" }
+            return addresses.map(\.description).joined(separator: ", ")
+        }
+        let pairs = [
+            ("listen", text(old.listen), text(listen)),
+            ("loops", old.loops.map(String.init) ?? "auto", loops.map(String.init) ?? "auto"),
+            ("cache.disk.path", old.cache.disk?.path ?? "none", cache.disk?.path ?? "none"),
+            ("admin.listen", text(old.admin?.listen), text(admin?.listen)),
+        ]
+        return pairs.compactMap { key, before, now in
+            before == now ? nil : RestartDifference(key: key, place: origin.place(of: key), old: before, new: now)
+        }
+    }
+}
+
+extension ConfigurationOrigin {
+    /// The place of a dotted key, of the section nearest to it, or of the file's beginning.
+    func place(of key: String) -> Place {
+        var place = Place(file: file, line: 1, column: 1)
+        var entries = root
+        for part in key.split(separator: ".") {
+            guard let entry = entries.first(where: { $0.key == part }) else { break }
+            place = entry.place
+            guard case .section(let inner) = entry.value.content else { break }
+            entries = inner
+        }
+        return place
+    }
+}

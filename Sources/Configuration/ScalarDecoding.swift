@@ -1,0 +1,122 @@
+// From the text of a scalar to its typed value, kind by kind.
+
+internal import Foundation
+
+enum ScalarDecoding {
+    /// The typed value and its text as values are shown; a path is made absolute from the file's folder.
+    ///
+    /// - Parameter plain: whether the text stood without quotes (or came from the environment), so that it may be a number or a boolean.
+    static func leaf(
+        _ text: String,
+        plain: Bool,
+        _ kind: ValueKind,
+        file: String
+    ) throws(ScalarProblem) -> (text: String, scalar: Scalar) {
+        switch kind {
+        case .boolean: return (text, .bool(try boolean(text, plain: plain)))
+        case .integer(let range): return (text, .int(try integer(text, plain: plain, range)))
+        case .word(let word, or: let other):
+            if text == word { return (text, .none) }
+            do { return try leaf(text, plain: plain, other, file: file) } catch {
+                throw ScalarProblem(error.message + ", or '\(word)'")
+            }
+        case .choice(let words):
+            guard words.contains(text) else {
+                let near = Suggestions.nearest(to: text, among: words).map { "did you mean '\($0)'? " } ?? ""
+                throw ScalarProblem("does not know '\(text)'; \(near)It takes \(words.joined(separator: ", "))")
+            }
+            return (text, .text(text))
+        case .duration: return (text, .nanoseconds(try Units.duration(text)))
+        case .lifetime: return (text, .nanoseconds(try Units.lifetime(text)))
+        case .size: return (text, .bytes(try Units.size(text)))
+        case .share: return (text, .share(try Units.share(text)))
+        case .latency: return (text, .latency(try Units.latency(text)))
+        case .permissions:
+            guard (3...4).contains(text.utf8.count), let mode = Int(text, radix: 8), mode & ~0o777 == 0,
+                text.utf8.allSatisfy({ (48...55).contains($0) })
+            else { throw ScalarProblem("takes octal permissions such as \"0660\", not '\(text)'") }
+            return (text, .int(mode))
+        case .text(let rule):
+            let checked = try rule.check(text)
+            return (checked, .text(checked))
+        case .path, .demoFile:
+            let path = try path(text)
+            let absolute = Paths.absolute(path, besideFile: file)
+            if case .demoFile = kind { return (path, .text(path)) }
+            return (absolute, .text(absolute))
+        case .logTarget:
+            if ["stdout", "stderr", "off"].contains(text) { return (text, .text(text)) }
+            guard text.contains("/") else {
+                let near = Suggestions.nearest(to: text, among: ["stdout", "stderr", "off"]).map {
+                    "did you mean '\($0)'? "
+                }
+                throw ScalarProblem(
+                    "does not know '\(text)'; \(near ?? "")It takes stdout, stderr, off or a path such as ./access.log"
+                )
+            }
+            let absolute = Paths.absolute(try path(text), besideFile: file)
+            return (absolute, .text(absolute))
+        case .address:
+            let address = try Addresses.listen(text)
+            return (address.description, .address(address))
+        case .client:
+            let rule = try Addresses.client(text)
+            return (rule.description, .client(rule))
+        case .baseURL: return (text, .baseURL(try Addresses.baseURL(text)))
+        case .endpointPath: return (text, .endpointPath(try Addresses.endpointPath(text)))
+        case .list, .oneOrMore, .map, .section, .sections, .shorthand:
+            throw ScalarProblem("takes \(kind.example), not '\(text)'")
+        }
+    }
+
+    private static func boolean(_ text: String, plain: Bool) throws(ScalarProblem) -> Bool {
+        let known: Bool? =
+            switch text.lowercased() {
+            case "true", "on", "yes": true
+            case "false", "off", "no": false
+            default: nil
+            }
+        guard let known else { throw ScalarProblem("takes true or false, not '\(text)'") }
+        guard plain else { throw ScalarProblem("takes true or false, not a text; remove the quotes") }
+        return known
+    }
+
+    private static func integer(_ text: String, plain: Bool, _ range: ClosedRange<Int>) throws(ScalarProblem) -> Int {
+        let digits = text.hasPrefix("-") ? String(text.dropFirst()) : text
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }) else {
+            throw ScalarProblem("takes a whole number, not '\(text)'")
+        }
+        guard plain else { throw ScalarProblem("takes a whole number, not a text; remove the quotes") }
+        guard let value = Int(text), range.contains(value) else {
+            throw ScalarProblem("takes a number from \(range.lowerBound) to \(range.upperBound), not \(text)")
+        }
+        return value
+    }
+
+    private static func path(_ text: String) throws(ScalarProblem) -> String {
+        guard !text.isEmpty, !text.contains("\0") else { throw ScalarProblem("takes a path, not an empty text") }
+        guard !text.hasPrefix("~") else { throw ScalarProblem("does not know '~'; write ${HOME}\(text.dropFirst())") }
+        return text
+    }
+}
+
+/// Paths of files that a configuration names.
+enum Paths {
+    /// The path from the folder of the file that names it, without `.` and `..`.
+    static func absolute(_ path: String, besideFile file: String) -> String {
+        if path.hasPrefix("/") { return normal(path) }
+        let folder = file.lastIndex(of: "/").map { String(file[..<$0]) + "/" } ?? ""
+        let relative = folder + path
+        if relative.hasPrefix("/") { return normal(relative) }
+        return normal(FileManager.default.currentDirectoryPath + "/" + relative)
+    }
+
+    /// Without empty segments, `.` and `..`.
+    static func normal(_ path: String) -> String {
+        var segments: [Substring] = []
+        for segment in path.split(separator: "/") where segment != "." {
+            if segment == ".." { _ = segments.popLast() } else { segments.append(segment) }
+        }
+        return "/" + segments.joined(separator: "/")
+    }
+}

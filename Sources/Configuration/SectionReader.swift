@@ -1,0 +1,96 @@
+// Typed reading of a decoded section, with the defaults of the table of keys.
+
+/// One section and the table's word on it.
+struct SectionReader {
+    let entries: [Entry]
+    let section: SectionDescriptor
+
+    func entry(_ key: String) -> Entry? { entries.first { $0.key == key } }
+
+    /// The place of a key's value, where the key is given.
+    func place(_ key: String) -> Place? { entry(key)?.value.place }
+
+    /// The section under a key; empty where the key is not given.
+    func section(_ key: String) -> SectionReader {
+        let below = section.key(key)?.kind.section ?? SectionDescriptor(name: key, keys: [])
+        guard case .section(let inner)? = entry(key)?.value.content else {
+            return SectionReader(entries: [], section: below)
+        }
+        return SectionReader(entries: inner, section: below)
+    }
+
+    /// The value given or else the table's default.
+    func value(_ key: String) -> Value? {
+        entry(key)?.value ?? section.key(key).flatMap(Self.defaultValue)
+    }
+
+    func leaf(_ key: String) -> Leaf? {
+        guard case .leaf(let leaf)? = value(key)?.content else { return nil }
+        return leaf
+    }
+
+    /// The items of a list, or nothing.
+    func items(_ key: String) -> [Value] {
+        guard case .list(let values)? = value(key)?.content else { return [] }
+        return values
+    }
+
+    func scalars(_ key: String) -> [Scalar] {
+        items(key).compactMap { value in
+            guard case .leaf(let leaf) = value.content else { return nil }
+            return leaf.scalar
+        }
+    }
+
+    func map(_ key: String) -> [Entry] {
+        guard case .map(let entries)? = entry(key)?.value.content else { return [] }
+        return entries
+    }
+
+    func bool(_ key: String) -> Bool { leaf(key)?.scalar == .bool(true) }
+
+    func int(_ key: String) -> Int? {
+        guard case .int(let value)? = leaf(key)?.scalar else { return nil }
+        return value
+    }
+
+    func bytes(_ key: String) -> Int? {
+        guard case .bytes(let value)? = leaf(key)?.scalar else { return nil }
+        return value
+    }
+
+    func nanoseconds(_ key: String) -> UInt64? {
+        guard case .nanoseconds(let value)? = leaf(key)?.scalar else { return nil }
+        return value
+    }
+
+    /// A lifetime in whole seconds.
+    func seconds(_ key: String) -> Int64? { nanoseconds(key).map { Int64($0 / 1_000_000_000) } }
+
+    func text(_ key: String) -> String? {
+        guard case .text(let value)? = leaf(key)?.scalar else { return nil }
+        return value
+    }
+
+    func texts(_ key: String) -> [String] {
+        scalars(key).compactMap { scalar in
+            guard case .text(let text) = scalar else { return nil }
+            return text
+        }
+    }
+
+    /// The default of a key as a value; nil where it has none.
+    static func defaultValue(_ descriptor: KeyDescriptor) -> Value? {
+        guard let text = descriptor.defaultText else { return nil }
+        if let leaf = try? ScalarDecoding.leaf(text, plain: true, descriptor.kind, file: "default") {
+            let content = Value.Content.leaf(Leaf(text: leaf.text, scalar: leaf.scalar))
+            return Value(place: Place(file: "default", line: 1, column: 1), content: content)
+        }
+        // A list: the decoder reads it.
+        var source = SourceReader(file: "default")
+        var decoder = Decoder(environment: [:])
+        guard let node = source.read("\(descriptor.name): \(text)") else { return nil }
+        let section = SectionDescriptor(name: "default", keys: [descriptor])
+        return decoder.section(node, section, label: "").first?.value
+    }
+}

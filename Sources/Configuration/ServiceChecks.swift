@@ -1,0 +1,129 @@
+// What only shows when a service, or all services, are seen as a whole.
+
+extension Resolver {
+    /// Two endpoints may not share a name, nor a method and a shape of path.
+    mutating func checkEndpoints(_ reader: SectionReader, _ service: ServiceConfiguration) {
+        var names: [String: Place] = [:]
+        var shapes: [String: String] = [:]
+        for value in reader.items("endpoints") {
+            guard case .section(let entries) = value.content else { continue }
+            let own = SectionReader(entries: entries, section: KeyTable.endpoint)
+            guard let name = own.text("name"), let namePlace = own.place("name"), let pathPlace = own.place("path"),
+                case .endpointPath(let path)? = own.leaf("path")?.scalar
+            else { continue }
+            if let first = names.updateValue(namePlace, forKey: name) {
+                fail(
+                    namePlace,
+                    "the service '\(service.name)' has an endpoint '\(name)' already, on line \(first.line); rename one"
+                )
+            }
+            let method = own.text("method") ?? "GET"
+            if let other = shapes.updateValue(name, forKey: method + " " + path.shape) {
+                fail(
+                    pathPlace,
+                    "\(method) \(path) matches the same requests as the endpoint '\(other)'; change one of the paths"
+                )
+            }
+        }
+    }
+
+    /// Every request of a service must have an answer.
+    ///
+    /// - Parameter reported: whether the service has an error already, such as a demo file that is missing: then a missing answer is no news.
+    mutating func checkAnswers(
+        _ here: Place,
+        _ own: SectionReader,
+        _ service: inout ServiceConfiguration,
+        reported: Bool
+    ) {
+        let answers = service.demo.hasAnswer || service.endpoints.contains(where: \.demo.hasAnswer)
+        if let place = own.section("demo").place("enabled"), own.section("demo").bool("enabled"), !answers,
+            service.endpoints.isEmpty
+        {
+            fail(
+                place,
+                "the service '\(service.name)' is in demo mode and has nothing to answer with; set 'demo.file', or list endpoints"
+            )
+            return
+        }
+        if service.unlisted == .notFound, service.endpoints.isEmpty, let place = own.place("unlisted") {
+            fail(place, "'unlisted: 404' without endpoints refuses every request; list endpoints, or remove it")
+        }
+        guard service.baseURL == nil else { return }
+        let live = service.endpoints.filter { !$0.demo.enabled }.map(\.name)
+        if !reported, !live.isEmpty || (service.endpoints.isEmpty && !service.demo.enabled) {
+            let what = live.isEmpty ? "its requests" : "the endpoint '\(live[0])'"
+            fail(
+                here,
+                "the service '\(service.name)' has no 'base_url', so nothing answers \(what); add base_url: https://HOST, or demo answers with demo: { enabled: true, … }"
+            )
+        }
+        guard !service.demo.enabled else { return }
+        if own.text("unlisted") == "pass", let place = own.place("unlisted") {
+            fail(place, "'unlisted: pass' needs a 'base_url' to pass requests to; add one, or write unlisted: 404")
+        }
+        service.unlisted = .notFound
+    }
+
+    /// Names, prefixes and hosts are unique; `service:NAME` leads somewhere and never back.
+    mutating func checkAmongServices(_ resolved: [(ServiceConfiguration, SectionReader)]) {
+        var names: [String: Place] = [:]
+        for value in services {
+            guard case .section(let entries) = value.content else { continue }
+            let reader = SectionReader(entries: entries, section: KeyTable.service)
+            guard let name = reader.text("name"), let place = reader.place("name") else { continue }
+            if let first = names[name] {
+                fail(place, "there is a service '\(name)' already, at \(first); rename one")
+            } else {
+                names[name] = place
+            }
+        }
+        var matches: [ServiceMatch: String] = [:]
+        for (service, own) in resolved {
+            if let other = matches.updateValue(service.name, forKey: service.match) {
+                let match = own.section("match")
+                let place = match.place("prefix") ?? match.place("host") ?? self.place(own, "match")
+                fail(place, "the service '\(other)' matches the same requests; change the prefix or the host of one")
+            }
+        }
+        let targets = Dictionary(
+            resolved.compactMap { service, _ -> (String, String)? in
+                guard case .service(let target)? = service.baseURL else { return nil }
+                return (service.name, target)
+            },
+            uniquingKeysWith: { first, _ in first }
+        )
+        for (service, own) in resolved {
+            guard let target = targets[service.name], case .service(target)? = service.baseURL else { continue }
+            let place = self.place(own, "base_url")
+            guard names[target] != nil else {
+                let near = Suggestions.nearest(to: target, among: names.keys.sorted())
+                fail(
+                    place,
+                    "there is no service '\(target)'; "
+                        + (near.map { "did you mean 'service:\($0)'?" } ?? "add it, or write a URL")
+                )
+                continue
+            }
+            var chain = [service.name]
+            var next: String? = target
+            while let name = next, !chain.contains(name) {
+                chain.append(name)
+                next = targets[name]
+            }
+            // Each cycle is told once, at its first service.
+            if next == service.name,
+                chain.allSatisfy({ member in
+                    resolved.firstIndex { $0.0.name == member } ?? 0 >= resolved.firstIndex {
+                        $0.0.name == service.name
+                    } ?? 0
+                })
+            {
+                fail(
+                    place,
+                    "the services lead in a circle: \((chain + [service.name]).joined(separator: " → ")); give one of them a URL"
+                )
+            }
+        }
+    }
+}

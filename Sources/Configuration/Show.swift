@@ -1,0 +1,150 @@
+// What `drydock config show` and `drydock config default` print.
+
+extension Configuration {
+    /// What is in force, as a configuration file: every key with its value, inheritance done, secrets hidden.
+    package func shown() -> String { text(hidingSecrets: true) }
+
+    /// The same, with or without the secrets; without hiding it reads back as this configuration.
+    func text(hidingSecrets: Bool) -> String {
+        var writer = ConfigurationWriter(hidingSecrets: hidingSecrets)
+        let entries = origin.followed.reduce(origin.root) { $0.filled($1.key, with: $1.leaf) }
+        let hidden: Set<String> = ["defaults", "include", "services"]
+        let keys = KeyTable.root.keys.filter { !hidden.contains($0.name) }
+        writer.section(SectionDescriptor(name: KeyTable.root.name, keys: keys), entries)
+        let trees = origin.services.map { entries in
+            Value(place: Place(file: "", line: 1, column: 1), content: .section(entries))
+        }
+        writer.sections("services", KeyTable.service, trees)
+        return writer.lines.joined(separator: "\n") + "\n"
+    }
+
+    /// What `drydock config default` prints: every key with its default and what it does; what is off by default stands in comments.
+    package static var defaultText: String {
+        var lines = ["# yaml-language-server: $schema=drydock.schema.json"]
+        describe(KeyTable.root, indent: "", commented: false, into: &lines)
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func describe(
+        _ section: SectionDescriptor,
+        indent: String,
+        commented: Bool,
+        into lines: inout [String]
+    ) {
+        for key in section.keys {
+            // What has no default does nothing until it is written.
+            let below = key.kind.section
+            let off =
+                commented || (below == nil && key.defaultText == nil)
+                || ["admin", "disk", "defaults", "services"].contains(key.name)
+            let lead = (off ? "# " : "") + indent
+            guard let below else {
+                lines.append("\(lead)\(key.name): \(key.defaultText ?? "…")    # \(key.doc)")
+                continue
+            }
+            lines.append("\(lead)\(key.name):    # \(key.doc)")
+            if case .sections = key.kind {
+                lines.append("\(lead)  -")
+                describe(below, indent: indent + "    ", commented: off, into: &lines)
+            } else if key.name == "defaults" {
+                lines.append("\(lead)  … as in services, without name, match, base_url and endpoints")
+            } else {
+                describe(below, indent: indent + "  ", commented: off, into: &lines)
+            }
+        }
+    }
+}
+
+/// Writes decoded entries as YAML.
+struct ConfigurationWriter {
+    let hidingSecrets: Bool
+    private(set) var lines: [String] = []
+
+    init(hidingSecrets: Bool) { self.hidingSecrets = hidingSecrets }
+
+    /// Every key of the section: given, or else by its default.
+    mutating func section(_ section: SectionDescriptor, _ entries: [Entry], indent: String = "") {
+        let reader = SectionReader(entries: entries, section: section)
+        for key in section.keys {
+            switch key.kind {
+            case .section(let below), .shorthand(let below, key: _):
+                // A section that is absent is off, or all defaults; only the latter is worth showing.
+                let given = reader.entry(key.name) != nil
+                guard given || !(below.keys.contains(where: \.required) || below.replaces || Self.isSwitch(key.name))
+                else { continue }
+                let mark = lines.count
+                lines.append("\(indent)\(key.name):")
+                self.section(below, reader.section(key.name).entries, indent: indent + "  ")
+                if lines.count == mark + 1 { lines.removeLast() }
+            case .sections(let below): sections(key.name, below, reader.items(key.name), indent: indent)
+            default:
+                guard let value = reader.value(key.name) else { continue }
+                lines.append("\(indent)\(key.name): \(inline(value, secret: key.secret))")
+            }
+        }
+    }
+
+    mutating func sections(_ name: String, _ section: SectionDescriptor, _ values: [Value], indent: String = "") {
+        guard !values.isEmpty else { return }
+        lines.append("\(indent)\(name):")
+        for value in values {
+            guard case .section(let entries) = value.content else { continue }
+            let first = lines.count
+            self.section(section, entries, indent: indent + "    ")
+            guard first < lines.count else { continue }
+            lines[first] = indent + "  - " + lines[first].dropFirst(indent.count + 4)
+        }
+    }
+
+    /// Sections whose presence alone turns something on.
+    private static func isSwitch(_ name: String) -> Bool { ["disk", "failure", "max_queue"].contains(name) }
+
+    private func inline(_ value: Value, secret: Bool) -> String {
+        switch value.content {
+        case .leaf(let leaf): return hidingSecrets && secret ? Self.hidden : Self.scalar(leaf)
+        case .list(let values): return "[" + values.map { inline($0, secret: secret) }.joined(separator: ", ") + "]"
+        case .map(let entries), .section(let entries):
+            if entries.isEmpty { return "{}" }
+            let members = entries.map { entry in
+                "\(Self.quotedIfNeeded(entry.key)): \(inline(entry.value, secret: secret || isSecret(entry)))"
+            }
+            return "{ " + members.joined(separator: ", ") + " }"
+        }
+    }
+
+    static let hidden = "\"(hidden)\""
+
+    /// Fields and query items that carry credentials by their name, or that come from the environment, as secrets do.
+    private func isSecret(_ entry: Entry) -> Bool {
+        let name = entry.key.lowercased()
+        let telling = ["authorization", "cookie", "token", "secret", "password", "api-key", "api_key", "apikey"]
+        if telling.contains(where: name.contains) || name == "key" { return true }
+        switch entry.value.content {
+        case .leaf(let leaf): return leaf.fromEnvironment
+        case .list(let values):
+            return values.contains { value in
+                if case .leaf(let leaf) = value.content { leaf.fromEnvironment } else { false }
+            }
+        default: return false
+        }
+    }
+
+    private static func scalar(_ leaf: Leaf) -> String {
+        switch leaf.scalar {
+        case .bool(let bool): String(bool)
+        case .int: leaf.text
+        default: quotedIfNeeded(leaf.text)
+        }
+    }
+
+    /// Plain where YAML reads it back as the same text wherever it stands, else in quotes.
+    private static func quotedIfNeeded(_ text: String) -> String {
+        let plain = text.utf8.allSatisfy { TextRule.isAlphanumeric($0) || "/_.%+-:".utf8.contains($0) }
+        let words = ["null", "true", "false", "on", "off", "yes", "no"]
+        guard plain, let first = text.utf8.first, let last = text.utf8.last, first != 45, first != 37, first != 58,
+            last != 58,
+            !words.contains(text.lowercased())
+        else { return JSONText.quoted(text.replacing("${", with: "$${")) }
+        return text
+    }
+}

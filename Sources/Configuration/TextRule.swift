@@ -1,0 +1,136 @@
+// What texts may hold: names, tokens, field values, hosts, prefixes, origins.
+
+/// A rule for a text.
+enum TextRule: Sendable {
+    case any
+    /// Letters, digits, `.`, `_` and `-`.
+    case word
+    /// RFC 9110 section 5.6.2.
+    case token
+    case fieldValue
+    case userName
+    case bearerToken
+    case prefix
+    case hostName
+    case hostPattern
+    case connectPattern
+    case webOrigin
+
+    /// The text in its one spelling.
+    func check(_ text: String) throws(ScalarProblem) -> String {
+        switch self {
+        case .any: return text
+        case .word:
+            guard !text.isEmpty, text.utf8.allSatisfy({ Self.isAlphanumeric($0) || [45, 46, 95].contains($0) }) else {
+                throw ScalarProblem("'\(text)' is no name; use letters, digits, '.', '_' and '-'")
+            }
+            return text
+        case .token:
+            guard Self.isToken(text) else {
+                throw ScalarProblem("'\(text)' is no token; use letters, digits and !#$%&'*+-.^_`|~, without spaces")
+            }
+            return text
+        case .fieldValue:
+            guard text.unicodeScalars.allSatisfy({ $0 == "\t" || ($0.value >= 32 && $0.value != 127) }),
+                text == text.trimmedSpaces
+            else {
+                throw ScalarProblem("a field value holds no line breaks, controls or spaces at its ends; remove them")
+            }
+            return text
+        case .userName:
+            guard !text.contains(":") else {
+                throw ScalarProblem("a user name holds no colon (RFC 7617); remove it")
+            }
+            return try TextRule.fieldValue.check(text)
+        case .bearerToken:
+            guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
+                throw ScalarProblem(
+                    "a bearer token is not empty and holds no spaces or controls; check the variable or the file it comes from"
+                )
+            }
+            return text
+        case .prefix: return try Self.prefix(text)
+        case .hostName:
+            guard let host = Self.host(text) else {
+                throw ScalarProblem(
+                    "'\(text)' is no host; write a name such as api.localhost, without scheme, port or path"
+                )
+            }
+            return host
+        case .hostPattern: return try Self.hostPattern(text)
+        case .connectPattern:
+            guard let colon = text.lastIndex(of: ":") else {
+                throw ScalarProblem("'\(text)' has no port; write HOST:PORT, such as *:443")
+            }
+            let port = text[text.index(after: colon)...]
+            guard port == "*" || Digits.parse(port).map({ (1...65535).contains($0) }) == true else {
+                throw ScalarProblem("'\(port)' is no port; write 1 to 65535, or *")
+            }
+            return try Self.hostPattern(String(text[..<colon])) + ":" + port
+        case .webOrigin:
+            if text == "*" { return text }
+            guard case .origin(let url)? = try? Addresses.baseURL(text), url.path.isEmpty, !text.hasSuffix("/") else {
+                throw ScalarProblem(
+                    "'\(text)' is no web origin; write scheme://host[:port], such as http://localhost:3000, without a slash at the end"
+                )
+            }
+            return url.description
+        }
+    }
+
+    /// A host in lower case: a name, an IPv4 address, or an IPv6 address in brackets.
+    static func host(_ text: String) -> String? {
+        if text.hasPrefix("["), text.hasSuffix("]") {
+            guard AddressBytes.parse(String(text.dropFirst().dropLast()))?.count == 16 else { return nil }
+            return text.lowercased()
+        }
+        let labels = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard text.utf8.count <= 253,
+            labels.allSatisfy({ label in
+                !label.isEmpty && label.utf8.count <= 63
+                    && label.utf8.allSatisfy { isAlphanumeric($0) || $0 == 45 || $0 == 95 }
+                    && !label.hasPrefix("-") && !label.hasSuffix("-")
+            })
+        else { return nil }
+        // What looks like an IPv4 address must be one, or resolvers would read it in their own way.
+        if let last = labels.last, last.utf8.allSatisfy({ (48...57).contains($0) }), AddressBytes.parse(text) == nil {
+            return nil
+        }
+        return text.lowercased()
+    }
+
+    private static func hostPattern(_ text: String) throws(ScalarProblem) -> String {
+        if text == "*" { return text }
+        let name = text.hasPrefix("*.") ? String(text.dropFirst(2)) : text
+        if AddressBytes.parse(text)?.count == 16 { return "[\(text.lowercased())]" }
+        guard let host = host(name) else {
+            throw ScalarProblem("'\(text)' is no host pattern; write a host, *.DOMAIN or *")
+        }
+        return (text.hasPrefix("*.") ? "*." : "") + host
+    }
+
+    private static func prefix(_ text: String) throws(ScalarProblem) -> String {
+        guard text.hasPrefix("/") else { throw ScalarProblem("a prefix begins with a slash; write /\(text)") }
+        if text == "/" { return text }
+        let path = text.hasSuffix("/") ? String(text.dropLast()) : text
+        for segment in path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+            guard !segment.isEmpty, segment != ".", segment != ".." else {
+                throw ScalarProblem("'\(text)' has an empty or dot segment; write a plain path such as /github")
+            }
+            guard segment.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 35 && $0 != 63 && $0 != 42 }) else {
+                throw ScalarProblem(
+                    "'\(text)' is no path; percent-encode what is not ASCII, and leave out '?', '#' and '*'"
+                )
+            }
+        }
+        return path
+    }
+
+    static func isToken(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }
+    }
+
+    static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+    }
+}

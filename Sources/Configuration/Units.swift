@@ -1,0 +1,141 @@
+// Durations, sizes, shares and ranges: the unit is always written.
+
+/// What is wrong with a scalar, and what to write instead.
+struct ScalarProblem: Error, Equatable {
+    let message: String
+
+    init(_ message: String) { self.message = message }
+}
+
+enum Units {
+    private static let durations: [(unit: String, nanoseconds: UInt64)] = [
+        ("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000),
+        ("d", 86_400_000_000_000),
+    ]
+    /// How else durations are written.
+    private static let durationWords: [(unit: String, words: [String])] = [
+        ("ms", ["ms", "msec", "msecs", "millis", "millisecond", "milliseconds"]),
+        ("s", ["s", "sec", "secs", "second", "seconds"]), ("m", ["m", "min", "mins", "minute", "minutes"]),
+        ("h", ["h", "hr", "hrs", "hour", "hours"]), ("d", ["d", "day", "days"]),
+    ]
+    /// A hundred years, so that sums of times never overflow.
+    private static let longest: UInt64 = 36_500 * 86_400_000_000_000
+    private static let sizes: [(unit: String, shift: Int)] = [
+        ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0),
+    ]
+    private static let durationHelp = "write a number and a unit, such as 250ms, 5s, 2m, 2h or 7d"
+    private static let sizeHelp = "write a whole number and a unit, such as 64KiB, 256MiB or 10GiB"
+
+    /// `250ms`, `5s`, `2m`, `2h`, `7d` in nanoseconds.
+    static func duration(_ text: String) throws(ScalarProblem) -> UInt64 {
+        let (number, unit) = split(text)
+        guard !number.isEmpty else { throw ScalarProblem("'\(text)' is no duration; \(durationHelp)") }
+        guard let count = Digits.parse(number) else {
+            throw ScalarProblem("'\(text)' is no whole number of a unit; write 1500ms rather than 1.5s")
+        }
+        if unit.isEmpty { throw ScalarProblem("a duration needs a unit; write \(number)s or \(number)ms") }
+        guard let known = durations.first(where: { $0.unit == unit }) else {
+            let lower = unit.trimmedSpaces.lowercased()
+            if let right = durationWords.first(where: { $0.words.contains(lower) })?.unit {
+                throw ScalarProblem("unknown unit '\(unit.trimmedSpaces)'; write \(number)\(right)")
+            }
+            throw ScalarProblem("unknown unit '\(unit)' of a duration; \(durationHelp)")
+        }
+        let (product, overflow) = UInt64(count).multipliedReportingOverflow(by: known.nanoseconds)
+        guard !overflow, product <= longest else {
+            throw ScalarProblem("'\(text)' is longer than 36500d, the longest duration")
+        }
+        return product
+    }
+
+    /// A duration of whole seconds, in nanoseconds.
+    static func lifetime(_ text: String) throws(ScalarProblem) -> UInt64 {
+        let nanoseconds = try duration(text)
+        guard nanoseconds % 1_000_000_000 == 0 else {
+            throw ScalarProblem(
+                "'\(text)' is no whole number of seconds, which is what lifetimes are counted in; write 1s or more"
+            )
+        }
+        return nanoseconds
+    }
+
+    /// `64KiB`, `256MiB`, `10GiB`, `100B` in bytes.
+    static func size(_ text: String) throws(ScalarProblem) -> Int {
+        let (number, unit) = split(text)
+        guard !number.isEmpty else { throw ScalarProblem("'\(text)' is no size; \(sizeHelp)") }
+        guard let count = Digits.parse(number) else { throw ScalarProblem("'\(text)' is no size; \(sizeHelp)") }
+        if unit.isEmpty { throw ScalarProblem("a size needs a unit; write \(sizeText(count))") }
+        guard let known = sizes.first(where: { $0.unit == unit }) else {
+            let lower = unit.trimmedSpaces.lowercased()
+            let right = sizes.first { size in
+                let letter = size.unit.prefix(1).lowercased()
+                return [letter, letter + "b", letter + "ib", letter + "ytes", letter + "yte"].contains(lower)
+            }
+            if let right {
+                throw ScalarProblem("unknown unit '\(unit.trimmedSpaces)'; write \(number)\(right.unit)")
+            }
+            throw ScalarProblem("unknown unit '\(unit)' of a size; \(sizeHelp)")
+        }
+        let (product, overflow) = count.multipliedReportingOverflow(by: 1 << known.shift)
+        guard !overflow, product <= 1 << 53 else {
+            throw ScalarProblem("'\(text)' is larger than 8192TiB, the largest size")
+        }
+        return product
+    }
+
+    /// `5%` or `0.5%` as 0...1.
+    static func share(_ text: String) throws(ScalarProblem) -> Double {
+        let body = text.hasSuffix("%") ? String(text.dropLast()) : text
+        guard let value = Double(body), value.isFinite, body.utf8.allSatisfy({ $0 == 46 || ($0 >= 48 && $0 <= 57) })
+        else {
+            throw ScalarProblem("'\(text)' is no share; write it in percent, such as 20%")
+        }
+        guard text.hasSuffix("%") else {
+            let right = value <= 1 && body.contains(".") ? percentText(value) : "\(body)%"
+            throw ScalarProblem("a share needs its percent sign; write \(right)")
+        }
+        guard value <= 100 else { throw ScalarProblem("'\(text)' is more than 100%") }
+        return value / 100
+    }
+
+    /// `200ms..900ms`, or one duration.
+    static func latency(_ text: String) throws(ScalarProblem) -> ClosedRange<UInt64> {
+        guard let dots = text.firstRange(of: "..") else {
+            let one = try duration(text)
+            return one...one
+        }
+        let low = try duration(String(text[..<dots.lowerBound]).trimmedSpaces)
+        let high = try duration(String(text[dots.upperBound...]).trimmedSpaces)
+        guard low <= high else {
+            throw ScalarProblem("the range '\(text)' ends before it begins; write the smaller duration first")
+        }
+        return low...high
+    }
+
+    /// The shortest text that is exactly this size.
+    static func sizeText(_ bytes: Int) -> String {
+        for (unit, shift) in sizes where bytes != 0 && bytes % (1 << shift) == 0 { return "\(bytes >> shift)\(unit)" }
+        return "\(bytes)B"
+    }
+
+    private static func percentText(_ share: Double) -> String {
+        let percent = (share * 1000).rounded() / 10
+        return percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%"
+    }
+
+    /// The leading digits (and dots) and what follows them.
+    private static func split(_ text: String) -> (number: String, unit: String) {
+        let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+        return (String(number), String(text.dropFirst(number.count)))
+    }
+}
+
+extension String {
+    /// Without spaces and tabs at either end.
+    var trimmedSpaces: String {
+        guard let first = firstIndex(where: { $0 != " " && $0 != "\t" }),
+            let last = lastIndex(where: { $0 != " " && $0 != "\t" })
+        else { return "" }
+        return String(self[first...last])
+    }
+}
