@@ -112,14 +112,14 @@ package struct Fields: Sendable {
     /// Appends a line; `.other` has no name and appends nothing.
     package mutating func append(_ field: KnownField, _ value: String) {
         guard field != .other else { return }
-        Latin1.bytes(value).withUnsafeBytes { insert(field.nameBytes, $0, field) }
+        Latin1.withBytes(value) { insert(field.nameBytes, $0, field) }
     }
 
     /// Appends a line. A name that is no token is not appended, and the answer is false.
     @discardableResult
     package mutating func append(_ name: String, _ value: String) -> Bool {
-        Latin1.bytes(name).withUnsafeBytes { name in
-            Latin1.bytes(value).withUnsafeBytes { append(nameBytes: name, valueBytes: $0) }
+        Latin1.withBytes(name) { name in
+            Latin1.withBytes(value) { append(nameBytes: name, valueBytes: $0) }
         }
     }
 
@@ -150,18 +150,17 @@ package struct Fields: Sendable {
     }
 
     package mutating func remove(_ name: String) {
-        let found = Set(positions(of: name))
+        let found = positions(of: name)
         guard !found.isEmpty else { return }
-        keep { !found.contains($0) }
+        keep(index.indices.filter { !found.contains($0) }.map { index[$0] })
     }
 
     /// Removes the lines for which `predicate` answers true.
     package mutating func removeAll(where predicate: (_ name: UnsafeRawBufferPointer, KnownField) -> Bool) {
-        let doomed = wire.withUnsafeBytes { bytes in
-            Set(index.indices.filter { predicate(bytes.part(index[$0].name), index[$0].known) })
+        let kept = wire.withUnsafeBytes { bytes in
+            index.filter { !predicate(bytes.part($0.name), $0.known) }
         }
-        guard !doomed.isEmpty else { return }
-        keep { !doomed.contains($0) }
+        keep(kept)
     }
 
     // MARK: Storage
@@ -171,7 +170,7 @@ package struct Fields: Sendable {
     }
 
     private func positions(of name: String, limit: Int = .max) -> [Int] {
-        Latin1.bytes(name).withUnsafeBytes { wanted in
+        Latin1.withBytes(name) { wanted in
             let known = KnownField.find(wanted)
             if known != .other, !present.contains(known) { return [] }
             return wire.withUnsafeBytes { bytes in
@@ -191,14 +190,15 @@ package struct Fields: Sendable {
         append(&self)
         guard index.count > before, let first = found.first else { return }
         index[first] = index.removeLast()
-        let doomed = Set(found.dropFirst())
-        keep { !doomed.contains($0) }
+        let doomed = found.dropFirst()
+        keep(index.indices.filter { !doomed.contains($0) }.map { index[$0] })
     }
 
-    private mutating func keep(_ wanted: (Int) -> Bool) {
-        index = index.indices.filter(wanted).map { index[$0] }
+    private mutating func keep(_ lines: [Line]) {
+        guard lines.count < index.count else { return compactIfWasteful() }
+        index = lines
         present = []
-        for line in index { present.insert(line.known) }
+        for line in lines { present.insert(line.known) }
         compactIfWasteful()
     }
 

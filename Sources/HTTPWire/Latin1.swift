@@ -32,6 +32,16 @@ package enum Latin1 {
         return bytes
     }
 
+    /// Calls `body` with the String's bytes; for ASCII nothing is copied. The pointer is valid during the call.
+    static func withBytes<R>(_ string: String, _ body: (UnsafeRawBufferPointer) -> R) -> R {
+        var string = string
+        let direct: R? = string.withUTF8 { utf8 in
+            let raw = UnsafeRawBufferPointer(utf8)
+            return isASCII(raw) ? body(raw) : nil
+        }
+        return direct ?? bytes(string).withUnsafeBytes { body($0) }
+    }
+
     private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var all: UInt8 = 0
         for byte in bytes { all |= byte }

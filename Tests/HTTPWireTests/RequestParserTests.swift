@@ -100,6 +100,35 @@ struct RequestParserTests {
         #expect(rest.isEmpty)
     }
 
+    @Test("A warm parser keeps its storage from request to request")
+    func storage() {
+        var parser = RequestParser()
+        let head = bytes(RequestCorpus.get("A: 1\r\nB: 2\r\nC: 3"))
+        var places: Set<UnsafeRawPointer?> = []
+        for _ in 0..<5 {
+            _ = parseRequest(head, ends: [10, head.count], with: &parser)
+            #expect(parser.entries.count == 4)
+            places.insert(parser.entries.withUnsafeBytes { $0.baseAddress })
+        }
+        #expect(places.count == 1)
+    }
+
+    @Test("A byte that was scanned is not scanned again")
+    func scannedOnce() throws {
+        let head = bytes(RequestCorpus.get("X: " + String(repeating: "v", count: 40) + "\r\nY: 1"))
+        let value = try #require(head.firstIndex(of: UInt8(ascii: "v")))
+        for split in value...value + 40 {
+            var parser = RequestParser()
+            let first = try head[..<split].withUnsafeBytes { try parser.parse($0) }
+            #expect(first == .needMore)
+            // What the parser has seen turns into what it would refuse.
+            var changed = head
+            for position in value..<split { changed[position] = 0 }
+            let second = try changed.withUnsafeBytes { try parser.parse($0) }
+            #expect(second == .complete(headLength: head.count))
+        }
+    }
+
     @Test("A refusal is final until reset")
     func final() {
         var parser = RequestParser()
