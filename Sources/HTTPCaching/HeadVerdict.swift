@@ -70,7 +70,7 @@ extension Caching {
             guard oldDate != nil ? oldDate == HTTPDate.parse(new, now: now) : old == new else { return .lastModified }
             matched = matched || oldDate != nil
         }
-        if answer.status != 304, let new = answer.fields.first(.contentLength).flatMap({ Int64($0) }),
+        if answer.status != 304, let new = contentLength(answer.fields),
             let old = stored.bodyLength, new != old
         {
             return .length

@@ -72,7 +72,13 @@ extension Caching {
 
         let wish = CacheControl(request: request.fields)
         let age = age(stored, now: now)
-        let lifetime = freshnessLifetime(stored, policy: policy)
+        let lifetime = lifetime(
+            control,
+            status: stored.status,
+            fields: stored.fields,
+            responseTime: stored.responseTime,
+            policy: policy
+        )
         let by = age - lifetime.seconds
         let reason = validationReason(stored, control, wish, age: age, lifetime: lifetime, policy: policy)
         guard let reason else { return .fresh(age: age, ttl: -by) }

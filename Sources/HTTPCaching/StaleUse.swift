@@ -9,6 +9,8 @@ package enum StaleRefusal: String, Sendable, CaseIterable {
     case proxyRevalidate = "proxy-revalidate"
     /// s-maxage implies proxy-revalidate (RFC 9111 section 5.2.2.10).
     case sMaxAge = "s-maxage"
+    /// The request's `no-cache` asks for a successful validation (RFC 9111 section 5.2.1.4).
+    case requestNoCache = "request-no-cache"
     /// Staler than the smallest of the configured, the response's and the request's `stale-if-error`.
     case tooStale = "too-stale"
     /// The error answer is none that a stale response may replace.
@@ -39,9 +41,10 @@ extension Caching {
         if let errorStatus, !(500...599).contains(errorStatus) { return .refused(.status) }
         let control = ResponseControl(stored.fields, policy: policy)
         if let refusal = control.staleProhibition(status: stored.status, policy: policy) { return .refused(refusal) }
-        var limit = policy.staleIfError
-        if let own = control.directives.staleIfError { limit = min(limit, own) }
-        if let wish = request.flatMap({ CacheControl(request: $0.fields).staleIfError }) { limit = min(limit, wish) }
+        let wish = request.map { CacheControl(request: $0.fields) } ?? CacheControl()
+        if wish.noCache { return .refused(.requestNoCache) }
+        let bounds = [control.directives.staleIfError, wish.staleIfError].compactMap(\.self)
+        let limit = min(policy.staleIfError, bounds.min() ?? policy.staleIfError)
         // A configured 0 means never, also at the very moment of expiry.
         return limit > 0 && staleness <= limit ? .allowed(limit: limit) : .refused(.tooStale)
     }

@@ -81,9 +81,15 @@ extension Caching {
             initialAge: initialAge(response.fields, requestTime: requestTime, responseTime: responseTime),
             varyFields: vary.selectingFields(of: request.fields),
             varyNames: vary.names,
-            bodyLength: response.fields.first(.contentLength).flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 },
+            bodyLength: contentLength(response.fields),
             requestMethod: request.method,
             hadAuthorization: request.fields.contains(.authorization)
         )
+    }
+
+    /// The length in bytes that Content-Length gives: digits only (RFC 9110 section 8.6).
+    static func contentLength(_ fields: Fields) -> Int64? {
+        guard let value = fields.first(.contentLength), value.utf8.allSatisfy(ASCII.isDigit) else { return nil }
+        return Int64(value)
     }
 }

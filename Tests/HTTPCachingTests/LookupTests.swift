@@ -214,6 +214,8 @@ struct LookupTests {
             ("max-age=60, stale-if-error=0", nil, 0, .refused(.tooStale)),
             ("max-age=60", "stale-if-error=5", 5, .allowed(limit: 5)),
             ("max-age=60", "stale-if-error=5", 6, .refused(.tooStale)),
+            ("max-age=60", "no-cache", 1, .refused(.requestNoCache)),
+            ("max-age=60", "max-age=0", 1, .allowed(limit: 86400)),
             ("max-age=60, must-revalidate", nil, 1, .refused(.mustRevalidate)),
             ("max-age=60, proxy-revalidate, stale-if-error=9", nil, 1, .refused(.proxyRevalidate)),
             ("s-maxage=60", nil, 1, .refused(.sMaxAge)), ("max-age=60, no-cache", nil, 1, .refused(.noCache)),

@@ -68,7 +68,9 @@ struct StoredHeadTests {
 
     @Test(
         "Content-Length becomes the body's length",
-        arguments: [("12", 12), ("0", 0), (nil, nil)] as [(String?, Int64?)]
+        arguments: [
+            ("12", 12), ("0", 0), (nil, nil), ("+5", nil), ("5, 5", nil), ("-5", nil), ("99999999999999999999", nil),
+        ] as [(String?, Int64?)]
     )
     func bodyLength(text: String?, length: Int64?) {
         #expect(stored(text.map { [("Content-Length", $0)] } ?? []).bodyLength == length)
