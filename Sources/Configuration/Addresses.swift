@@ -57,16 +57,17 @@ enum Addresses {
         guard let scheme = ["https", "http"].first(where: { text.lowercased().hasPrefix($0 + "://") }) else {
             throw ScalarProblem("'\(text)' is no base URL; write http://HOST, https://HOST or service:NAME")
         }
+        let rest = text.dropFirst(scheme.utf8.count + 3)
+        let authority = rest.prefix { $0 != "/" }
+        // First of all, so that no message prints a password.
+        guard !authority.contains("@") else {
+            throw ScalarProblem("a base URL has no user and password; put them under 'auth'")
+        }
         guard text.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 92 }) else {
             throw ScalarProblem("'\(text)' holds a character that URLs must percent-encode")
         }
         guard !text.contains("?"), !text.contains("#") else {
             throw ScalarProblem("a base URL has no query and no fragment; put query items under 'query'")
-        }
-        let rest = text.dropFirst(scheme.utf8.count + 3)
-        let authority = rest.prefix { $0 != "/" }
-        guard !authority.contains("@") else {
-            throw ScalarProblem("a base URL has no user and password; put them under 'auth'")
         }
         var path = String(rest.dropFirst(authority.count))
         while path.hasSuffix("/") { path.removeLast() }

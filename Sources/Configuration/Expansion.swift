@@ -18,7 +18,7 @@ enum Expansion {
             }
             result += rest[..<dollar.lowerBound]
             guard let end = closingBrace(rest[dollar.upperBound...]) else {
-                throw ScalarProblem("'${' without '}' in '\(text)'; close it, or write $${ for a literal one")
+                throw ScalarProblem("'${' without '}'; close it, or write $${ for a literal one")
             }
             result += try value(of: rest[dollar.upperBound..<end], environment)
             rest = rest[rest.index(after: end)...]

@@ -43,6 +43,7 @@ extension Resolver {
         result.tls = tls(reader)
         result.corsOrigins = reader.section("cors").texts("origins")
         result.cache = cache(reader.section("cache"))
+        result.unlisted = reader.text("unlisted").flatMap(UnlistedPolicy.init) ?? result.unlisted
         if result.maxConcurrent == nil, let place = own.place("max_queue") {
             fail(
                 place,

@@ -34,9 +34,8 @@ extension Configuration {
         for key in section.keys {
             // What has no default does nothing until it is written.
             let below = key.kind.section
-            let off =
-                commented || (below == nil && key.defaultText == nil)
-                || ["admin", "disk", "defaults", "services"].contains(key.name)
+            let starts = below != nil && ["admin", "disk", "defaults", "services"].contains(key.name)
+            let off = commented || starts || (below == nil && key.defaultText == nil)
             let lead = (off ? "# " : "") + indent
             guard let below else {
                 lines.append("\(lead)\(key.name): \(key.defaultText ?? "…")    # \(key.doc)")
@@ -102,7 +101,10 @@ struct ConfigurationWriter {
     private func inline(_ value: Value, secret: Bool) -> String {
         switch value.content {
         case .leaf(let leaf): return hidingSecrets && secret ? Self.hidden : Self.scalar(leaf)
-        case .list(let values): return "[" + values.map { inline($0, secret: secret) }.joined(separator: ", ") + "]"
+        case .list(let values):
+            // One value that stood without brackets is shown without them.
+            if values.count == 1, values[0].place == value.place { return inline(values[0], secret: secret) }
+            return "[" + values.map { inline($0, secret: secret) }.joined(separator: ", ") + "]"
         case .map(let entries), .section(let entries):
             if entries.isEmpty { return "{}" }
             let members = entries.map { entry in

@@ -1,0 +1,206 @@
+// Reading files: several errors at once, duplicates, broken YAML, the environment, included files.
+
+import Foundation
+import Testing
+
+@testable import Configuration
+
+@Suite struct LoadTests {
+    @Test func anEmptyFileIsTheDefault() throws {
+        for text in ["", "\n", "# nothing\n", "services:\n", "forward: {}\n", "{}\n"] {
+            #expect(try load(text) == Configuration(), "\(text)")
+        }
+    }
+
+    @Test func fourErrorsAreFour() {
+        let text = """
+            listen: 8080
+            lisen: localhost:8080
+            limits:
+              head: 64KB
+            \("services:")
+            \(service("a", "cache: { ttl: 90 }"))
+            """
+        let found = errors(text)
+        #expect(found.count == 4, "\(found)")
+        #expect(found.map { $0.prefix { $0 != " " } } == ["1:9:", "2:1:", "4:9:", "9:19:"])
+        #expect(found.first == "1:9: 'listen' an address needs its host; write localhost:8080")
+        #expect(found.dropFirst().first == "2:1: unknown key 'lisen'; did you mean 'listen'?")
+    }
+
+    @Test func errorsOfBothStagesAreToldTogether() {
+        let text = """
+            limits: { head: 8KiB, field: 16KiB }
+            services:
+              - name: a
+                match: { prefix: /a }
+                base_url: service:b
+              - name: c
+                match: { prefix: /c }
+                base_ur: http://127.0.0.1
+            loops: many
+            """
+        let found = errors(text)
+        #expect(found.map { $0.prefix { $0 != " " } } == ["1:30:", "5:15:", "8:5:", "9:8:"], "\(found)")
+    }
+
+    @Test func keysElsewhere() {
+        expectError("ttl: 5s\n", "1:1", ["unknown key 'ttl'"])
+        expectError("services:\n  - ttl: 5s\n", "2:5", ["did you mean 'cache.ttl'?"])
+        expectError("upstream_proxy: none\n", "1:1", ["unknown key 'upstream_proxy'; known here: listen, admin"])
+        for later in ["retry: { count: 3 }", "http2: true", "redirects: pass", "response: { expect: json }"] {
+            expectError("services:\n  - \(later)\n", "2:5", ["unknown key '\(later.prefix { $0 != ":" })'"])
+        }
+        expectError("defaults: { cache: { mode: library } }\n", "1:28", ["does not know 'library'", "standard, none"])
+        expectError("defaults: { cache: { revalidate: auto } }\n", "1:34", ["does not know 'auto'"])
+        expectError("defaults: { name: x }\n", "1:13", ["unknown key 'name'"])
+        expectError("<<: { listen: x }\n", "1:1", ["merge keys are not supported"])
+    }
+
+    @Test func duplicates() {
+        let text = """
+            listen: localhost:1
+            name: a
+            "listen": localhost:2
+            cache:
+              memory: { size: 1MiB, size: 2MiB, objects: 7, size: 3MiB }
+            'name': b
+            loops: x
+            """
+        let found = errors(text)
+        #expect(
+            found.map { $0.prefix { $0 != ";" } } == [
+                "3:1: duplicate key 'listen', first on line 1", "5:25: duplicate key 'size', first on line 5",
+                "5:49: duplicate key 'size', first on line 5", "6:1: duplicate key 'name', first on line 2",
+                "7:8: 'loops' takes a whole number, not 'x', or 'auto'",
+            ],
+            "\(found)"
+        )
+    }
+
+    @Test func fieldNamesAreTheSameInAnyCase() {
+        let text = "defaults:\n  headers:\n    set: { X-A: 1, x-a: 2 }\n"
+        expectError(text, "3:20", ["duplicate key 'x-a'"])
+    }
+
+    @Test(arguments: [
+        ("listen: [localhost:80\nname: x\n", "2:5"), ("listen: \"x\nname: y\n", "3:1"), ("a: b: c\n", "1:5"),
+        ("listen: localhost:80\n\tname: x\n", "2:1"), ("limits:\n  head: 1KiB\n idle: 5s\n", "3:2"), ("a: *b\n", "1:4"),
+        ("---\na: b\n---\nc: d\n", "3:1"), ("name: a\u{7}b\n", "1:8"),
+    ])
+    func brokenYAML(_ text: String, _ place: String) {
+        let found = errors(text).filter { !$0.contains("unknown key") }
+        #expect(found.count == 1, "\(found)")
+        #expect(found.first?.hasPrefix(place + ": not YAML: ") == true, "\(found)")
+    }
+
+    @Test func nestingAndAliasesAreBounded() {
+        let deep = "listen: " + String(repeating: "[", count: 20_000)
+        #expect(errors(deep).count == 1)
+        var bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+        for level in 1...9 {
+            let items = Array(repeating: "*a\(level - 1)", count: 10).joined(separator: ", ")
+            bomb += "a\(level): &a\(level) [\(items)]\n"
+        }
+        #expect(errors(bomb).contains { $0.contains("more than 200,000 values") })
+    }
+
+    @Test(arguments: ["on", "On", "yes", "true", "TRUE"]) func wordsForTrue(_ word: String) throws {
+        #expect(try load("demo: { enabled: \(word) }\nforward: { enabled: \(word) }").forward.enabled)
+    }
+
+    @Test(arguments: ["off", "no", "No", "false"]) func wordsForFalse(_ word: String) throws {
+        #expect(try !load("forward: { enabled: \(word) }").forward.enabled)
+    }
+
+    @Test func offIsAWordWhereItIsNoBoolean() throws {
+        #expect(try load("log: { access: off }").log.access == .off)
+        #expect(try load("log: { access: \"off\" }").log.access == .off)
+        #expect(try load("name: on").name == "on")
+    }
+
+    @Test func variables() throws {
+        let environment = ["HOST": "127.0.0.1", "PORT": "81", "EMPTY": "", "N": "3", "ON": "yes", "SIZE": "5MiB"]
+        let text = """
+            listen: "${HOST}:${PORT}"
+            name: "${NOPE:-x}${EMPTY:-y}${EMPTY}${NOPE:-${N}-${NOPE:-z}}$${N}"
+            loops: ${N}
+            forward: { enabled: "${ON}" }
+            cache: { memory: { size: "${SIZE}" } }
+            """
+        expectError(text, "2:7", ["is no token"], environment: environment)
+        let loaded = try load(text.replacing("$${N}", with: ""), environment: environment)
+        #expect(loaded.listen == [.tcp(host: "127.0.0.1", port: 81)])
+        #expect(loaded.name == "xy3-z")
+        #expect(loaded.loops == 3)
+        #expect(loaded.forward.enabled)
+        #expect(loaded.cache.memory.size == 5 << 20)
+        let literal = try load(
+            "services:\n" + service("s", "headers: { set: { X: \"a$${N}b\" } }"),
+            environment: environment
+        )
+        #expect(literal.services.first?.headers.set == [HeaderValue(name: "X", value: "a${N}b")])
+    }
+
+    @Test(arguments: [
+        ("${TOKEN}", "the environment variable TOKEN is not set; set it, or write ${TOKEN:-default}"),
+        ("${TOKEN", "'${' without '}'"), ("${}", "names no environment variable"),
+        ("${1A}", "names no environment variable"),
+        ("${A-B}", "names no environment variable"), ("${A:-${TOKEN}}", "TOKEN is not set"),
+    ])
+    func badVariables(_ text: String, _ message: String) {
+        expectError("shutdown: 5s\nname: \"\(text)\"\n", "2:7", [message])
+    }
+
+    @Test func aVariableIsNeverYAML() throws {
+        let text = "services:\n" + service("s", "auth: { bearer: \"${T}\" }")
+        let loaded = try load(text, environment: ["T": "a}b#c:d"])
+        #expect(loaded.services.first?.auth == .bearer("a}b#c:d"))
+        expectError(text, "5:21", ["bearer token"], environment: ["T": "a\nb"])
+    }
+
+    @Test func includedFiles() throws {
+        let folder = try Folder()
+        try folder.write("services/b.yaml", "services:\n" + service("b", "demo: { file: b.json }"))
+        try folder.write("services/a.yaml", "services:\n" + service("a"))
+        try folder.write("services/b.json", "{}")
+        try folder.write("one.yaml", "services:\n" + service("one"))
+        let text = "include: [\"services/*.yaml\", one.yaml, \"none/*.yaml\"]\nservices:\n" + service("main")
+        let loaded = try folder.load(text)
+        #expect(loaded.services.map(\.name) == ["main", "a", "b", "one"])
+        #expect(loaded.services[2].demo.file == folder.path + "/services/b.json")
+        let names = ["main.yaml", "services/a.yaml", "services/b.yaml", "one.yaml", "services/b.json"]
+        #expect(loaded.files == names.map { folder.path + "/" + $0 })
+        #expect(loaded.summary == "ok (4 services, 0 endpoints)")
+    }
+
+    @Test func errorsOfIncludedFiles() throws {
+        let folder = try Folder()
+        try folder.write("a.yaml", "services:\n" + service("a", "hots: preserve"))
+        try folder.write("b.yaml", "listen: localhost:80\n")
+        try folder.write("c.yaml", "services: [\n")
+        let found = folder.errors("include: [a.yaml, b.yaml, c.yaml, d.yaml]\nloops: x\n")
+        #expect(found.count == 5, "\(found)")
+        #expect(found[0].hasPrefix("main.yaml:1:35: the file d.yaml does not exist"), "\(found)")
+        #expect(found[1].hasPrefix("main.yaml:2:8: "), "\(found)")
+        #expect(found[2].hasPrefix("a.yaml:5:5: unknown key 'hots'; did you mean 'host'?"), "\(found)")
+        #expect(found[3].hasPrefix("b.yaml:1:1: 'listen' belongs in the main file"), "\(found)")
+        #expect(found[4].hasPrefix("c.yaml:2:1: not YAML: "), "\(found)")
+    }
+
+    @Test func filesThatCannotBeRead() throws {
+        let folder = try Folder()
+        #expect(throws: ConfigurationErrors.self) {
+            try Configuration.load(path: folder.path + "/none.yaml", environment: [:])
+        }
+        #expect(throws: ConfigurationErrors.self) { try Configuration.load(path: folder.path, environment: [:]) }
+        let path = folder.path + "/latin.yaml"
+        try Data(Array("name: x\nlog: gr".utf8) + [0xFC, 0x6E]).write(to: URL(filePath: path))
+        do {
+            _ = try Configuration.load(path: path, environment: [:])
+            Issue.record("no error")
+        } catch {
+            #expect(error.errors.first?.description == "\(path):2:8: the file is not UTF-8 here; save it as UTF-8")
+        }
+    }
+}
