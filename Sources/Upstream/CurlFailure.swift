@@ -1,0 +1,113 @@
+// libcurl's result codes as upstream errors.
+
+internal import CLibcurl
+import Glibc
+internal import HTTPWire
+
+enum CurlFailure {
+    /// What is known at the end of a failed transfer.
+    struct Context {
+        let place: String
+        let address: String?
+        let isHeadComplete: Bool
+        let hasReceived: Bool
+        let osError: Int32
+        /// libcurl's own words.
+        let text: String
+        let tls: TLSOptions
+    }
+
+    static func error(_ code: CURLcode, _ context: Context) -> UpstreamError {
+        let place = context.place
+        switch code {
+        case CURLE_COULDNT_CONNECT: return connect(context)
+        case CURLE_OPERATION_TIMEDOUT:
+            return UpstreamError(
+                .timeout(.connect),
+                detail: "no connection to \(place) in time: check that the origin is up"
+            )
+        case CURLE_COULDNT_RESOLVE_HOST:
+            return UpstreamError(.resolver, detail: "the name of \(place) could not be resolved: \(context.text)")
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR: return certificate(context)
+        case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE: return tlsFile(context)
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED: return tls(context)
+        case CURLE_URL_MALFORMAT:
+            return UpstreamError(.request, detail: "libcurl takes no URL with \(place): check the host")
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_FILESIZE_EXCEEDED,
+            CURLE_BAD_CONTENT_ENCODING, CURLE_OUT_OF_MEMORY:
+            return violation(code, context)
+        case CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND:
+            return closed(context)
+        default:
+            return UpstreamError(.internal, detail: "the transfer from \(place) failed: \(words(code, context))")
+        }
+    }
+
+    private static func words(_ code: CURLcode, _ context: Context) -> String {
+        context.text.isEmpty ? String(cString: curl_easy_strerror(code)) : context.text
+    }
+
+    private static func connect(_ context: Context) -> UpstreamError {
+        let reason = context.osError == 0 ? context.text : String(cString: strerror(context.osError))
+        let isRefused = context.osError == ECONNREFUSED
+        let advice =
+            isRefused ? "check that the origin runs and listens on that port" : "check the network and its routes"
+        let detail = "cannot connect to \(context.place): \(reason); \(advice)"
+        switch context.osError {
+        case ECONNREFUSED: return UpstreamError(.connectionRefused, detail: detail)
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM: return UpstreamError(.internal, detail: detail)
+        case ETIMEDOUT: return UpstreamError(.timeout(.connect), detail: detail)
+        default: return UpstreamError(.unreachable, detail: detail)
+        }
+    }
+
+    private static func certificate(_ context: Context) -> UpstreamError {
+        let advice =
+            context.tls.ca.map { "put its authority into \($0)" } ?? "name its authority's PEM file in tls.ca"
+        let detail =
+            "the certificate of \(context.place) does not verify: \(context.text); \(advice), or correct the certificate"
+        return UpstreamError(.certificate, detail: detail)
+    }
+
+    private static func tlsFile(_ context: Context) -> UpstreamError {
+        let files = [context.tls.ca, context.tls.clientCertificate, context.tls.clientKey].compactMap { $0 }
+        let detail =
+            "a TLS file for \(context.place) cannot be used: \(context.text); check \(files.joined(separator: ", "))"
+        return UpstreamError(.tlsFile, detail: detail)
+    }
+
+    private static func tls(_ context: Context) -> UpstreamError {
+        let advice = "check that it speaks TLS 1.2 or newer there, and whether it wants tls.client_cert"
+        return UpstreamError(.tls, detail: "no TLS with \(context.place): \(context.text); \(advice)")
+    }
+
+    /// libcurl refuses a few things before Drydock's parser sees them.
+    private static func violation(_ code: CURLcode, _ context: Context) -> UpstreamError {
+        let reason: WireReason =
+            switch code {
+            case CURLE_FILESIZE_EXCEEDED: .contentLengthMalformed
+            // libcurl takes no line over 100 KiB into memory.
+            case CURLE_OUT_OF_MEMORY: .headTooLong
+            case CURLE_BAD_CONTENT_ENCODING: .transferEncodingUnknown
+            case _ where !context.hasReceived: .statusLineMalformed
+            case _ where context.text.lowercased().contains("nul byte"): .fieldValueControl
+            default: .fieldNameMalformed
+            }
+        let error = WireError(reason, side: .response)
+        let detail = "\(context.place) sent a response that is refused: \(context.text); \(reason.advice)"
+        return UpstreamError(.protocolViolation(error), detail: detail)
+    }
+
+    private static func closed(_ context: Context) -> UpstreamError {
+        // TLS 1.3 tells of a missing client certificate only after the handshake.
+        if context.text.contains("alert") { return tls(context) }
+        let address = context.address.map { " at \($0)" } ?? ""
+        if context.isHeadComplete {
+            let detail = "\(context.place)\(address) ended the connection within the body: \(context.text)"
+            return UpstreamError(.truncated, detail: detail)
+        }
+        let detail =
+            "\(context.place)\(address) ended the connection before a response head: \(context.text); see its log"
+        return UpstreamError(.closed, detail: detail)
+    }
+}

@@ -1,0 +1,234 @@
+// The multi handle on its loop: sockets and timers as libcurl wants them watched, and the connections that lie idle.
+
+internal import CLibcurl
+internal import EventLoop
+import Glibc
+
+/// One libcurl multi handle, and the context of its callbacks; loop-bound.
+///
+/// It outlives the handle: `curl_multi_cleanup` still calls back while it closes idle connections.
+final class CurlMulti {
+    let loop: EventLoop
+    // The handle; freed by `close()`, which sets it to nil.
+    private(set) var raw: UnsafeMutableRawPointer?
+    private var sockets: [Int32: SocketWatch] = [:]
+    private var idle: [ConnectionName: Int32] = [:]
+    private let timer: LoopTimer
+    private let timerTarget: TimerTarget
+    /// libcurl is on the stack: nothing of it may be called.
+    private(set) var isInside = false
+    /// libcurl's timer is due.
+    private(set) var isDue = false
+    private var running: Int32 = 0
+
+    /// - Parameter settle: called after every event, outside libcurl.
+    init?(on loop: isolated EventLoop, limits: UpstreamLimits, settle: @escaping () -> Void) {
+        guard let raw = curl_multi_init() else { return nil }
+        self.loop = loop
+        self.raw = raw
+        let target = TimerTarget(settle: settle)
+        timerTarget = target
+        timer = LoopTimer(on: loop) { [weak target] in target?.fired() }
+        target.multi = self
+        c_curl_multi_set_socket_function(raw) { _, descriptor, what, context, _ in
+            // Unretained here and below: the client holds this object until the multi handle is gone.
+            guard let context else { return 0 }
+            Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue().watch(descriptor, what)
+            return 0
+        }
+        c_curl_multi_set_timer_function(raw) { _, milliseconds, context in
+            guard let context else { return 0 }
+            Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue().schedule(milliseconds)
+            return 0
+        }
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        c_curl_multi_set_pointer(raw, CURLMOPT_SOCKETDATA, context)
+        c_curl_multi_set_pointer(raw, CURLMOPT_TIMERDATA, context)
+        c_curl_multi_set_long(raw, CURLMOPT_PIPELINING, 0)
+        c_curl_multi_set_long(raw, CURLMOPT_MAX_HOST_CONNECTIONS, limits.connectionsPerHost)
+        c_curl_multi_set_long(raw, CURLMOPT_MAXCONNECTS, max(1, limits.idleConnections))
+    }
+
+    // MARK: - Into libcurl
+
+    /// Every call that can call back goes through here.
+    func enter<R>(_ body: (UnsafeMutableRawPointer) -> R) -> R? {
+        guard let raw, !isInside else { return nil }
+        isInside = true
+        defer { isInside = false }
+        return body(raw)
+    }
+
+    /// Runs what libcurl's timer asked for.
+    func runDue() {
+        isDue = false
+        _ = enter { curl_multi_socket_action($0, CURL_SOCKET_BAD, 0, &running) }
+    }
+
+    /// The transfers that ended: handle and result.
+    func nextFinished() -> (easy: UnsafeMutableRawPointer, result: CURLcode)? {
+        guard let raw else { return nil }
+        var left: Int32 = 0
+        while let message = curl_multi_info_read(raw, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
+            return (easy, c_curl_message_result(message))
+        }
+        return nil
+    }
+
+    fileprivate func socketReady(_ descriptor: Int32, _ readiness: IOReadiness) {
+        let flags = readiness == .read ? CURL_CSELECT_IN : CURL_CSELECT_OUT
+        _ = enter { curl_multi_socket_action($0, descriptor, flags, &running) }
+        timerTarget.settle()
+    }
+
+    fileprivate func timerFired() { isDue = true }
+
+    // MARK: - What libcurl wants watched
+
+    private func schedule(_ milliseconds: Int) {
+        switch milliseconds {
+        case ..<0:
+            isDue = false
+            timer.cancel()
+        case 0: isDue = true
+        default: timer.start(after: UInt64(milliseconds) * 1_000_000)
+        }
+    }
+
+    private func watch(_ descriptor: Int32, _ what: Int32) {
+        if what == CURL_POLL_REMOVE {
+            // Stays in epoll where it is: the next transfer on this connection then costs no system call.
+            sockets[descriptor]?.isUnowned = true
+            return
+        }
+        let watch = sockets[descriptor] ?? makeWatch(descriptor)
+        if let name = watch.name, watch.isIdle { idle[name] = nil }
+        watch.isIdle = false
+        watch.isUnowned = false
+        var wanted: IOReadiness = []
+        if what & CURL_POLL_IN != 0 { wanted.insert(.read) }
+        if what & CURL_POLL_OUT != 0 { wanted.insert(.write) }
+        watch.event?.watch(wanted)
+    }
+
+    private func makeWatch(_ descriptor: Int32) -> SocketWatch {
+        let watch = SocketWatch(descriptor: descriptor, multi: self)
+        sockets[descriptor] = watch
+        // Only the loop's own thread comes here; the address outlives the call because the table holds the object.
+        let address = UInt(bitPattern: Unmanaged.passUnretained(watch).toOpaque())
+        loop.assumeIsolated { loop in
+            guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
+            Unmanaged<SocketWatch>.fromOpaque(pointer).takeUnretainedValue().attach(on: loop)
+        }
+        return watch
+    }
+
+    // MARK: - Connections
+
+    func openSocket(_ address: curl_sockaddr) -> Int32 {
+        let descriptor = socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
+        // libcurl closes a socket that never connected without telling: what was known of that number is void.
+        if descriptor >= 0 { forget(descriptor) }
+        return descriptor
+    }
+
+    func closeSocket(_ descriptor: Int32) -> Int32 {
+        forget(descriptor)
+        return Glibc.close(descriptor)
+    }
+
+    private func forget(_ descriptor: Int32) {
+        guard let watch = sockets.removeValue(forKey: descriptor) else { return }
+        watch.event?.cancel()
+        if let name = watch.name, idle[name] == descriptor { idle[name] = nil }
+    }
+
+    /// A transfer left its connection in libcurl's cache.
+    func becameIdle(_ descriptor: Int32, name: ConnectionName) {
+        guard let watch = sockets[descriptor] else { return }
+        watch.name = name
+        watch.isIdle = true
+        idle[name] = descriptor
+        watch.event?.watch(.read)
+    }
+
+    /// Whether an idle connection has something to read: then it ended, or it holds bytes that nobody asked for.
+    func hasUnread(_ name: ConnectionName) -> Bool {
+        guard let descriptor = idle[name] else { return false }
+        var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return Glibc.poll(&poll, 1, 0) > 0
+    }
+
+    /// Descriptors that are known here, idle connections included.
+    var socketCount: Int { sockets.count }
+
+    // MARK: - Teardown
+
+    /// Frees the multi handle; every easy handle is gone by now.
+    func close() {
+        guard let handle = raw else { return }
+        timer.cancel()
+        c_curl_multi_set_socket_function(handle, nil)
+        c_curl_multi_set_timer_function(handle, nil)
+        isInside = true
+        // Closes the idle connections through `closeSocket`.
+        curl_multi_cleanup(handle)
+        isInside = false
+        raw = nil
+        for watch in sockets.values { watch.event?.cancel() }
+        sockets.removeAll()
+        idle.removeAll()
+    }
+}
+
+@available(*, unavailable) extension CurlMulti: Sendable {}
+
+/// Which connection: libcurl tells its addresses before each request, and its descriptor only afterwards.
+struct ConnectionName: Hashable {
+    let local: String
+    let localPort: Int32
+    let remote: String
+    let remotePort: Int32
+}
+
+/// One descriptor of libcurl's; loop-bound, held by `CurlMulti`.
+private final class SocketWatch: IOHandler {
+    let descriptor: Int32
+    private(set) var event: IOEvent?
+    /// No transfer waits for it.
+    var isUnowned = false
+    /// It lies in libcurl's cache.
+    var isIdle = false
+    var name: ConnectionName?
+    private unowned let multi: CurlMulti
+
+    init(descriptor: Int32, multi: CurlMulti) {
+        self.descriptor = descriptor
+        self.multi = multi
+    }
+
+    func attach(on loop: isolated EventLoop) {
+        event = IOEvent(on: loop, descriptor: descriptor, handler: self)
+    }
+
+    func ready(_ readiness: IOReadiness) {
+        guard isUnowned else { return multi.socketReady(descriptor, readiness) }
+        event?.watch([])
+        // The end, or bytes beyond a response: libcurl finds it dead before it would use it again.
+        if isIdle { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+}
+
+/// What the timer fires at: the multi's initialiser needs the timer before the multi is whole.
+private final class TimerTarget {
+    weak var multi: CurlMulti?
+    let settle: () -> Void
+
+    init(settle: @escaping () -> Void) { self.settle = settle }
+
+    func fired() {
+        multi?.timerFired()
+        settle()
+    }
+}

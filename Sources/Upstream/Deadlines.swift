@@ -1,0 +1,73 @@
+// The four deadlines of a transfer as a value: no timer, no clock of its own.
+
+/// Which deadline passes when. Times are `Monotonic` nanoseconds, handed in.
+///
+/// Transitions of the phase: connecting → sending | waiting; sending → waiting | receiving; waiting → receiving.
+struct Deadlines {
+    enum Phase: Equatable { case resolving, connecting, sending, waiting, receiving }
+
+    private let timeouts: Timeouts
+    private(set) var phase = Phase.resolving
+    /// Both move on by the length of each suspension, so that suspended time does not count.
+    private var startedAt: UInt64
+    private var phaseSince: UInt64
+    private var suspendedAt: UInt64?
+
+    init(_ timeouts: Timeouts, now: UInt64) {
+        self.timeouts = timeouts
+        startedAt = now
+        phaseSince = now
+    }
+
+    var isSuspended: Bool { suspendedAt != nil }
+
+    /// A new phase begins; resolving and connecting count as one.
+    mutating func enter(_ next: Phase, now: UInt64) {
+        let isConnecting = phase == .resolving && next == .connecting
+        if !isConnecting, phase != next { phaseSince = now }
+        phase = next
+    }
+
+    /// A byte of a body went or came.
+    mutating func progress(now: UInt64) { phaseSince = now }
+
+    /// Stops the clocks, or lets them go on.
+    mutating func setSuspended(_ isWanted: Bool, now: UInt64) {
+        if isWanted {
+            if suspendedAt == nil { suspendedAt = now }
+        } else if let began = suspendedAt {
+            suspendedAt = nil
+            let pause = now > began ? now - began : 0
+            startedAt += pause
+            phaseSince = min(phaseSince + pause, now)
+        }
+    }
+
+    /// The earliest deadline; nil while suspended or where none applies.
+    var next: (at: UInt64, what: TimeoutPhase)? {
+        guard suspendedAt == nil else { return nil }
+        let (limit, what): (UInt64?, TimeoutPhase) =
+            switch phase {
+            case .resolving: (timeouts.connect, .resolve)
+            case .connecting: (timeouts.connect, .connect)
+            case .waiting: (timeouts.firstByte, .firstByte)
+            case .sending, .receiving: (timeouts.idle, .idle)
+            }
+        let ofPhase = limit.map { (at: saturating(phaseSince, $0), what: what) }
+        guard let total = timeouts.total else { return ofPhase }
+        let ofTotal = (at: saturating(startedAt, total), what: TimeoutPhase.total)
+        guard let ofPhase, ofPhase.at <= ofTotal.at else { return ofTotal }
+        return ofPhase
+    }
+
+    /// The deadline that has passed.
+    func expired(now: UInt64) -> TimeoutPhase? {
+        guard let next, next.at <= now else { return nil }
+        return next.what
+    }
+
+    private func saturating(_ time: UInt64, _ wait: UInt64) -> UInt64 {
+        let (sum, overflow) = time.addingReportingOverflow(wait)
+        return overflow ? .max : sum
+    }
+}

@@ -1,0 +1,145 @@
+// One request as options of an easy handle.
+
+internal import CLibcurl
+internal import EventLoop
+internal import HTTPWire
+
+/// What the options of a handle were set to last.
+struct AppliedOptions {
+    enum Shape { case get, head, upload }
+
+    var url = ""
+    var target = ""
+    var shape: Shape?
+    var customMethod: String?
+    var tls: TLSOptions?
+    var isFresh = false
+}
+
+extension EasyHandle {
+    /// - Parameter isFresh: a connection of its own, not one from the cache.
+    /// - Throws: `.request` where fields and framing disagree, or libcurl cannot send it.
+    func apply(_ request: UpstreamRequest, _ url: UpstreamURL, curlURL: String, isFresh: Bool) throws(UpstreamError) {
+        rewind()
+        if applied.url != curlURL {
+            c_curl_set_string(raw, CURLOPT_URL, curlURL)
+            applied.url = curlURL
+        }
+        if applied.target != url.target {
+            c_curl_set_string(raw, CURLOPT_REQUEST_TARGET, url.target)
+            applied.target = url.target
+        }
+        if applied.isFresh != isFresh {
+            set(CURLOPT_FRESH_CONNECT, isFresh ? 1 : 0)
+            applied.isFresh = isFresh
+        }
+        try checkFraming(request, url)
+        applyMethod(request)
+        applyFields(request)
+        if url.isTLS, applied.tls != request.tls { applyTLS(request.tls) }
+    }
+
+    private func checkFraming(_ request: UpstreamRequest, _ url: UpstreamURL) throws(UpstreamError) {
+        let declared = request.fields.all(.contentLength)
+        let hasCoding = request.fields.contains(.transferEncoding)
+        let fits: Bool
+        switch request.bodyFraming {
+        case .none, .length(0): fits = !hasCoding && declared.allSatisfy { $0 == "0" } && declared.count <= 1
+        case .length(let length): fits = !hasCoding && (declared.isEmpty || declared == [String(length)])
+        case .chunked:
+            fits = declared.isEmpty && (!hasCoding || request.fields.all(.transferEncoding) == ["chunked"])
+        case .untilClose: fits = false
+        }
+        guard fits else {
+            let detail = "the fields of the request to \(url.place) say another body length than its framing"
+            throw UpstreamError(.request, detail: detail)
+        }
+        guard request.method != .connect else {
+            throw UpstreamError(.request, detail: "CONNECT to \(url.place) is a tunnel's business, not a transfer's")
+        }
+        if request.method == .head, request.hasBody {
+            throw UpstreamError(.request, detail: "a HEAD request with a body cannot go to \(url.place): send none")
+        }
+    }
+
+    private func applyMethod(_ request: UpstreamRequest) {
+        let shape: AppliedOptions.Shape = request.hasBody ? .upload : request.method == .head ? .head : .get
+        if applied.shape != shape {
+            // In this order: each of them changes what the others stand for.
+            set(CURLOPT_HTTPGET, 1)
+            if shape == .head { set(CURLOPT_NOBODY, 1) }
+            if shape == .upload { set(CURLOPT_UPLOAD, 1) }
+            applied.shape = shape
+        }
+        let custom: String? =
+            switch (shape, request.method) {
+            case (.get, .get), (.head, .head), (.upload, .put): nil
+            default: request.method.name
+            }
+        if applied.customMethod != custom {
+            c_curl_set_string(raw, CURLOPT_CUSTOMREQUEST, custom)
+            applied.customMethod = custom
+        }
+        if shape == .upload {
+            let length: Int = if case .length(let length) = request.bodyFraming { Int(clamping: length) } else { -1 }
+            c_curl_set_offset(raw, CURLOPT_INFILESIZE_LARGE, length)
+        }
+    }
+
+    private func applyFields(_ request: UpstreamRequest) {
+        fields.removeAll()
+        request.fields.forEachLine { name, value, _ in fields.append(name: name, value: value) }
+        let present = request.fields.present
+        if request.bodyFraming == .chunked, !present.contains(.transferEncoding) {
+            fields.append("Transfer-Encoding: chunked")
+        }
+        // Else libcurl adds its own.
+        if !present.contains(.accept) { fields.append("Accept:") }
+        if request.hasBody, !present.contains(.expect) { fields.append("Expect:") }
+        c_curl_set_list(raw, CURLOPT_HTTPHEADER, fields.link())
+    }
+
+    private func applyTLS(_ tls: TLSOptions) {
+        set(CURLOPT_SSL_VERIFYPEER, tls.verify ? 1 : 0)
+        set(CURLOPT_SSL_VERIFYHOST, tls.verify ? 2 : 0)
+        if let ca = tls.ca {
+            c_curl_set_string(raw, CURLOPT_CAINFO, ca)
+            // The folder of the system's authorities would count as well.
+            c_curl_set_string(raw, CURLOPT_CAPATH, nil)
+        } else {
+            c_curl_set_string(raw, CURLOPT_CAINFO, c_curl_default_ca_file())
+            c_curl_set_string(raw, CURLOPT_CAPATH, c_curl_default_ca_path())
+        }
+        c_curl_set_string(raw, CURLOPT_SSLCERT, tls.clientCertificate)
+        c_curl_set_string(
+            raw,
+            CURLOPT_SSLKEY,
+            tls.clientCertificate == nil ? nil : tls.clientKey ?? tls.clientCertificate
+        )
+        applied.tls = tls
+    }
+
+    /// Tells libcurl the addresses of the host, so that it never resolves by itself.
+    func pin(_ host: String, port: UInt16, to addresses: [SocketAddress]) {
+        let list = addresses.map { $0.host.utf8.contains(UInt8(ascii: ":")) ? "[\($0.host)]" : $0.host }.joined(
+            separator: ","
+        )
+        pins.removeAll()
+        // With a plus sign the entry ages, so that names of forward mode do not pile up.
+        pins.append("+\(host):\(port):\(list)")
+        c_curl_set_list(raw, CURLOPT_RESOLVE, pins.link())
+    }
+
+    /// libcurl knows the addresses already.
+    func unpin() { c_curl_set_list(raw, CURLOPT_RESOLVE, nil) }
+}
+
+extension UpstreamRequest {
+    /// Whether libcurl has to ask for the bytes of a body.
+    var hasBody: Bool {
+        switch bodyFraming {
+        case .none, .length(0), .untilClose: false
+        default: true
+        }
+    }
+}

@@ -1,0 +1,46 @@
+// The two sides of a transfer: who is told of the response, and where the request's body comes from.
+
+package import HTTPWire
+
+/// Whether more bytes are wanted.
+package enum TransferFlow: Sendable, Equatable {
+    case `continue`
+    /// No bytes come until `Transfer.resume()`; the transfer's deadlines stand still until then.
+    case pause
+}
+
+/// Told of a response; loop-bound. Always called on the loop and outside libcurl, so that every method of ``Transfer``
+/// and ``UpstreamClient`` may be called from here. Held by the transfer until its end.
+///
+/// The order is: interim heads, the final head, bytes, and then exactly one of `transferFinished` and `failed`. After
+/// `Transfer.cancel()` nothing comes any more.
+package protocol TransferDelegate: AnyObject {
+    /// A 1xx head; never 101.
+    func transfer(_ transfer: Transfer, received interim: ResponseHead)
+    /// The final head. Its fields are as the origin sent them, hop-by-hop fields included.
+    func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming)
+    /// Content without its chunked coding; the buffer is valid during the call.
+    func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow
+    /// The message is complete by the framing it declared.
+    func transferFinished(_ transfer: Transfer, trailers: Fields)
+    /// The message did not come, or not to its end: what came of it must not pass as complete.
+    func transfer(_ transfer: Transfer, failed error: UpstreamError)
+}
+
+/// What a source of a request body has to give.
+package enum BodyRead: Sendable, Equatable {
+    /// So many bytes were written into the buffer; more than none.
+    case bytes(Int)
+    /// Nothing yet: `Transfer.bodyAvailable()` will be called.
+    case wait
+    case end
+    /// The client went away: the request is given up.
+    case failed
+}
+
+/// Gives the bytes of a request body; loop-bound. Held by the transfer until its end.
+package protocol RequestBodySource: AnyObject {
+    /// Fills the buffer from its start. Called on the loop from within libcurl: it must not wait; `Transfer`'s methods may
+    /// be called, and take effect afterwards.
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
+}

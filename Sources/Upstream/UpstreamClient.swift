@@ -1,0 +1,229 @@
+// The requests of one loop to all origins.
+
+internal import CLibcurl
+package import EventLoop
+internal import HTTPWire
+
+/// What one client may hold open.
+package struct UpstreamLimits: Sendable, Equatable {
+    /// Connections to one host and port at once; more transfers wait within their connect deadline; 0 (the default): no limit.
+    package var connectionsPerHost: Int
+    /// Connections that are kept for later; default 256.
+    package var idleConnections: Int
+    /// Bytes libcurl reads at once, 1 KiB to 512 KiB; default 64 KiB.
+    package var bufferSize: Int
+
+    package init(connectionsPerHost: Int = 0, idleConnections: Int = 256, bufferSize: Int = 65536) {
+        self.connectionsPerHost = connectionsPerHost
+        self.idleConnections = idleConnections
+        self.bufferSize = min(max(bufferSize, 1024), 524_288)
+    }
+}
+
+/// Sends requests to origins; loop-bound, one per loop. End it with ``shutdown()`` before the last reference goes.
+package final class UpstreamClient {
+    private let loop: EventLoop
+    private let resolver: Resolver
+    private let limits: UpstreamLimits
+    /// Nil once shut down.
+    private(set) var multi: CurlMulti?
+    private var pool: [EasyHandle] = []
+    private var active: [UInt64: Transfer] = [:]
+    private var lastIdentifier: UInt64 = 0
+    private var pins: [String: Pin] = [:]
+    /// Transfers with something to hand on.
+    var marked: [Transfer] = []
+    private var isSettling = false
+    private let wake: LoopTimer
+    private let reference: ClientReference
+
+    /// Addresses that libcurl was told.
+    private struct Pin {
+        var addresses: [SocketAddress]
+        var at: UInt64
+    }
+
+    package init(on loop: isolated EventLoop, resolver: Resolver, limits: UpstreamLimits = UpstreamLimits()) {
+        self.loop = loop
+        self.resolver = resolver
+        self.limits = limits
+        // Thread-safe only once done: the first caller pays, the others wait.
+        Self.initializeLibrary
+        let reference = ClientReference()
+        self.reference = reference
+        wake = LoopTimer(on: loop) { [weak reference] in reference?.client?.settle() }
+        multi = CurlMulti(on: loop, limits: limits) { [weak reference] in reference?.client?.settle() }
+        reference.client = self
+    }
+
+    deinit { assert(multi == nil, "shut an UpstreamClient down before its last reference goes") }
+
+    private static let initializeLibrary: Void = { curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }()
+
+    var isInsideLibcurl: Bool { multi?.isInside ?? false }
+
+    /// Transfers that have not ended.
+    package var activeCount: Int { active.count }
+    /// Sockets to origins, idle connections included.
+    package var connectionCount: Int { multi?.socketCount ?? 0 }
+
+    /// Begins a transfer. The delegate is called later, not from within this call.
+    /// - Parameter body: needed where `request.bodyFraming` announces a body.
+    package func start(
+        _ request: UpstreamRequest,
+        body: (any RequestBodySource)?,
+        delegate: any TransferDelegate
+    ) -> Transfer {
+        lastIdentifier += 1
+        let transfer = Transfer(request, identifier: lastIdentifier, client: self, source: body, delegate: delegate)
+        active[transfer.identifier] = transfer
+        do throws(UpstreamError) {
+            let url = try UpstreamURL.parse(request.url, method: request.method)
+            transfer.url = url
+            guard let multi, let handle = pool.popLast() ?? EasyHandle(multi: multi, bufferSize: limits.bufferSize)
+            else {
+                throw UpstreamError(.cancelled, detail: "the request to \(url.place) came after the shutdown")
+            }
+            handle.transfer = transfer
+            handle.reader.reset(for: request)
+            transfer.handle = handle
+            transfer.armTimer()
+            resolve(transfer, isFresh: false, mustPin: false)
+        } catch {
+            transfer.outcome = .failure(error)
+            transfer.mark()
+        }
+        poke()
+        return transfer
+    }
+
+    /// Fails what is under way and closes every connection; outside libcurl. Later requests fail.
+    package func shutdown() {
+        guard let multi else { return }
+        precondition(!multi.isInside, "a source of a request body cannot shut its client down")
+        for transfer in active.values {
+            transfer.end(
+                .failure(
+                    UpstreamError(.cancelled, detail: "the transfer from \(transfer.place) was cut by the shutdown")
+                )
+            )
+        }
+        // First the handles, then the multi, then what its callbacks used.
+        self.multi = nil
+        pool.removeAll()
+        multi.close()
+        pins.removeAll()
+    }
+
+    // MARK: - Addresses
+
+    func resolve(_ transfer: Transfer, isFresh: Bool, mustPin: Bool) {
+        guard let url = transfer.url else { return }
+        transfer.state = .resolving
+        if let known = resolver.known(url.host, port: url.port, rules: transfer.request.target) {
+            return resolved(transfer, known, isFresh: isFresh, mustPin: mustPin)
+        }
+        let identifier = transfer.identifier
+        resolver.resolve(url.host, port: url.port, rules: transfer.request.target) { [loop, reference] result in
+            loop.submit { _ in
+                guard let client = reference.client, let transfer = client.active[identifier] else { return }
+                client.resolved(transfer, result, isFresh: isFresh, mustPin: mustPin)
+                client.settle()
+            }
+        }
+    }
+
+    private func resolved(
+        _ transfer: Transfer,
+        _ result: Result<[SocketAddress], UpstreamError>,
+        isFresh: Bool,
+        mustPin: Bool
+    ) {
+        guard transfer.state == .resolving, let handle = transfer.handle, let url = transfer.url else { return }
+        do throws(UpstreamError) {
+            let addresses = try result.get()
+            let key = ResolverKey(host: url.host, port: url.port)
+            let numeric = SystemResolver.numeric(key.host, port: url.port)?.host
+            let numericHost = numeric.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]" : $0 }
+            let curlURL = url.curlURL(numericHost: numericHost)
+            try handle.apply(transfer.request, url, curlURL: curlURL, isFresh: isFresh)
+            if numeric == nil { pin(handle, url, addresses, always: mustPin) }
+            transfer.state = .running
+            transfer.deadlines.enter(.connecting, now: Monotonic.now())
+            guard multi?.enter({ curl_multi_add_handle($0, handle.raw) }) == CURLM_OK else {
+                throw UpstreamError(.internal, detail: "libcurl did not take the request to \(url.place)")
+            }
+            transfer.isAdded = true
+        } catch {
+            transfer.outcome = .failure(error)
+            transfer.mark()
+        }
+    }
+
+    /// Tells libcurl, unless it was told the same a short while ago; it forgets after 60 s.
+    private func pin(_ handle: EasyHandle, _ url: UpstreamURL, _ addresses: [SocketAddress], always: Bool) {
+        let host = url.host.utf8.last == UInt8(ascii: ".") ? String(url.host.dropLast()) : url.host
+        let key = "\(host):\(url.port)"
+        let now = Monotonic.now()
+        if !always, let pin = pins[key], pin.addresses == addresses, now < pin.at &+ 30_000_000_000 {
+            return handle.unpin()
+        }
+        if pins.count >= 1024 { pins.removeAll(keepingCapacity: true) }
+        pins[key] = Pin(addresses: addresses, at: now)
+        handle.pin(host, port: url.port, to: addresses)
+    }
+
+    // MARK: - The drain
+
+    /// A method was called from outside: libcurl runs at once, the delegates are called later.
+    func poke() {
+        guard !isSettling, !isInsideLibcurl else { return }
+        if let multi {
+            isSettling = true
+            if multi.isDue { multi.runDue() }
+            collect()
+            isSettling = false
+        }
+        wakeLater()
+    }
+
+    /// Runs libcurl's due work and hands on what it brought, a bounded number of times; outside libcurl.
+    func settle() {
+        guard !isSettling else { return }
+        isSettling = true
+        for _ in 0..<16 {
+            if let multi, multi.isDue { multi.runDue() }
+            collect()
+            guard !marked.isEmpty else { break }
+            let batch = marked
+            marked.removeAll(keepingCapacity: true)
+            for transfer in batch { transfer.deliver() }
+        }
+        isSettling = false
+        wakeLater()
+    }
+
+    private func wakeLater() {
+        if !marked.isEmpty || multi?.isDue == true { wake.start(after: 0) }
+    }
+
+    private func collect() {
+        while let (easy, result) = multi?.nextFinished() {
+            EasyHandle.of(c_curl_get_private(easy))?.transfer?.finish(result)
+        }
+    }
+
+    /// A transfer has ended; its handle is out of libcurl's hands.
+    func released(_ transfer: Transfer, _ handle: EasyHandle?) {
+        active[transfer.identifier] = nil
+        guard let handle, multi != nil, pool.count < 64 else { return }
+        pool.append(handle)
+    }
+}
+
+@available(*, unavailable) extension UpstreamClient: Sendable {}
+
+/// How another thread's answer finds the client: the reference travels, its content is looked at on the loop alone.
+private final class ClientReference: @unchecked Sendable {  // `client` is read and written on the loop's thread only
+    weak var client: UpstreamClient?
+}

@@ -1,0 +1,115 @@
+// Why a transfer failed: the kind, the status to answer with, the RFC 9209 error type, and a text that says what to do.
+
+package import HTTPWire
+
+/// Which deadline passed.
+package enum TimeoutPhase: String, Sendable {
+    case resolve, connect
+    case firstByte = "first_byte"
+    case idle, total
+}
+
+/// A failed transfer.
+package struct UpstreamError: Error, Sendable, Equatable {
+    package enum Kind: Sendable, Equatable {
+        /// The URL, the method with its body or a field cannot be sent.
+        case request
+        /// The name has no address.
+        case nameNotFound
+        /// The resolver could not be asked, or failed.
+        case resolver
+        /// Every address of the name is one that `TargetRules` refuses.
+        case addressRefused
+        case connectionRefused
+        /// No route, or another failure to connect.
+        case unreachable
+        /// The origin's certificate does not verify.
+        case certificate
+        /// The TLS handshake failed.
+        case tls
+        /// The `ca`, `client_cert` or `client_key` file cannot be used.
+        case tlsFile
+        case timeout(TimeoutPhase)
+        /// The connection ended before the response head.
+        case closed
+        /// The connection ended within the body.
+        case truncated
+        /// Bytes that are no HTTP/1.1, or a framing that is refused.
+        case protocolViolation(WireError)
+        /// A status that answers nothing that was asked: 101, or 304 to a request without conditions.
+        case unexpectedStatus(Int)
+        /// The source of the request's body failed or ended early.
+        case requestBody
+        /// The client was shut down.
+        case cancelled
+        /// A failure within libcurl or the process, such as too many open files.
+        case `internal`
+    }
+
+    package let kind: Kind
+    /// Names the host, the place and what to do.
+    package let detail: String
+
+    package init(_ kind: Kind, detail: String) {
+        self.kind = kind
+        self.detail = detail
+    }
+
+    /// The status to answer with (RFC 9209 section 2.3): 502, 503 or 504.
+    package var status: Int {
+        switch kind {
+        case .timeout: 504
+        case .unreachable, .cancelled, .internal: 503
+        default: 502
+        }
+    }
+
+    /// The error type of Proxy-Status (RFC 9209 section 2.3).
+    package var proxyStatus: String {
+        switch kind {
+        case .request: "http_request_error"
+        case .nameNotFound, .resolver: "dns_error"
+        case .addressRefused: "destination_ip_prohibited"
+        case .connectionRefused: "connection_refused"
+        case .unreachable: "destination_ip_unroutable"
+        case .certificate: "tls_certificate_error"
+        case .tls: "tls_protocol_error"
+        case .tlsFile: "proxy_configuration_error"
+        case .timeout(.resolve): "dns_timeout"
+        case .timeout(.connect): "connection_timeout"
+        case .timeout(.firstByte), .timeout(.total): "http_response_timeout"
+        case .timeout(.idle): "connection_read_timeout"
+        case .closed: "connection_terminated"
+        case .truncated: "http_response_incomplete"
+        case .protocolViolation(let error): Self.proxyStatus(error.reason)
+        case .unexpectedStatus: "http_protocol_error"
+        case .requestBody: "http_request_error"
+        case .cancelled, .internal: "proxy_internal_error"
+        }
+    }
+
+    private static func proxyStatus(_ reason: WireReason) -> String {
+        switch reason {
+        case .headTooLong, .tooManyFields: "http_response_header_section_size"
+        case .fieldTooLong: "http_response_header_size"
+        case .trailersTooLong: "http_response_trailer_section_size"
+        case .transferEncodingUnknown, .transferEncodingMalformed: "http_response_transfer_coding"
+        case .bodyTruncated: "http_response_incomplete"
+        default: "http_protocol_error"
+        }
+    }
+
+    /// Nothing of the request was sent, whatever its method: it may be tried again.
+    package var isUnsent: Bool {
+        switch kind {
+        case .nameNotFound, .resolver, .addressRefused, .connectionRefused, .unreachable, .certificate, .tls, .tlsFile,
+            .timeout(.resolve), .timeout(.connect), .request:
+            true
+        default: false
+        }
+    }
+}
+
+extension UpstreamError: CustomStringConvertible {
+    package var description: String { "\(status) \(proxyStatus): \(detail)" }
+}

@@ -1,0 +1,102 @@
+// What a room above asks of an origin: a request, its deadlines, its TLS settings and the addresses it may go to.
+
+package import HTTPWire
+
+/// One request to an origin.
+package struct UpstreamRequest: Sendable {
+    package var method: Method
+    /// Absolute, `http` or `https`; what follows the authority goes into the request line byte for byte. A target of
+    /// `OPTIONS *` is written as a URL without a path that ends in `*`.
+    package var url: String
+    /// The field lines to send, in this order, as they are; Host included (libcurl writes that one first). Without a Host, it is made from ``url``.
+    package var fields: Fields
+    /// How the request's body is framed: `.none`, `.length` or `.chunked`. `fields` must say the same.
+    package var bodyFraming: BodyFraming
+    package var timeouts: Timeouts
+    package var tls: TLSOptions
+    /// Which addresses the request may go to.
+    package var target: TargetRules
+    /// What a response head may measure.
+    package var limits: HeadLimits
+
+    package init(
+        method: Method = .get,
+        url: String,
+        fields: Fields = Fields(),
+        bodyFraming: BodyFraming = .none,
+        timeouts: Timeouts = Timeouts(),
+        tls: TLSOptions = TLSOptions(),
+        target: TargetRules = .any,
+        limits: HeadLimits = HeadLimits()
+    ) {
+        self.method = method
+        self.url = url
+        self.fields = fields
+        self.bodyFraming = bodyFraming
+        self.timeouts = timeouts
+        self.tls = tls
+        self.target = target
+        self.limits = limits
+    }
+}
+
+/// Deadlines in nanoseconds; nil is none. None of them runs while the consumer holds the transfer back or while the
+/// request's body waits for the client.
+package struct Timeouts: Sendable, Equatable {
+    /// Name resolution, TCP and TLS; a wait for one of the limited connections counts, too.
+    package var connect: UInt64?
+    /// From the end of the request (or the connection, where it has no body) to the end of the final response head.
+    package var firstByte: UInt64?
+    /// Without a byte of a body in either direction.
+    package var idle: UInt64?
+    /// From the start to the end.
+    package var total: UInt64?
+
+    package init(
+        connect: UInt64? = 5_000_000_000,
+        firstByte: UInt64? = 30_000_000_000,
+        idle: UInt64? = 120_000_000_000,
+        total: UInt64? = nil
+    ) {
+        self.connect = connect
+        self.firstByte = firstByte
+        self.idle = idle
+        self.total = total
+    }
+
+    /// No deadline at all.
+    package static let none = Timeouts(connect: nil, firstByte: nil, idle: nil, total: nil)
+}
+
+/// How an `https` origin is verified, and how Drydock shows itself to it. TLS 1.2 is the least version.
+package struct TLSOptions: Sendable, Hashable {
+    /// Certificate and name; default true.
+    package var verify: Bool
+    /// A PEM file whose authorities replace the system's; nil: the system's.
+    package var ca: String?
+    /// A PEM file with the client certificate, its chain included.
+    package var clientCertificate: String?
+    /// A PEM file with the certificate's key; nil: it is in ``clientCertificate``.
+    package var clientKey: String?
+
+    package init(
+        verify: Bool = true,
+        ca: String? = nil,
+        clientCertificate: String? = nil,
+        clientKey: String? = nil
+    ) {
+        self.verify = verify
+        self.ca = ca
+        self.clientCertificate = clientCertificate
+        self.clientKey = clientKey
+    }
+}
+
+/// Which addresses a request may go to, decided after name resolution.
+package enum TargetRules: Sendable, Equatable {
+    /// Wherever the name leads: for what the configuration names.
+    case any
+    /// Forward mode: no loopback, private, link-local or otherwise internal address (`SocketAddress.isInternal`). A host
+    /// that a rule names is asked for with ``any``.
+    case noPrivate
+}

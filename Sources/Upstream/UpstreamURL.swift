@@ -1,0 +1,70 @@
+// An absolute URL taken apart: where to connect, and the request target byte for byte.
+
+internal import HTTPWire
+
+struct UpstreamURL: Equatable {
+    let isTLS: Bool
+    /// Lower case; an IPv6 address keeps its brackets.
+    let host: String
+    let port: UInt16
+    /// What goes into the request line.
+    let target: String
+
+    /// For messages.
+    var place: String { "\(host):\(port)" }
+
+    /// What libcurl connects to; the target never passes through its URL parser.
+    /// - Parameter numericHost: the address where the host is one in an odd spelling.
+    func curlURL(numericHost: String?) -> String {
+        let name = numericHost ?? (host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host)
+        return "\(isTLS ? "https" : "http")://\(name):\(port)/"
+    }
+
+    static func parse(_ url: String, method: Method) throws(UpstreamError) -> UpstreamURL {
+        let bytes = url.utf8
+        let isTLS: Bool
+        let start: String.Index
+        if hasPrefix(bytes, "http://") {
+            (isTLS, start) = (false, bytes.index(bytes.startIndex, offsetBy: 7))
+        } else if hasPrefix(bytes, "https://") {
+            (isTLS, start) = (true, bytes.index(bytes.startIndex, offsetBy: 8))
+        } else {
+            throw refuse(url, "begin it with http:// or https://")
+        }
+        let rest = bytes[start...]
+        let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? bytes.endIndex
+        guard let authority = Authority.parse(String(url[start..<end])) else {
+            throw refuse(url, "name a host, or host:port, without a user")
+        }
+        guard authority.port != 0 else { throw refuse(url, "port 0 is none") }
+        let suffix = bytes[end...]
+        guard suffix.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }) else {
+            throw refuse(url, "percent-encode what is not visible ASCII, and leave the fragment out")
+        }
+        return UpstreamURL(
+            isTLS: isTLS,
+            host: authority.host,
+            port: authority.port ?? (isTLS ? 443 : 80),
+            target: target(String(url[end...]), method: method)
+        )
+    }
+
+    private static func target(_ suffix: String, method: Method) -> String {
+        // RFC 9112 section 3.2.4: OPTIONS for a URL without a path asks about the server as a whole.
+        if suffix.isEmpty { return method == .options ? "*" : "/" }
+        return suffix.utf8.first == UInt8(ascii: "/") ? suffix : "/" + suffix
+    }
+
+    private static func hasPrefix(_ bytes: String.UTF8View, _ scheme: StaticString) -> Bool {
+        guard bytes.count > scheme.utf8CodeUnitCount else { return false }
+        for (position, byte) in bytes.prefix(scheme.utf8CodeUnitCount).enumerated() {
+            let folded = (0x41...0x5A).contains(byte) ? byte | 0x20 : byte
+            if folded != scheme.utf8Start[position] { return false }
+        }
+        return true
+    }
+
+    private static func refuse(_ url: String, _ advice: String) -> UpstreamError {
+        UpstreamError(.request, detail: "cannot ask for \(url): \(advice)")
+    }
+}
