@@ -1,0 +1,226 @@
+// One line of the access log, in each of its three formats.
+
+import Glibc
+import HTTPWire
+
+/// A text that is owned, or that lives in a buffer for the length of one call.
+enum LogText {
+    case string(String)
+    // Valid while the entry is written; `AccessEntry.own` copies it where it must last longer.
+    case bytes(UnsafeRawBufferPointer)
+
+    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        switch self {
+        case .string(var text): text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
+        case .bytes(let bytes): body(bytes)
+        }
+    }
+
+    var isEmpty: Bool {
+        switch self {
+        case .string(let text): text.isEmpty
+        case .bytes(let bytes): bytes.isEmpty
+        }
+    }
+
+    fileprivate var owned: LogText {
+        if case .bytes(let bytes) = self { .string(Latin1.string(bytes)) } else { self }
+    }
+}
+
+/// What is known of one answer. Secrets are never part of it: of the request's fields only Referer and User-Agent.
+struct AccessEntry {
+    var client: String
+    var method: String
+    var target: LogText
+    var status: Int
+    var version = HTTPVersion.http11
+    /// Of the body.
+    var bytes = 0
+    /// From the complete head of the request to the last byte of the answer, in nanoseconds.
+    var duration: UInt64 = 0
+    var route = ""
+    var cacheStatus = LogText.string("")
+    var upstreamStatus: Int?
+    /// In nanoseconds.
+    var upstreamTime: UInt64?
+    /// The answer did not reach the client as a whole.
+    var isAborted = false
+    var referer: LogText?
+    var userAgent: LogText?
+
+    init(client: String, method: String, target: LogText, status: Int) {
+        self.client = client
+        self.method = method
+        self.target = target
+        self.status = status
+    }
+
+    /// Copies what lies in buffers.
+    mutating func own() {
+        target = target.owned
+        cacheStatus = cacheStatus.owned
+        referer = referer?.owned
+        userAgent = userAgent?.owned
+    }
+}
+
+/// Writes entries; keeps the text of the present second.
+struct AccessLineWriter {
+    /// How a line looks.
+    enum Format { case json, combined, text }
+
+    let format: Format
+    private var second: Int64 = -1
+    private var secondText: [UInt8] = []
+
+    init(_ format: Format) { self.format = format }
+
+    /// Appends one line, its LF included.
+    /// - Parameter time: nanoseconds since 1970.
+    mutating func write(_ entry: AccessEntry, time: UInt64, to bytes: inout [UInt8]) {
+        refresh(Int64(time / 1_000_000_000))
+        let millisecond = time / 1_000_000 % 1000
+        switch format {
+        case .json: writeJSON(entry, millisecond, &bytes)
+        case .combined: writeCombined(entry, &bytes)
+        case .text: writeText(entry, millisecond, &bytes)
+        }
+        bytes.append(0x0A)
+    }
+
+    // MARK: - Formats
+
+    private func writeJSON(_ entry: AccessEntry, _ millisecond: UInt64, _ bytes: inout [UInt8]) {
+        bytes.append(contentsOf: "{\"time\":\"".utf8)
+        writeTime(millisecond, &bytes)
+        bytes.append(0x22)
+        // The buffer travels through the JSON writer and back, so that it is never copied.
+        var taken: [UInt8] = []
+        swap(&taken, &bytes)
+        var json = JSONText(continuing: taken)
+        taken = []
+        json.member("client", entry.client)
+        json.member("method", entry.method)
+        json.name("target")
+        entry.target.withBytes { json.value(utf8: $0) }
+        json.member("status", entry.status)
+        json.member("bytes", entry.bytes)
+        json.name("duration_ms")
+        json.value(milliseconds: entry.duration)
+        if !entry.route.isEmpty { json.member("service", entry.route) }
+        if !entry.cacheStatus.isEmpty {
+            json.name("cache_status")
+            entry.cacheStatus.withBytes { json.value(utf8: $0) }
+        }
+        if let status = entry.upstreamStatus { json.member("upstream_status", status) }
+        if let time = entry.upstreamTime {
+            json.name("upstream_ms")
+            json.value(milliseconds: time)
+        }
+        json.name("aborted")
+        json.value(entry.isAborted)
+        json.endObject()
+        bytes = json.take()
+    }
+
+    /// As Apache and nginx write it, so that the usual tools read it.
+    private func writeCombined(_ entry: AccessEntry, _ bytes: inout [UInt8]) {
+        bytes.append(contentsOf: entry.client.utf8)
+        bytes.append(contentsOf: " - - [".utf8)
+        bytes.append(contentsOf: secondText)
+        bytes.append(contentsOf: "] \"".utf8)
+        bytes.append(contentsOf: entry.method.utf8)
+        bytes.append(0x20)
+        appendEscaped(entry.target, &bytes)
+        bytes.append(0x20)
+        bytes.append(contentsOf: entry.version.name.utf8)
+        bytes.append(contentsOf: "\" ".utf8)
+        appendDecimal(entry.status, &bytes)
+        bytes.append(0x20)
+        appendDecimal(entry.bytes, &bytes)
+        for text in [entry.referer, entry.userAgent] {
+            bytes.append(contentsOf: " \"".utf8)
+            appendEscaped(text ?? .string("-"), &bytes)
+            bytes.append(0x22)
+        }
+    }
+
+    /// One line for a person to read.
+    private func writeText(_ entry: AccessEntry, _ millisecond: UInt64, _ bytes: inout [UInt8]) {
+        writeTime(millisecond, &bytes)
+        for part in [entry.client, entry.method] {
+            bytes.append(0x20)
+            bytes.append(contentsOf: part.utf8)
+        }
+        bytes.append(0x20)
+        appendEscaped(entry.target, &bytes)
+        bytes.append(0x20)
+        appendDecimal(entry.status, &bytes)
+        bytes.append(0x20)
+        appendDecimal(entry.bytes, &bytes)
+        bytes.append(contentsOf: "B ".utf8)
+        appendDecimal(Int(clamping: entry.duration / 1000), &bytes)
+        bytes.append(contentsOf: "us".utf8)
+        if !entry.route.isEmpty {
+            bytes.append(0x20)
+            bytes.append(contentsOf: entry.route.utf8)
+        }
+        if !entry.cacheStatus.isEmpty {
+            bytes.append(contentsOf: " [".utf8)
+            appendEscaped(entry.cacheStatus, &bytes)
+            bytes.append(0x5D)
+        }
+        if let status = entry.upstreamStatus {
+            bytes.append(contentsOf: " origin=".utf8)
+            appendDecimal(status, &bytes)
+        }
+        if entry.isAborted { bytes.append(contentsOf: " aborted".utf8) }
+    }
+
+    // MARK: - Pieces
+
+    /// `2026-11-21T01:44:05.123Z`
+    private func writeTime(_ millisecond: UInt64, _ bytes: inout [UInt8]) {
+        bytes.append(contentsOf: secondText)
+        bytes.append(0x2E)
+        for divisor: UInt64 in [100, 10, 1] { bytes.append(0x30 + UInt8(millisecond / divisor % 10)) }
+        bytes.append(0x5A)
+    }
+
+    private mutating func refresh(_ now: Int64) {
+        guard now != second else { return }
+        second = now
+        var time = time_t(now)
+        var parts = tm()
+        gmtime_r(&time, &parts)
+        var buffer = [CChar](repeating: 0, count: 64)
+        let pattern = format == .combined ? "%d/%b/%Y:%H:%M:%S +0000" : "%Y-%m-%dT%H:%M:%S"
+        let length = strftime(&buffer, buffer.count, pattern, &parts)
+        secondText = buffer[..<length].map { UInt8(bitPattern: $0) }
+    }
+
+    /// Quotes, backslashes, controls and what is not ASCII as `\xHH`.
+    private func appendEscaped(_ text: LogText, _ bytes: inout [UInt8]) {
+        text.withBytes { raw in
+            for byte in raw {
+                if byte >= 0x20, byte < 0x7F, byte != 0x22, byte != 0x5C {
+                    bytes.append(byte)
+                } else {
+                    bytes.append(contentsOf: "\\x".utf8)
+                    bytes.append(Self.hex(byte >> 4))
+                    bytes.append(Self.hex(byte & 15))
+                }
+            }
+        }
+    }
+
+    private static func hex(_ digit: UInt8) -> UInt8 { digit < 10 ? 0x30 + digit : 0x37 + digit }
+
+    private func appendDecimal(_ number: Int, _ bytes: inout [UInt8]) {
+        withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { buffer in
+            let length = Serializer.appendDecimal(Int64(number), into: buffer, at: 0)
+            bytes.append(contentsOf: buffer[0..<length])
+        }
+    }
+}

@@ -1,0 +1,205 @@
+// From readable bytes to requests: one read a callback, heads parsed in place, at most 32 requests a turn.
+
+import EventLoop
+import HTTPWire
+
+extension Connection {
+    /// Requests served in one turn of the loop before others get theirs.
+    private static let requestsPerTurn = 32
+
+    func read() {
+        guard phase != .lingering else { return discard() }
+        guard !input.isFull else { return updateInterest() }
+        switch Socket.read(descriptor, into: input.room()) {
+        case .bytes(let count):
+            input.filled(count)
+            context.counters.add(.bytesIn, UInt64(count))
+            process()
+        case .wouldBlock: updateInterest()
+        case .end: ended()
+        case .failed: clientLeft()
+        }
+    }
+
+    /// The client has ended its side. While an answer is awaited that counts as leaving.
+    private func ended() {
+        sawEnd = true
+        switch phase {
+        case .flushing: updateInterest()
+        case .waiting where !input.isEmpty && isQueued:
+            // Whole requests wait for their turn: they came before the end.
+            updateInterest()
+        case .answering: clientLeft()
+        default: close()
+        }
+    }
+
+    /// Reads away what a client still sends after the last answer.
+    private func discard() {
+        switch Socket.read(descriptor, into: input.room()) {
+        case .bytes: input.release()
+        case .wouldBlock: updateInterest()
+        case .end, .failed: close()
+        }
+    }
+
+    /// Uses what has been read.
+    func process() {
+        guard !isProcessing else { return }
+        isProcessing = true
+        var requests = 0
+        let sentBefore = output.written
+        while phase == .waiting, !input.isEmpty {
+            if requests == Self.requestsPerTurn || output.written &- sentBefore >= UInt64(OutputQueue.callLimit) {
+                context.runSoon(self)
+                break
+            }
+            requests += 1
+            guard serveNext() else { break }
+        }
+        isProcessing = false
+        switch phase {
+        case .waiting:
+            if sawEnd, !isQueued { return close() }
+        case .answering: current?.requestBody.inputArrived()
+        case .draining: drainLeftover()
+        case .flushing, .lingering, .taken, .closed: break
+        }
+        updateInterest()
+    }
+
+    /// Serves the request at the front of the buffer; false where it is not whole yet.
+    private func serveNext() -> Bool {
+        do throws(WireError) {
+            guard case .complete(let length) = try parser.parse(input.bytes) else {
+                if !hasHeadBegun {
+                    hasHeadBegun = true
+                    waitingSince = Monotonic.coarse()
+                }
+                return false
+            }
+            hasHeadBegun = false
+            requestBegan = Monotonic.now()
+            if try answeredAtOnce(length) { return true }
+            try begin(length)
+        } catch {
+            refuse(error)
+        }
+        return true
+    }
+
+    // MARK: - The hot path
+
+    private func answeredAtOnce(_ length: Int) throws(WireError) -> Bool {
+        guard parser.framing == .none || parser.framing == .length(0), !parser.expectsContinue, !parser.requestsUpgrade
+        else { return false }
+        keepAlive = parser.keepAlive && !context.isDraining
+        hotResult = .none
+        let answered = handler.answerAtOnce(HotRequest(buffer: input.bytes, connection: self), on: self)
+        switch hotResult {
+        case .none:
+            if answered { close() }
+            return answered
+        case .broken: clientLeft()
+        case .complete, .pending:
+            input.consume(length)
+            parser.reset()
+            waitingSince = Monotonic.coarse()
+            if hotResult == .pending {
+                phase = .flushing
+            } else if !keepAlive {
+                linger()
+            }
+        }
+        return true
+    }
+
+    // MARK: - The waiting path
+
+    private func begin(_ length: Int) throws(WireError) {
+        let bytes = input.bytes
+        let head = parser.makeHead(bytes)
+        let target = try RequestTarget.parse(bytes: bytes.part(parser.targetRange), method: parser.method)
+        let framing = parser.framing
+        let expectsContinue = parser.expectsContinue
+        keepAlive = parser.keepAlive && !context.isDraining
+        input.consume(length)
+        parser.reset()
+        if sawEnd { return clientLeft() }
+        let body = RequestBody(connection: self, framing: framing, expectsContinue: expectsContinue)
+        current = Exchange(
+            id: context.nextExchange(),
+            request: head,
+            target: target,
+            framing: framing,
+            connection: self,
+            requestBody: body
+        )
+        phase = .answering
+        waitingSince = Monotonic.coarse()
+        // This callback runs on the loop, but outside any task: its isolation is entered once, by address.
+        let address = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
+        loop.assumeIsolated { loop in
+            guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
+            // The caller's frame holds the connection.
+            Unmanaged<Connection>.fromOpaque(pointer).takeUnretainedValue().launch(on: loop)
+        }
+    }
+
+    private func launch(on loop: isolated EventLoop) {
+        guard let exchange = current else { return }
+        let handler = self.handler
+        exchange.task = Task.immediate(executorPreference: loop.taskExecutor) {
+            // Naming the loop makes it the task's isolation.
+            _ = loop
+            await handler.answer(exchange, on: loop)
+            exchange.handlerReturned()
+        }
+    }
+
+    // MARK: - Refusals
+
+    /// Answers bytes that are no acceptable request, and ends the connection.
+    func refuse(_ error: WireError) {
+        context.counters.add(.errorWire)
+        refuse(Problem(error))
+    }
+
+    /// Answers without an exchange, and ends the connection.
+    func refuse(_ problem: Problem) {
+        keepAlive = false
+        input.release()
+        let body = problem.body
+        var head = problem.head(name: context.settings.name)
+        head.fields.set(.contentLength, String(body.count))
+        head.fields.set(.connection, "close")
+        head.fields.set(.date, context.dateText())
+        var bytes: [UInt8] = []
+        Serializer.write(head, into: &bytes)
+        output.append(bytes + body)
+        if requestBegan == 0 { requestBegan = Monotonic.now() }
+        let entry = AccessEntry(client: client, method: "-", target: .string("-"), status: problem.status)
+        pendingHot = PendingHot(entry: entry, cache: .none, bodyBytes: body.count, owner: context)
+        phase = .flushing
+        waitingSince = Monotonic.coarse()
+        flush()
+    }
+
+    // MARK: - An unread body after an early answer (RFC 9112 section 9.3)
+
+    func drainLeftover() {
+        guard phase == .draining, let leftover else { return }
+        do throws(WireError) {
+            leftoverBudget -= try leftover.discard(limit: leftoverBudget)
+        } catch {
+            context.counters.add(.errorWire)
+            return linger()
+        }
+        if leftover.isComplete {
+            self.leftover = nil
+            nextRequest()
+        } else if leftoverBudget <= 0 {
+            linger()
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// What an answer leaves behind: one access log line and the counters.
+
+import EventLoop
+import HTTPWire
+
+extension Connection {
+    /// Whether answers of this listener are logged and counted.
+    private var isRecorded: Bool { listener.role == .proxy }
+
+    /// A complete answer of the hot path: nothing is allocated.
+    func recordHot(_ record: HotRecord, bodyBytes: Int) {
+        guard isRecorded else { return }
+        context.counters.add(.answers(record.status))
+        context.counters.add(.cache(record.cache))
+        guard let log = context.log else { return }
+        var entry = borrowedEntry(record)
+        entry.bytes = bodyBytes
+        entry.duration = Monotonic.now() &- requestBegan
+        log.write(entry)
+    }
+
+    /// What the log will say of an answer of the hot path that is not written yet.
+    func hotEntry(_ record: HotRecord) -> AccessEntry {
+        var entry = borrowedEntry(record)
+        entry.own()
+        return entry
+    }
+
+    private func borrowedEntry(_ record: HotRecord) -> AccessEntry {
+        let bytes = input.bytes
+        var entry = AccessEntry(
+            client: client,
+            method: parser.method.name,
+            target: .bytes(bytes.part(parser.targetRange)),
+            status: record.status
+        )
+        entry.version = parser.version
+        entry.route = record.route
+        entry.cacheStatus = .bytes(record.cacheStatus)
+        if context.log?.needsAgent == true {
+            entry.referer = parser.value(.referer, in: bytes).map { .bytes($0) }
+            entry.userAgent = parser.value(.userAgent, in: bytes).map { .bytes($0) }
+        }
+        return entry
+    }
+
+    /// The answer under way is over, completely written or not.
+    func finishRecord(isAborted: Bool) {
+        if let pending = pendingHot {
+            pendingHot = nil
+            record(pending.entry, cache: pending.cache, bytes: pending.bodyBytes, isAborted: isAborted)
+        } else if let exchange = current {
+            record(exchange, bytes: exchange.bodyBytes, isAborted: isAborted)
+        }
+    }
+
+    /// - Parameter bytes: of the body, those still queued included.
+    func record(_ exchange: Exchange, bytes: Int, isAborted: Bool) {
+        guard !exchange.isRecorded else { return }
+        exchange.isRecorded = true
+        var entry = AccessEntry(
+            client: client,
+            method: exchange.request.method.name,
+            target: .string(exchange.request.target),
+            // As nginx writes it: a client that left before there was an answer.
+            status: exchange.status ?? 499
+        )
+        entry.version = exchange.request.version
+        entry.route = exchange.outcome.route
+        entry.cacheStatus = .string(exchange.outcome.cacheStatus)
+        entry.upstreamStatus = exchange.outcome.upstreamStatus
+        entry.upstreamTime = exchange.outcome.upstreamTime
+        entry.referer = exchange.request.fields.first(.referer).map { .string($0) }
+        entry.userAgent = exchange.request.fields.first(.userAgent).map { .string($0) }
+        record(entry, cache: exchange.outcome.cache, bytes: bytes, isAborted: isAborted)
+    }
+
+    private func record(_ entry: AccessEntry, cache: CacheOutcome, bytes: Int, isAborted: Bool) {
+        guard isRecorded else { return }
+        context.counters.add(.answers(entry.status))
+        context.counters.add(.cache(cache))
+        guard let log = context.log else { return }
+        var entry = entry
+        entry.bytes = isAborted ? max(0, bytes - output.count) : bytes
+        entry.isAborted = isAborted
+        entry.duration = Monotonic.now() &- requestBegan
+        log.write(entry)
+    }
+}

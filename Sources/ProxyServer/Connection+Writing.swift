@@ -1,0 +1,198 @@
+// From answers to the socket: the hot path's one writev, the queue behind it, and what follows a complete answer.
+
+package import CacheStore
+import EventLoop
+import Glibc
+import HTTPWire
+
+extension Connection {
+    /// What an unread request body may cost before the connection is closed instead.
+    static let unreadBodyLimit = 64 << 10
+
+    // MARK: - The hot path
+
+    /// Answers the request that ``ExchangeHandler/answerAtOnce(_:on:)`` was asked about: one `writev`, no allocation.
+    ///
+    /// - Parameters:
+    ///   - prepared: the status line and field lines, each with its CRLF, without the empty line.
+    ///   - dynamic: further field lines, such as Age and Cache-Status; copied where it is needed later. One of the two
+    ///     holds Content-Length. Connection and the empty line are added here.
+    ///   - body: nil for HEAD and for answers without a body.
+    ///   - range: what of `body` is sent.
+    ///   - owner: kept until the last byte is written.
+    ///   - record: for the access log and the counters.
+    package func sendAtOnce(
+        prepared: [UInt8],
+        dynamic: UnsafeRawBufferPointer,
+        body: Chunk?,
+        range: Range<Int>,
+        owner: AnyObject,
+        record: HotRecord = HotRecord()
+    ) {
+        guard phase == .waiting, output.isEmpty, hotResult == .none else { return }
+        let end = headEnd
+        let bodyCount = body == nil ? 0 : range.count
+        let headCount = prepared.count + dynamic.count + end.count
+        let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: 4) { vectors in
+            prepared.withUnsafeBytes { prepared in
+                vectors[0] = iovec(prepared)
+                vectors[1] = iovec(dynamic)
+                vectors[2] = iovec(end)
+                // The vectors live on the stack and point into buffers that the enclosing calls hold.
+                guard let base = vectors.baseAddress, let body else { return write(vectors.baseAddress, 3) }
+                return body.withBytes { bytes in
+                    let part = bytes.part(range)
+                    vectors[3] = iovec(
+                        bytes.part(range.lowerBound..<range.lowerBound + min(part.count, OutputQueue.callLimit))
+                    )
+                    return write(base, 4)
+                }
+            }
+        }
+        let written: Int
+        switch result {
+        case .bytes(let count): written = count
+        case .wouldBlock: written = 0
+        case .end, .failed:
+            hotResult = .broken
+            return
+        }
+        output.wrote(written)
+        context.counters.add(.bytesOut, UInt64(written))
+        guard written < headCount + bodyCount else {
+            hotResult = .complete
+            return recordHot(record, bodyBytes: bodyCount)
+        }
+        hotResult = .pending
+        queueRest(prepared, dynamic, end, body, range, written: written)
+        pendingHot = PendingHot(
+            entry: hotEntry(record),
+            cache: record.cache,
+            bodyBytes: bodyCount,
+            owner: owner
+        )
+        if written < headCount + min(bodyCount, OutputQueue.callLimit) {
+            isBlocked = true
+        } else {
+            context.runSoon(self)
+        }
+    }
+
+    // The vectors are valid during the call.
+    private func write(_ vectors: UnsafePointer<iovec>?, _ count: Int) -> IOResult {
+        guard let vectors else { return .wouldBlock }
+        return Socket.write(descriptor, vectors, count: count)
+    }
+
+    /// The last lines of a head: Connection where it says something, and the empty line.
+    private var headEnd: UnsafeRawBufferPointer {
+        let text: StaticString =
+            switch (keepAlive, parser.version) {
+            case (true, .http11): "\r\n"
+            case (true, .http10): "Connection: keep-alive\r\n\r\n"
+            case (false, _): "Connection: close\r\n\r\n"
+            }
+        // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
+        return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    }
+
+    private func queueRest(
+        _ prepared: [UInt8],
+        _ dynamic: UnsafeRawBufferPointer,
+        _ end: UnsafeRawBufferPointer,
+        _ body: Chunk?,
+        _ range: Range<Int>,
+        written: Int
+    ) {
+        var skip = written
+        if skip < prepared.count { output.append(prepared, from: skip) }
+        skip = max(0, skip - prepared.count)
+        let rest = Array(dynamic) + Array(end)
+        if skip < rest.count { output.append(rest, from: skip) }
+        skip = max(0, skip - rest.count)
+        if let body { output.append(body, range.lowerBound + min(skip, range.count)..<range.upperBound) }
+    }
+
+    // MARK: - The queue
+
+    /// Something was queued: it leaves now where it is much, else with what else this turn brings.
+    func outputGrew() {
+        guard !isBlocked else { return }
+        if output.count >= 64 << 10 { flush() } else { context.runSoon(self) }
+    }
+
+    func flush() {
+        guard phase != .closed, phase != .taken, phase != .lingering else { return }
+        let before = output.written
+        let outcome = output.write(to: descriptor, limit: OutputQueue.callLimit)
+        let written = output.written &- before
+        if written > 0 {
+            context.counters.add(.bytesOut, written)
+            waitingSince = Monotonic.coarse()
+        }
+        switch outcome {
+        case .failed: return clientLeft()
+        case .drained:
+            isBlocked = false
+            drained()
+        case .blocked:
+            if !isBlocked { waitingSince = Monotonic.coarse() }
+            isBlocked = true
+            current?.roomMade(output.count)
+        case .limited:
+            isBlocked = false
+            context.runSoon(self)
+        }
+        updateInterest()
+    }
+
+    private func drained() {
+        if phase == .answering {
+            current?.roomMade(0)
+        } else if phase == .flushing {
+            answerDone()
+        }
+    }
+
+    /// The exchange has queued its last byte.
+    func answerEnded() {
+        guard phase == .answering else { return }
+        phase = .flushing
+        waitingSince = Monotonic.coarse()
+        flush()
+    }
+
+    // MARK: - After an answer
+
+    /// The last byte of the answer has been written.
+    private func answerDone() {
+        finishRecord(isAborted: false)
+        let body = current?.requestBody
+        let exchange = current
+        current = nil
+        exchange?.connectionEnded()
+        guard keepAlive, !sawEnd || !input.isEmpty else { return linger() }
+        guard let body, !body.isComplete else { return nextRequest() }
+        guard body.mayBeDrained(limit: Self.unreadBodyLimit) else { return linger() }
+        leftover = body
+        leftoverBudget = Self.unreadBodyLimit
+        phase = .draining
+        waitingSince = Monotonic.coarse()
+        body.reattach(to: self)
+        drainLeftover()
+    }
+
+    func nextRequest() {
+        guard !context.isDraining else { return linger() }
+        phase = .waiting
+        waitingSince = Monotonic.coarse()
+        if !input.isEmpty, !isProcessing { context.runSoon(self) }
+    }
+}
+
+extension iovec {
+    /// The buffer must outlive every use of the vector.
+    fileprivate init(_ bytes: UnsafeRawBufferPointer) {
+        self.init(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+    }
+}

@@ -1,0 +1,198 @@
+// One client connection: its state, its socket's readiness, and its end.
+
+package import EventLoop
+import Glibc
+import HTTPWire
+
+/// Loop-bound. HTTP/1.1 and 1.0: one request after the other, answers in order.
+///
+/// Phases: waiting → answering (a task answers) or flushing (answered at once, bytes left) → flushing → draining (an
+/// unread body) or waiting; from flushing to lingering where the connection ends after an answer; answering → taken
+/// where a tunnel takes the socket; from any to closed.
+package final class Connection: IOHandler, SweptMember {
+    enum Phase { case waiting, answering, flushing, draining, lingering, taken, closed }
+
+    /// An answer that was written in part on the hot path.
+    struct PendingHot {
+        let entry: AccessEntry
+        let cache: CacheOutcome
+        let bodyBytes: Int
+        let owner: AnyObject
+    }
+
+    package nonisolated let loop: EventLoop
+    package let context: LoopContext
+    package let peer: SocketAddress
+    package let listener: ListenerFacts
+    let handler: any ExchangeHandler
+    /// The peer's address as the access log writes it.
+    let client: String
+    private(set) var descriptor: Int32
+    private var event: IOEvent?
+
+    var phase = Phase.waiting
+    var parser: RequestParser
+    var input: ReadBuffer
+    var output = OutputQueue()
+    var current: Exchange?
+    var pendingHot: PendingHot?
+    /// A body that an early answer left unread.
+    var leftover: RequestBody?
+    /// What of it may still be read.
+    var leftoverBudget = 0
+    /// The connection may serve another request after this one.
+    var keepAlive = true
+    /// The client has ended its side.
+    var sawEnd = false
+    /// The first bytes of a head have come, and not all of it.
+    var hasHeadBegun = false
+    /// The last write found the socket full.
+    var isBlocked = false
+    var isProcessing = false
+    var isQueued = false
+    /// Set by `sendAtOnce`.
+    var hotResult = HotResult.none
+    /// When the head was complete, monotonic nanoseconds; for the duration in the log.
+    var requestBegan: UInt64 = 0
+    /// When the present wait began, monotonic nanoseconds.
+    var waitingSince: UInt64
+    var position: Int?
+    private let isCounted: Bool
+
+    enum HotResult { case none, complete, pending, broken }
+
+    /// Takes the descriptor over.
+    /// - Parameter isCounted: the connection holds a place in the limits and in the loop's load.
+    init(
+        on loop: isolated EventLoop,
+        context: LoopContext,
+        handler: any ExchangeHandler,
+        descriptor: Int32,
+        peer: SocketAddress,
+        listener: ListenerFacts,
+        isCounted: Bool
+    ) {
+        self.loop = loop
+        self.context = context
+        self.handler = handler
+        self.descriptor = descriptor
+        self.peer = peer
+        self.listener = listener
+        self.isCounted = isCounted
+        client = peer.isUnix ? "unix" : peer.host
+        parser = RequestParser(limits: context.settings.head)
+        input = ReadBuffer(pool: context.blocks)
+        waitingSince = Monotonic.coarse()
+        if !peer.isUnix { Socket.setNoDelay(descriptor) }
+        event = IOEvent(on: loop, descriptor: descriptor, handler: self)
+        context.add(self)
+        context.counters.add(.connectionsAccepted)
+        updateInterest()
+    }
+
+    package func ready(_ readiness: IOReadiness) {
+        if readiness == .write { flush() } else { read() }
+    }
+
+    /// The loop's turn for what was put off.
+    func runAgain() {
+        if !output.isEmpty, !isBlocked { flush() }
+        process()
+    }
+
+    /// Watches for what the phase needs, and gives an empty buffer back.
+    func updateInterest() {
+        guard let event else { return }
+        if input.isEmpty { input.release() }
+        var wanted: IOReadiness = []
+        if !sawEnd, !input.isFull { wanted.insert(.read) }
+        if isBlocked { wanted.insert(.write) }
+        event.watch(wanted)
+    }
+
+    // MARK: - The end
+
+    /// Ends the sending side and lets the client take what was sent: closing with unread bytes would reset the connection.
+    func linger() {
+        input.release()
+        guard !sawEnd else { return close() }
+        Socket.finishWriting(descriptor)
+        phase = .lingering
+        waitingSince = Monotonic.coarse()
+        updateInterest()
+    }
+
+    /// The client has left, or cannot be written to any more.
+    func clientLeft() {
+        guard phase != .closed, phase != .taken else { return }
+        context.counters.add(.errorAborted)
+        finishRecord(isAborted: true)
+        close()
+    }
+
+    /// Cuts the answer under way so that the client cannot take it for complete.
+    /// - Parameter resets: the end of the connection alone would look like a proper end.
+    func cutAnswer(resets: Bool) {
+        guard phase != .closed, phase != .taken else { return }
+        if !isBlocked, !resets { _ = output.write(to: descriptor, limit: OutputQueue.callLimit) }
+        if resets {
+            var option = Glibc.linger(l_onoff: 1, l_linger: 0)
+            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<Glibc.linger>.size))
+        }
+        finishRecord(isAborted: true)
+        close()
+    }
+
+    func close() {
+        guard phase != .closed, phase != .taken else { return }
+        phase = .closed
+        endWatch()
+        Socket.close(descriptor)
+        descriptor = -1
+        releasePlace()
+    }
+
+    /// Gives the socket away; its place is released by the new owner.
+    func surrender() -> Int32 {
+        phase = .taken
+        endWatch()
+        context.remove(self)
+        return descriptor
+    }
+
+    private func endWatch() {
+        event?.cancel()
+        event = nil
+        input.release()
+        leftover = nil
+        let exchange = current
+        current = nil
+        exchange?.connectionEnded()
+    }
+
+    /// The connection no longer counts against the limits.
+    func releasePlace() {
+        context.counters.add(.connectionsClosed)
+        context.remove(self)
+        guard isCounted else { return }
+        loop.connections.add(-1)
+        context.limits.leave(peer)
+    }
+
+    // MARK: - Draining the daemon
+
+    func drainBegan() {
+        switch phase {
+        case .waiting where input.isEmpty: close()
+        case .waiting, .answering, .flushing, .draining, .lingering, .taken, .closed: break
+        }
+    }
+
+    func cut() {
+        if current != nil || pendingHot != nil { context.counters.add(.errorAborted) }
+        finishRecord(isAborted: true)
+        close()
+    }
+}
+
+@available(*, unavailable) extension Connection: Sendable {}

@@ -1,0 +1,83 @@
+// How many connections there may be, in all and from one client address, counted over all loops.
+
+package import EventLoop
+import HTTPWire
+import Synchronization
+
+/// Sendable: the counts are under a mutex that is taken once at accept and once at close.
+package final class ConnectionLimits: Sendable {
+    /// Why a connection was not admitted.
+    package enum Refusal: Sendable, Equatable {
+        case total(limit: Int)
+        case perClient(limit: Int)
+    }
+
+    private struct State {
+        var total: Int
+        var perClient: Int
+        var open = 0
+        var byClient: [[UInt8]: Int] = [:]
+    }
+
+    private let state: Mutex<State>
+
+    package init(total: Int, perClient: Int) { state = Mutex(State(total: total, perClient: perClient)) }
+
+    /// Takes effect for the next connection; nobody is closed.
+    package func update(total: Int, perClient: Int) {
+        state.withLock { state in
+            state.total = total
+            state.perClient = perClient
+        }
+    }
+
+    /// Counts a connection in; nil when it may stay. Each admitted one is ended by ``leave(_:)``.
+    package func enter(_ peer: SocketAddress) -> Refusal? {
+        let client = Self.key(peer)
+        return state.withLock { state in
+            if state.open >= state.total { return .total(limit: state.total) }
+            let count = state.byClient[client, default: 0]
+            if count >= state.perClient { return .perClient(limit: state.perClient) }
+            state.open += 1
+            state.byClient[client] = count + 1
+            return nil
+        }
+    }
+
+    package func leave(_ peer: SocketAddress) {
+        let client = Self.key(peer)
+        state.withLock { state in
+            state.open -= 1
+            let count = state.byClient[client, default: 1] - 1
+            state.byClient[client] = count > 0 ? count : nil
+        }
+    }
+
+    package var open: Int { state.withLock { $0.open } }
+
+    /// An IPv6 client owns at least its /64: one host must not count as many. All clients of unix sockets are one.
+    private static func key(_ peer: SocketAddress) -> [UInt8] {
+        let address = peer.ipBytes
+        return address.count == 16 && !peer.isLoopback ? Array(address[..<8]) : address
+    }
+}
+
+extension ConnectionLimits.Refusal {
+    /// The answer: 503, try again soon.
+    package var problem: Problem {
+        let detail =
+            switch self {
+            case .total(let limit):
+                "all \(limit) connections are taken; try again, or raise limits.connections"
+            case .perClient(let limit):
+                "this client has \(limit) connections open; reuse them, or raise limits.per_client"
+            }
+        return Problem(
+            status: 503,
+            title: "Too many connections",
+            detail: detail,
+            proxyError: "connection_limit_reached",
+            fields: Fields([("Retry-After", "1")])
+        )
+    }
+}

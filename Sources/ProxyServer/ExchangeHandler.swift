@@ -1,0 +1,123 @@
+// The seam between client connections and the cores: who answers requests, and with what facts.
+
+package import EventLoop
+package import HTTPWire
+
+/// Answers requests; loop-bound, one per loop and listener role.
+package protocol ExchangeHandler: AnyObject {
+    /// The hot path: synchronous, from the read callback, without a task or an allocation.
+    ///
+    /// Answers now through ``Connection/sendAtOnce(prepared:dynamic:body:range:owner:record:)`` and returns true, or
+    /// returns false and leaves the request to ``answer(_:on:)``. Asked only for requests without a body that expect
+    /// nothing and upgrade nothing.
+    func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool
+
+    /// The waiting path: runs as a task on the loop and ends the exchange by `finish`, `fail`, `problem` or `takeOver`.
+    /// The task is cancelled when the client leaves. An exchange that it leaves open is answered 500, or cut.
+    func answer(_ exchange: Exchange, on loop: isolated EventLoop) async
+}
+
+/// A request head in the read buffer, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.
+package struct HotRequest: ~Copyable {
+    // The buffer is the connection's own read buffer, which stays as it is during the call.
+    private let buffer: UnsafeRawBufferPointer
+    private let connection: Connection
+
+    init(buffer: UnsafeRawBufferPointer, connection: Connection) {
+        self.buffer = buffer
+        self.connection = connection
+    }
+
+    package var method: Method { connection.parser.method }
+    package var version: HTTPVersion { connection.parser.version }
+    /// The target exactly as received; valid during the call.
+    package var target: UnsafeRawBufferPointer { buffer.part(connection.parser.targetRange) }
+    /// The known fields that occur.
+    package var present: FieldSet { connection.parser.present }
+    package var keepAlive: Bool { connection.parser.keepAlive }
+    package var listener: ListenerFacts { connection.listener }
+
+    /// The value of the field's first line without surrounding whitespace; valid during the call.
+    package func value(_ field: KnownField) -> UnsafeRawBufferPointer? {
+        connection.parser.value(field, in: buffer)
+    }
+}
+
+/// What a listener is for.
+package enum ListenerRole: Sendable, Hashable {
+    /// Reverse and forward mode.
+    case proxy
+    /// The admin API: outside caps, access log and request counters.
+    case admin
+}
+
+/// Where a connection came in.
+package final class ListenerFacts: Sendable {
+    package let role: ListenerRole
+    package let address: SocketAddress
+
+    package init(role: ListenerRole, address: SocketAddress) {
+        self.role = role
+        self.address = address
+    }
+}
+
+/// How long the body of an answer is.
+package enum AnswerLength: Sendable, Equatable {
+    /// No body.
+    case none
+    /// So many bytes; fewer cut the connection, more are dropped.
+    case known(Int64)
+    /// Chunked to HTTP/1.1 clients, up to the end of the connection to HTTP/1.0 clients.
+    case unknown
+}
+
+/// The client has left, or the answer was cut: nothing more can be sent.
+package struct ClientGone: Error, Sendable, Equatable {
+    package init() {}
+}
+
+/// What the cache made of a request, for the counters.
+package enum CacheOutcome: Int, Sendable, CaseIterable {
+    case hit, miss, revalidated, stale, bypass, collapsed, demo, none
+
+    /// The value of the metric's label.
+    package var label: String { "\(self)" }
+}
+
+/// What the handler tells the access log and the counters about an answer.
+package struct ExchangeOutcome: Sendable {
+    /// The service's name, `forward`, or empty.
+    package var route = ""
+    /// The value of Cache-Status, or empty.
+    package var cacheStatus = ""
+    package var cache = CacheOutcome.none
+    /// The status that the origin answered with.
+    package var upstreamStatus: Int?
+    /// From the request to the origin to its head, in nanoseconds.
+    package var upstreamTime: UInt64?
+
+    package init() {}
+}
+
+/// What the access log and the counters need to know of an answer on the hot path.
+package struct HotRecord {
+    package var status: Int
+    /// The service's name, `forward`, or empty.
+    package var route: String
+    /// The value of Cache-Status; read during the call only.
+    package var cacheStatus: UnsafeRawBufferPointer
+    package var cache: CacheOutcome
+
+    package init(
+        status: Int = 200,
+        route: String = "",
+        cacheStatus: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
+        cache: CacheOutcome = .hit
+    ) {
+        self.status = status
+        self.route = route
+        self.cacheStatus = cacheStatus
+        self.cache = cache
+    }
+}

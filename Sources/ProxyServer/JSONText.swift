@@ -1,0 +1,136 @@
+// JSON written straight into bytes: problem documents and access log lines, without Foundation.
+
+import HTTPWire
+
+/// A JSON text under construction. Strings are escaped as RFC 8259 section 7 asks.
+package struct JSONText {
+    package private(set) var bytes: [UInt8] = []
+    private var needsComma = false
+
+    package init() {}
+
+    /// Goes on after a member of an object that `bytes` ends with; the capacity is kept.
+    init(continuing bytes: consuming [UInt8]) {
+        self.bytes = bytes
+        needsComma = true
+    }
+
+    /// Gives the bytes away.
+    mutating func take() -> [UInt8] {
+        var taken: [UInt8] = []
+        swap(&taken, &bytes)
+        return taken
+    }
+
+    package mutating func beginObject() { begin(0x7B) }
+    package mutating func endObject() { end(0x7D) }
+    package mutating func beginArray() { begin(0x5B) }
+    package mutating func endArray() { end(0x5D) }
+
+    package mutating func name(_ name: StaticString) {
+        separate()
+        bytes.append(0x22)
+        append(name)
+        bytes.append(0x22)
+        bytes.append(0x3A)
+        needsComma = false
+    }
+
+    package mutating func value(_ text: String) {
+        var text = text
+        text.withUTF8 { value(utf8: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// A string in UTF-8; bytes that are none become the scalar of the same number.
+    package mutating func value(utf8 raw: UnsafeRawBufferPointer) {
+        separate()
+        bytes.append(0x22)
+        var isASCII = true
+        for byte in raw where byte >= 0x80 { isASCII = false }
+        // What is not ASCII is checked by decoding it: a log line must stay valid UTF-8 whatever a client sends.
+        if isASCII || String(validating: raw.bindMemory(to: UInt8.self), as: UTF8.self) != nil {
+            for byte in raw { escape(byte) }
+        } else {
+            for byte in raw {
+                if byte < 0x80 { escape(byte) } else { escapeNumber(byte) }
+            }
+        }
+        bytes.append(0x22)
+        needsComma = true
+    }
+
+    package mutating func value(_ number: Int) {
+        separate()
+        appendDecimal(Int64(number))
+    }
+
+    package mutating func value(_ flag: Bool) {
+        separate()
+        append(flag ? "true" : "false")
+    }
+
+    /// Nanoseconds as milliseconds with three decimals.
+    package mutating func value(milliseconds nanoseconds: UInt64) {
+        separate()
+        let micros = nanoseconds / 1000
+        appendDecimal(Int64(clamping: micros / 1000))
+        bytes.append(0x2E)
+        for divisor: UInt64 in [100, 10, 1] { bytes.append(0x30 + UInt8(micros / divisor % 10)) }
+        needsComma = true
+    }
+
+    package mutating func member(_ name: StaticString, _ value: String) {
+        self.name(name)
+        self.value(value)
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Int) {
+        self.name(name)
+        self.value(value)
+    }
+
+    // MARK: - Pieces
+
+    private mutating func begin(_ byte: UInt8) {
+        separate()
+        bytes.append(byte)
+        needsComma = false
+    }
+
+    private mutating func end(_ byte: UInt8) {
+        bytes.append(byte)
+        needsComma = true
+    }
+
+    private mutating func separate() {
+        if needsComma { bytes.append(0x2C) }
+        needsComma = true
+    }
+
+    private mutating func append(_ text: StaticString) {
+        // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
+        bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    private mutating func appendDecimal(_ number: Int64) {
+        withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { buffer in
+            let length = Serializer.appendDecimal(number, into: buffer, at: 0)
+            bytes.append(contentsOf: buffer[0..<length])
+        }
+    }
+
+    private mutating func escape(_ byte: UInt8) {
+        switch byte {
+        case 0x22, 0x5C:
+            bytes.append(0x5C)
+            bytes.append(byte)
+        case 0..<0x20, 0x7F: escapeNumber(byte)
+        default: bytes.append(byte)
+        }
+    }
+
+    private mutating func escapeNumber(_ byte: UInt8) {
+        append("\\u00")
+        for digit in [byte >> 4, byte & 15] { bytes.append(digit < 10 ? 0x30 + digit : 0x57 + digit) }
+    }
+}

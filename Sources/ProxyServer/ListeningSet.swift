@@ -1,0 +1,70 @@
+// The addresses to listen on, as bound sockets: TCP, `localhost` as both families, unix sockets with mode and group.
+
+package import Configuration
+package import EventLoop
+import Glibc
+
+/// Binds what the configuration names.
+package enum ListeningSet {
+    /// One socket for each address; `localhost` is 127.0.0.1 and, where the machine has it, ::1 on the same port.
+    ///
+    /// - Parameters:
+    ///   - mode: the permissions of unix sockets.
+    ///   - group: the group that owns unix sockets; nil leaves the process's own.
+    /// - Throws: `SystemError` naming the address; what was bound before is closed.
+    package static func bind(
+        _ addresses: [ListenAddress],
+        mode: UInt32 = 0o660,
+        group: String? = nil
+    ) throws(SystemError) -> [ListeningSocket] {
+        var sockets: [ListeningSocket] = []
+        do throws(SystemError) {
+            for address in addresses {
+                switch address {
+                case .tcp("localhost", let port): try bindLocalhost(port, &sockets)
+                case .tcp(let host, let port): sockets.append(try bind(host, port))
+                case .unix(let path):
+                    let socket = try ListeningSocket.bind(unixPath: path, mode: mode)
+                    sockets.append(socket)
+                    if let group { try own(path, group) }
+                }
+            }
+        } catch {
+            for socket in sockets { Socket.close(socket.descriptor) }
+            throw error
+        }
+        return sockets
+    }
+
+    private static func bind(_ host: String, _ port: UInt16) throws(SystemError) -> ListeningSocket {
+        guard let address = SocketAddress(numericHost: host, port: port) else {
+            throw SystemError("listen on \(host):\(port): write a numeric address or localhost", code: EINVAL)
+        }
+        return try ListeningSocket.bind(address)
+    }
+
+    private static func bindLocalhost(_ port: UInt16, _ sockets: inout [ListeningSocket]) throws(SystemError) {
+        let first = try bind("127.0.0.1", port)
+        sockets.append(first)
+        do throws(SystemError) {
+            sockets.append(try bind("::1", first.address.port))
+        } catch {
+            // A machine without IPv6 has no ::1; with port 0 the kernel's choice may be taken there.
+            let isAbsent = error.code == EAFNOSUPPORT || error.code == EADDRNOTAVAIL
+            guard isAbsent || (port == 0 && error.code == EADDRINUSE) else { throw error }
+        }
+    }
+
+    private static func own(_ path: String, _ group: String) throws(SystemError) {
+        var entry = Glibc.group()
+        var buffer = [CChar](repeating: 0, count: 16384)
+        var found: UnsafeMutablePointer<Glibc.group>?
+        let status = getgrnam_r(group, &entry, &buffer, buffer.count, &found)
+        guard status == 0, found != nil else {
+            throw SystemError("find the group \(group) for \(path)", code: status == 0 ? ENOENT : status)
+        }
+        guard chown(path, uid_t.max, entry.gr_gid) == 0 else {
+            throw SystemError("give \(path) to the group \(group)")
+        }
+    }
+}

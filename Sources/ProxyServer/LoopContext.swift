@@ -1,0 +1,178 @@
+// What the connections of one loop share: settings, handlers, counters, buffers, the sweep for deadlines.
+
+package import EventLoop
+import Glibc
+import HTTPWire
+
+/// Loop-bound, one per loop.
+package final class LoopContext {
+    package nonisolated let loop: EventLoop
+    /// Replaced as a whole by a reload; a connection keeps the head limits it began with.
+    package private(set) var settings: ServerSettings
+    package let counters = LoopCounters()
+    package let limits: ConnectionLimits
+    /// Waits of tasks for descriptors, such as connects of tunnels.
+    private let waits: LoopBox<DescriptorWaits>
+    let blocks: BlockPool
+    let log: AccessLogBuffer?
+    private(set) var isDraining = false
+    private var handlers: [ListenerRole: any ExchangeHandler] = [:]
+    private var members: [any SweptMember] = []
+    private var soon: [Connection] = []
+    private var soonTimer: LoopTimer?
+    private var sweepTimer: LoopTimer?
+    private var drained: UnsafeContinuation<Void, Never>?
+    private var drainTimer: LoopTimer?
+    private var lastExchange: UInt64 = 0
+    private var date = (second: Int64(0), text: "")
+
+    init(on loop: isolated EventLoop, settings: ServerSettings, limits: ConnectionLimits, sink: AccessLogSink?) {
+        self.loop = loop
+        waits = LoopBox(on: loop) { _ in DescriptorWaits() }
+        self.settings = settings
+        self.limits = limits
+        blocks = BlockPool(blockSize: max(65536, settings.head.head + 4096))
+        log = sink.map { AccessLogBuffer(on: loop, sink: $0) }
+        soonTimer = LoopTimer(on: loop) { [weak self] in self?.runQueued() }
+        let sweep = LoopTimer(on: loop) { [weak self] in self?.sweep() }
+        sweep.start(every: settings.sweepInterval)
+        sweepTimer = sweep
+    }
+
+    func setHandler(_ handler: any ExchangeHandler, for role: ListenerRole) { handlers[role] = handler }
+
+    func handler(for role: ListenerRole) -> (any ExchangeHandler)? { handlers[role] }
+
+    package func update(_ settings: ServerSettings) {
+        self.settings = settings
+        sweepTimer?.start(every: settings.sweepInterval)
+    }
+
+    func nextExchange() -> UInt64 {
+        lastExchange += 1
+        return UInt64(loop.index) << 48 | lastExchange
+    }
+
+    /// The value of Date for now (RFC 9110 section 6.6.1).
+    func dateText() -> String {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        if time.tv_sec != date.second { date = (Int64(time.tv_sec), HTTPDate.format(Int64(time.tv_sec))) }
+        return date.text
+    }
+
+    /// Waits until `descriptor` is ready, `deadline` (monotonic nanoseconds) is past, or the task is cancelled.
+    func wait(
+        for descriptor: Int32,
+        _ readiness: IOReadiness,
+        until deadline: UInt64,
+        on loop: isolated EventLoop
+    ) async -> DescriptorWait {
+        guard let value = waits.value(on: loop) else { return .cancelled }
+        return await value.wait(for: descriptor, readiness, until: deadline, on: loop, box: waits)
+    }
+
+    // MARK: - Members
+
+    /// Holds a connection or a tunnel until it is removed.
+    func add(_ member: any SweptMember) {
+        member.position = members.count
+        members.append(member)
+    }
+
+    func remove(_ member: any SweptMember) {
+        guard let position = member.position, position < members.count, members[position] === member else { return }
+        member.position = nil
+        let last = members.removeLast()
+        if last !== member {
+            members[position] = last
+            last.position = position
+        }
+        if members.isEmpty { finishDraining() }
+    }
+
+    package var memberCount: Int { members.count }
+
+    private func sweep() {
+        let now = Monotonic.now()
+        let elapsed = settings.sweepInterval
+        // From the end, so that one that removes itself does not move those still to come.
+        for position in members.indices.reversed() where position < members.count {
+            members[position].sweep(now: now, elapsed: elapsed)
+        }
+    }
+
+    /// Calls the connection back in the loop's next turn, after those sockets that are ready now.
+    func runSoon(_ connection: Connection) {
+        guard !connection.isQueued else { return }
+        connection.isQueued = true
+        soon.append(connection)
+        if soon.count == 1 { soonTimer?.start(after: 0) }
+    }
+
+    private func runQueued() {
+        var queued: [Connection] = []
+        swap(&queued, &soon)
+        for connection in queued {
+            connection.isQueued = false
+            connection.runAgain()
+        }
+        queued.removeAll(keepingCapacity: true)
+        // The capacity goes back, unless somebody queued in the meantime.
+        if soon.isEmpty { swap(&queued, &soon) }
+    }
+
+    // MARK: - The end
+
+    /// Lets every answer under way finish, for at most `grace` nanoseconds, and closes every connection.
+    func drain(grace: UInt64, on loop: isolated EventLoop) async {
+        isDraining = true
+        for member in members { member.drainBegan() }
+        log?.flush()
+        guard !members.isEmpty else { return }
+        let timer = LoopTimer(on: loop) { [weak self] in self?.cutMembers() }
+        timer.start(after: grace)
+        drainTimer = timer
+        await withUnsafeContinuation { drained = $0 }
+        log?.flush()
+    }
+
+    /// Closes what is left and stops the timers; nothing can be added any more.
+    func shutdown(on loop: isolated EventLoop) {
+        isDraining = true
+        cutMembers()
+        soonTimer = nil
+        sweepTimer = nil
+        handlers = [:]
+        waits.take(on: loop)?.cancelAll()
+        log?.flush()
+    }
+
+    private func cutMembers() {
+        for member in members { member.cut() }
+        finishDraining()
+    }
+
+    private func finishDraining() {
+        drainTimer?.cancel()
+        drainTimer = nil
+        drained?.resume()
+        drained = nil
+    }
+}
+
+@available(*, unavailable) extension LoopContext: Sendable {}
+
+/// What a loop holds, sweeps for deadlines and drains.
+protocol SweptMember: AnyObject {
+    /// Its place in the loop's list; the list's own.
+    var position: Int? { get set }
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - elapsed: nanoseconds since the sweep before.
+    func sweep(now: UInt64, elapsed: UInt64)
+    /// The daemon wants to end: end after what is under way.
+    func drainBegan()
+    /// End now.
+    func cut()
+}

@@ -1,0 +1,160 @@
+// The daemon's counters: plain integers on each loop, one table of descriptions, summed when somebody asks.
+
+/// What is counted. The order is that of the table.
+package enum Counter: Int, CaseIterable, Sendable {
+    case answers1xx, answers2xx, answers3xx, answers4xx, answers5xx
+    case cacheHit, cacheMiss, cacheRevalidated, cacheStale, cacheBypass, cacheCollapsed, cacheDemo, cacheNone
+    case bytesIn, bytesOut
+    case connectionsAccepted, connectionsClosed, tunnelsOpened, tunnelsClosed
+    case upstreamRequests
+    case errorWire, errorTimeout, errorAborted, errorRefused, errorUpstream, errorInternal
+
+    static func answers(_ status: Int) -> Counter {
+        switch status {
+        case ..<200: .answers1xx
+        case ..<300: .answers2xx
+        case ..<400: .answers3xx
+        case ..<500: .answers4xx
+        default: .answers5xx
+        }
+    }
+
+    static func cache(_ outcome: CacheOutcome) -> Counter {
+        switch outcome {
+        case .hit: .cacheHit
+        case .miss: .cacheMiss
+        case .revalidated: .cacheRevalidated
+        case .stale: .cacheStale
+        case .bypass: .cacheBypass
+        case .collapsed: .cacheCollapsed
+        case .demo: .cacheDemo
+        case .none: .cacheNone
+        }
+    }
+}
+
+/// The counters of one loop; loop-bound.
+package final class LoopCounters {
+    private var values = [UInt64](repeating: 0, count: Counter.allCases.count)
+
+    package init() {}
+
+    package func add(_ counter: Counter, _ amount: UInt64 = 1) { values[counter.rawValue] &+= amount }
+
+    package var snapshot: CounterValues { CounterValues(values) }
+}
+
+@available(*, unavailable) extension LoopCounters: Sendable {}
+
+/// The counters of one loop or of several, at one moment.
+package struct CounterValues: Sendable, Equatable {
+    private var values: [UInt64]
+
+    package init() { values = [UInt64](repeating: 0, count: Counter.allCases.count) }
+
+    init(_ values: [UInt64]) { self.values = values }
+
+    package subscript(_ counter: Counter) -> UInt64 { values[counter.rawValue] }
+
+    package mutating func add(_ other: CounterValues) {
+        for index in values.indices { values[index] &+= other.values[index] }
+    }
+
+    /// Connections that are open.
+    package var connections: UInt64 { self[.connectionsAccepted] &- self[.connectionsClosed] }
+    /// Answers, whatever their status.
+    package var answers: UInt64 {
+        self[.answers1xx] &+ self[.answers2xx] &+ self[.answers3xx] &+ self[.answers4xx] &+ self[.answers5xx]
+    }
+}
+
+/// A value that is read when somebody asks, such as the bytes of a tier.
+package struct Gauge: Sendable {
+    /// In Prometheus spelling, such as `drydock_memory_bytes`.
+    package let name: String
+    package let help: String
+    package let isCounter: Bool
+    package let read: @Sendable () -> Int
+
+    /// - Parameter read: called on any thread.
+    package init(_ name: String, _ help: String, isCounter: Bool = false, read: @escaping @Sendable () -> Int) {
+        self.name = name
+        self.help = help
+        self.isCounter = isCounter
+        self.read = read
+    }
+}
+
+/// The text that `GET /metrics` answers (Prometheus text format 0.0.4).
+package enum MetricsText {
+    private struct Family {
+        let name: String
+        let help: String
+        let series: [(labels: String, counter: Counter)]
+
+        init(_ name: String, _ help: String, _ counter: Counter) {
+            self.name = name
+            self.help = help
+            series = [("", counter)]
+        }
+
+        init(_ name: String, _ help: String, label: String, _ series: [(String, Counter)]) {
+            self.name = name
+            self.help = help
+            self.series = series.map { ("{\(label)=\"\($0.0)\"}", $0.1) }
+        }
+    }
+
+    private static let families: [Family] = [
+        Family(
+            "drydock_answers_total",
+            "Answers sent to clients, by class of status.",
+            label: "class",
+            [
+                ("1xx", .answers1xx), ("2xx", .answers2xx), ("3xx", .answers3xx), ("4xx", .answers4xx),
+                ("5xx", .answers5xx),
+            ]
+        ),
+        Family(
+            "drydock_cache_total",
+            "Answers sent to clients, by what the cache made of the request.",
+            label: "outcome",
+            CacheOutcome.allCases.map { ($0.label, .cache($0)) }
+        ),
+        Family("drydock_received_bytes_total", "Bytes read from clients.", .bytesIn),
+        Family("drydock_sent_bytes_total", "Bytes written to clients.", .bytesOut),
+        Family("drydock_connections_total", "Client connections accepted.", .connectionsAccepted),
+        Family("drydock_tunnels_total", "Tunnels opened by CONNECT or Upgrade.", .tunnelsOpened),
+        Family("drydock_upstream_requests_total", "Requests sent to origins.", .upstreamRequests),
+        Family(
+            "drydock_errors_total",
+            "What went wrong, by kind.",
+            label: "kind",
+            [
+                ("wire", .errorWire), ("timeout", .errorTimeout), ("aborted", .errorAborted),
+                ("refused", .errorRefused), ("upstream", .errorUpstream), ("internal", .errorInternal),
+            ]
+        ),
+    ]
+
+    package static func render(_ values: CounterValues, gauges: [Gauge]) -> String {
+        var text = ""
+        for family in families {
+            describe(family.name, family.help, isCounter: true, &text)
+            for series in family.series { text += "\(family.name)\(series.labels) \(values[series.counter])\n" }
+        }
+        describe("drydock_connections", "Client connections that are open.", isCounter: false, &text)
+        text += "drydock_connections \(values.connections)\n"
+        describe("drydock_tunnels", "Tunnels that are open.", isCounter: false, &text)
+        text += "drydock_tunnels \(values[.tunnelsOpened] &- values[.tunnelsClosed])\n"
+        for gauge in gauges {
+            describe(gauge.name, gauge.help, isCounter: gauge.isCounter, &text)
+            text += "\(gauge.name) \(gauge.read())\n"
+        }
+        return text
+    }
+
+    private static func describe(_ name: String, _ help: String, isCounter: Bool, _ text: inout String) {
+        text += "# HELP \(name) \(help)\n# TYPE \(name) \(isCounter ? "counter" : "gauge")\n"
+    }
+}

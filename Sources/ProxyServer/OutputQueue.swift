@@ -1,0 +1,198 @@
+// What a connection still has to write, in order: owned bytes, chunks of bodies, parts of files.
+
+import CacheStore
+import EventLoop
+import Glibc
+
+/// How a write ended.
+enum WriteOutcome: Equatable {
+    /// The queue is empty.
+    case drained
+    /// The peer takes nothing more now.
+    case blocked
+    /// The limit was reached first.
+    case limited
+    /// The connection is of no more use.
+    case failed
+}
+
+/// Loop-bound through its connection. Memory leaves by `writev`, files by `sendfile`.
+struct OutputQueue {
+    private enum Segment {
+        case bytes([UInt8], from: Int)
+        case chunk(Chunk, Range<Int>)
+        case file(SharedFile, offset: Int64, count: Int)
+    }
+
+    /// A sender waits while more than this is queued.
+    static let highWatermark = 256 << 10
+    /// A waiting sender goes on when no more than this is queued.
+    static let lowWatermark = 128 << 10
+    /// The most that one `sendfile` is asked for.
+    static let fileWindow = 256 << 10
+    /// The most that one connection writes in one callback.
+    static let callLimit = 512 << 10
+    private static let vectorCount = 12
+    private static let mergeLimit = 16 << 10
+
+    private var segments: [Segment] = []
+    private var first = 0
+    /// Bytes in the queue, those in files included.
+    private(set) var count = 0
+    /// Bytes written since the connection began.
+    private(set) var written: UInt64 = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    /// Notes bytes that were written past the queue.
+    mutating func wrote(_ count: Int) { written &+= UInt64(count) }
+
+    /// Small pieces join the one before, so that a head and its small body are one buffer.
+    mutating func append(_ bytes: [UInt8], from start: Int = 0) {
+        let added = bytes.count - start
+        guard added > 0 else { return }
+        count += added
+        if start == 0, let last = segments.indices.last, last >= first,
+            case .bytes(var before, let from) = segments[last],
+            before.count + added <= Self.mergeLimit
+        {
+            // The queue lets go of the array first, so that appending does not copy it.
+            segments[last] = .bytes([], from: 0)
+            before.append(contentsOf: bytes)
+            segments[last] = .bytes(before, from: from)
+        } else {
+            segments.append(.bytes(bytes, from: start))
+        }
+    }
+
+    mutating func append(_ chunk: Chunk, _ range: Range<Int>) {
+        guard !range.isEmpty else { return }
+        count += range.count
+        segments.append(.chunk(chunk, range))
+    }
+
+    mutating func append(_ piece: BodyPiece) {
+        switch piece {
+        case .bytes(let chunk, let range): append(chunk, range)
+        case .file(let file, let offset, let length):
+            guard length > 0 else { return }
+            count += length
+            segments.append(.file(file, offset: offset, count: length))
+        }
+    }
+
+    /// Writes until the queue is empty, the socket is full, or `limit` bytes are out.
+    mutating func write(to descriptor: Int32, limit: Int) -> WriteOutcome {
+        var left = limit
+        while first < segments.count {
+            guard left > 0 else { return .limited }
+            switch writeOnce(descriptor) {
+            case .bytes(let count):
+                left -= count
+                advance(by: count)
+            case .wouldBlock: return .blocked
+            // A file that has become shorter than its piece can only be cut.
+            case .end, .failed: return .failed
+            }
+        }
+        return .drained
+    }
+
+    /// Takes the queued bytes out; nil where a file is among them.
+    mutating func takeBytes() -> [UInt8]? {
+        var bytes: [UInt8] = []
+        for segment in segments[first...] {
+            switch segment {
+            case .bytes(let array, let from): bytes += array[from...]
+            case .chunk(let chunk, let range): bytes += chunk.array(range)
+            case .file: return nil
+            }
+        }
+        removeAll()
+        return bytes
+    }
+
+    mutating func removeAll() {
+        segments = []
+        first = 0
+        count = 0
+    }
+
+    // MARK: - One call
+
+    private func writeOnce(_ descriptor: Int32) -> IOResult {
+        if case .file(let file, let offset, let count) = segments[first] {
+            return Socket.sendFile(
+                descriptor,
+                file: file.descriptor,
+                offset: offset,
+                count: min(count, Self.fileWindow)
+            )
+        }
+        return withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) { vectors in
+            gather(first, 0, vectors) { Socket.write(descriptor, $0, count: $1) }
+        }
+    }
+
+    /// Collects the memory segments from `index` on; each one's pointer is valid inside its own nested call, at most `vectorCount` deep.
+    private func gather(
+        _ index: Int,
+        _ filled: Int,
+        _ vectors: UnsafeMutableBufferPointer<iovec>,
+        _ write: (UnsafePointer<iovec>, Int) -> IOResult
+    ) -> IOResult {
+        func add(_ whole: UnsafeRawBufferPointer) -> IOResult {
+            let length = min(whole.count, Self.callLimit)
+            vectors[filled] = iovec(iov_base: UnsafeMutableRawPointer(mutating: whole.baseAddress), iov_len: length)
+            // Nothing may follow a part that is not whole.
+            let next = length < whole.count ? segments.count : index + 1
+            return gather(next, filled + 1, vectors, write)
+        }
+        if filled < vectors.count, index < segments.count {
+            switch segments[index] {
+            case .bytes(let array, let from):
+                return array.withUnsafeBytes { add(UnsafeRawBufferPointer(rebasing: $0[from...])) }
+            case .chunk(let chunk, let range):
+                return chunk.withBytes { add(UnsafeRawBufferPointer(rebasing: $0[range])) }
+            case .file: break
+            }
+        }
+        // The vectors point into segments that the nested calls above hold.
+        guard let base = vectors.baseAddress else { return .wouldBlock }
+        return write(base, filled)
+    }
+
+    private mutating func advance(by count: Int) {
+        self.count -= count
+        written &+= UInt64(count)
+        var left = count
+        while left > 0, first < segments.count {
+            let length: Int
+            switch segments[first] {
+            case .bytes(let array, let from):
+                length = array.count - from
+                if left < length { segments[first] = .bytes(array, from: from + left) }
+            case .chunk(let chunk, let range):
+                length = range.count
+                if left < length { segments[first] = .chunk(chunk, range.lowerBound + left..<range.upperBound) }
+            case .file(let file, let offset, let size):
+                length = size
+                if left < length {
+                    segments[first] = .file(file, offset: offset + Int64(left), count: size - left)
+                }
+            }
+            guard left >= length else { return }
+            left -= length
+            // The segment is let go at once: it may hold the last reference to a chunk.
+            segments[first] = .bytes([], from: 0)
+            first += 1
+        }
+        if first == segments.count {
+            segments.removeAll(keepingCapacity: segments.capacity <= 64)
+            first = 0
+        } else if first > 64 {
+            segments.removeFirst(first)
+            first = 0
+        }
+    }
+}

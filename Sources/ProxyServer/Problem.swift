@@ -1,0 +1,95 @@
+// The errors that Drydock itself answers with: problem details (RFC 9457) and Proxy-Status (RFC 9209).
+
+package import HTTPWire
+
+/// One `application/problem+json` answer.
+package struct Problem: Error, Sendable, Equatable {
+    package var status: Int
+    /// What kind of problem it is; the same for each of the kind.
+    package var title: String
+    /// What happened here and what to do about it.
+    package var detail: String
+    /// The error token of RFC 9209, such as `connection_refused`; nil where no proxy error is meant.
+    package var proxyError: String?
+    /// Further fields, such as Retry-After or Allow.
+    package var fields: Fields
+
+    package init(
+        status: Int,
+        title: String,
+        detail: String,
+        proxyError: String? = nil,
+        fields: Fields = Fields()
+    ) {
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.proxyError = proxyError
+        self.fields = fields
+    }
+
+    /// The answer to bytes that were refused.
+    package init(_ error: WireError) {
+        self.init(
+            status: error.status,
+            title: StatusText.reason(error.status),
+            detail: error.detail,
+            proxyError: error.status >= 502 ? "http_protocol_error" : "http_request_error"
+        )
+    }
+
+    /// The document.
+    package var body: [UInt8] {
+        var json = JSONText()
+        json.beginObject()
+        json.member("title", title)
+        json.member("status", status)
+        json.member("detail", detail)
+        json.endObject()
+        return json.bytes + [0x0A]
+    }
+
+    /// The head that goes with the document, without Content-Length.
+    /// - Parameter name: the daemon's pseudonym.
+    package func head(name: String) -> ResponseHead {
+        var fields = self.fields
+        fields.set(.contentType, "application/problem+json")
+        fields.set(.cacheControl, "no-store")
+        if let proxyError {
+            fields.append(.proxyStatus, "\(name); error=\(proxyError); details=\(StructuredText.string(detail))")
+        }
+        return ResponseHead(status: status, reason: StatusText.reason(status), fields: fields)
+    }
+}
+
+/// Values of structured fields (RFC 8941).
+package enum StructuredText {
+    /// A quoted string; what it cannot hold becomes `?`.
+    package static func string(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"", "\\": result += "\\\(scalar)"
+            case " "..."~": result.unicodeScalars.append(scalar)
+            default: result += "?"
+            }
+        }
+        return result + "\""
+    }
+}
+
+/// Reason phrases of the statuses that Drydock makes itself.
+package enum StatusText {
+    private static let reasons: [Int: String] = [
+        100: "Continue", 101: "Switching Protocols", 200: "OK", 202: "Accepted", 204: "No Content",
+        304: "Not Modified", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+        408: "Request Timeout", 409: "Conflict", 411: "Length Required", 412: "Precondition Failed",
+        413: "Content Too Large", 414: "URI Too Long", 421: "Misdirected Request", 422: "Unprocessable Content",
+        429: "Too Many Requests", 431: "Request Header Fields Too Large", 500: "Internal Server Error",
+        501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
+        505: "HTTP Version Not Supported", 508: "Loop Detected",
+    ]
+
+    /// The phrase of RFC 9110 section 15; empty for statuses that Drydock never makes.
+    package static func reason(_ status: Int) -> String { reasons[status] ?? "" }
+}

@@ -1,0 +1,82 @@
+// The bytes that a connection has read and not used yet, in a block borrowed from its loop's pool.
+
+import Glibc
+
+/// Blocks of one size, reused; loop-bound. Idle connections hold none.
+final class BlockPool {
+    let blockSize: Int
+    // Owned by the pool until taken; freed in deinit.
+    private var free: [UnsafeMutableRawPointer] = []
+
+    init(blockSize: Int) { self.blockSize = blockSize }
+
+    deinit { for block in free { block.deallocate() } }
+
+    // Owned by the caller until given back.
+    func take() -> UnsafeMutableRawPointer {
+        free.popLast() ?? .allocate(byteCount: blockSize, alignment: 16)
+    }
+
+    // Ownership comes back to the pool.
+    func give(_ block: UnsafeMutableRawPointer) {
+        if free.count < 64 { free.append(block) } else { block.deallocate() }
+    }
+}
+
+@available(*, unavailable) extension BlockPool: Sendable {}
+
+/// A window over one block. The owner calls `release` before it goes.
+struct ReadBuffer {
+    // A block of the pool, ours from the first `room` to `release`.
+    private var block: UnsafeMutableRawPointer?
+    private var start = 0
+    private var end = 0
+    private let pool: BlockPool
+
+    init(pool: BlockPool) { self.pool = pool }
+
+    var count: Int { end - start }
+    var isEmpty: Bool { start == end }
+    var isFull: Bool { count == pool.blockSize }
+
+    /// What was read and not consumed; valid until the next mutation.
+    var bytes: UnsafeRawBufferPointer {
+        // Valid until the next mutation, as said above.
+        UnsafeRawBufferPointer(start: block.map { UnsafeRawPointer($0 + start) }, count: count)
+    }
+
+    /// Room for a read, after what is there; moves the bytes to the front when the end comes near.
+    mutating func room() -> UnsafeMutableRawBufferPointer {
+        let block = self.block ?? pool.take()
+        self.block = block
+        if start == end {
+            start = 0
+            end = 0
+        } else if start > 0, pool.blockSize - end < 8192 {
+            memmove(block, block + start, count)
+            end -= start
+            start = 0
+        }
+        // The part of the block that holds nothing.
+        return UnsafeMutableRawBufferPointer(start: block + end, count: pool.blockSize - end)
+    }
+
+    /// `count` bytes were read into the room.
+    mutating func filled(_ count: Int) { end += count }
+
+    mutating func consume(_ count: Int) {
+        start += min(count, self.count)
+        if start == end {
+            start = 0
+            end = 0
+        }
+    }
+
+    /// Gives the block back; what was left in it is dropped.
+    mutating func release() {
+        if let block { pool.give(block) }
+        block = nil
+        start = 0
+        end = 0
+    }
+}

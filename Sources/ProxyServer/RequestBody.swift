@@ -1,0 +1,214 @@
+// The body of a request: decoded out of the connection's read buffer when somebody asks for it, never buffered whole.
+
+import EventLoop
+package import HTTPWire
+
+/// Why a request body ends before its last byte.
+package enum RequestBodyError: Error, Sendable, Equatable {
+    /// The client has left.
+    case clientGone
+    /// The bytes are no acceptable body.
+    case wire(WireError)
+    /// The client sends below the least rate.
+    case tooSlow
+
+    /// What to answer where nothing has been answered yet; nil where nobody is there to read it.
+    package var problem: Problem? {
+        switch self {
+        case .clientGone: nil
+        case .wire(let error): Problem(error)
+        case .tooSlow:
+            Problem(
+                status: 408,
+                title: "Request timeout",
+                detail: "the body came too slowly; send it faster, or in smaller requests",
+                proxyError: "http_request_error"
+            )
+        }
+    }
+}
+
+/// What one pull came to.
+package enum RequestBodyRead: Sendable, Equatable {
+    /// So many bytes, more than none.
+    case bytes(Int)
+    /// Nothing now: ``RequestBody/onAvailable`` is called when it is worth asking again.
+    case wait
+    case end
+    case failed(RequestBodyError)
+}
+
+/// Loop-bound. Nothing is read from the socket while 64 KiB wait here.
+package final class RequestBody {
+    private var connection: Connection?
+    private var decoder: BodyDecoder
+    /// Bytes at the front of the read buffer that are content, and not handed out yet.
+    private var undelivered = 0
+    private var failure: RequestBodyError?
+    /// The client waits for a 100 before it sends.
+    private var awaitsContinue: Bool
+    /// Somebody asked, and there was nothing.
+    private var isWanted = false
+    /// Waiting for the client so far, in nanoseconds.
+    private var waited: UInt64 = 0
+    /// Content handed out so far, in bytes.
+    package private(set) var delivered: UInt64 = 0
+    private var wasPulled = false
+    /// Called on the loop when a pull that had to wait should be made again. Cleared at the end of the exchange.
+    package var onAvailable: (() -> Void)?
+
+    init(connection: Connection, framing: BodyFraming, expectsContinue: Bool) {
+        self.connection = connection
+        decoder = BodyDecoder(framing, side: .request)
+        awaitsContinue = expectsContinue && framing != .none && framing != .length(0)
+    }
+
+    /// The whole body has been handed out.
+    package var isComplete: Bool { decoder.isComplete && undelivered == 0 }
+
+    /// The trailers, once complete.
+    package var trailers: Fields { decoder.trailers }
+
+    /// Copies the next content into `target`.
+    package func pull(into target: UnsafeMutableRawBufferPointer) -> RequestBodyRead {
+        wasPulled = true
+        isWanted = false
+        if let failure { return .failed(failure) }
+        do throws(WireError) {
+            guard try findContent() else {
+                if decoder.isComplete { return .end }
+                return wait()
+            }
+        } catch {
+            connection?.keepAlive = false
+            connection?.context.counters.add(.errorWire)
+            fail(.wire(error))
+            return .failed(.wire(error))
+        }
+        guard let connection else { return .failed(.clientGone) }
+        let count = min(undelivered, target.count)
+        target.copyMemory(from: connection.input.bytes.part(0..<count))
+        connection.input.consume(count)
+        undelivered -= count
+        delivered += UInt64(count)
+        connection.updateInterest()
+        return .bytes(count)
+    }
+
+    /// The next content as an array of at most `limit` bytes; nil at the end. Waits for it.
+    package func next(limit: Int = 16384) async throws(RequestBodyError) -> [UInt8]? {
+        while true {
+            var result = RequestBodyRead.wait
+            let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, count in
+                result = pull(into: UnsafeMutableRawBufferPointer(buffer))
+                if case .bytes(let read) = result { count = read }
+            }
+            switch result {
+            case .bytes: return bytes
+            case .end: return nil
+            case .failed(let error): throw error
+            case .wait:
+                await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+                    onAvailable = { continuation.resume() }
+                }
+                onAvailable = nil
+            }
+        }
+    }
+
+    // MARK: - For the connection
+
+    /// New bytes were read.
+    func inputArrived() {
+        guard isWanted, let connection, !connection.input.isEmpty else { return }
+        notify()
+    }
+
+    /// The body is of no more use; whoever waits for it learns why.
+    func fail(_ error: RequestBodyError) {
+        if failure == nil { failure = error }
+        notify()
+    }
+
+    /// The exchange is over.
+    func detach(_ error: RequestBodyError) {
+        connection = nil
+        fail(error)
+        onAvailable = nil
+    }
+
+    func reattach(to connection: Connection) {
+        self.connection = connection
+        if failure == .clientGone { failure = nil }
+    }
+
+    /// Whether reading the rest away is allowed and promises to be short.
+    func mayBeDrained(limit: Int) -> Bool {
+        if awaitsContinue { return false }
+        if case .length(let length) = decoder.framing { return length - min(delivered, length) <= UInt64(limit) }
+        return failure == nil || failure == .clientGone
+    }
+
+    /// Whether an answer given now must say that the connection ends.
+    var forbidsReuse: Bool {
+        !isComplete && !wasPulled && !mayBeDrained(limit: Connection.unreadBodyLimit)
+    }
+
+    /// Drops what has been read; returns how many bytes of content that was.
+    func discard(limit: Int) throws(WireError) -> Int {
+        var dropped = 0
+        while dropped <= limit, try findContent(), let connection {
+            dropped += undelivered
+            connection.input.consume(undelivered)
+            delivered += UInt64(undelivered)
+            undelivered = 0
+        }
+        return dropped
+    }
+
+    /// Counts the time that the client is waited for, and compares the rate.
+    func isLate(elapsed: UInt64, _ settings: ServerSettings) -> Bool {
+        guard isWanted, failure == nil else { return false }
+        waited += elapsed
+        guard waited > settings.bodyGrace else { return false }
+        return Double(delivered) < Double(settings.bodyRate) * Double(waited) / 1e9
+    }
+
+    // MARK: - Decoding
+
+    /// Brings content to the front of the read buffer; false where there is none now.
+    private func findContent() throws(WireError) -> Bool {
+        while undelivered == 0 {
+            guard let connection, !decoder.isComplete, !connection.input.isEmpty else { return false }
+            switch try decoder.next(connection.input.bytes, from: 0) {
+            case .data(let range):
+                connection.input.consume(range.lowerBound)
+                undelivered = range.count
+                // A client that sends without waiting needs no 100 any more.
+                awaitsContinue = false
+            case .needMore(let consumed), .finished(let consumed):
+                connection.input.consume(consumed)
+            }
+        }
+        return true
+    }
+
+    private func wait() -> RequestBodyRead {
+        guard let connection else { return .failed(.clientGone) }
+        isWanted = true
+        if awaitsContinue {
+            awaitsContinue = false
+            connection.sendContinue()
+        }
+        connection.updateInterest()
+        return .wait
+    }
+
+    private func notify() {
+        guard isWanted else { return }
+        isWanted = false
+        onAvailable?()
+    }
+}
+
+@available(*, unavailable) extension RequestBody: Sendable {}

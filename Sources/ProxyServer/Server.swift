@@ -1,0 +1,212 @@
+// Everything below the cores as one thing to start and stop: listeners on loop 0, connections on all loops.
+
+import Configuration
+package import EventLoop
+import HTTPWire
+import Synchronization
+
+/// Sendable: loop-bound parts are in boxes, the rest is under a mutex or never changes.
+package final class Server: Sendable {
+    /// Makes the handler of one loop.
+    package typealias MakeHandler = @Sendable (LoopContext, isolated EventLoop) -> any ExchangeHandler
+
+    private struct State {
+        var settings: ServerSettings
+        var facts: [ListenerFacts] = []
+        var isDraining = false
+    }
+
+    package let loops: LoopGroup
+    package let limits: ConnectionLimits
+    private let contexts: [LoopBox<LoopContext>]
+    private let listeners: LoopBox<Listeners>
+    private let state: Mutex<State>
+    private let acceptFailed: @Sendable (SystemError) -> Void
+
+    /// Makes the parts on every loop; nothing listens yet.
+    ///
+    /// - Parameters:
+    ///   - sink: where access log lines go; nil for nowhere.
+    ///   - acceptFailed: told, on loop 0, of accept errors that are not the client's, such as too many open files.
+    ///   - makeHandler: called once on each loop.
+    package init(
+        loops: LoopGroup,
+        settings: ServerSettings,
+        sink: AccessLogSink?,
+        acceptFailed: @escaping @Sendable (SystemError) -> Void,
+        makeHandler: @escaping MakeHandler
+    ) async {
+        self.loops = loops
+        self.acceptFailed = acceptFailed
+        state = Mutex(State(settings: settings))
+        let limits = ConnectionLimits(total: settings.connections, perClient: settings.perClient)
+        self.limits = limits
+        var contexts: [LoopBox<LoopContext>] = []
+        for loop in loops.loops {
+            contexts.append(await Self.makeContext(on: loop, settings, limits, sink, makeHandler))
+        }
+        self.contexts = contexts
+        listeners = await Self.makeListeners(on: loops.loops[0])
+    }
+
+    private static func makeContext(
+        on loop: isolated EventLoop,
+        _ settings: ServerSettings,
+        _ limits: ConnectionLimits,
+        _ sink: AccessLogSink?,
+        _ makeHandler: MakeHandler
+    ) -> LoopBox<LoopContext> {
+        LoopBox(on: loop) { loop in
+            let context = LoopContext(on: loop, settings: settings, limits: limits, sink: sink)
+            context.setHandler(makeHandler(context, loop), for: .proxy)
+            return context
+        }
+    }
+
+    private static func makeListeners(on loop: isolated EventLoop) -> LoopBox<Listeners> {
+        LoopBox(on: loop) { _ in Listeners() }
+    }
+
+    // MARK: - Listening
+
+    /// Begins to accept on a socket, which is taken over.
+    package func listen(on socket: ListeningSocket, role: ListenerRole) async {
+        let facts = ListenerFacts(role: role, address: socket.address)
+        state.withLock { $0.facts.append(facts) }
+        _ = await listeners.run { [self] listeners, loop in
+            let listener = Listener(
+                on: loop,
+                socket: socket,
+                accepted: { descriptor, peer in self.accepted(descriptor, peer, facts) },
+                failed: acceptFailed
+            )
+            listeners.all.append(listener)
+        }
+    }
+
+    /// Sets the handler of a role on every loop; connections that are open keep theirs.
+    package func setHandler(for role: ListenerRole, _ makeHandler: @escaping MakeHandler) async {
+        for context in contexts {
+            _ = await context.run { context, loop in context.setHandler(makeHandler(context, loop), for: role) }
+        }
+    }
+
+    /// The addresses that are listened on.
+    package func addresses(_ role: ListenerRole) -> [SocketAddress] {
+        state.withLock { $0.facts.filter { $0.role == role }.map(\.address) }
+    }
+
+    /// Takes new bounds over; connections that are open keep their head limits.
+    package func update(_ settings: ServerSettings) {
+        state.withLock { $0.settings = settings }
+        limits.update(total: settings.connections, perClient: settings.perClient)
+        for context in contexts { context.submit { context, _ in context.update(settings) } }
+    }
+
+    /// On loop 0, for each accepted socket.
+    private func accepted(_ descriptor: Int32, _ peer: SocketAddress, _ facts: ListenerFacts) {
+        var refusal: Problem?
+        if facts.role == .proxy {
+            let clients = state.withLock { $0.settings.clients }
+            if !peer.isUnix, !clients.contains(where: { $0.contains(peer.ipBytes) }) {
+                refusal = Self.notAClient(peer)
+            } else {
+                refusal = limits.enter(peer)?.problem
+            }
+        }
+        let isCounted = facts.role == .proxy && refusal == nil
+        let loop = loops.leastBusy
+        if isCounted { loop.connections.add(1) }
+        guard let context = contexts.first(where: { $0.loop === loop }) else { return Socket.close(descriptor) }
+        context.submit { [refusal] context, loop in
+            Self.adopt(descriptor, peer, facts, refusal, isCounted: isCounted, context, on: loop)
+        }
+    }
+
+    private static func adopt(
+        _ descriptor: Int32,
+        _ peer: SocketAddress,
+        _ facts: ListenerFacts,
+        _ refusal: Problem?,
+        isCounted: Bool,
+        _ context: LoopContext,
+        on loop: isolated EventLoop
+    ) {
+        guard let handler = context.handler(for: facts.role), !context.isDraining else {
+            Socket.close(descriptor)
+            guard isCounted else { return }
+            loop.connections.add(-1)
+            return context.limits.leave(peer)
+        }
+        let connection = Connection(
+            on: loop,
+            context: context,
+            handler: handler,
+            descriptor: descriptor,
+            peer: peer,
+            listener: facts,
+            isCounted: isCounted
+        )
+        if let refusal {
+            context.counters.add(.errorRefused)
+            connection.refuse(refusal)
+        }
+    }
+
+    private static func notAClient(_ peer: SocketAddress) -> Problem {
+        Problem(
+            status: 403,
+            title: "Client not allowed",
+            detail: "\(peer.host) may not use this proxy; add it to clients",
+            proxyError: "http_request_denied"
+        )
+    }
+
+    // MARK: - Numbers
+
+    /// The counters of all loops together.
+    package func counters() async -> CounterValues {
+        var sum = CounterValues()
+        for context in contexts {
+            if let values = await context.run({ context, _ in context.counters.snapshot }) { sum.add(values) }
+        }
+        return sum
+    }
+
+    // MARK: - The end
+
+    /// Stops accepting, lets answers under way finish for at most `grace` nanoseconds, and closes everything.
+    /// Afterwards the loops can be stopped.
+    package func drain(grace: UInt64) async {
+        let isFirst = state.withLock { state in
+            defer { state.isDraining = true }
+            return !state.isDraining
+        }
+        guard isFirst else { return }
+        _ = await listeners.run { listeners, _ in listeners.close() }
+        await withTaskGroup(of: Void.self) { group in
+            for context in contexts {
+                group.addTask { _ = await context.run { context, loop in await context.drain(grace: grace, on: loop) } }
+            }
+        }
+        for context in contexts {
+            await Self.end(context, on: context.loop)
+        }
+    }
+
+    private static func end(_ box: LoopBox<LoopContext>, on loop: isolated EventLoop) {
+        box.take(on: loop)?.shutdown(on: loop)
+    }
+}
+
+/// The listeners of a server; loop-bound, on loop 0.
+final class Listeners {
+    var all: [Listener] = []
+
+    func close() {
+        for listener in all { listener.close() }
+        all = []
+    }
+}
+
+@available(*, unavailable) extension Listeners: Sendable {}

@@ -1,0 +1,223 @@
+// Upgrade to another protocol: the request head goes to the origin, and only after its 101 there is a tunnel.
+
+package import EventLoop
+package import HTTPWire
+
+/// Passes one Upgrade request on (RFC 9110 section 7.8), over plain TCP.
+package struct UpgradeTunnel {
+    /// Connected to the origin; taken over.
+    private let remote: Int32
+    private let exchange: Exchange
+    /// Adapts the head of a final answer for the client, such as by adding Via; hop-by-hop fields are handled here.
+    private let prepare: (inout ResponseHead) -> Void
+    private let timeout: UInt64
+    private let parser: ResponseParser
+
+    /// - Parameters:
+    ///   - remote: a connected, non-blocking descriptor; taken over.
+    ///   - firstByte: nanoseconds for the whole head of the origin's answer, and between two reads of an ordinary one.
+    ///   - prepare: adapts the head of the final answer.
+    package init(
+        _ exchange: Exchange,
+        remote: Int32,
+        firstByte timeout: UInt64,
+        prepare: @escaping (inout ResponseHead) -> Void
+    ) {
+        self.exchange = exchange
+        self.remote = remote
+        self.timeout = timeout
+        self.prepare = prepare
+        parser = ResponseParser()
+    }
+
+    /// The fields of a request to the origin: what is forwardable, and the upgrade that the client asked for.
+    package static func requestFields(_ fields: Fields) -> Fields {
+        var result = HopByHop.forwardable(fields, isRequest: true)
+        if let upgrade = fields.combined(.upgrade) {
+            result.set(.upgrade, upgrade)
+            result.set(.connection, "upgrade")
+        }
+        return result
+    }
+
+    /// Sends `request`, and relays the answer: a tunnel after a 101, else an ordinary answer. Ends the exchange.
+    /// - Parameter request: with its target in origin form and ``requestFields(_:)``.
+    package func run(_ request: RequestHead, on loop: isolated EventLoop) async {
+        exchange.context.counters.add(.upstreamRequests)
+        var bytes: [UInt8] = []
+        Serializer.write(request, into: &bytes)
+        let began = Monotonic.now()
+        do throws(Problem) {
+            try await send(bytes, on: loop)
+            var reader = OriginReader(descriptor: remote, timeout: timeout, context: exchange.context)
+            let head = try await readHead(&reader, request.method, on: loop)
+            exchange.outcome.upstreamStatus = head.status
+            exchange.outcome.upstreamTime = Monotonic.now() &- began
+            if head.status == 101 { return await becomeTunnel(head, reader.rest, on: loop) }
+            await relay(head, reader.framing, &reader, on: loop)
+        } catch {
+            exchange.context.counters.add(.errorUpstream)
+            exchange.problem(error)
+        }
+        Socket.close(remote)
+    }
+
+    private func send(_ bytes: [UInt8], on loop: isolated EventLoop) async throws(Problem) {
+        let deadline = Monotonic.now() &+ timeout
+        var sent = 0
+        while sent < bytes.count {
+            switch bytes.withUnsafeBytes({ Socket.write(remote, $0.part(sent..<$0.count)) }) {
+            case .bytes(let count): sent += count
+            case .wouldBlock:
+                let wait = await exchange.context.wait(for: remote, .write, until: deadline, on: loop)
+                guard wait == .ready else { throw Self.late }
+            case .end, .failed: throw Self.closed
+            }
+        }
+    }
+
+    private func readHead(
+        _ reader: inout OriginReader,
+        _ method: Method,
+        on loop: isolated EventLoop
+    ) async throws(Problem) -> ResponseHead {
+        var parser = self.parser
+        while true {
+            let progress: ParseProgress
+            do {
+                progress = try reader.rest.withUnsafeBytes { try parser.parse($0, requestMethod: method) }
+            } catch let error as WireError {
+                throw Problem(error)
+            } catch {
+                throw Self.closed
+            }
+            guard case .complete(let length) = progress else {
+                guard try await reader.read(on: loop) else { throw Self.closed }
+                continue
+            }
+            let head = reader.rest.withUnsafeBytes { parser.makeHead($0) }
+            reader.rest.removeFirst(length)
+            reader.framing = parser.framing
+            guard head.status < 200, head.status != 101 else { return head }
+            exchange.sendInterim(head)
+            parser.reset()
+        }
+    }
+
+    private func becomeTunnel(_ head: ResponseHead, _ received: [UInt8], on loop: isolated EventLoop) async {
+        var answer = head
+        answer.fields = HopByHop.forwardable(head.fields, isRequest: false)
+        prepare(&answer)
+        answer.fields.set(.connection, "upgrade")
+        if let upgrade = head.fields.combined(.upgrade) { answer.fields.set(.upgrade, upgrade) }
+        exchange.sendHead(answer, body: .none)
+        guard let client = exchange.takeOver() else {
+            Socket.close(remote)
+            return exchange.fail()
+        }
+        _ = await Tunnel(on: loop, client: client, remote: remote, received: received).run()
+    }
+
+    /// Passes an answer on that refuses the upgrade.
+    private func relay(
+        _ head: ResponseHead,
+        _ framing: BodyFraming,
+        _ reader: inout OriginReader,
+        on loop: isolated EventLoop
+    ) async {
+        var answer = head
+        answer.fields = HopByHop.forwardable(head.fields, isRequest: false)
+        prepare(&answer)
+        let length: AnswerLength =
+            switch framing {
+            case .none: .none
+            case .length(let length): .known(Int64(clamping: length))
+            case .chunked, .untilClose: .unknown
+            }
+        exchange.sendHead(answer, body: length)
+        var decoder = BodyDecoder(framing, side: .response)
+        do {
+            while !decoder.isComplete {
+                let content = try reader.content(&decoder)
+                if !content.isEmpty {
+                    try await exchange.send(content)
+                } else if !decoder.isComplete, try await !reader.read(on: loop) {
+                    try decoder.connectionClosed()
+                }
+            }
+            exchange.finish(trailers: decoder.trailers)
+        } catch {
+            // Short, malformed or late: never passed on as complete.
+            exchange.fail()
+        }
+    }
+
+    static let late = Problem(
+        status: 504,
+        title: "Origin timed out",
+        detail: "the origin did not answer the upgrade in time; try again, or raise timeout.first_byte",
+        proxyError: "http_response_timeout"
+    )
+    static let closed = Problem(
+        status: 502,
+        title: "Origin closed",
+        detail: "the origin closed the connection before its answer was complete; check its log",
+        proxyError: "connection_terminated"
+    )
+}
+
+/// Reads an origin's answer piece by piece.
+struct OriginReader {
+    private let descriptor: Int32
+    private let timeout: UInt64
+    private let context: LoopContext
+    /// What was read and not used.
+    var rest: [UInt8] = []
+    var framing = BodyFraming.none
+
+    init(descriptor: Int32, timeout: UInt64, context: LoopContext) {
+        self.descriptor = descriptor
+        self.timeout = timeout
+        self.context = context
+    }
+
+    /// Reads once; false at the end of the connection.
+    mutating func read(on loop: isolated EventLoop) async throws(Problem) -> Bool {
+        let deadline = Monotonic.now() &+ timeout
+        while true {
+            var result = IOResult.wouldBlock
+            let piece = [UInt8](unsafeUninitializedCapacity: 16384) { buffer, count in
+                result = Socket.read(descriptor, into: UnsafeMutableRawBufferPointer(buffer))
+                if case .bytes(let read) = result { count = read }
+            }
+            switch result {
+            case .bytes:
+                rest += piece
+                return true
+            case .end: return false
+            case .failed: throw UpgradeTunnel.closed
+            case .wouldBlock:
+                let wait = await context.wait(for: descriptor, .read, until: deadline, on: loop)
+                guard wait == .ready else { throw UpgradeTunnel.late }
+            }
+        }
+    }
+
+    /// Decodes all content that has been read.
+    mutating func content(_ decoder: inout BodyDecoder) throws -> [UInt8] {
+        var content: [UInt8] = []
+        var position = 0
+        try rest.withUnsafeBytes { raw in
+            while position < raw.count, !decoder.isComplete {
+                switch try decoder.next(raw, from: position) {
+                case .data(let range):
+                    content += raw[range]
+                    position = range.upperBound
+                case .needMore(let consumed), .finished(let consumed): position = consumed
+                }
+            }
+        }
+        rest.removeFirst(position)
+        return content
+    }
+}
