@@ -168,12 +168,17 @@ extension Resolver {
         }
     }
 
-    private func timeout(_ reader: SectionReader) -> TimeoutConfiguration {
+    private mutating func timeout(_ reader: SectionReader) -> TimeoutConfiguration {
         var result = TimeoutConfiguration()
         result.connect = reader.nanoseconds("connect")
         result.firstByte = reader.nanoseconds("first_byte")
         result.idle = reader.nanoseconds("idle")
         result.total = reader.nanoseconds("total")
+        for key in ["connect", "first_byte", "idle", "total"] {
+            if let place = reader.place(key), reader.nanoseconds(key) == 0 {
+                fail(place, "'timeout.\(key)' leaves no time at all; write none for no deadline")
+            }
+        }
         return result
     }
 

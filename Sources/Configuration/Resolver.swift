@@ -74,7 +74,7 @@ struct Resolver {
                     "the admin API has no password, so it listens on a unix socket or on loopback only; write unix:/run/drydock/admin.sock"
                 )
             }
-            if listen.contains(address) {
+            if listen.contains(where: { !$0.sockets.isDisjoint(with: address.sockets) }) {
                 fail(item.place, "\(address) is already under 'listen'; the admin API needs an address of its own")
             }
         }
@@ -88,15 +88,17 @@ struct Resolver {
     }
 
     private mutating func checkListeners(_ reader: SectionReader, _ result: Configuration) {
-        var seen: Set<ListenAddress> = []
+        var seen: Set<String> = []
         let items = reader.items("listen")
         if let place = reader.place("listen"), items.isEmpty {
             fail(place, "'listen' is an empty list; name an address such as localhost:8080")
         }
+        if let place = reader.place("clients"), result.clients.isEmpty {
+            fail(place, "'clients' is an empty list, so nobody could connect; write [loopback]")
+        }
         for (item, address) in zip(items, result.listen) {
-            // Port 0 is another port each time.
-            if case .tcp(_, port: 0) = address { continue }
-            if !seen.insert(address).inserted { fail(item.place, "\(address) is listed twice; remove one") }
+            if !seen.isDisjoint(with: address.sockets) { fail(item.place, "\(address) is listed twice; remove one") }
+            seen.formUnion(address.sockets)
         }
         guard result.forward.enabled, reader.entry("clients") == nil,
             let index = result.listen.firstIndex(where: { !$0.isLoopback })
@@ -169,6 +171,16 @@ struct Resolver {
         result.idle = reader.nanoseconds("idle") ?? result.idle
         result.bodyRate = reader.bytes("body_rate") ?? result.bodyRate
         result.connections = reader.int("connections") ?? result.connections
+        for key in ["head", "field", "target"] {
+            if let place = reader.place(key), let size = reader.bytes(key), size < 256 {
+                fail(place, "'limits.\(key)' is too small for any request; write 1KiB or more")
+            }
+        }
+        for key in ["head_timeout", "idle"] {
+            if let place = reader.place(key), reader.nanoseconds(key) == 0 {
+                fail(place, "'limits.\(key)' leaves no time at all; write 1s or more")
+            }
+        }
         result.perClient = bounded(reader, "per_client", by: result.connections, "connections", of: "limits")
         return result
     }
@@ -221,5 +233,15 @@ struct Resolver {
 extension ListenAddress {
     var isUnix: Bool {
         if case .unix = self { true } else { false }
+    }
+
+    /// What is bound: `localhost` is two; port 0 is another port each time, so it never meets another address.
+    var sockets: Set<String> {
+        switch self {
+        case .tcp(_, port: 0): []
+        case .tcp("localhost", let port): ["127.0.0.1 \(port)", "::1 \(port)"]
+        case .tcp(let host, let port): ["\(host) \(port)"]
+        case .unix(let path): [path]
+        }
     }
 }

@@ -10,7 +10,9 @@ import Testing
         #expect(loaded.listen.map(\.description) == ["localhost:8080", "unix:/run/a.sock", "[::1]:0", "[::1]:0"])
         #expect(loaded.listen.map(\.isLoopback) == [true, true, true, true])
         expectError("listen: [localhost:80, localhost:80]\n", "1:24", ["listed twice"])
+        expectError("listen: [\"[::1]:80\", localhost:80]\n", "1:22", ["listed twice"])
         expectError("listen: []\n", "1:9", ["empty list"])
+        expectError("clients: []\n", "1:10", ["nobody could connect"])
     }
 
     @Test func forwardModeOnTheNetwork() throws {
@@ -67,6 +69,12 @@ import Testing
             "1:44",
             ["larger than 'cache.memory.size'"]
         )
+    }
+
+    @Test func boundsThatLeaveNothing() {
+        expectError("limits: { head: 100B }\n", "1:17", ["too small"])
+        expectError("limits: { head_timeout: 0s }\n", "1:25", ["no time at all"])
+        expectError("services:\n" + service("a", "timeout: { total: 0ms }"), "5:23", ["write none"])
     }
 
     @Test func logs() throws {

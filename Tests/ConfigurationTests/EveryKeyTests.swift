@@ -126,9 +126,8 @@ extension ValueKind {
         }
     }
 
-    @Test(arguments: cases) func duplicate(_ one: KeyCase) {
-        guard case .list = one.key.kind else { return }
-        let document = one.document(name: one.key.name, value: "[]")
+    @Test(arguments: cases.filter { $0.key.defaultText != nil }) func duplicate(_ one: KeyCase) {
+        let document = one.document(name: one.key.name, value: one.key.defaultText ?? "")
         let lines = document.text.split(separator: "\n", omittingEmptySubsequences: false)
         // The second one stands a line below, in the same column, behind spaces where the first has its dash.
         let again = String(lines[lines.count - 2].map { $0 == "-" ? " " : $0 })

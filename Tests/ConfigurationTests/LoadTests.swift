@@ -204,3 +204,26 @@ import Testing
         }
     }
 }
+
+@Suite struct TruncationTests {
+    /// However a file is cut or damaged, it loads or has errors inside it.
+    @Test func everyCut() {
+        let text = Array(InheritanceTests.text.unicodeScalars)
+        func check(_ scalars: [Unicode.Scalar]) {
+            var view = String.UnicodeScalarView()
+            view.append(contentsOf: scalars)
+            let lines = scalars.count { $0 == "\n" } + 2
+            do { _ = try load(String(view)) } catch let failure as ConfigurationErrors {
+                #expect(!failure.errors.isEmpty)
+                #expect(failure.errors.allSatisfy { (1...lines).contains($0.place.line) && $0.place.column >= 1 })
+            } catch { Issue.record("\(error)") }
+        }
+        for index in stride(from: 0, to: text.count, by: 11) {
+            check(Array(text[..<index]))
+            check(Array(text[..<index] + text[(index + 1)...]))
+            for other in ["\"", "{", "]", ":", "\t", "&", "-", "\u{0}"] as [Unicode.Scalar] {
+                check(text[..<index] + [other] + text[(index + 1)...])
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+// No key of the table is dead: another value of it makes another configuration.
+
+import Testing
+
+@testable import Configuration
+
+/// A YAML document under construction.
+indirect enum Tree {
+    case leaf(String)
+    case map([(String, Tree)])
+    case list([Tree])
+
+    /// Sets what a way of keys leads to; of a list, its first item.
+    func setting(_ way: ArraySlice<String>, to value: String) -> Tree {
+        guard let first = way.first else { return .leaf(value) }
+        switch self {
+        case .leaf: return Tree.map([]).setting(way, to: value)
+        case .list(let items):
+            return .list([(items.first ?? .map([])).setting(way, to: value)] + items.dropFirst())
+        case .map(var pairs):
+            guard let index = pairs.firstIndex(where: { $0.0 == first }) else {
+                return .map(pairs + [(first, Tree.map([]).setting(way.dropFirst(), to: value))])
+            }
+            pairs[index].1 = pairs[index].1.setting(way.dropFirst(), to: value)
+            return .map(pairs)
+        }
+    }
+
+    var flow: String {
+        switch self {
+        case .leaf(let text): text
+        case .map(let pairs): "{ " + pairs.map { "\($0.0): \($0.1.flow)" }.joined(separator: ", ") + " }"
+        case .list(let items): "[" + items.map(\.flow).joined(separator: ", ") + "]"
+        }
+    }
+}
+
+@Suite struct NoDeadKeyTests {
+    /// One service with one endpoint, which has a demo answer.
+    static let base: Tree = {
+        let endpoint: Tree = .map([
+            ("name", .leaf("e")), ("path", .leaf("/e")), ("demo", .map([("file", .leaf("x.json"))])),
+        ])
+        let service: Tree = .map([
+            ("name", .leaf("s")), ("match", .map([("prefix", .leaf("/s"))])), ("base_url", .leaf("http://127.0.0.1:9")),
+            ("endpoints", .list([endpoint])),
+        ])
+        return .map([("services", .list([service]))])
+    }()
+
+    /// What a key needs beside it, or before it is changed, to be allowed: in its own section or in the one around it.
+    static let companions: [String: [(String, String)]] = [
+        "override_origin": [("ttl", "1h")], "user": [("user", "u"), ("password", "p")],
+        "password": [("user", "u"), ("password", "p")],
+        "client_cert": [("client_cert", "y.json"), ("client_key", "x.json")],
+        "client_key": [("client_key", "y.json"), ("client_cert", "x.json")], "mode": [("listen", "unix:/a")],
+        "group": [("listen", "unix:/a")], "length": [("../max_concurrent", "3")], "wait": [("../max_concurrent", "3")],
+        "enabled": [("files", "demo")],
+    ]
+
+    static let cases = KeyCase.all().filter { $0.key.kind.section == nil }
+
+    @Test(arguments: cases) func anotherValueIsAnotherConfiguration(_ one: KeyCase) throws {
+        let folder = try Folder()
+        for name in ["x.json", "y.json", "demo/x.json", "demo/e.json"] { try folder.write(name, "{}") }
+        try folder.write("more.yaml", "services:\n" + service("more"))
+        let way = one.way.map(\.name) + [one.key.name]
+        let section = Array(way.dropLast())
+        var before = Self.base
+        for (name, value) in Self.companions[one.key.name] ?? [] {
+            let isAround = name.hasPrefix("../")
+            let target = (isAround ? section.dropLast() : section[...]) + [isAround ? String(name.dropFirst(3)) : name]
+            // Only where the table knows the companion: `mode` is a key of `admin` and of `cache`.
+            guard Self.knows(Array(target)) else { continue }
+            before = before.setting(target[...], to: value)
+        }
+        var after = before.setting(way[...], to: one.key.kind.anotherValue(than: one.key))
+        if way.suffix(2) == ["match", "host"] { after = before.setting(section[...], to: "{ host: h.localhost }") }
+        let first = try folder.load(before.flow)
+        do {
+            let second = try folder.load(after.flow)
+            #expect(second != first, "\(after.flow)")
+        } catch {
+            Issue.record("\(error) in \(after.flow)")
+        }
+    }
+
+    private static func knows(_ way: [String]) -> Bool {
+        var section = KeyTable.root
+        for name in way.dropLast() {
+            guard let below = section.key(name)?.kind.section else { return false }
+            section = below
+        }
+        return way.last.map { section.key($0) != nil } ?? false
+    }
+}
+
+extension ValueKind {
+    /// A valid value that is neither the default nor what the base document says.
+    fileprivate func anotherValue(than key: KeyDescriptor) -> String {
+        switch self {
+        case .boolean: key.defaultText == "true" ? "off" : "on"
+        case .integer: "404"
+        case .word(_, or: let other): other.anotherValue(than: key)
+        case .choice(let words): words.first { $0 != key.defaultText } ?? ""
+        case .duration, .lifetime: "7s"
+        case .size: "4KiB"
+        case .share: "50%"
+        case .latency: "3ms..4ms"
+        case .permissions: "\"0600\""
+        case .text(.prefix): "/other"
+        case .text(.connectPattern): "\"a.example:22\""
+        case .text(.webOrigin): "\"http://localhost:3000\""
+        case .text: "OTHER"
+        case .path:
+            key.name == "files" ? "demo" : key.name == "include" ? "more.yaml" : key.name == "path" ? "store" : "x.json"
+        case .demoFile: "y.json"
+        case .logTarget: "stderr"
+        case .address: "\"unix:/b\""
+        case .client: "any"
+        case .baseURL: "\"http://127.0.0.1:10\""
+        case .endpointPath: "/other"
+        case .list(let element), .oneOrMore(let element): "[\(element.anotherValue(than: key))]"
+        case .map(.status, let element): "{ 404: \(element.anotherValue(than: key)) }"
+        case .map(_, let element): "{ X-Z: \(element.anotherValue(than: key)) }"
+        case .section, .sections, .shorthand: "{}"
+        }
+    }
+}
