@@ -34,7 +34,7 @@ package struct Problem: Error, Sendable, Equatable {
             status: error.status,
             title: StatusText.reason(error.status),
             detail: error.detail,
-            proxyError: error.status >= 502 ? "http_protocol_error" : "http_request_error"
+            proxyError: error.status == 502 ? "http_protocol_error" : "http_request_error"
         )
     }
 

@@ -1,0 +1,166 @@
+// What the admin API can ask of the daemon, and the documents it answers with; the command line decodes the same types.
+
+/// Implemented where the daemon is put together.
+package protocol AdminActions: Sendable {
+    func status() async -> AdminStatus
+    func entries(_ query: AdminEntryQuery) async -> AdminEntries
+    /// Reads the configuration anew, and takes it over where it has no error.
+    func reload() async -> ReloadResult
+    /// The daemon serves: its sockets listen and its tiers are open.
+    var isReady: Bool { get }
+    /// In the Prometheus text format.
+    func metricsText() async -> String
+}
+
+/// `GET /v1/status`. Sizes are bytes, times whole seconds.
+package struct AdminStatus: Codable, Sendable, Equatable {
+    package struct Tier: Codable, Sendable, Equatable {
+        package var entries: Int
+        package var bytes: Int
+        package var limit: Int
+
+        package init(entries: Int, bytes: Int, limit: Int) {
+            self.entries = entries
+            self.bytes = bytes
+            self.limit = limit
+        }
+    }
+
+    package struct Service: Codable, Sendable, Equatable {
+        package var name: String
+        /// Where requests go.
+        package var baseURL: String
+        /// As the configuration says it, such as `/github` or `api.localhost`.
+        package var match: String
+        package var isDemo: Bool
+
+        package init(name: String, baseURL: String, match: String, isDemo: Bool) {
+            self.name = name
+            self.baseURL = baseURL
+            self.match = match
+            self.isDemo = isDemo
+        }
+    }
+
+    package var version: String
+    package var pid: Int
+    package var uptime: Int
+    /// The path of the configuration file; nil where there is none.
+    package var configuration: String?
+    package var loops: Int
+    package var listen: [String]
+    package var services: [Service]
+    package var connections: Int
+    package var tunnels: Int
+    package var answers: Int
+    package var hits: Int
+    package var misses: Int
+    package var memory: Tier
+    /// Nil where there is no disk tier.
+    package var disk: Tier?
+
+    package init(
+        version: String,
+        pid: Int,
+        uptime: Int,
+        configuration: String?,
+        loops: Int,
+        listen: [String],
+        services: [Service],
+        counters: CounterValues,
+        memory: Tier,
+        disk: Tier?
+    ) {
+        self.version = version
+        self.pid = pid
+        self.uptime = uptime
+        self.configuration = configuration
+        self.loops = loops
+        self.listen = listen
+        self.services = services
+        connections = Int(clamping: counters.connections)
+        tunnels = Int(clamping: counters[.tunnelsOpened] &- counters[.tunnelsClosed])
+        answers = Int(clamping: counters.answers)
+        hits = Int(clamping: counters[.cacheHit])
+        misses = Int(clamping: counters[.cacheMiss])
+        self.memory = memory
+        self.disk = disk
+    }
+}
+
+/// Which stored responses are asked for.
+package struct AdminEntryQuery: Sendable, Equatable {
+    /// The beginning of the URL, or empty for all.
+    package var prefix = ""
+    /// The most entries of one answer: 1 to 1000.
+    package var limit = 100
+    /// The `next` of the page before.
+    package var after: String?
+
+    package init() {}
+}
+
+/// `GET /v1/entries`.
+package struct AdminEntries: Codable, Sendable, Equatable {
+    package struct Entry: Codable, Sendable, Equatable {
+        package var url: String
+        /// The service's name; empty for forward mode.
+        package var service: String
+        package var status: Int
+        /// Of the body, in bytes; nil where it is not known.
+        package var size: Int?
+        /// `memory`, `disk`, or both.
+        package var tiers: [String]
+        /// In seconds.
+        package var age: Int
+        /// Seconds of freshness left; negative where stale, nil where there is no lifetime.
+        package var ttl: Int?
+        /// The fields that Vary lists, as the stored request had them.
+        package var variant: [String: String]
+
+        package init(
+            url: String,
+            service: String,
+            status: Int,
+            size: Int?,
+            tiers: [String],
+            age: Int,
+            ttl: Int?,
+            variant: [String: String] = [:]
+        ) {
+            self.url = url
+            self.service = service
+            self.status = status
+            self.size = size
+            self.tiers = tiers
+            self.age = age
+            self.ttl = ttl
+            self.variant = variant
+        }
+    }
+
+    package var entries: [Entry]
+    /// What to send as `after` for the next page; nil on the last.
+    package var next: String?
+
+    package init(entries: [Entry], next: String? = nil) {
+        self.entries = entries
+        self.next = next
+    }
+}
+
+/// `POST /v1/reload`.
+package struct ReloadResult: Codable, Sendable, Equatable {
+    /// The new configuration is in force.
+    package var isReloaded: Bool
+    /// One line for the log, such as `ok (3 services, 12 endpoints)`.
+    package var summary: String
+    /// Every error with its place, where the old configuration stays.
+    package var errors: [String]
+
+    package init(isReloaded: Bool, summary: String, errors: [String] = []) {
+        self.isReloaded = isReloaded
+        self.summary = summary
+        self.errors = errors
+    }
+}

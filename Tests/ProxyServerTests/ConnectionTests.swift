@@ -1,0 +1,244 @@
+// Requests and answers over one connection: order, reuse, heads, and what the bytes on the wire are.
+
+import HTTPWire
+import TestSupport
+import Testing
+
+@testable import ProxyServer
+
+@Suite struct ConnectionTests {
+    @Test func `an answer has its framing, a Date, and the connection serves the next request`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            for _ in 0..<3 {
+                let response = try client.exchange("/hello")
+                #expect(response.status == 200)
+                #expect(response.text == "/hello")
+                #expect(response.framing == .length(6))
+                #expect(response.head.all("Date").count == 1)
+                #expect(response.field("Connection") == nil)
+            }
+        }
+    }
+
+    @Test func `pipelined requests are answered in order, hot and waiting ones mixed`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            let targets = (0..<100).map { $0 % 3 == 0 ? "/hot/\($0)" : "/t\($0)" }
+            try client.send(targets.map { "GET \($0) HTTP/1.1\r\nHost: localhost\r\n\r\n" }.joined())
+            for (index, target) in targets.enumerated() {
+                let response = try client.readResponse()
+                #expect(response.status == 200)
+                if index % 3 == 0 {
+                    #expect(response.body == Pattern.bytes(0..<index))
+                    #expect(response.field("Age") == "7")
+                } else {
+                    #expect(response.text == target)
+                }
+            }
+        }
+    }
+
+    @Test func `a pair of pipelined requests is understood at every split`() async throws {
+        try await ServerHarness.run { harness in
+            let body = "a=1&b=2"
+            let pair = Array(
+                """
+                POST /count HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)\
+                GET /hot/5 HTTP/1.1\r\nHost: localhost\r\n\r\n
+                """.utf8
+            )
+            for split in 1..<pair.count {
+                let client = try harness.client()
+                try client.send(pair, splitAt: [split], pause: 1)
+                #expect(try client.readResponse().text == "\(body.utf8.count)", "split at \(split)")
+                #expect(try client.readResponse().body == Pattern.bytes(0..<5), "split at \(split)")
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("GET /a HTTP/1.1\r\nHost: h\r\n", true, nil),
+            ("GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n", false, "close"),
+            ("GET /a HTTP/1.0\r\n", false, "close"),
+            ("GET /a HTTP/1.0\r\nConnection: keep-alive\r\n", true, "keep-alive"),
+            ("GET /hot/3 HTTP/1.1\r\nHost: h\r\n", true, nil),
+            ("GET /hot/3 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n", false, "close"),
+            ("GET /hot/3 HTTP/1.0\r\n", false, "close"),
+            ("GET /hot/3 HTTP/1.0\r\nConnection: keep-alive\r\n", true, "keep-alive"),
+        ] as [(String, Bool, String?)]
+    )
+    func `a connection is kept as its version and Connection say`(
+        head: String,
+        isKept: Bool,
+        field: String?
+    ) async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            try client.send(head + "\r\n")
+            let response = try client.readResponse()
+            #expect(response.status == 200)
+            #expect(response.field("Connection") == field)
+            if isKept {
+                #expect(try client.exchange("/again").text == "/again")
+            } else {
+                #expect(try client.isClosedByServer())
+            }
+        }
+    }
+
+    @Test func `a request after one that asked to close is not answered`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            try client.send("GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(try client.readResponse().text == "/a")
+            #expect(try client.isClosedByServer())
+            #expect(harness.observations.seen.read { $0.targets } == ["/a"])
+        }
+    }
+
+    @Test(arguments: ["/fixed/1000", "/hot/1000", "/none", "/chunked/10"])
+    func `HEAD gets the head alone`(target: String) async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            let response = try client.exchange("HEAD", target)
+            #expect(response.body.isEmpty)
+            if target.hasSuffix("1000") { #expect(response.field("Content-Length") == "1000") }
+            #expect(try client.exchange("/next").text == "/next")
+        }
+    }
+
+    @Test(arguments: [("/empty", 204, nil), ("/none", 404, "0")] as [(String, Int, String?)])
+    func `an answer without a body says so`(target: String, status: Int, length: String?) async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            let response = try client.exchange(target)
+            #expect(response.status == status)
+            #expect(response.field("Content-Length") == length)
+            #expect(response.field("Transfer-Encoding") == nil)
+            #expect(try client.exchange("/next").text == "/next")
+        }
+    }
+
+    @Test(arguments: [0, 1, 65536, 300_000, 3_000_000])
+    func `bodies arrive whole, with a length, chunked, and from a file`(count: Int) async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            for path in ["fixed", "chunked"] {
+                let response = try client.exchange("/\(path)/\(count)")
+                #expect(response.end == .complete)
+                #expect(response.body.count == count)
+                for start in stride(from: 0, to: count, by: 65536) {
+                    let end = min(count, start + 65536)
+                    let from = start % (1 << 20)
+                    #expect(Array(response.body[start..<end]) == Pattern.bytes(from..<from + end - start))
+                }
+                #expect(response.framing == (path == "chunked" ? .chunked : count == 0 ? .none : .length(count)))
+            }
+            #expect(try client.exchange("/file/\(count)").body == Pattern.bytes(0..<count))
+        }
+    }
+
+    @Test func `to an HTTP-1.0 client a body of unknown length ends with the connection`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            try client.send("GET /chunked/5000 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+            let response = try client.readResponse()
+            #expect(response.framing == .untilClose)
+            #expect(response.field("Connection") == "close")
+            #expect(response.body == Pattern.bytes(0..<5000))
+        }
+    }
+
+    @Test func `interim responses go before the final one, and not to HTTP-1.0`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            let response = try client.exchange("/interim")
+            #expect(response.interim.map(\.status) == [103])
+            #expect(response.interim.first?.field("Link") == "</a>; rel=preload")
+            #expect(response.text == "final")
+            try client.send("GET /interim HTTP/1.0\r\n\r\n")
+            #expect(try client.readResponse().interim.isEmpty)
+        }
+    }
+
+    @Test func `trailers follow a chunked body`() async throws {
+        try await ServerHarness.run { harness in
+            let response = try harness.client().exchange("/trailers")
+            #expect(response.text == "body")
+            #expect(response.trailers.map(\.name) == ["Checksum"])
+        }
+    }
+
+    @Test(arguments: ["/short", "/half", "/cut"])
+    func `an answer that ends short is never complete for the client`(target: String) async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            let response = try client.exchange(target)
+            #expect(response.status == 200)
+            #expect(response.end == .cut)
+        }
+    }
+
+    @Test func `an answer cut before HTTP-1.0 could see its end is reset`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            try client.send("GET /cut HTTP/1.0\r\n\r\n")
+            let response = try? client.readResponse()
+            #expect(response == nil || response?.end == .cut)
+        }
+    }
+
+    @Test func `bytes beyond the declared length are dropped`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            #expect(try client.exchange("/excess").text == "four")
+            #expect(try client.exchange("/next").text == "/next")
+        }
+    }
+
+    @Test func `a request that its handler forgets is answered 500`() async throws {
+        try await ServerHarness.run { harness in
+            let response = try harness.client().exchange("/silent")
+            #expect(response.status == 500)
+            #expect(response.field("Content-Type") == "application/problem+json")
+        }
+    }
+
+    @Test func `a big answer on the hot path survives a slow reader`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client(receiveBuffer: 4096)
+            try client.send(String(repeating: "GET /hot/2000000 HTTP/1.1\r\nHost: h\r\n\r\n", count: 3))
+            for _ in 0..<3 { #expect(try client.readResponse().body == Pattern.bytes(0..<2_000_000)) }
+        }
+    }
+
+    @Test func `a client that leaves ends the task that answers it`() async throws {
+        try await ServerHarness.run { harness in
+            for leave in [{ $0.close() }, { $0.reset() }, { $0.finishSending() }] as [(RawClient) -> Void] {
+                let before = harness.observations.seen.read { $0.cancelled }
+                let client = try harness.client()
+                try client.request("GET", "/wait")
+                #expect(harness.observations.seen.wait(10) { $0.waiting == before + 1 })
+                leave(client)
+                #expect(harness.observations.seen.wait(10) { $0.cancelled == before + 1 })
+            }
+        }
+    }
+
+    @Test func `a stalled client bounds what is queued for it`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client(receiveBuffer: 4096)
+            try client.request("GET", "/fixed/64000000")
+            #expect(harness.observations.seen.wait(10) { $0.mostQueued > OutputQueue.highWatermark - 65536 })
+            #expect(harness.observations.seen.read { $0.mostQueued } <= OutputQueue.highWatermark + 65536)
+            #expect(harness.observations.seen.read { $0.delivered } < 64_000_000)
+            _ = try client.readHead()
+            var count = 0
+            let end = try client.readBody { count += $0.count }
+            #expect(end == .complete)
+            #expect(count == 64_000_000)
+        }
+    }
+}

@@ -1,0 +1,196 @@
+// Tunnels after CONNECT and Upgrade: bytes both ways, half-closing, refusals, and an origin that answers otherwise.
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ProxyServer
+
+@Suite struct TunnelTests {
+    /// Accepts one connection on loopback and hands it to `serve`, on a thread of its own.
+    private static func peer(_ serve: @escaping @Sendable (ScriptedPeer) throws -> Void) throws -> Int {
+        let listener = try ScriptedPeer.listen()
+        Threads.start {
+            guard let peer = try? ScriptedPeer(acceptingOn: listener) else { return }
+            try? serve(peer)
+            peer.close()
+        }
+        return listener.port
+    }
+
+    private static func connect(_ harness: ServerHarness, _ port: Int, early: String = "") throws -> RawClient {
+        let client = try harness.client()
+        try client.send("CONNECT 127.0.0.1:\(port) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n\(early)")
+        let head = try client.readHead(method: "CONNECT")
+        #expect(head.status == 200)
+        #expect(head.field("Content-Length") == nil)
+        #expect(head.field("Transfer-Encoding") == nil)
+        return client
+    }
+
+    @Test func `bytes go both ways, those sent with the head included`() async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                try peer.send(Array("hello ".utf8))
+                while let bytes = try peer.read() { try peer.send(bytes) }
+            }
+            let client = try Self.connect(harness, port, early: "early ")
+            #expect(
+                Set([try client.readRaw(6), try client.readRaw(6)]) == [Array("hello ".utf8), Array("early ".utf8)]
+            )
+            try client.send("GET / HTTP/1.1\r\n\r\n")
+            #expect(try client.readRaw(18) == Array("GET / HTTP/1.1\r\n\r\n".utf8))
+            client.finishSending()
+            #expect(try client.isClosedByServer())
+            #expect(harness.observations.seen.wait(10) { $0.delivered == 24 })
+            #expect(harness.counters[.tunnelsOpened] == 1)
+            #expect(harness.counters[.tunnelsClosed] == 1)
+            #expect(harness.server.limits.open == 0)
+        }
+    }
+
+    @Test func `the end of one direction is passed on, and the other goes on`() async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                var count = 0
+                while let bytes = try peer.read() { count += bytes.count }
+                try peer.send(Array("got \(count)".utf8))
+            }
+            let client = try Self.connect(harness, port)
+            try client.sendPattern(3_000_000)
+            client.finishSending()
+            #expect(String(decoding: try client.readToEnd(), as: UTF8.self) == "got 3000000")
+        }
+    }
+
+    @Test func `a slow reader holds the other side back, and gets every byte`() async throws {
+        try await ServerHarness.run { harness in
+            let count = 20_000_000
+            let sent = Counter()
+            let port = try Self.peer { peer in
+                try peer.send(Pattern.bytes(0..<count))
+                sent.add()
+            }
+            let client = try Self.connect(harness, port)
+            #expect(!sent.wait(for: 1, seconds: 0.1) || harness.counters[.bytesOut] < UInt64(count))
+            #expect(try client.readRaw(65536) == Pattern.bytes(0..<65536))
+            #expect(try client.readToEnd() == Pattern.bytes(65536..<count))
+        }
+    }
+
+    @Test func `a tunnel in which nothing moves ends`() async throws {
+        var settings = ServerSettings()
+        settings.tunnelIdle = 100_000_000
+        settings.linger = 100_000_000
+        try await ServerHarness.run(settings: settings) { harness in
+            let port = try Self.peer { peer in while try peer.read() != nil {} }
+            let client = try Self.connect(harness, port)
+            #expect(try client.isClosedByServer())
+        }
+    }
+
+    @Test func `a target that refuses is a 502, and the connection goes on`() async throws {
+        try await ServerHarness.run { harness in
+            let port = try freePort()
+            let client = try harness.client()
+            try client.send("CONNECT 127.0.0.1:\(port) HTTP/1.1\r\nHost: h\r\n\r\n")
+            let response = try client.readResponse()
+            #expect(response.status == 502)
+            #expect(response.field("Proxy-Status")?.hasPrefix("drydock; error=connection_refused") == true)
+            #expect(try client.exchange("/next").text == "/next")
+        }
+    }
+
+    @Test func `an upgrade becomes a tunnel after a 101`() async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                let head = try peer.readHead()
+                guard head.hasPrefix("GET /socket HTTP/1.1\r\n"), head.lowercased().contains("upgrade: websocket"),
+                    head.contains("Sec-WebSocket-Key: abc"), !head.contains("Keep-Alive")
+                else { return }
+                try peer.send(
+                    Array(
+                        """
+                        HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                        Sec-WebSocket-Accept: xyz\r\n\r\nfirst
+                        """.utf8
+                    )
+                )
+                while let bytes = try peer.read() { try peer.send(bytes) }
+            }
+            let client = try harness.client()
+            let fields = [
+                ("Connection", "keep-alive, Upgrade"), ("Keep-Alive", "x"), ("Upgrade", "websocket"),
+                ("Sec-WebSocket-Key", "abc"),
+            ]
+            try client.request("GET", "/upgrade/\(port)", fields: fields)
+            let head = try client.readHead()
+            #expect(head.status == 101)
+            #expect(head.field("Upgrade") == "websocket")
+            #expect(head.field("Connection")?.lowercased() == "upgrade")
+            #expect(head.field("Sec-WebSocket-Accept") == "xyz")
+            #expect(head.field("Via") == "1.1 test")
+            #expect(try client.readRaw(5) == Array("first".utf8))
+            try client.send("ping")
+            #expect(try client.readRaw(4) == Array("ping".utf8))
+        }
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1 403 No\r\nContent-Length: 4\r\n\r\nnope", 403, "nope"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n", 200, "abcd"),
+        ("HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\n\r\nto the end", 200, "to the end"),
+        ("HTTP/1.1 204 None\r\n\r\n", 204, ""),
+    ])
+    func `another answer than a 101 is relayed as an ordinary one`(
+        answer: String,
+        status: Int,
+        body: String
+    ) async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                _ = try peer.readHead()
+                try peer.send(Array(answer.utf8))
+            }
+            let client = try harness.client()
+            let fields = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+            let response = try client.exchange("GET", "/upgrade/\(port)", fields: fields)
+            #expect(response.status == status)
+            #expect(response.text == body)
+            #expect(response.end == .complete)
+            #expect(response.interim.count == (answer.contains("103") ? 1 : 0))
+            #expect(try client.exchange("/next").text == "/next")
+        }
+    }
+
+    @Test(arguments: [
+        ("", 502, "connection_terminated"), ("HTTP/1.1 20", 502, "connection_terminated"),
+        ("HTTP/1.1 101 X\nUpgrade: a\n\n", 502, "http_protocol_error"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", 502, "http_protocol_error"),
+    ])
+    func `an upgrade that the origin answers badly is a 502`(answer: String, status: Int, error: String) async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                _ = try peer.readHead()
+                try peer.send(Array(answer.utf8))
+            }
+            let client = try harness.client()
+            let fields = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+            let response = try client.exchange("GET", "/upgrade/\(port)", fields: fields)
+            #expect(response.status == status)
+            #expect(response.field("Proxy-Status")?.hasPrefix("drydock; error=\(error)") == true)
+        }
+    }
+
+    @Test func `an answer to an upgrade that ends short is cut`() async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                _ = try peer.readHead()
+                try peer.send(Array("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort".utf8))
+            }
+            let client = try harness.client()
+            let fields = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+            #expect(try client.exchange("GET", "/upgrade/\(port)", fields: fields).end == .cut)
+        }
+    }
+}
