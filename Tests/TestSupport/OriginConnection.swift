@@ -55,6 +55,13 @@ final class OriginConnection {
         case .reset:
             Sockets.resetOnClose(descriptor)
             throw Ended()
+        case .converse(let answer):
+            while try start < filled || fill() {
+                let bytes = answer(Array(buffer[start..<filled]))
+                start = filled
+                try bytes.withUnsafeBytes { try Sockets.writeAll(descriptor, $0) }
+            }
+            throw Ended()
         case .hang:
             while try fill() { start = filled }
             throw Ended()

@@ -43,6 +43,8 @@ package struct OriginReply: Sendable {
         case cut
         /// Ends the connection now, with RST.
         case reset
+        /// Answers every piece that is read with what the closure makes of it, until the peer ends the connection.
+        case converse(@Sendable ([UInt8]) -> [UInt8])
         /// Leaves the connection open and silent until the peer or the origin ends it.
         case hang
     }
@@ -72,6 +74,11 @@ package struct OriginReply: Sendable {
         _ text: String
     ) -> OriginReply {
         answer(status, to: request, fields: fields, body: Array(text.utf8))
+    }
+
+    /// A 200 with this text.
+    package static func answer(_ text: String, fields: [(String, String)] = []) -> OriginReply {
+        answer(200, fields: fields, body: Array(text.utf8))
     }
 
     /// A representation with a validator: 304 when If-None-Match names it, no body for HEAD.

@@ -1,0 +1,165 @@
+// Tunnels: HTTPS through CONNECT, a service over TLS with a client certificate, and a WebSocket echo.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(2))) struct Tunnels {
+        @Test func httpsThroughConnect() throws {
+            let folder = try TemporaryFolder()
+            let files = try TLSFiles(in: folder)
+            let nginx = try NginxOrigin(tls: files)
+            try nginx.place.writePattern("root/big.bin", count: 5 << 20)
+            let daemon = try RealClients.forwarding("\"127.0.0.1:\(nginx.port)\"")
+            let target = folder.file("out")
+            let run = try Shell.run(
+                "curl",
+                ["-sS", "-f", "--cacert", files.authority, "-o", target, "\(nginx.url)/big.bin"],
+                environment: ["https_proxy": daemon.url]
+            )
+            #expect(run.succeeded, "\(run.report)")
+            #expect(try SHA256.file(target) == SHA256.file("\(nginx.root)/big.bin"))
+        }
+
+        @Test func connectOnlyToAllowedPorts() throws {
+            let origin = try ScriptedOrigin { _ in .answer("never") }
+            let other = try freePort()
+            let daemon = try RealClients.forwarding("\"127.0.0.1:\(other)\"")
+            let client = try daemon.client()
+            try client.send("CONNECT \(origin.authority) HTTP/1.1\r\nHost: \(origin.authority)\r\n\r\n")
+            let refused = try client.readResponse(method: "CONNECT")
+            expectProblem(refused, 403)
+            #expect(origin.connections == 0)
+            // Allowed, but nobody listens there.
+            let second = try daemon.client()
+            try second.send("CONNECT 127.0.0.1:\(other) HTTP/1.1\r\nHost: 127.0.0.1:\(other)\r\n\r\n")
+            expectProblem(try second.readResponse(method: "CONNECT"), 502)
+        }
+
+        @Test func earlyBytesGoThroughAConnectTunnelAndHalfCloseIsKept() throws {
+            let origin = try ScriptedOrigin { request in .answer("heard \(request.target)") }
+            let daemon = try RealClients.forwarding("\"127.0.0.1:\(origin.port)\"")
+            let client = try daemon.client()
+            let inner = "GET /inner HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            try client.send("CONNECT \(origin.authority) HTTP/1.1\r\nHost: \(origin.authority)\r\n\r\n" + inner)
+            #expect(try client.readHead(method: "CONNECT").status == 200)
+            client.finishSending()
+            let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+            #expect(answer.hasSuffix("heard /inner"))
+        }
+
+        @Test func aServiceOverTLSWithAClientCertificate() throws {
+            let folder = try TemporaryFolder()
+            let files = try TLSFiles(in: folder)
+            let nginx = try NginxOrigin(
+                location: "add_header Cache-Control \"max-age=600\";",
+                tls: files,
+                clientCertificates: true
+            )
+            try nginx.write("a.txt", "over TLS")
+            let keys = "client_cert: \(files.clientCertificate), client_key: \(files.clientKey)"
+            let daemon = try Daemon(
+                services(
+                    service("known", nginx.url, "tls: { ca: \(files.authority), \(keys) }"),
+                    service("untrusting", nginx.url, "tls: { \(keys) }"),
+                    service("unverified", nginx.url, "tls: { verify: false, \(keys) }")
+                )
+            )
+            #expect(try daemon.exchange("/known/a.txt").text == "over TLS")
+            #expect(try daemon.exchange("/known/a.txt").cacheStatus?.isHit == true)
+            #expect(try daemon.exchange("/unverified/a.txt").text == "over TLS")
+            let failed = try daemon.exchange("/untrusting/a.txt")
+            expectProblem(failed, 502)
+            #expect(failed.field("Proxy-Status")?.contains("tls") == true)
+        }
+
+        @Test(arguments: ["reverse", "forward"])
+        func aWebSocketEchoes(_ mode: String) throws {
+            let origin = try webSocketEcho()
+            let daemon =
+                try mode == "forward"
+                ? RealClients.forwarding() : Daemon(services(service("ws", origin.url)))
+            let client = try daemon.client()
+            let target = mode == "forward" ? "\(origin.url)/chat" : "/ws/chat"
+            try client.request(
+                "GET",
+                target,
+                host: mode == "forward" ? origin.authority : "127.0.0.1:\(daemon.port)",
+                fields: [
+                    ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
+                    // The key and the answer to it are those of RFC 6455 section 1.3.
+                    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+                ]
+            )
+            let head = try client.readHead()
+            #expect(head.status == 101)
+            #expect(head.field("Sec-WebSocket-Accept") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+            #expect(head.field("Upgrade")?.lowercased() == "websocket")
+            #expect(origin.log.first?.target == "/chat")
+            for length in [0, 5, 125, 126, 60_000] {
+                let payload = Pattern.bytes(0..<length)
+                try client.send(frame(payload, mask: [1, 2, 3, 4]))
+                let echo = frame(payload, mask: nil)
+                #expect(try client.readRaw(echo.count) == echo)
+            }
+        }
+
+        @Test func anUpgradeThatIsRefusedStaysHTTP() throws {
+            let origin = try ScriptedOrigin { request in .answer(request.target == "/no" ? 403 : 200, "plain") }
+            let daemon = try Daemon(services(service("ws", origin.url)))
+            let client = try daemon.client()
+            let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+            #expect(try client.exchange("/ws/no", fields: upgrade).status == 403)
+            #expect(try daemon.exchange("/ws/next").text == "plain")
+        }
+
+        /// A data frame of RFC 6455 section 5.2, final and binary.
+        private func frame(_ payload: [UInt8], mask: [UInt8]?) -> [UInt8] {
+            let bit: UInt8 = mask == nil ? 0 : 0x80
+            var bytes: [UInt8] = [0x82]
+            if payload.count < 126 {
+                bytes.append(bit | UInt8(payload.count))
+            } else {
+                bytes += [bit | 126, UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)]
+            }
+            guard let mask else { return bytes + payload }
+            return bytes + mask + payload.enumerated().map { $1 ^ mask[$0 % 4] }
+        }
+
+        /// An origin that takes the handshake and sends every masked frame back unmasked.
+        private func webSocketEcho() throws -> ScriptedOrigin {
+            let unread = Monitor([UInt8]())
+            return try ScriptedOrigin { request in
+                let fields = [
+                    ("Connection", "Upgrade"), ("Upgrade", "websocket"),
+                    ("Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
+                ]
+                guard request.field("Upgrade") == "websocket",
+                    request.field("Sec-WebSocket-Key") == "dGhlIHNhbXBsZSBub25jZQ=="
+                else { return .answer(400, "no handshake") }
+                return OriginReply([
+                    OriginReply.head(101, fields: fields),
+                    .converse { bytes in unread.update { Self.echo(bytes, &$0) } },
+                ])
+            }
+        }
+
+        private static func echo(_ bytes: [UInt8], _ unread: inout [UInt8]) -> [UInt8] {
+            unread += bytes
+            var reply = [UInt8]()
+            while unread.count >= 2 {
+                let short = Int(unread[1] & 0x7F)
+                let header = short < 126 ? 2 : 4
+                guard unread.count >= header + 4 else { break }
+                let length = short < 126 ? short : Int(unread[2]) << 8 | Int(unread[3])
+                guard unread.count >= header + 4 + length else { break }
+                let mask = Array(unread[header..<(header + 4)])
+                reply += [unread[0], UInt8(short)] + unread[2..<header]
+                reply += unread[(header + 4)..<(header + 4 + length)].enumerated().map { $1 ^ mask[$0 % 4] }
+                unread.removeFirst(header + 4 + length)
+            }
+            return reply
+        }
+    }
+}
