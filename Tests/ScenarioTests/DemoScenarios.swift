@@ -1,0 +1,183 @@
+// Demo mode: reproducible outcomes over connections and restarts, honest latency, and waiting without threads.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(3))) struct Demo {
+        static let count = 10_000
+
+        /// One answer as the client saw it.
+        struct Outcome: Sendable, Equatable {
+            var status: Int
+            var stated: String
+            var milliseconds: Int
+            var tookAtLeastThat: Bool
+            var bodyFits: Bool
+            var isFailure: Bool { status == 503 }
+        }
+
+        static func settings(_ place: DaemonPlace, chance: Int, seed: Int, latency: String) throws -> DaemonSettings {
+            try place.folder.write("demo/user.json", #"{"name": "Ada"}"#)
+            try place.folder.write("demo/error.json", #"{"error": "unavailable"}"#)
+            return DaemonSettings(
+                """
+                limits: { connections: 5000, per_client: 5000 }
+                services:
+                  - name: people
+                    match: { prefix: /people }
+                    base_url: http://127.0.0.1:9
+                    demo:
+                      enabled: true
+                      files: \(place.folder.file("demo"))
+                      latency: \(latency)
+                      failure: { chance: \(chance)%, status: 503, file: error.json }
+                      random_seed: \(seed)
+                    endpoints:
+                      - { name: user, method: GET, path: "/users/:id" }
+                """
+            )
+        }
+
+        static func daemon(chance: Int = 20, seed: Int = 42, latency: String = "0ms..2ms") throws -> Daemon {
+            let place = try DaemonPlace()
+            return try Daemon(settings(place, chance: chance, seed: seed, latency: latency), at: place)
+        }
+
+        static func read(_ client: RawClient, since sent: ContinuousClock.Instant) throws -> Outcome {
+            let response = try client.readResponse()
+            let took = sent.duration(to: .now)
+            let stated = response.field("Drydock-Demo") ?? "none"
+            let latency = Int(stated.split(separator: "latency=").last?.prefix { $0.isNumber } ?? "") ?? -1
+            let expected = response.status == 503 ? #"{"error": "unavailable"}"# : #"{"name": "Ada"}"#
+            return Outcome(
+                status: response.status,
+                stated: stated,
+                milliseconds: latency,
+                tookAtLeastThat: took >= .milliseconds(latency),
+                bodyFits: response.text == expected
+            )
+        }
+
+        /// Asks for `/people/users/0` to `/people/users/9999` over so many connections; outcomes by number.
+        static func play(_ daemon: Daemon, connections: Int) throws -> [Outcome] {
+            let shares = try Threads.run(connections) { index in
+                let client = try daemon.client()
+                return try stride(from: index, to: count, by: connections).map { number -> (Int, Outcome) in
+                    let sent = ContinuousClock.now
+                    try client.request("GET", "/people/users/\(number)")
+                    return (number, try read(client, since: sent))
+                }
+            }
+            return shares.joined().sorted { $0.0 < $1.0 }.map(\.1)
+        }
+
+        static func expectSane(_ outcomes: [Outcome], chance: Double) {
+            #expect(outcomes.count == count)
+            #expect(outcomes.allSatisfy { [200, 503].contains($0.status) && $0.bodyFits })
+            #expect(outcomes.allSatisfy { $0.tookAtLeastThat })
+            #expect(outcomes.allSatisfy { (0...2).contains($0.milliseconds) })
+            #expect(outcomes.allSatisfy { $0.stated.contains($0.isFailure ? "outcome=failure" : "outcome=success") })
+            let interval = Statistics.binomialInterval(count, chance: chance)
+            #expect(interval.contains(outcomes.count { $0.isFailure }))
+        }
+
+        @Test func tenThousandOutcomesHangOnTheSeedAlone() throws {
+            let daemon = try Self.daemon()
+            let one = try Self.play(daemon, connections: 1)
+            Self.expectSane(one, chance: 0.2)
+            try daemon.restart()
+            let many = try Self.play(daemon, connections: 64)
+            #expect(many.map(\.stated) == one.map(\.stated))
+            try daemon.restart(SIGKILL)
+            let again = try Self.play(daemon, connections: 64)
+            #expect(again.map(\.stated) == one.map(\.stated))
+            // Without a restart the same keys have a second ordinal, and so other draws.
+            let second = try Self.play(daemon, connections: 64)
+            #expect(second.map(\.isFailure) != one.map(\.isFailure))
+            Self.expectSane(second, chance: 0.2)
+        }
+
+        @Test func anotherSeedGivesOthersAndAHigherChanceOnlyAddsFailures() throws {
+            let low = try Self.play(Self.daemon(), connections: 64)
+            let other = try Self.play(Self.daemon(seed: 43), connections: 64)
+            #expect(low.map(\.isFailure) != other.map(\.isFailure))
+            Self.expectSane(other, chance: 0.2)
+            let high = try Self.play(Self.daemon(chance: 30), connections: 64)
+            Self.expectSane(high, chance: 0.3)
+            #expect(zip(low, high).count { $0.isFailure && !$1.isFailure } == 0)
+            #expect(zip(low, high).allSatisfy { $0.milliseconds == $1.milliseconds })
+        }
+
+        @Test func aThousandWaitAtOnceWithoutThreads() throws {
+            allowManyFiles()
+            let daemon = try Self.daemon(latency: "600ms..1600ms")
+            _ = try daemon.exchange("/people/users/warm")
+            let threads = daemon.threads
+            let memory = daemon.anonymousMemory
+            let clients = try (0..<1000).map { _ in try daemon.client() }
+            let sent = ContinuousClock.now
+            for (number, client) in clients.enumerated() { try client.request("GET", "/people/users/\(number)") }
+            #expect(
+                daemon.threads <= threads + 4,
+                "\(threads) threads before, \(daemon.threads) with a thousand waiting"
+            )
+            #expect(daemon.anonymousMemory - memory < 64 << 20)
+            let outcomes = try clients.map { try Self.read($0, since: sent) }
+            #expect(outcomes.allSatisfy { $0.bodyFits })
+            #expect(outcomes.allSatisfy { $0.tookAtLeastThat })
+            // Stated latencies are whole milliseconds, rounded down: take the middle of each.
+            let distance = Statistics.distanceFromUniform(
+                outcomes.map { Double($0.milliseconds) + 0.5 },
+                over: 600...1600
+            )
+            #expect(distance < Statistics.criticalDistance(1000), "Kolmogorov-Smirnov distance \(distance)")
+        }
+
+        @Test func oneEndpointMayBeDemoOverALiveService() throws {
+            let origin = try ScriptedOrigin { _ in .answer("live") }
+            let place = try DaemonPlace()
+            try place.folder.write("demo/user.json", "{}")
+            let daemon = try Daemon(
+                DaemonSettings(
+                    """
+                    services:
+                      - name: api
+                        match: { prefix: /api }
+                        base_url: \(origin.url)
+                        demo: { files: \(place.folder.file("demo")) }
+                        endpoints:
+                          - name: user
+                            path: "/users/:id"
+                            demo: { enabled: true, status: 201, headers: { X-Mock: "yes" } }
+                    """
+                ),
+                at: place
+            )
+            let demo = try daemon.exchange("/api/users/7")
+            #expect(demo.status == 201)
+            #expect(demo.text == "{}")
+            #expect(demo.field("X-Mock") == "yes")
+            #expect(demo.field("Content-Type") == "application/json")
+            #expect(demo.field("Drydock-Demo")?.hasPrefix("endpoint=user;") == true)
+            let live = try daemon.exchange("/api/other")
+            #expect(live.text == "live")
+            #expect(live.field("Drydock-Demo") == nil)
+            #expect(origin.requests() == 1)
+        }
+
+        @Test func aServiceMayStandBeforeADemoService() throws {
+            let place = try DaemonPlace()
+            var settings = try Self.settings(place, chance: 0, seed: 1, latency: "0ms")
+            settings.rest += "\n" + service("front", "service:people", "cache: { ttl: 1h }")
+            let daemon = try Daemon(settings, at: place)
+            let miss = try daemon.exchange("/front/users/1")
+            #expect(miss.text == #"{"name": "Ada"}"#)
+            #expect(miss.cacheStatus?.isStored == true)
+            let hit = try daemon.exchange("/front/users/1")
+            #expect(hit.cacheStatus?.isHit == true)
+            #expect(hit.text == #"{"name": "Ada"}"#)
+        }
+    }
+}

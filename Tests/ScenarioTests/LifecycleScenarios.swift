@@ -1,0 +1,179 @@
+// Reloads under load, bad reloads, the service manager's notifications, draining, and errors at the start.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(2))) struct Lifecycle {
+        static func settings(_ origin: ScriptedOrigin, plan: String) -> DaemonSettings {
+            services(service("api", origin.url, "headers: { set: { X-Plan: \"\(plan)\" } }"))
+        }
+
+        @Test func reloadsUnderLoadFailNoRequest() throws {
+            let origin = try ScriptedOrigin { request in
+                .answer(request.field("X-Plan") ?? "none", fields: [("Cache-Control", "no-store")])
+            }
+            let daemon = try Daemon(Self.settings(origin, plan: "0"))
+            let stop = Counter()
+            let finished = Monitor<[Set<String>]?>(nil)
+            Threads.start("load") {
+                let plans = try? Threads.run(8) { index -> Set<String> in
+                    let client = try daemon.client()
+                    var plans = Set<String>()
+                    var asked = 0
+                    while stop.value == 0 {
+                        asked += 1
+                        let answer = try client.exchange("/api/\(index)/\(asked)")
+                        guard answer.status == 200, answer.end == .complete else {
+                            throw TestSupportError.failed("\(answer.head)")
+                        }
+                        plans.insert(answer.text)
+                    }
+                    return plans
+                }
+                finished.update { $0 = plans ?? [] }
+            }
+            for plan in 1...10 {
+                try daemon.rewrite(Self.settings(origin, plan: "\(plan)"))
+                daemon.signal(SIGHUP)
+                #expect(daemon.notify.wait(for: "RELOADING=1", count: plan))
+                #expect(daemon.notify.wait(for: "READY=1", count: plan + 1))
+                rest(0.1)
+            }
+            stop.add()
+            #expect(finished.wait(30) { $0 != nil })
+            let plans = finished.read { $0 ?? [] }
+            #expect(plans.count == 8, "a request failed during a reload")
+            #expect(plans.allSatisfy { $0.contains("10") })
+            #expect(daemon.notify.received.contains { $0.hasPrefix("MONOTONIC_USEC=") })
+        }
+
+        @Test func aBadReloadKeepsTheOldPlanAndSaysWhy() throws {
+            let origin = try ScriptedOrigin { request in
+                .answer(request.field("X-Plan") ?? "none", fields: [("Cache-Control", "no-store")])
+            }
+            let daemon = try Daemon(Self.settings(origin, plan: "old"))
+            var bad = Self.settings(origin, plan: "new")
+            bad.rest += "\nservcies: []\n"
+            try daemon.rewrite(bad)
+            daemon.signal(SIGHUP)
+            #expect(eventually { (daemon.errors + daemon.output).contains("servcies") })
+            let line = bad.text(at: daemon.place).components(separatedBy: "\n").firstIndex { $0.hasPrefix("servcies") }
+            #expect((daemon.errors + daemon.output).contains("drydock.yaml:\((line ?? 0) + 1):1"))
+            #expect(try daemon.exchange("/api/x").text == "old")
+
+            let command = try daemon.command("reload")
+            #expect(command.end == .exited(1))
+            #expect(command.errors.contains("servcies") && command.errors.contains("services"), "\(command.report)")
+            #expect(try daemon.exchange("/api/x").text == "old")
+
+            try daemon.rewrite(Self.settings(origin, plan: "new"))
+            let reload = try daemon.command("reload")
+            #expect(reload.succeeded, "\(reload.report)")
+            #expect(try daemon.exchange("/api/x").text == "new")
+        }
+
+        @Test func aReloadThatNeedsARestartIsRefused() throws {
+            let origin = try ScriptedOrigin { request in .answer(request.field("X-Plan") ?? "none") }
+            let daemon = try Daemon(Self.settings(origin, plan: "old"))
+            var other = Self.settings(origin, plan: "new")
+            other.loops = "1"
+            try daemon.rewrite(other)
+            let command = try daemon.command("reload")
+            #expect(command.end == .exited(1))
+            #expect(command.errors.contains("loops") && command.errors.contains("restart"), "\(command.report)")
+            #expect(try daemon.exchange("/api/x").text == "old")
+        }
+
+        @Test func terminationDrainsAndExitsWithZero() throws {
+            let gate = Gate()
+            let origin = try ScriptedOrigin { _ in
+                OriginReply([
+                    OriginReply.head(200, fields: [("Content-Length", "200000")]), .pattern(100_000, from: 0),
+                    .wait(gate), .pattern(100_000, from: 100_000),
+                ])
+            }
+            let daemon = try Daemon(services(service("api", origin.url)))
+            let idle = try daemon.client()
+            let client = try daemon.client()
+            try client.request("GET", "/api/slow")
+            #expect(try client.readHead().status == 200)
+            daemon.signal(SIGTERM)
+            #expect(daemon.notify.wait(for: "STOPPING=1"))
+            #expect(try idle.isClosedByServer())
+            let refused = eventually(5) { (try? daemon.client(seconds: 1)) == nil }
+            #expect(refused, "the daemon still accepts while it drains")
+            #expect(daemon.process.isRunning)
+            gate.open()
+            var bytes = 0
+            #expect(try client.readBody { bytes += $0.count } == .complete)
+            #expect(bytes == 200_000)
+            #expect(daemon.process.waitForEnd(seconds: 20) == .exited(0))
+            #expect(daemon.notify.received.first { $0 == "READY=1" } != nil)
+        }
+
+        @Test func drainingEndsAtItsDeadline() throws {
+            let origin = try ScriptedOrigin { _ in .never }
+            var settings = services(service("api", origin.url))
+            settings.rest += "\nshutdown: 1s\n"
+            let daemon = try Daemon(settings)
+            let client = try daemon.client()
+            try client.request("GET", "/api/never")
+            #expect(origin.waitForRequests(1))
+            #expect(daemon.end(SIGTERM, seconds: 20) == .exited(0))
+        }
+
+        static let fourErrors = """
+            listen: 127.0.0.1:1
+            limits: { head: 64KB }
+            services:
+              - name: a
+                match: { prefix: /a }
+                base_url: http://127.0.0.1:1
+                timeout: { connect: 5 }
+                chache: { mode: standard }
+              - name: b
+                match: { prefix: /b }
+                base_url: 7
+
+            """
+
+        @Test(arguments: ["check", "serve"])
+        func fourErrorsPrintFourAndNothingStarts(_ verb: String) throws {
+            let place = try DaemonPlace()
+            try place.folder.write(
+                "drydock.yaml",
+                Self.fourErrors.replacing("127.0.0.1:1\n", with: "127.0.0.1:\(place.port)\n", maxReplacements: 1)
+            )
+            let run = try Shell.run(Daemon.binary(), [verb, "-c", place.configuration], seconds: 10)
+            #expect(run.end == .exited(1), "\(run.report)")
+            for location in ["2:17", "7:25", "8:5", "11:15"] {
+                #expect(run.errors.contains("drydock.yaml:\(location)"), "\(location) in \(run.report)")
+            }
+            let lines = run.errors.split(separator: "\n").count { $0.contains("drydock.yaml:") }
+            #expect(lines == 4, "\(run.report)")
+            #expect(run.errors.contains("cache"), "the nearest known key is named")
+            #expect(run.errors.contains("64KiB"), "the right spelling is named")
+        }
+
+        @Test func checkSaysWhatItRead() throws {
+            let place = try DaemonPlace()
+            let text = services(service("a", "http://127.0.0.1:1"), service("b", "http://127.0.0.1:1")).text(at: place)
+            try place.folder.write("drydock.yaml", text)
+            let run = try Shell.run(Daemon.binary(), ["check", "-c", place.configuration])
+            #expect(run.succeeded, "\(run.report)")
+            #expect(run.output.hasPrefix("ok (2 services"), "\(run.report)")
+        }
+
+        @Test func anAddressInUseIsSaid() throws {
+            let daemon = try Daemon("services: []")
+            let place = try DaemonPlace()
+            let text = services().text(at: place).replacing("127.0.0.1:\(place.port)", with: "127.0.0.1:\(daemon.port)")
+            try place.folder.write("drydock.yaml", text)
+            let run = try Shell.run(Daemon.binary(), ["serve", "-c", place.configuration], seconds: 10)
+            #expect(run.end == .exited(1), "\(run.report)")
+            #expect(run.errors.contains("127.0.0.1:\(daemon.port)"), "\(run.report)")
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// The systemd unit as `make install` lays it out, asked about by systemd-analyze.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(2))) struct Unit {
+        static func root(file: StaticString = #filePath) -> String {
+            let source = URL(fileURLWithPath: "\(file)").resolvingSymlinksInPath()
+            return source.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+        }
+
+        /// Installs into a fresh tree and adds what the unit needs from the rest of the system.
+        private func install() throws -> TemporaryFolder {
+            let tree = try TemporaryFolder("install")
+            let run = try Shell.run(
+                "make",
+                ["install", "RELEASE=\(Daemon.binary())", "DESTDIR=\(tree.path)", "PREFIX=/usr", "SYSCONFDIR=/etc"],
+                folder: Self.root()
+            )
+            #expect(run.succeeded, "\(run.report)")
+            return tree
+        }
+
+        @Test func installLaysOutTheTree() throws {
+            let tree = try install()
+            for name in ["usr/bin/drydock", "usr/lib/systemd/system/drydock.service", "etc/drydock/drydock.yaml"] {
+                #expect(access(tree.file(name), R_OK) == 0, "\(name)")
+            }
+            #expect(access(tree.file("usr/bin/drydock"), X_OK) == 0)
+            let run = try Shell.run(
+                tree.file("usr/bin/drydock"),
+                ["check", "-c", tree.file("etc/drydock/drydock.yaml")]
+            )
+            #expect(run.succeeded, "\(run.report)")
+        }
+
+        @Test func theUnitVerifiesAndIsExposedByAtMostTwo() throws {
+            let tree = try install()
+            try tree.folder("bin")
+            try Shell.must("cp", ["/bin/kill", tree.file("bin/")])
+            try Shell.must(
+                "sh",
+                ["-c", "cp -n /usr/lib/systemd/system/*.target \"$0/usr/lib/systemd/system/\"", tree.path]
+            )
+            let verify = try Shell.run("systemd-analyze", ["verify", "--root=\(tree.path)", "drydock.service"])
+            #expect(verify.succeeded, "\(verify.report)")
+            #expect(verify.output + verify.errors == "", "\(verify.report)")
+
+            let security = try Shell.run(
+                "systemd-analyze",
+                ["security", "--offline=yes", "--root=\(tree.path)", "drydock.service"]
+            )
+            let words = security.output.split(separator: "\n").last?.split(separator: " ") ?? []
+            let level = words.compactMap { Double($0) }.first
+            #expect((level ?? 10) <= 2.0, "\(security.report)")
+        }
+    }
+}
