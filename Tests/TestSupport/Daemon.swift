@@ -79,15 +79,20 @@ package final class Daemon: Sendable {
     /// Writes the configuration, starts `drydock serve -c FILE` and waits for READY.
     ///
     /// - Throws: `TestSupportError.failed` with the daemon's own output when it ends or says nothing for 20 s.
-    package init(
+    package convenience init(
         _ settings: DaemonSettings,
         at place: DaemonPlace? = nil,
         environment: [String: String] = [:]
     ) throws {
         let place = try place ?? DaemonPlace()
+        try self.init(text: settings.text(at: place), at: place, environment: environment)
+    }
+
+    /// As above, with the whole text of the file.
+    package init(text: String, at place: DaemonPlace, environment: [String: String] = [:]) throws {
         self.place = place
         self.environment = environment
-        try place.folder.write("drydock.yaml", settings.text(at: place))
+        try place.folder.write("drydock.yaml", text)
         notify = try NotifySocket(place.folder.file("notify.sock"))
         child = Monitor(try Daemon.start(place, notify, environment))
         try waitUntilReady()

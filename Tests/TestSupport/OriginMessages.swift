@@ -55,6 +55,9 @@ package struct OriginReply: Sendable {
         self.steps = steps
     }
 
+    /// These steps, then those of another reply.
+    package func then(_ other: OriginReply) -> OriginReply { OriginReply(steps + other.steps) }
+
     /// A final answer with Content-Length; for HEAD pass `request`, so that the body stays away.
     package static func answer(
         _ status: Int = 200,

@@ -1,0 +1,181 @@
+// The admin socket and the commands that speak to it, the access log, and what every answer says about itself.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(2))) struct Admin {
+        static func origin() throws -> ScriptedOrigin {
+            try ScriptedOrigin { request in
+                switch request.target {
+                case "/kept": .resource(request, etag: "\"1\"", fields: [("Cache-Control", "max-age=600")], "kept")
+                case "/missing": .answer(404, "missing")
+                default: .answer("passed", fields: [("Cache-Control", "no-store")])
+                }
+            }
+        }
+
+        private func json(_ response: RawResponse) throws -> [String: Any] {
+            #expect(response.field("Content-Type")?.hasPrefix("application/json") == true)
+            return try #require(try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
+        }
+
+        @Test func theAdminSocketAnswers() throws {
+            let origin = try Self.origin()
+            let daemon = try Daemon(services(service("api", origin.url)))
+            _ = try daemon.exchange("/api/kept")
+            _ = try daemon.exchange("/api/kept")
+            let admin = try RawClient(unix: daemon.place.adminSocket)
+            #expect(try admin.exchange("/healthz").status == 200)
+            #expect(try admin.exchange("/readyz").status == 200)
+            let status = try json(admin.exchange("/v1/status"))
+            #expect(!status.isEmpty)
+            let entries = try admin.exchange("/v1/entries")
+            #expect(entries.status == 200)
+            #expect(
+                entries.text.contains("\(origin.url)/kept") || entries.text.contains("127.0.0.1:\(origin.port)\\/kept")
+            )
+            let metrics = try admin.exchange("/metrics")
+            #expect(metrics.field("Content-Type")?.hasPrefix("text/plain") == true)
+            let lines = metrics.text.split(separator: "\n")
+            #expect(lines.contains { $0.hasPrefix("# TYPE drydock_") })
+            for line in lines where !line.hasPrefix("#") {
+                #expect(line.split(separator: " ").last.flatMap { Double($0) } != nil, "\(line)")
+            }
+            #expect(try admin.exchange("/v1/nothing").status == 404)
+            #expect(try admin.exchange("GET", "/v1/reload").status == 405)
+            #expect(try admin.exchange("POST", "/v1/reload", body: []).status == 200)
+            var information = stat()
+            #expect(stat(daemon.place.adminSocket, &information) == 0)
+            #expect(information.st_mode & 0o777 == 0o600)
+        }
+
+        @Test func nothingOfItIsReachableThroughTheProxyPort() throws {
+            let origin = try Self.origin()
+            let daemon = try Daemon(services(service("api", origin.url)))
+            for path in ["/v1/status", "/metrics", "/healthz", "/readyz"] {
+                let answer = try daemon.exchange(path)
+                expectProblem(answer, 404)
+                #expect(answer.text.contains("/api"), "an unmatched path lists the services")
+            }
+            #expect(try daemon.exchange("POST", "/v1/reload", body: []).status == 404)
+        }
+
+        @Test func onTCPItChecksHostAndOrigin() throws {
+            let place = try DaemonPlace()
+            let port = try freePort()
+            let text = "listen: 127.0.0.1:\(place.port)\nadmin: 127.0.0.1:\(port)\nlog: { access: off }\nservices: []\n"
+            let daemon = try Daemon(text: text, at: place)
+            let local = "127.0.0.1:\(port)"
+            #expect(try RawClient(port: port).exchange("GET", "/healthz", host: local).status == 200)
+            for host in ["evil.example", "evil.example:\(port)"] {
+                let answer = try RawClient(port: port).exchange("GET", "/v1/status", host: host)
+                #expect((400..<500).contains(answer.status), "\(host)")
+            }
+            let page = [("Origin", "http://evil.example")]
+            let driven = try RawClient(port: port).exchange("POST", "/v1/reload", host: local, fields: page, body: [])
+            #expect(driven.status == 403)
+            #expect(daemon.process.isRunning)
+        }
+
+        @Test func commandsAndTheirExitCodes() throws {
+            let origin = try Self.origin()
+            let daemon = try Daemon(services(service("api", origin.url)))
+            _ = try daemon.exchange("/api/kept")
+            let status = try daemon.command("status")
+            #expect(status.succeeded, "\(status.report)")
+            #expect(status.output.contains("\(daemon.port)"), "\(status.report)")
+            let machine = try daemon.command("status", "--json")
+            #expect((try? JSONSerialization.jsonObject(with: Data(machine.output.utf8))) != nil, "\(machine.report)")
+            let list = try daemon.command("list")
+            #expect(list.succeeded && list.output.contains("/kept"), "\(list.report)")
+            let other = try daemon.command("list", "*/nothing*")
+            #expect(other.succeeded && !other.output.contains("/kept"), "\(other.report)")
+            #expect(try daemon.command("reload").end == .exited(0))
+            #expect(try daemon.command("status", "--nonsense").end == .exited(2))
+            #expect(try daemon.command("nonsense").end == .exited(2))
+            let version = try daemon.command("--version")
+            #expect(version.succeeded && !version.output.isEmpty)
+
+            let absent = try Shell.run(
+                Daemon.binary(),
+                ["status"],
+                environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.folder.file("absent.sock"))"]
+            )
+            #expect(absent.end == .exited(3))
+            #expect(absent.errors.contains("absent.sock"), "\(absent.report)")
+            let missing = try Shell.run(Daemon.binary(), ["check", "-c", daemon.place.folder.file("absent.yaml")])
+            #expect(missing.end == .exited(1))
+        }
+
+        @Test(arguments: ["json", "combined", "text"])
+        func theAccessLogHasALinePerAnswer(_ format: String) throws {
+            let origin = try Self.origin()
+            var settings = services(service("api", origin.url))
+            settings.accessFormat = format
+            let daemon = try Daemon(settings)
+            let agent = [("User-Agent", "probe/1.0 \"quoted\""), ("Referer", "http://localhost/page")]
+            for target in ["/api/kept", "/api/kept", "/api/missing", "/nowhere"] {
+                _ = try daemon.exchange(target, fields: agent)
+            }
+            #expect(eventually { daemon.accessLog.count >= 4 })
+            let lines = daemon.accessLog
+            #expect(lines.count == 4)
+            for (line, expected) in zip(
+                lines,
+                [("/api/kept", "200"), ("/api/kept", "200"), ("/api/missing", "404"), ("/nowhere", "404")]
+            ) {
+                #expect(line.contains(expected.0) || line.contains(expected.0.replacing("/", with: "\\/")), "\(line)")
+                #expect(line.contains(expected.1), "\(line)")
+                switch format {
+                case "json":
+                    let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+                    #expect(object?["status"] as? Int == Int(expected.1), "\(line)")
+                case "combined":
+                    let form =
+                        /^127\.0\.0\.1 - - \[\d\d\/\w{3}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "GET \S+ HTTP\/1\.1" \d{3} \d+ "[^"]*" ".*"$/
+                    #expect(line.firstMatch(of: form) != nil, "\(line)")
+                    #expect(line.contains("http://localhost/page"))
+                default: #expect(line.contains("GET"), "\(line)")
+                }
+            }
+        }
+
+        @Test func everyAnswerSaysWhereItComesFrom() throws {
+            let origin = try Self.origin()
+            let daemon = try Daemon(
+                services(service("api", origin.url), service("down", "http://127.0.0.1:\(freePort())"))
+            )
+            let miss = try daemon.exchange("/api/kept")
+            #expect(miss.cacheStatus?.name == "drydock")
+            #expect(miss.cacheStatus?.forwarded == "uri-miss")
+            #expect(miss.cacheStatus?.isStored == true)
+            #expect(miss.field("Age") == nil)
+            let hit = try daemon.exchange("/api/kept")
+            #expect(hit.cacheStatus?.isHit == true)
+            #expect((590...600).contains(hit.cacheStatus?.timeToLive ?? 0))
+            #expect(hit.field("Age").flatMap { Int($0) }.map { (0...10).contains($0) } == true)
+            #expect(hit.field("ETag") == "\"1\"")
+            let head = try daemon.exchange("HEAD", "/api/kept")
+            #expect(head.cacheStatus?.isHit == true)
+            #expect(head.field("Content-Length") == "4")
+            let conditional = try daemon.exchange("/api/kept", fields: [("If-None-Match", "W/\"1\"")])
+            #expect(conditional.status == 304)
+            #expect(origin.requests() == 1)
+
+            let passed = try daemon.exchange("/api/other")
+            #expect(passed.cacheStatus?.isStored == false)
+            #expect(passed.cacheStatus?.detail == "no-store")
+            let method = try daemon.exchange("DELETE", "/api/other")
+            #expect(method.cacheStatus?.forwarded == "method")
+            let failed = try daemon.exchange("/down/x")
+            expectProblem(failed, 502)
+            for answer in [miss, hit, head, conditional, passed, method, failed] {
+                #expect(answer.cacheStatus?.name == "drydock", "\(answer.head)")
+                #expect(answer.field("Via") == "1.1 drydock", "\(answer.head)")
+                #expect(answer.field("Date") != nil, "\(answer.head)")
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// What is refused over the wire: each bad request is answered and its connection ended, and the daemon goes on serving.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(2))) struct Refusals {
+        static func daemon(_ origin: ScriptedOrigin) throws -> Daemon {
+            try Daemon(services(service("api", origin.url)))
+        }
+
+        @Test(arguments: ["framing", "chunks", "heads"])
+        func badRequestsAreAnsweredAndTheirConnectionEnds(_ table: String) throws {
+            let rows = ["framing": BadRequest.framing, "chunks": BadRequest.chunkCoding, "heads": BadRequest.heads]
+            let origin = try ScriptedOrigin { _ in .answer("fine") }
+            let daemon = try Self.daemon(origin)
+            for row in rows[table] ?? [] {
+                // Pipelined behind it, so that a refusal that goes on reading would be seen at the origin.
+                let client = try daemon.client(seconds: 5)
+                try client.send(row.text + "GET /api/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                do {
+                    let answer = try client.readResponse(method: "POST")
+                    #expect(row.statuses.contains(answer.status), "\(row.name): \(answer.status) \(answer.text)")
+                    #expect(answer.field("Connection")?.lowercased() == "close", "\(row.name)")
+                    #expect(try client.isClosedByServer(), "\(row.name): the connection stays open")
+                } catch {
+                    Issue.record("\(row.name): \(error)")
+                }
+            }
+            #expect(origin.requests(target: "/smuggled") == 0)
+            #expect(origin.log.count { $0.isComplete } == 0)
+            #expect(try daemon.exchange("/api/good").text == "fine")
+            #expect(daemon.process.isRunning)
+        }
+
+        @Test func everySplitOfABadHeadIsRefused() throws {
+            let origin = try ScriptedOrigin { _ in .answer("fine") }
+            let daemon = try Self.daemon(origin)
+            let bytes = Array("POST /api/in HTTP/1.1\r\nHost: localhost\r\nX : y\r\n\r\n".utf8)
+            for offset in 1..<bytes.count {
+                let client = try daemon.client(seconds: 5)
+                try client.send(Array(bytes[..<offset]))
+                usleep(1000)
+                // The refusal may come before the rest, and the rest then meets a closed connection.
+                try? client.send(Array(bytes[offset...]))
+                #expect(try client.readResponse(method: "POST").status == 400, "split at \(offset)")
+            }
+            #expect(origin.requests() == 0)
+        }
+
+        @Test func aBodyOnAHitIsNeverTheNextRequest() throws {
+            let origin = try ScriptedOrigin { _ in .answer("stored", fields: [("Cache-Control", "max-age=600")]) }
+            let daemon = try Self.daemon(origin)
+            _ = try daemon.exchange("/api/a")
+            let client = try daemon.client(seconds: 5)
+            let inner = "GET /api/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            try client.request("GET", "/api/a", body: Array(inner.utf8))
+            #expect(try client.readResponse().text == "stored")
+            try? client.request("GET", "/api/a")
+            if let next = try? client.readResponse() { #expect(next.text == "stored") }
+            #expect(origin.requests(target: "/smuggled") == 0)
+        }
+
+        @Test func nothingIsReadAfterARequestThatAskedToClose() throws {
+            let origin = try ScriptedOrigin { request in .answer(request.target) }
+            let daemon = try Self.daemon(origin)
+            let client = try daemon.client(seconds: 5)
+            try client.send(
+                "GET /api/one HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                    + "GET /api/two HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            )
+            #expect(try client.readResponse().text == "/one")
+            #expect(try client.isClosedByServer())
+            #expect(origin.requests(target: "/two") == 0)
+        }
+
+        @Test func pipelinedRequestsAreAnsweredInOrder() throws {
+            let origin = try ScriptedOrigin { request in
+                OriginReply([.pause(milliseconds: request.target == "/0" ? 300 : 1)])
+                    .then(.answer(request.target, fields: [("Cache-Control", "no-store")]))
+            }
+            let daemon = try Self.daemon(origin)
+            let client = try daemon.client()
+            let all = (0..<20).map { "GET /api/\($0) HTTP/1.1\r\nHost: localhost\r\n\r\n" }.joined()
+            try client.send(all)
+            for number in 0..<20 { #expect(try client.readResponse().text == "/\(number)") }
+        }
+
+        @Test func unknownMethodsPassAndTargetsArriveAsSent() throws {
+            let origin = try ScriptedOrigin { request in .answer("\(request.method) \(request.target)") }
+            let daemon = try Self.daemon(origin)
+            #expect(try daemon.exchange("BREW", "/api/pot").text == "BREW /pot")
+            for target in ["/a/../b", "/%2e%2e/%2F", "/a//b", "/?a=b&a=%20", "/;x=y"] {
+                #expect(try daemon.exchange("/api\(target)").text == "GET \(target)")
+            }
+        }
+
+        @Test func expectContinueIsAnsweredOnce() throws {
+            let origin = try ScriptedOrigin { request in .answer("\(request.bodyLength)") }
+            let daemon = try Self.daemon(origin)
+            let client = try daemon.client()
+            try client.send(
+                "POST /api/in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
+            )
+            #expect(try client.readOneInterim() == 100)
+            try client.send("hello")
+            let answer = try client.readResponse(method: "POST")
+            #expect(answer.text == "5")
+            #expect(answer.interim.isEmpty)
+        }
+
+        @Test(arguments: [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 3\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nContent-Length: 0x5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\nhello",
+            "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: a\r\n b\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\nhello",
+            "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n",
+            "HTTP/1.1 20 OK\r\nContent-Length: 5\r\n\r\nhello",
+            "nonsense\r\n\r\n",
+        ])
+        func badAnswersAre502AndNeverStored(_ text: String) throws {
+            let lines = text.replacing("\r\n\r\n", with: "\r\nCache-Control: max-age=600\r\n\r\n", maxReplacements: 1)
+            let origin = try ScriptedOrigin { request in
+                request.ordinal + request.connection == 2 ? .raw(lines) : .answer("good")
+            }
+            let daemon = try Self.daemon(origin)
+            let bad = try daemon.exchange("/api/a")
+            expectProblem(bad, 502)
+            #expect(bad.field("Proxy-Status")?.contains("error=") == true)
+            #expect(try daemon.exchange("/api/a").text == "good")
+            #expect(origin.connections == 2, "the bad connection is not used again")
+        }
+    }
+}
