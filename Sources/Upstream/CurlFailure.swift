@@ -83,14 +83,17 @@ enum CurlFailure {
 
     /// libcurl refuses a few things before Drydock's parser sees them.
     private static func violation(_ code: CURLcode, _ context: Context) -> UpstreamError {
+        let text = context.text.lowercased()
         let reason: WireReason =
             switch code {
             case CURLE_FILESIZE_EXCEEDED: .contentLengthMalformed
+            case _ where text.contains("content-length"): .contentLengthMalformed
+            case _ where text.contains("version"): .versionUnsupported
             // libcurl takes no line over 100 KiB into memory.
             case CURLE_OUT_OF_MEMORY: .headTooLong
             case CURLE_BAD_CONTENT_ENCODING: .transferEncodingUnknown
             case _ where !context.hasReceived: .statusLineMalformed
-            case _ where context.text.lowercased().contains("nul byte"): .fieldValueControl
+            case _ where text.contains("nul byte"): .fieldValueControl
             default: .fieldNameMalformed
             }
         let error = WireError(reason, side: .response)

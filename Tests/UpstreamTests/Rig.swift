@@ -139,6 +139,12 @@ final class Rig: Sendable {
         return (heard, number)
     }
 
+    /// Starts a transfer without a body, with a script for its delegate.
+    func watch(
+        _ request: UpstreamRequest,
+        _ prepare: @escaping @Sendable (Recorder) -> Void
+    ) -> (heard: Monitor<Heard>, number: Int) { start(request, prepare: prepare) }
+
     /// Runs a transfer to its end.
     func run(
         _ request: UpstreamRequest,

@@ -1,0 +1,84 @@
+// The values of this room: URLs, errors and their statuses, and the reader without a network.
+
+import HTTPWire
+import Testing
+
+@testable import Upstream
+
+@Suite struct ValueTests {
+    @Test(arguments: [
+        ("http://Example.COM/a?b", false, "example.com", 80, "/a?b", "http://example.com:80/"),
+        ("HTTPS://example.com", true, "example.com", 443, "/", "https://example.com:443/"),
+        ("http://example.com:8080?x=/y", false, "example.com", 8080, "/?x=/y", "http://example.com:8080/"),
+        ("http://[::1]:81/p", false, "[::1]", 81, "/p", "http://[::1]:81/"),
+        ("http://name.test./", false, "name.test.", 80, "/", "http://name.test:80/"),
+    ])
+    func `a URL is taken apart`(
+        text: String,
+        isTLS: Bool,
+        host: String,
+        port: UInt16,
+        target: String,
+        curlURL: String
+    ) throws {
+        let url = try UpstreamURL.parse(text, method: .get)
+        #expect(url == UpstreamURL(isTLS: isTLS, host: host, port: port, target: target))
+        #expect(url.curlURL(numericHost: nil) == curlURL)
+    }
+
+    @Test(arguments: [
+        (UpstreamError.Kind.nameNotFound, 502, "dns_error"), (.resolver, 502, "dns_error"),
+        (.addressRefused, 502, "destination_ip_prohibited"), (.connectionRefused, 502, "connection_refused"),
+        (.unreachable, 503, "destination_ip_unroutable"), (.certificate, 502, "tls_certificate_error"),
+        (.tls, 502, "tls_protocol_error"), (.tlsFile, 502, "proxy_configuration_error"),
+        (.timeout(.resolve), 504, "dns_timeout"), (.timeout(.connect), 504, "connection_timeout"),
+        (.timeout(.firstByte), 504, "http_response_timeout"), (.timeout(.idle), 504, "connection_read_timeout"),
+        (.timeout(.total), 504, "http_response_timeout"), (.closed, 502, "connection_terminated"),
+        (.truncated, 502, "http_response_incomplete"), (.unexpectedStatus(304), 502, "http_protocol_error"),
+        (.requestBody, 502, "http_request_error"), (.cancelled, 503, "proxy_internal_error"),
+        (.protocolViolation(WireError(.foldedLine, side: .response)), 502, "http_protocol_error"),
+        (.protocolViolation(WireError(.headTooLong, side: .response)), 502, "http_response_header_section_size"),
+        (.protocolViolation(WireError(.fieldTooLong, side: .response)), 502, "http_response_header_size"),
+        (
+            .protocolViolation(WireError(.transferEncodingUnknown, side: .response)), 502,
+            "http_response_transfer_coding"
+        ),
+    ])
+    func `each failure has its status and its type`(kind: UpstreamError.Kind, status: Int, type: String) {
+        let error = UpstreamError(kind, detail: "words")
+        #expect(error.status == status)
+        #expect(error.proxyStatus == type)
+        #expect(error.description == "\(status) \(type): words")
+    }
+
+    @Test func `a body in any split is the same body`() {
+        let lines = ["HTTP/1.1 200 OK\r\n", "Transfer-Encoding: chunked\r\n", "\r\n"]
+        let body = Array("5\r\nhello\r\n6;a=b\r\n world\r\n0\r\nX-T: 1\r\n\r\nEXCESS".utf8)
+        for split in 0...body.count {
+            var reader = ResponseReader()
+            reader.reset(for: UpstreamRequest(url: "http://h/"))
+            for line in lines { #expect(Array(line.utf8).withUnsafeBytes { reader.take(line: $0) }) }
+            for part in [body[..<split], body[split...]] where !part.isEmpty {
+                #expect(Array(part).withUnsafeBytes { reader.take(body: $0) })
+            }
+            #expect(reader.isComplete)
+            #expect(reader.mustClose)
+            #expect(String(decoding: reader.bytes, as: UTF8.self) == "hello world")
+            #expect(reader.trailers.first("x-t") == "1")
+        }
+    }
+
+    @Test func `an unfinished or refused response never counts as complete`() {
+        var reader = ResponseReader()
+        reader.reset(for: UpstreamRequest(url: "http://h/"))
+        #expect(!reader.end())
+        for line in ["HTTP/1.1 200 OK\r\n", "Content-Length: 5\r\n", "\r\n"] {
+            #expect(Array(line.utf8).withUnsafeBytes { reader.take(line: $0) })
+        }
+        #expect(Array("hell".utf8).withUnsafeBytes { reader.take(body: $0) })
+        #expect(!reader.end())
+        #expect(!Array("X: y\r\n".utf8).withUnsafeBytes { reader.take(line: $0) })
+        #expect(!Array("o".utf8).withUnsafeBytes { reader.take(body: $0) })
+        #expect(!reader.end())
+    }
+}
