@@ -16,6 +16,7 @@ extension Scenarios {
             }
             let daemon = try Daemon(Self.settings(origin, plan: "0"))
             let stop = Counter()
+            defer { stop.add() }
             let finished = Monitor<[Set<String>]?>(nil)
             Threads.start("load") {
                 let plans = try? Threads.run(8) { index -> Set<String> in
@@ -37,8 +38,8 @@ extension Scenarios {
             for plan in 1...10 {
                 try daemon.rewrite(Self.settings(origin, plan: "\(plan)"))
                 daemon.signal(SIGHUP)
-                #expect(daemon.notify.wait(for: "RELOADING=1", count: plan))
-                #expect(daemon.notify.wait(for: "READY=1", count: plan + 1))
+                try #require(daemon.notify.wait(for: "RELOADING=1", count: plan))
+                try #require(daemon.notify.wait(for: "READY=1", count: plan + 1))
                 rest(0.1)
             }
             stop.add()

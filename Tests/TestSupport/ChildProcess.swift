@@ -56,6 +56,7 @@ package final class ChildProcess: Sendable {
         }
         guard result == 0 else { throw TestSupportError.system(call: "start \(program)", code: result) }
         pid = child
+        Watchdog.shared?.started(child)
         let end = end
         Threads.start("wait for \(program)") { ChildProcess.reap(child, end) }
     }
@@ -85,6 +86,7 @@ package final class ChildProcess: Sendable {
         var information = siginfo_t()
         while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) != 0 && errno == EINTR {}
         end.update { ended in
+            Watchdog.shared?.ended(pid)
             var status: Int32 = 0
             while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
             let number = status & 0x7F
