@@ -85,7 +85,10 @@ let package = Package(
         tests("ConfigurationTests", ["Configuration"]),
         tests(
             "ProxyServerTests",
-            ["ProxyServer", "Configuration", "CacheStore", "DownloadCore", "EventLoop", "HTTPWire", "HTTPCaching"]
+            [
+                "ProxyServer", "Configuration", "CacheStore", "DownloadCore", "EventLoop", "HTTPWire", "HTTPCaching",
+                "Upstream",
+            ]
         ),
         tests("ScenarioTests", []),
     ]

@@ -29,14 +29,14 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     package struct Service: Codable, Sendable, Equatable {
         package var name: String
         /// Where requests go.
-        package var baseURL: String
+        package var target: String
         /// As the configuration says it, such as `/github` or `api.localhost`.
         package var match: String
         package var isDemo: Bool
 
-        package init(name: String, baseURL: String, match: String, isDemo: Bool) {
+        package init(name: String, target: String, match: String, isDemo: Bool) {
             self.name = name
-            self.baseURL = baseURL
+            self.target = target
             self.match = match
             self.isDemo = isDemo
         }

@@ -83,11 +83,8 @@ package final class AdminHandler: ExchangeHandler {
     }
 
     private static func json(_ value: some Encodable) throws(Problem) -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.keyEncodingStrategy = .convertToSnakeCase
         do {
-            return Array(try encoder.encode(value)) + [0x0A]
+            return try AdminJSON.encode(value)
         } catch {
             throw Problem(status: 500, title: "Encoding failed", detail: "\(error)")
         }
@@ -137,6 +134,24 @@ package final class AdminHandler: ExchangeHandler {
 }
 
 @available(*, unavailable) extension AdminHandler: Sendable {}
+
+/// The documents of the admin API as JSON: names in snake_case, members sorted.
+package enum AdminJSON {
+    /// One document with a newline at its end.
+    package static func encode(_ value: some Encodable) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        return Array(try encoder.encode(value)) + [0x0A]
+    }
+
+    /// - Throws: `DecodingError` where the bytes are no such document.
+    package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try decoder.decode(type, from: Data(bytes))
+    }
+}
 
 /// The query of an admin request.
 enum AdminQuery {

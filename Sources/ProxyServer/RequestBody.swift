@@ -44,7 +44,8 @@ package final class RequestBody {
     private var decoder: BodyDecoder
     /// Bytes at the front of the read buffer that are content, and not handed out yet.
     private var undelivered = 0
-    private var failure: RequestBodyError?
+    /// Why the body ended early, where it did.
+    package private(set) var failure: RequestBodyError?
     /// The client waits for a 100 before it sends.
     private var awaitsContinue: Bool
     /// Somebody asked, and there was nothing.

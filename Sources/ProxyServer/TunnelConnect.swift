@@ -1,71 +1,47 @@
-// How a tunnel reaches its other side: connects with a deadline, one address after the other.
+// How a tunnel reaches its other side: the same resolver and rules as transfers, connects with a deadline.
 
 package import EventLoop
 import Glibc
-import HTTPWire
-
-/// Why no connection came about.
-package enum ConnectFailure: Error, Sendable, Equatable {
-    /// There was no address to try.
-    case noAddress
-    case timedOut
-    /// The last address that was tried, and why it failed.
-    case failed(SystemError)
-    /// The client has left.
-    case cancelled
-
-    /// The answer to the client; `target` is what it asked for.
-    package func problem(target: String) -> Problem {
-        switch self {
-        case .noAddress:
-            Problem(
-                status: 502,
-                title: "Name not found",
-                detail: "\(target) has no address; check the name",
-                proxyError: "dns_error"
-            )
-        case .timedOut:
-            Problem(
-                status: 504,
-                title: "Connection timed out",
-                detail: "\(target) did not take the connection in time; try again, or raise timeout.connect",
-                proxyError: "connection_timeout"
-            )
-        case .failed(let error):
-            Problem(
-                status: 502,
-                title: "Connection failed",
-                detail: "\(target) could not be reached: \(error); check that it runs",
-                proxyError: error.code == ECONNREFUSED ? "connection_refused" : "destination_ip_unroutable"
-            )
-        case .cancelled:
-            Problem(status: 502, title: "Cancelled", detail: "the client left before \(target) was reached")
-        }
-    }
-}
+package import Upstream
 
 extension Tunnel {
-    /// Connects to the first address that takes the connection.
+    /// Resolves the target and connects to the first allowed address that takes the connection.
     ///
     /// - Parameters:
-    ///   - addresses: resolved and checked against the forward rules.
-    ///   - timeout: nanoseconds for all of them together.
+    ///   - host: a name or an address, IPv6 with or without brackets.
+    ///   - rules: which addresses may be tried, checked after name resolution (http-rules.md 40).
+    ///   - timeout: nanoseconds for all attempts together, name resolution not included.
     /// - Returns: a non-blocking descriptor, the caller's to close.
     package static func connect(
-        to addresses: [SocketAddress],
+        host: String,
+        port: UInt16,
+        resolver: Resolver,
+        rules: TargetRules,
         timeout: UInt64,
         context: LoopContext,
         on loop: isolated EventLoop
-    ) async throws(ConnectFailure) -> Int32 {
+    ) async throws(UpstreamError) -> Int32 {
+        let addresses = try await resolver.resolve(host, port: port, rules: rules)
+        return try await connect(to: addresses, host: host, timeout: timeout, context: context, on: loop)
+    }
+
+    /// Connects to the first of the addresses that takes the connection; `host` is what errors name.
+    package static func connect(
+        to addresses: [SocketAddress],
+        host: String,
+        timeout: UInt64,
+        context: LoopContext,
+        on loop: isolated EventLoop
+    ) async throws(UpstreamError) -> Int32 {
         let now = Monotonic.now()
         let deadline = now &+ min(timeout, .max - now)
-        var failure = ConnectFailure.noAddress
+        var failure = UpstreamError(.nameNotFound, detail: "\(host) has no address; check the name")
         for address in addresses {
-            do throws(ConnectFailure) {
-                return try await connect(to: address, until: deadline, context: context, on: loop)
+            do throws(UpstreamError) {
+                return try await connect(to: address, host, until: deadline, context: context, on: loop)
             } catch {
                 failure = error
-                if error == .cancelled || error == .timedOut { break }
+                if error.kind == .cancelled || error.kind == .timeout(.connect) { break }
             }
         }
         throw failure
@@ -73,31 +49,82 @@ extension Tunnel {
 
     private static func connect(
         to address: SocketAddress,
+        _ host: String,
         until deadline: UInt64,
         context: LoopContext,
         on loop: isolated EventLoop
-    ) async throws(ConnectFailure) -> Int32 {
+    ) async throws(UpstreamError) -> Int32 {
         let descriptor: Int32
         do throws(SystemError) {
             descriptor = try Socket.connect(to: address)
         } catch {
-            throw .failed(error)
+            throw refused(error, host)
         }
-        let result = await context.wait(for: descriptor, .write, until: deadline, on: loop)
-        let error = Socket.pendingError(descriptor)
-        switch result {
-        case .ready where error == 0:
+        let wait = await context.wait(for: descriptor, .write, until: deadline, on: loop)
+        let code = Socket.pendingError(descriptor)
+        if wait == .ready, code == 0 {
             Socket.setNoDelay(descriptor)
             return descriptor
-        case .ready:
-            Socket.close(descriptor)
-            throw .failed(SystemError("connect \(address)", code: error))
+        }
+        Socket.close(descriptor)
+        switch wait {
+        case .ready: throw refused(SystemError("connect \(address)", code: code), host)
         case .timedOut:
-            Socket.close(descriptor)
-            throw .timedOut
-        case .cancelled:
-            Socket.close(descriptor)
-            throw .cancelled
+            throw UpstreamError(
+                .timeout(.connect),
+                detail: "\(host) at \(address) did not take the connection in time; try again, or raise timeout.connect"
+            )
+        case .cancelled: throw UpstreamError(.cancelled, detail: "the client left before \(host) was reached")
+        }
+    }
+
+    private static func refused(_ error: SystemError, _ host: String) -> UpstreamError {
+        UpstreamError(
+            error.code == ECONNREFUSED ? .connectionRefused : .unreachable,
+            detail: "\(host) could not be reached: \(error); check that it runs"
+        )
+    }
+}
+
+extension Problem {
+    /// The answer to a request whose origin failed.
+    package init(_ error: UpstreamError) {
+        self.init(
+            status: error.status,
+            title: Self.title(error.kind),
+            detail: error.detail,
+            proxyError: error.proxyStatus
+        )
+    }
+
+    private static func title(_ kind: UpstreamError.Kind) -> String {
+        switch kind {
+        case .request: "Request cannot be sent"
+        case .nameNotFound: "Name not found"
+        case .resolver: "Name resolution failed"
+        case .addressRefused: "Target not allowed"
+        case .connectionRefused: "Connection refused"
+        case .unreachable: "Origin unreachable"
+        case .certificate: "Certificate not trusted"
+        case .tls, .tlsFile: "TLS failed"
+        case .timeout: "Origin timed out"
+        case .closed, .truncated: "Origin closed"
+        case .protocolViolation, .unexpectedStatus: "Origin broke the protocol"
+        case .requestBody: "Request body failed"
+        case .cancelled: "Cancelled"
+        case .internal: "Internal failure"
+        }
+    }
+}
+
+extension RequestBody: RequestBodySource {
+    /// As ``pull(into:)``, for transfers; why it failed stays in ``failure``.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        switch pull(into: buffer) {
+        case .bytes(let count): .bytes(count)
+        case .wait: .wait
+        case .end: .end
+        case .failed: .failed
         }
     }
 }

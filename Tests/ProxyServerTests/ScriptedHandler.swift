@@ -5,6 +5,7 @@ import EventLoop
 import Glibc
 import HTTPWire
 import TestSupport
+import Upstream
 
 @testable import ProxyServer
 
@@ -185,9 +186,10 @@ final class ScriptedHandler: ExchangeHandler {
         guard case .authority(let authority) = exchange.target.form,
             let address = SocketAddress(numericHost: authority.host, port: authority.port ?? 0)
         else { return }
-        do throws(ConnectFailure) {
+        do throws(UpstreamError) {
             let remote = try await Tunnel.connect(
                 to: [address],
+                host: "the target",
                 timeout: 2_000_000_000,
                 context: exchange.context,
                 on: loop
@@ -197,15 +199,16 @@ final class ScriptedHandler: ExchangeHandler {
             let traffic = await Tunnel(on: loop, client: client, remote: remote).run()
             observations.seen.update { $0.delivered = traffic.sent }
         } catch {
-            exchange.problem(error.problem(target: "\(authority)"))
+            exchange.problem(Problem(error))
         }
     }
 
     private func upgrade(_ exchange: Exchange, port: UInt16, on loop: isolated EventLoop) async {
         guard let address = SocketAddress(numericHost: "127.0.0.1", port: port) else { return }
-        do throws(ConnectFailure) {
+        do throws(UpstreamError) {
             let remote = try await Tunnel.connect(
                 to: [address],
+                host: "the target",
                 timeout: 2_000_000_000,
                 context: exchange.context,
                 on: loop
@@ -220,7 +223,7 @@ final class ScriptedHandler: ExchangeHandler {
             }
             await upgrade.run(request, on: loop)
         } catch {
-            exchange.problem(error.problem(target: "the origin"))
+            exchange.problem(Problem(error))
         }
     }
 }

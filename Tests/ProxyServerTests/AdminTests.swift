@@ -1,0 +1,198 @@
+// The admin API over a unix socket and over TCP: documents, refusals, and what a web page may not do.
+
+import Configuration
+import EventLoop
+import Foundation
+import HTTPWire
+import TestSupport
+import Testing
+
+@testable import ProxyServer
+
+/// Answers with fixed documents, and notes what it was asked.
+private final class ScriptedActions: AdminActions {
+    let queries = Monitor([AdminEntryQuery]())
+    let reloads = Counter()
+    let ready = Monitor(true)
+
+    func status() async -> AdminStatus {
+        AdminStatus(
+            version: "0.1.0",
+            pid: 42,
+            uptime: 7,
+            configuration: "/etc/drydock.yaml",
+            loops: 2,
+            listen: ["127.0.0.1:8080"],
+            services: [.init(name: "github", target: "https://api.github.com", match: "/github", isDemo: false)],
+            counters: CounterValues(),
+            memory: .init(entries: 1, bytes: 2, limit: 3),
+            disk: nil
+        )
+    }
+
+    func entries(_ query: AdminEntryQuery) async -> AdminEntries {
+        queries.update { $0.append(query) }
+        let entry = AdminEntries.Entry(
+            url: "http://a/\"x\"",
+            service: "a",
+            status: 200,
+            size: 5,
+            tiers: ["memory"],
+            age: 1,
+            ttl: -2
+        )
+        return AdminEntries(entries: [entry], next: "http://a/b")
+    }
+
+    func reload() async -> ReloadResult {
+        reloads.add()
+        return reloads.value == 1
+            ? ReloadResult(isReloaded: true, summary: "ok (1 service, 0 endpoints)")
+            : ReloadResult(isReloaded: false, summary: "1 error", errors: ["drydock.yaml:1:1: unknown key"])
+    }
+
+    var isReady: Bool { ready.read { $0 } }
+    func metricsText() async -> String { MetricsText.render(CounterValues(), gauges: []) }
+}
+
+@Suite struct AdminTests {
+    /// Runs `body` with an admin listener on a unix socket and one on TCP.
+    private static func run(
+        _ body: @escaping @Sendable (_ actions: ScriptedActions, _ path: String, _ port: Int) throws -> Void
+    ) async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("admin.sock")
+        let harness = try await ServerHarness()
+        let actions = ScriptedActions()
+        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(actions: actions) }
+        let sockets = try ListeningSet.bind([.unix(path: path), .tcp(host: "127.0.0.1", port: 0)], mode: 0o600)
+        for socket in sockets { await harness.server.listen(on: socket, role: .admin) }
+        let port = Int(sockets[1].address.port)
+        let result = await withTaskExecutorPreference(BlockingExecutor.shared) {
+            Result { try body(actions, path, port) }
+        }
+        await harness.stop()
+        try result.get()
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `status, entries and reload are documents`() async throws {
+        try await Self.run { actions, path, _ in
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+            let client = try RawClient(unix: path)
+            let status = try client.exchange("/v1/status")
+            #expect(status.status == 200)
+            #expect(status.field("Content-Type") == "application/json")
+            let document = try AdminJSON.decode(AdminStatus.self, from: status.body)
+            #expect(document.pid == 42)
+            #expect(document.services.map(\.name) == ["github"])
+            #expect(document.disk == nil)
+
+            let entries = try client.exchange("/v1/entries?prefix=http%3A%2F%2Fa%2F&limit=10&after=http://a/0")
+            let list = try AdminJSON.decode(AdminEntries.self, from: entries.body)
+            #expect(list.entries.map(\.url) == ["http://a/\"x\""])
+            #expect(list.next == "http://a/b")
+            var query = AdminEntryQuery()
+            query.prefix = "http://a/"
+            query.limit = 10
+            query.after = "http://a/0"
+            #expect(actions.queries.read { $0 } == [query])
+
+            #expect(try client.exchange("POST", "/v1/reload").status == 200)
+            let failed = try client.exchange("POST", "/v1/reload", body: Array("ignored".utf8))
+            #expect(failed.status == 422)
+            #expect(failed.text.contains(#""errors":["drydock.yaml:1:1: unknown key"]"#))
+            #expect(try client.exchange("HEAD", "/v1/status").body.isEmpty)
+        }
+    }
+
+    @Test func `health, readiness and metrics are text`() async throws {
+        try await Self.run { actions, path, _ in
+            let client = try RawClient(unix: path)
+            #expect(try client.exchange("/healthz").text == "ok\n")
+            #expect(try client.exchange("/readyz").status == 200)
+            actions.ready.update { $0 = false }
+            #expect(try client.exchange("/readyz").status == 503)
+            let metrics = try client.exchange("/metrics")
+            #expect(metrics.field("Content-Type") == "text/plain; version=0.0.4; charset=utf-8")
+            #expect(metrics.text.contains("# TYPE drydock_connections gauge\n"))
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("GET", "/nothing", 404, nil), ("GET", "/v1/reload", 405, "POST"), ("POST", "/v1/status", 405, "GET, HEAD"),
+            ("GET", "/v1/entries?limit=0", 400, nil), ("GET", "/v1/entries?limit=x", 400, nil),
+            ("GET", "/v1/entries?prefx=a", 400, nil), ("GET", "http://other/v1/status", 404, nil),
+        ] as [(String, String, Int, String?)]
+    )
+    func `what is not part of the API is a problem`(
+        method: String,
+        target: String,
+        status: Int,
+        allow: String?
+    ) async throws {
+        try await Self.run { actions, path, _ in
+            let client = try RawClient(unix: path)
+            let response = try client.exchange(method, target)
+            #expect(response.status == status)
+            #expect(response.field("Content-Type") == "application/problem+json")
+            #expect(response.field("Allow") == allow)
+            #expect(actions.reloads.value == 0)
+            #expect(try client.exchange("/healthz").status == 200)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("localhost:PORT", nil, 200), ("127.0.0.1", nil, 200), ("evil.example", nil, 403),
+            ("localhost:PORT", "http://localhost:PORT", 200), ("localhost:PORT", "http://evil.example", 403),
+            ("localhost:PORT", "null", 403), ("localhost:PORT", "http://localhost:1", 403),
+        ] as [(String, String?, Int)]
+    )
+    func `on TCP Host and Origin are checked`(host: String, origin: String?, status: Int) async throws {
+        try await Self.run { actions, _, port in
+            let client = try RawClient(port: port)
+            let fields = origin.map { [("Origin", $0.replacingOccurrences(of: "PORT", with: "\(port)"))] } ?? []
+            let name = host.replacingOccurrences(of: "PORT", with: "\(port)")
+            #expect(try client.exchange("POST", "/v1/reload", host: name, fields: fields).status == status)
+            #expect(actions.reloads.value == (status == 200 ? 1 : 0))
+        }
+    }
+
+    @Test func `nothing of it is reachable through the proxy's port`() async throws {
+        try await ServerHarness.run { harness in
+            let response = try harness.exchange("/v1/status")
+            #expect(response.text == "/v1/status")
+        }
+    }
+
+    @Test func `the admin listener is outside the caps and the counters`() async throws {
+        var settings = ServerSettings()
+        settings.connections = 0
+        let harness = try await ServerHarness(settings: settings)
+        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(actions: ScriptedActions()) }
+        let sockets = try ListeningSet.bind([.tcp(host: "localhost", port: 0)])
+        for socket in sockets { await harness.server.listen(on: socket, role: .admin) }
+        let port = Int(sockets[0].address.port)
+        let result = await withTaskExecutorPreference(BlockingExecutor.shared) {
+            Result {
+                #expect(try RawClient(port: port).exchange("/healthz").status == 200)
+                let refused = try harness.client()
+                #expect(try refused.readResponse().status == 503)
+                #expect(harness.counters[.answers2xx] == 0)
+            }
+        }
+        await harness.stop()
+        try result.get()
+    }
+
+    @Test func `a group that is not there is an error that names it`() throws {
+        let folder = try TemporaryFolder()
+        let error = #expect(throws: SystemError.self) {
+            _ = try ListeningSet.bind([.unix(path: folder.file("a.sock"))], group: "no-such-group")
+        }
+        #expect(error?.description.contains("no-such-group") == true)
+    }
+}
