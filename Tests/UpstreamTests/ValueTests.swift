@@ -57,9 +57,13 @@ import Testing
         for split in 0...body.count {
             var reader = ResponseReader()
             reader.reset(for: UpstreamRequest(url: "http://h/"))
-            for line in lines { #expect(Array(line.utf8).withUnsafeBytes { reader.take(line: $0) }) }
+            for line in lines {
+                let isTaken = reader.line(line)
+                #expect(isTaken)
+            }
             for part in [body[..<split], body[split...]] where !part.isEmpty {
-                #expect(Array(part).withUnsafeBytes { reader.take(body: $0) })
+                let isTaken = reader.body(Array(part))
+                #expect(isTaken)
             }
             #expect(reader.isComplete)
             #expect(reader.mustClose)
@@ -71,14 +75,28 @@ import Testing
     @Test func `an unfinished or refused response never counts as complete`() {
         var reader = ResponseReader()
         reader.reset(for: UpstreamRequest(url: "http://h/"))
-        #expect(!reader.end())
+        let isEarlyEnd = reader.ends()
+        #expect(!isEarlyEnd)
         for line in ["HTTP/1.1 200 OK\r\n", "Content-Length: 5\r\n", "\r\n"] {
-            #expect(Array(line.utf8).withUnsafeBytes { reader.take(line: $0) })
+            let isTaken = reader.line(line)
+            #expect(isTaken)
         }
-        #expect(Array("hell".utf8).withUnsafeBytes { reader.take(body: $0) })
-        #expect(!reader.end())
-        #expect(!Array("X: y\r\n".utf8).withUnsafeBytes { reader.take(line: $0) })
-        #expect(!Array("o".utf8).withUnsafeBytes { reader.take(body: $0) })
-        #expect(!reader.end())
+        let isBodyTaken = reader.body(Array("hell".utf8))
+        #expect(isBodyTaken)
+        let isShortEnd = reader.ends()
+        #expect(!isShortEnd)
+        let isLateLineTaken = reader.line("X: y\r\n")
+        #expect(!isLateLineTaken)
+        let isLateBodyTaken = reader.body(Array("o".utf8))
+        #expect(!isLateBodyTaken)
+        let isRefusedEnd = reader.ends()
+        #expect(!isRefusedEnd)
     }
+}
+
+extension ResponseReader {
+    // Results as values: the macros take no mutating calls.
+    fileprivate mutating func line(_ text: String) -> Bool { Array(text.utf8).withUnsafeBytes { take(line: $0) } }
+    fileprivate mutating func body(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { take(body: $0) } }
+    fileprivate mutating func ends() -> Bool { end() }
 }
