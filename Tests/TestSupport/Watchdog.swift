@@ -17,7 +17,7 @@ final class Watchdog: Sendable {
             -) alive="${alive%% $pid *} ${alive#* $pid }" ;;
             esac
         done
-        for pid in $alive; do kill -KILL -- "-$pid"; done
+        for pid in $alive; do kill -s KILL -- "-$pid"; done
         """
 
     private init?() {
