@@ -98,8 +98,7 @@ struct AccessLineWriter {
         // The buffer travels through the JSON writer and back, so that it is never copied.
         var taken: [UInt8] = []
         swap(&taken, &bytes)
-        var json = JSONText(continuing: taken)
-        taken = []
+        var json = JSONText(continuing: consume taken)
         json.member("client", entry.client)
         json.member("method", entry.method)
         json.name("target")
@@ -139,20 +138,17 @@ struct AccessLineWriter {
         appendDecimal(entry.status, &bytes)
         bytes.append(0x20)
         appendDecimal(entry.bytes, &bytes)
-        for text in [entry.referer, entry.userAgent] {
-            bytes.append(contentsOf: " \"".utf8)
-            appendEscaped(text ?? .string("-"), &bytes)
-            bytes.append(0x22)
-        }
+        appendQuoted(entry.referer, &bytes)
+        appendQuoted(entry.userAgent, &bytes)
     }
 
     /// One line for a person to read.
     private func writeText(_ entry: AccessEntry, _ millisecond: UInt64, _ bytes: inout [UInt8]) {
         writeTime(millisecond, &bytes)
-        for part in [entry.client, entry.method] {
-            bytes.append(0x20)
-            bytes.append(contentsOf: part.utf8)
-        }
+        bytes.append(0x20)
+        bytes.append(contentsOf: entry.client.utf8)
+        bytes.append(0x20)
+        bytes.append(contentsOf: entry.method.utf8)
         bytes.append(0x20)
         appendEscaped(entry.target, &bytes)
         bytes.append(0x20)
@@ -184,7 +180,9 @@ struct AccessLineWriter {
     private func writeTime(_ millisecond: UInt64, _ bytes: inout [UInt8]) {
         bytes.append(contentsOf: secondText)
         bytes.append(0x2E)
-        for divisor: UInt64 in [100, 10, 1] { bytes.append(0x30 + UInt8(millisecond / divisor % 10)) }
+        bytes.append(0x30 + UInt8(millisecond / 100 % 10))
+        bytes.append(0x30 + UInt8(millisecond / 10 % 10))
+        bytes.append(0x30 + UInt8(millisecond % 10))
         bytes.append(0x5A)
     }
 
@@ -198,6 +196,12 @@ struct AccessLineWriter {
         let pattern = format == .combined ? "%d/%b/%Y:%H:%M:%S +0000" : "%Y-%m-%dT%H:%M:%S"
         let length = strftime(&buffer, buffer.count, pattern, &parts)
         secondText = buffer[..<length].map { UInt8(bitPattern: $0) }
+    }
+
+    private func appendQuoted(_ text: LogText?, _ bytes: inout [UInt8]) {
+        bytes.append(contentsOf: " \"".utf8)
+        appendEscaped(text ?? .string("-"), &bytes)
+        bytes.append(0x22)
     }
 
     /// Quotes, backslashes, controls and what is not ASCII as `\xHH`.

@@ -74,7 +74,7 @@ extension Connection {
             guard case .complete(let length) = try parser.parse(input.bytes) else {
                 if !hasHeadBegun {
                     hasHeadBegun = true
-                    waitingSince = Monotonic.coarse()
+                    waitingSince = Monotonic.now()
                 }
                 return false
             }

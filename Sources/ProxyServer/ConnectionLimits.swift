@@ -36,9 +36,13 @@ package final class ConnectionLimits: Sendable {
         let client = Self.key(peer)
         return state.withLock { state in
             if state.open >= state.total { return .total(limit: state.total) }
-            let count = state.byClient[client, default: 0]
-            if count >= state.perClient { return .perClient(limit: state.perClient) }
             state.open += 1
+            guard let client else { return nil }
+            let count = state.byClient[client, default: 0]
+            guard count < state.perClient else {
+                state.open -= 1
+                return .perClient(limit: state.perClient)
+            }
             state.byClient[client] = count + 1
             return nil
         }
@@ -48,6 +52,7 @@ package final class ConnectionLimits: Sendable {
         let client = Self.key(peer)
         state.withLock { state in
             state.open -= 1
+            guard let client else { return }
             let count = state.byClient[client, default: 1] - 1
             state.byClient[client] = count > 0 ? count : nil
         }
@@ -55,9 +60,11 @@ package final class ConnectionLimits: Sendable {
 
     package var open: Int { state.withLock { $0.open } }
 
-    /// An IPv6 client owns at least its /64: one host must not count as many. All clients of unix sockets are one.
-    private static func key(_ peer: SocketAddress) -> [UInt8] {
+    /// An IPv6 client owns at least its /64: one host must not count as many. Clients of unix sockets have no address
+    /// and count in all only.
+    private static func key(_ peer: SocketAddress) -> [UInt8]? {
         let address = peer.ipBytes
+        if address.isEmpty { return nil }
         return address.count == 16 && !peer.isLoopback ? Array(address[..<8]) : address
     }
 }

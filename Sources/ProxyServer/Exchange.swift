@@ -76,8 +76,10 @@ package final class Exchange {
     // MARK: - The head
 
     /// Passes an interim response on (1xx other than 101); dropped for HTTP/1.0 clients and after the final head.
+    /// A 100 is passed on only to a client that waits for one and has had none.
     package func sendInterim(_ head: ResponseHead) {
         guard state == .open, request.version == .http11, 100..<200 ~= head.status, head.status != 101 else { return }
+        if head.status == 100, !requestBody.claimContinue() { return }
         var head = head
         head.version = .http11
         var bytes: [UInt8] = []
@@ -130,7 +132,9 @@ package final class Exchange {
                 connection.keepAlive = false
             }
         }
-        if requestBody.forbidsReuse || context.isDraining { connection.keepAlive = false }
+        // What follows a refused CONNECT may be meant for the tunnel: it must never be read as a request.
+        let isRefusedTunnel = request.method == .connect && !isTunnel
+        if requestBody.forbidsReuse || context.isDraining || isRefusedTunnel { connection.keepAlive = false }
         if !isTunnel {
             if !connection.keepAlive {
                 head.fields.append(.connection, "close")

@@ -45,10 +45,16 @@ package struct JSONText {
     package mutating func value(utf8 raw: UnsafeRawBufferPointer) {
         separate()
         bytes.append(0x22)
+        var isPlain = true
         var isASCII = true
-        for byte in raw where byte >= 0x80 { isASCII = false }
+        for byte in raw {
+            if byte >= 0x80 { isASCII = false }
+            if byte < 0x20 || byte >= 0x7F || byte == 0x22 || byte == 0x5C { isPlain = false }
+        }
         // What is not ASCII is checked by decoding it: a log line must stay valid UTF-8 whatever a client sends.
-        if isASCII || String(validating: raw.bindMemory(to: UInt8.self), as: UTF8.self) != nil {
+        if isPlain {
+            bytes.append(contentsOf: raw)
+        } else if isASCII || String(validating: raw.bindMemory(to: UInt8.self), as: UTF8.self) != nil {
             for byte in raw { escape(byte) }
         } else {
             for byte in raw {
@@ -75,7 +81,9 @@ package struct JSONText {
         let micros = nanoseconds / 1000
         appendDecimal(Int64(clamping: micros / 1000))
         bytes.append(0x2E)
-        for divisor: UInt64 in [100, 10, 1] { bytes.append(0x30 + UInt8(micros / divisor % 10)) }
+        bytes.append(0x30 + UInt8(micros / 100 % 10))
+        bytes.append(0x30 + UInt8(micros / 10 % 10))
+        bytes.append(0x30 + UInt8(micros % 10))
         needsComma = true
     }
 

@@ -55,6 +55,7 @@ package struct Problem: Error, Sendable, Equatable {
         var fields = self.fields
         fields.set(.contentType, "application/problem+json")
         fields.set(.cacheControl, "no-store")
+        if !fields.contains(.via) { fields.append(.via, "1.1 \(name)") }
         if let proxyError {
             fields.append(.proxyStatus, "\(name); error=\(proxyError); details=\(StructuredText.string(detail))")
         }

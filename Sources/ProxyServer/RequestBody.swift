@@ -117,6 +117,12 @@ package final class RequestBody {
         }
     }
 
+    /// Whether the client still waits for a 100; from now on it does not.
+    func claimContinue() -> Bool {
+        defer { awaitsContinue = false }
+        return awaitsContinue
+    }
+
     // MARK: - For the connection
 
     /// New bytes were read.
@@ -197,10 +203,7 @@ package final class RequestBody {
     private func wait() -> RequestBodyRead {
         guard let connection else { return .failed(.clientGone) }
         isWanted = true
-        if awaitsContinue {
-            awaitsContinue = false
-            connection.sendContinue()
-        }
+        if claimContinue() { connection.sendContinue() }
         connection.updateInterest()
         return .wait
     }

@@ -98,6 +98,7 @@ final class ScriptedHandler: ExchangeHandler {
             try await exchange.send(Array("fourmore".utf8))
             exchange.finish()
         case "interim":
+            exchange.sendInterim(ResponseHead(status: 100))
             exchange.sendInterim(ResponseHead(status: 103, fields: Fields([("Link", "</a>; rel=preload")])))
             try await text(exchange, "final")
         case "empty", "none":

@@ -89,15 +89,18 @@ import Testing
         }
     }
 
-    @Test func `a target that refuses is a 502, and the connection goes on`() async throws {
+    @Test func `a target that refuses is a 502, and what follows is never read as a request`() async throws {
         try await ServerHarness.run { harness in
             let port = try freePort()
             let client = try harness.client()
-            try client.send("CONNECT 127.0.0.1:\(port) HTTP/1.1\r\nHost: h\r\n\r\n")
+            let early = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
+            try client.send("CONNECT 127.0.0.1:\(port) HTTP/1.1\r\nHost: h\r\n\r\n" + early)
             let response = try client.readResponse()
             #expect(response.status == 502)
             #expect(response.field("Proxy-Status")?.hasPrefix("drydock; error=connection_refused") == true)
-            #expect(try client.exchange("/next").text == "/next")
+            #expect(response.field("Connection") == "close")
+            #expect(try client.isClosedByServer())
+            #expect(!harness.observations.seen.read { $0.targets.contains("/smuggled") })
         }
     }
 
