@@ -11,12 +11,22 @@ package final class FillBudget: Sendable {
     /// In bytes; what a fill may always hold.
     package static let leastWindow = 64 * 1024
 
+    /// In bytes; what a seat counts.
+    package static let seatSize = 4096
+
     private struct State {
         var used = 0
         var nextTicket: UInt64 = 0
-        var queue: [(ticket: UInt64, waiter: UnsafeContinuation<Void, Never>)] = []
+        var queue: [(ticket: UInt64, waiter: UnsafeContinuation<Bool, Never>)] = []
         /// Tickets that were cancelled before they stood in the queue.
         var cancelled: Set<UInt64> = []
+
+        /// Takes room for one seat.
+        mutating func seat(limit: Int) -> Bool {
+            guard used + FillBudget.seatSize <= limit || used == 0 else { return false }
+            used += FillBudget.seatSize
+            return true
+        }
     }
 
     /// In bytes.
@@ -37,56 +47,63 @@ package final class FillBudget: Sendable {
     func charge(_ change: Int, window: Int) -> Int {
         let (used, ready) = state.withLock { state in
             state.used += change
-            return (state.used, change < 0 ? next(&state) : nil)
+            var ready: [UnsafeContinuation<Bool, Never>] = []
+            while !state.queue.isEmpty, state.seat(limit: limit) { ready.append(state.queue.removeFirst().waiter) }
+            return (state.used, ready)
         }
-        ready?.resume()
+        for waiter in ready { waiter.resume(returning: true) }
         return min(window, max(Self.leastWindow, (limit - used) / 4))
     }
 
-    /// Suspends while the budget is used up; first come, first served. Call it before a fill starts.
+    /// Suspends while the budget is used up; first come, first served. Call it before a fill starts, and keep the seat
+    /// until the fill ends.
     /// - Throws: `CancellationError` when the task is cancelled while it waits.
-    package func waitForRoom(on loop: isolated EventLoop) async throws {
+    package func waitForRoom(on loop: isolated EventLoop) async throws -> FillSeat {
         let ticket: UInt64? = state.withLock { state in
-            if state.used < limit && state.queue.isEmpty { return nil }
+            if state.queue.isEmpty && state.seat(limit: limit) { return nil }
             state.nextTicket += 1
             return state.nextTicket
         }
-        guard let ticket else { return }
-        await withTaskCancellationHandler {
+        guard let ticket else { return FillSeat(self) }
+        let isSeated = await withTaskCancellationHandler {
             await withUnsafeContinuation { enqueue($0, ticket: ticket) }
         } onCancel: {
             cancel(ticket)
         }
-        // Whoever was let in lets the next one in if there is room for both.
-        state.withLock { state in
-            state.cancelled.remove(ticket)
-            return next(&state)
-        }?.resume()
-        try Task.checkCancellation()
+        state.withLock { _ = $0.cancelled.remove(ticket) }
+        guard isSeated else { throw CancellationError() }
+        return FillSeat(self)
     }
 
-    private func enqueue(_ waiter: UnsafeContinuation<Void, Never>, ticket: UInt64) {
-        let isReady = state.withLock { state in
-            let mayGo = state.used < limit && state.queue.isEmpty
-            if state.cancelled.remove(ticket) != nil || mayGo { return true }
+    private func enqueue(_ waiter: UnsafeContinuation<Bool, Never>, ticket: UInt64) {
+        let answer: Bool? = state.withLock { state in
+            if state.cancelled.remove(ticket) != nil { return false }
+            if state.queue.isEmpty && state.seat(limit: limit) { return true }
             state.queue.append((ticket, waiter))
-            return false
+            return nil
         }
-        if isReady { waiter.resume() }
+        if let answer { waiter.resume(returning: answer) }
     }
 
     private func cancel(_ ticket: UInt64) {
-        let waiter: UnsafeContinuation<Void, Never>? = state.withLock { state in
+        let waiter: UnsafeContinuation<Bool, Never>? = state.withLock { state in
             guard let index = state.queue.firstIndex(where: { $0.ticket == ticket }) else {
                 state.cancelled.insert(ticket)
                 return nil
             }
             return state.queue.remove(at: index).waiter
         }
-        waiter?.resume()
+        waiter?.resume(returning: false)
     }
+}
 
-    private func next(_ state: inout State) -> UnsafeContinuation<Void, Never>? {
-        state.used < limit && !state.queue.isEmpty ? state.queue.removeFirst().waiter : nil
-    }
+/// The right to fill: given back when the object goes away.
+///
+/// Sendable: it only refers to the budget.
+package final class FillSeat: Sendable {
+    private let budget: FillBudget
+
+    init(_ budget: FillBudget) { self.budget = budget }
+
+    deinit { _ = budget.charge(-FillBudget.seatSize, window: 0) }
 }

@@ -20,6 +20,8 @@ struct FillState {
         var isCut = false
         /// Monotonic nanoseconds since which it is far behind the fastest.
         var laggingSince: UInt64?
+        /// Others wait for it.
+        var counts: Bool { isLive && !isCut }
     }
 
     enum Taken {
@@ -56,7 +58,7 @@ struct FillState {
 
     var windowStart: Int64 { held.first?.start ?? length }
     var isEnded: Bool { end != .open }
-    var hasReaders: Bool { readers.contains { $0.isLive } }
+    var hasReaders: Bool { readers.contains { $0.counts } }
     /// A reader that begins now can get every byte.
     var isJoinable: Bool { windowStart <= filed }
     var pendingLimit: Int { spills ? min(4 * 1024 * 1024, 4 * window) : 0 }
@@ -145,7 +147,7 @@ struct FillState {
     mutating func trim() -> Int {
         let target = isPaused && !spills ? window / 2 : window
         let readTo = readers.reduce(into: length) { least, reader in
-            if reader.isLive { least = min(least, reader.position) }
+            if reader.counts { least = min(least, reader.position) }
         }
         let isRead = hasReaders
         var count = 0
@@ -190,15 +192,13 @@ struct FillState {
     /// - Returns: whether somebody lags still, so that it is worth looking again.
     mutating func cutLaggards(now: UInt64, limit: UInt64) -> Bool {
         guard !spills, !isEnded else { return false }
-        let fastest = readers.reduce(Int64(0)) { $1.isLive ? max($0, $1.position) : $0 }
+        let fastest = readers.reduce(Int64(0)) { $1.counts ? max($0, $1.position) : $0 }
         var isLagging = false
-        for id in readers.indices where readers[id].isLive && !readers[id].isCut {
+        for id in readers.indices where readers[id].counts {
             if fastest - readers[id].position < Int64(window / 2) {
                 readers[id].laggingSince = nil
             } else if let since = readers[id].laggingSince, now &- since >= limit {
                 readers[id].isCut = true
-                // Nothing is kept for it any more.
-                readers[id].position = fastest
             } else {
                 if readers[id].laggingSince == nil { readers[id].laggingSince = now }
                 isLagging = true

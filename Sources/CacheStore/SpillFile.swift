@@ -97,10 +97,12 @@ package final class SpillFile: Sendable {
     }
 
     /// The file has its place now, and the reservation has become its size.
-    func markCommitted() {
+    /// - Returns: the bytes that are not reserved any more.
+    func markCommitted() -> Int {
         state.withLock { state in
+            defer { state.reserved = 0 }
             state.isCommitted = true
-            state.reserved = 0
+            return state.reserved
         }
     }
 

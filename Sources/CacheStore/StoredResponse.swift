@@ -20,6 +20,8 @@ package final class StoredResponse: Sendable {
     /// Bytes of everything that the response holds in memory.
     package let cost: Int
     package let tier: StoreTier
+    /// The file it was loaded from.
+    package let diskEntry: DiskEntry?
 
     /// What the bookkeeping of one entry costs besides its bytes: objects, arrays, slots.
     package static let overhead = 768
@@ -33,7 +35,8 @@ package final class StoredResponse: Sendable {
         body: Body,
         tier: StoreTier,
         via: String?,
-        policy: CachePolicy
+        policy: CachePolicy,
+        diskEntry: DiskEntry? = nil
     ) {
         self.init(
             key: key,
@@ -41,7 +44,8 @@ package final class StoredResponse: Sendable {
             body: body,
             preparedHead: Self.prepare(head, length: body.knownLength, via: via),
             hot: Caching.hotPath(stored: head, policy: policy),
-            tier: tier
+            tier: tier,
+            diskEntry: diskEntry
         )
     }
 
@@ -52,7 +56,8 @@ package final class StoredResponse: Sendable {
         body: Body,
         preparedHead: [UInt8],
         hot: HotPathWindow?,
-        tier: StoreTier
+        tier: StoreTier,
+        diskEntry: DiskEntry? = nil
     ) {
         self.key = key
         self.head = head
@@ -60,6 +65,7 @@ package final class StoredResponse: Sendable {
         self.preparedHead = preparedHead
         self.hot = body.wholeChunk == nil ? nil : hot
         self.tier = tier
+        self.diskEntry = diskEntry
         let fields = head.fields.wireLength + head.varyFields.wireLength
         let lines = (head.fields.count + head.varyFields.count) * 16 + head.varyNames.count * 16
         cost = body.heldBytes + preparedHead.count + key.bytes.count + fields + lines + Self.overhead

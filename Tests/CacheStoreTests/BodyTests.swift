@@ -1,0 +1,286 @@
+// Bodies while they grow: windows, files behind them, pace, ends.
+
+import EventLoop
+import Glibc
+import Synchronization
+import Testing
+
+@testable import CacheStore
+
+@Suite(.timeLimit(.minutes(2))) struct BodyTests {
+    let budget = FillBudget()
+    let folder = Folder()
+
+    private func withLoops(_ count: Int, _ body: ([EventLoop], IOPool) async throws -> Void) async throws {
+        let loops = try (0..<count).map { try EventLoop.start(index: $0) }
+        let pool = try IOPool(threads: 2)
+        defer {
+            for loop in loops { loop.stop() }
+            pool.stop()
+        }
+        try await body(loops, pool)
+    }
+
+    /// Makes a body on `loop`, lets readers join, then writes it.
+    private func fill(
+        _ options: FillOptions,
+        total: Int,
+        stopAt: Int? = nil,
+        on loop: EventLoop,
+        expectedLength: Int64? = nil,
+        started: @escaping @Sendable (Body) -> Void
+    ) async {
+        await onLoop(loop) { loop in
+            let (body, writer) = Body.growing(options, expectedLength: expectedLength, on: loop)
+            started(body)
+            let pump = Pump(writer, total: total, stopAt: stopAt)
+            await pump.finish(on: loop)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `readers at different speeds on different loops get equal bytes`(spills: Bool) async throws {
+        let total = 3 * 1024 * 1024 + 77
+        try await withLoops(3) { loops, pool in
+            let spill = spills ? SpillFile.unlimited("\(folder.path)/spill", pool: pool) : nil
+            let options = FillOptions(window: 128 * 1024, spill: spill, budget: budget)
+            let results = await withTaskGroup(of: ReadResult.self) { group in
+                let (readers, handOut) = AsyncStream<Body>.makeStream()
+                group.addTask {
+                    await fill(options, total: total, on: loops[0]) { body in
+                        handOut.yield(body)
+                        handOut.finish()
+                    }
+                    return ReadResult(count: total)
+                }
+                for await body in readers {
+                    let speeds: [(Int, UInt64)] = [(1 << 20, 0), (7919, 0), (65536, 200_000), (300, 0)]
+                    for (number, (size, delay)) in speeds.enumerated() {
+                        group.addTask {
+                            await onLoop(loops[number % 3]) { loop in
+                                guard let reader = body.makeReader(on: loop) else { return ReadResult() }
+                                return await readAll(reader, maxBytes: size, delay: delay, on: loop)
+                            }
+                        }
+                    }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(results.count == 5)
+            for result in results {
+                #expect(result.wrongAt == nil)
+                #expect(result.error == nil)
+            }
+            // Without a file, whoever joined too late has got no reader at all; the rest have all bytes.
+            if spills { #expect(results.allSatisfy { $0.count == total }) }
+        }
+        #expect(budget.used == 0)
+    }
+
+    @Test func `a late reader joins from the file`() async throws {
+        let total = 2 * 1024 * 1024
+        try await withLoops(1) { loops, pool in
+            let options = FillOptions(
+                window: 64 * 1024,
+                spill: .unlimited("\(folder.path)/spill", pool: pool),
+                budget: budget
+            )
+            let kept = Mutex<Body?>(nil)
+            await fill(options, total: total, on: loops[0]) { body in kept.withLock { $0 = body } }
+            let body = try #require(kept.withLock { $0 })
+            #expect(body.end == .complete(length: Int64(total)))
+            #expect(body.heldBytes < total / 2)
+            let result = try #require(await readAll(body, on: loops[0]))
+            #expect(result.count == total)
+            #expect(result.wrongAt == nil)
+            #expect(result.filePieces > 0)
+        }
+    }
+
+    @Test func `without a file nobody joins once byte 0 has left`() async throws {
+        try await withLoops(1) { loops, _ in
+            await onLoop(loops[0]) { [budget] loop in
+                let (body, writer) = Body.growing(FillOptions(window: 64 * 1024, budget: budget), on: loop)
+                let reader = body.makeReader(on: loop)
+                let pump = Pump(writer, total: 512 * 1024)
+                #expect(!pump.run())
+                #expect(body.makeReader(on: loop) != nil)
+                let piece = try? await reader?.next(maxBytes: 1 << 20, on: loop)
+                #expect(piece?.count ?? 0 > 0)
+                while case .piece = reader?.nextIfReady(maxBytes: 1 << 20) {}
+                // The second reader has closed itself; the first has read what there is.
+                #expect(await settled({ pump.sent > 80 * 1024 }, on: loop))
+                #expect(body.makeReader(on: loop) == nil)
+            }
+        }
+    }
+
+    @Test func `a lone slow reader holds the origin back, not memory`() async throws {
+        let total = 4 * 1024 * 1024
+        try await withLoops(1) { loops, _ in
+            await onLoop(loops[0]) { [budget] loop in
+                let options = FillOptions(window: 256 * 1024, budget: budget, lagLimit: 1)
+                let (body, writer) = Body.growing(options, on: loop)
+                guard let reader = body.makeReader(on: loop) else { return }
+                let pump = Pump(writer, total: total)
+                pump.run()
+                var most = 0
+                var count = 0
+                while let piece = try? await reader.next(maxBytes: 32 * 1024, on: loop) {
+                    most = max(most, body.heldBytes)
+                    count += piece.count
+                    try? await loop.sleep(nanoseconds: 100_000)
+                }
+                #expect(count == total)
+                #expect(most <= 256 * 1024 + 16 * 1024)
+                #expect(pump.pauses > 4)
+            }
+        }
+    }
+
+    @Test func `a stalled reader is cut and the others get everything`() async throws {
+        let total = 1024 * 1024
+        try await withLoops(2) { loops, _ in
+            let options = FillOptions(window: 128 * 1024, budget: budget, lagLimit: 20_000_000)
+            await onLoop(loops[0]) { loop in
+                let (body, writer) = Body.growing(options, on: loop)
+                let stalled = body.makeReader(on: loop)
+                async let other = readAll(body, on: loops[1])
+                try? await loop.sleep(nanoseconds: 5_000_000)
+                let pump = Pump(writer, total: total)
+                await pump.finish(on: loop)
+                let result = await other
+                #expect(result?.count == total)
+                #expect(result?.wrongAt == nil)
+                await #expect(throws: BodyError.tooSlow) {
+                    _ = try await stalled?.next(maxBytes: 1024, on: loop)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a cut fill gives what came, then fails, and nobody joins it`(spills: Bool) async throws {
+        try await withLoops(1) { loops, pool in
+            let spill = spills ? SpillFile.unlimited("\(folder.path)/cut", pool: pool) : nil
+            let options = FillOptions(window: 1024 * 1024, spill: spill, budget: budget)
+            await onLoop(loops[0]) { loop in
+                let (body, writer) = Body.growing(options, on: loop)
+                guard let reader = body.makeReader(on: loop) else { return }
+                let pump = Pump(writer, total: 1 << 20, stopAt: 160 * 1024)
+                await pump.finish(on: loop)
+                let result = await readAll(reader, on: loop)
+                #expect(result == ReadResult(count: 160 * 1024, error: .source("cut")))
+                #expect(body.makeReader(on: loop) == nil)
+                #expect(body.inMemory() == nil)
+            }
+        }
+    }
+
+    @Test(arguments: [(100, 99), (100, 101)])
+    func `a body of another than its declared length is truncated, not complete`(declared: Int, sent: Int) async throws
+    {
+        try await withLoops(1) { loops, _ in
+            let options = FillOptions(budget: budget)
+            await onLoop(loops[0]) { loop in
+                let (body, writer) = Body.growing(options, expectedLength: Int64(declared), on: loop)
+                Pump(writer, total: sent).run()
+                #expect(body.end == .failed(.truncated))
+            }
+        }
+    }
+
+    @Test func `a writer that goes away fails its body`() async throws {
+        try await withLoops(1) { loops, _ in
+            let options = FillOptions(budget: budget)
+            await onLoop(loops[0]) { loop in
+                let body = Body.growing(options, on: loop).body
+                #expect(body.end == .failed(.abandoned))
+            }
+        }
+    }
+
+    @Test func `a waiting reader is cancelled`() async throws {
+        try await withLoops(1) { loops, _ in
+            let options = FillOptions(budget: budget)
+            await onLoop(loops[0]) { loop in
+                let (body, writer) = Body.growing(options, on: loop)
+                let outcome = Mutex<BodyError?>(nil)
+                let task = loop.spawn { loop in
+                    guard let reader = body.makeReader(on: loop) else { return }
+                    do throws(BodyError) { _ = try await reader.next(maxBytes: 1, on: loop) } catch {
+                        outcome.withLock { $0 = error }
+                    }
+                }
+                task.cancel()
+                await task.value
+                #expect(outcome.withLock { $0 } == .cancelled)
+                #expect(body.readerCount == 0)
+                writer.finish()
+            }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `when the last reader leaves, only a fill that is not stored is given up`(spills: Bool) async throws {
+        try await withLoops(1) { loops, pool in
+            let spill = spills ? SpillFile.unlimited("\(folder.path)/left", pool: pool) : nil
+            let options = FillOptions(spill: spill, budget: budget)
+            await onLoop(loops[0]) { loop in
+                let (body, writer) = Body.growing(options, on: loop)
+                let told = Flag()
+                writer.onAbandoned = { told.isSet = true }
+                body.makeReader(on: loop)?.close()
+                #expect(await settled({ told.isSet }, on: loop) == !spills)
+                writer.finish()
+            }
+        }
+    }
+
+    @Test func `a file that cannot be written costs the storing, never the response`() async throws {
+        let total = 1024 * 1024
+        try await withLoops(1) { loops, pool in
+            let options = FillOptions(
+                window: 64 * 1024,
+                spill: .unlimited("\(folder.path)/missing/spill", pool: pool),
+                budget: budget
+            )
+            await onLoop(loops[0]) { loop in
+                let (body, writer) = Body.growing(options, on: loop)
+                guard let reader = body.makeReader(on: loop) else { return }
+                let pump = Pump(writer, total: total)
+                pump.run()
+                let result = await readAll(reader, on: loop)
+                #expect(result.count == total)
+                #expect(result.wrongAt == nil)
+                guard case .fill(let fill) = body.source else { return }
+                await #expect(throws: BodyError.self) { try await fill.flush() }
+            }
+        }
+    }
+
+    @Test func `a complete body in memory becomes one chunk`() async throws {
+        try await withLoops(1) { loops, _ in
+            let options = FillOptions(budget: budget)
+            await onLoop(loops[0]) { loop in
+                let (body, writer) = Body.growing(options, on: loop)
+                let pump = Pump(writer, total: 100_001, step: 999)
+                #expect(pump.run())
+                let chunk = body.inMemory()?.wholeChunk
+                #expect(chunk?.array(0..<(chunk?.capacity ?? 0)) == pattern(100_001))
+            }
+        }
+    }
+}
+
+/// Loop-bound.
+final class Flag { var isSet = false }
+
+/// Waits until `condition` holds, for at most 200 turns of the loop.
+func settled(_ condition: () -> Bool, on loop: isolated EventLoop) async -> Bool {
+    for _ in 0..<200 {
+        if condition() { return true }
+        try? await loop.sleep(nanoseconds: 200_000)
+    }
+    return condition()
+}

@@ -1,0 +1,167 @@
+// The memory tier: what it finds, what it counts and what it gives up.
+
+import Glibc
+import HTTPCaching
+import HTTPWire
+import Synchronization
+import Testing
+
+@testable import CacheStore
+
+@Suite struct MemoryTierTests {
+    private func response(
+        _ number: Int,
+        size: Int = 100,
+        vary: [(String, String)] = [],
+        hot: Bool = true
+    ) -> StoredResponse {
+        StoredResponse(
+            key: key(number),
+            head: storedHead(vary: vary),
+            body: .complete(pattern(size)),
+            preparedHead: Array("HTTP/1.1 200 OK\r\n".utf8),
+            hot: hot ? HotPathWindow(freshUntil: 2000, ageBase: 1000) : nil,
+            tier: .memory
+        )
+    }
+
+    private func hit(_ tier: MemoryTier, _ key: CacheKey) -> StoredResponse? {
+        key.bytes.withUnsafeBytes { tier.withHit(keyBytes: $0, hash: key.hash) { $0 } }
+    }
+
+    @Test func `a hit is found by its whole key, and only on the hot path`() {
+        let tier = MemoryTier(size: 1 << 20, maxObject: 1 << 16)
+        let plain = response(1)
+        tier.insert(plain)
+        tier.insert(response(2, hot: false))
+        tier.insert(response(3, vary: [("Accept", "a")]))
+        tier.insert(response(3, vary: [("Accept", "b")]))
+        #expect(hit(tier, key(1)) === plain)
+        #expect(hit(tier, key(2)) == nil)
+        #expect(hit(tier, key(3)) == nil)
+        // The same hash with other bytes is another key.
+        let other = key(4).bytes
+        #expect(other.withUnsafeBytes { tier.withHit(keyBytes: $0, hash: key(1).hash) { $0 } } == nil)
+        #expect(tier.variants(key(3)).compactMap { $0.head.varyFields.first(.accept) } == ["b", "a"])
+        #expect(tier.variants(key(5)).isEmpty)
+        #expect(tier.statistics.objects == 3)
+    }
+
+    @Test func `a newer response replaces the same variant`() {
+        let tier = MemoryTier(size: 1 << 20, maxObject: 1 << 16)
+        tier.insert(response(1, size: 10))
+        let newer = response(1, size: 20)
+        tier.insert(newer)
+        #expect(tier.variants(key(1)).count == 1)
+        #expect(hit(tier, key(1)) === newer)
+        #expect(tier.statistics.bytes == newer.cost)
+        // One that is too large takes the outdated one with it.
+        #expect(!tier.insert(response(1, size: 1 << 17)))
+        #expect(tier.variants(key(1)).isEmpty)
+        #expect(tier.statistics.bytes == 0)
+    }
+
+    @Test func `variants of one key are bounded`() {
+        let tier = MemoryTier(size: 1 << 24)
+        for number in 0..<100 { tier.insert(response(1, vary: [("Accept", "\(number)")])) }
+        #expect(tier.variants(key(1)).count == MemoryShard.mostVariants)
+        #expect(tier.variants(key(1)).first?.head.varyFields.first(.accept) == "99")
+    }
+
+    @Test func `cost counts everything, and neither bytes nor objects exceed their limits`() {
+        let evicted = Mutex(0)
+        let tier = MemoryTier(size: 200_000, objects: 60, shards: 4) { _ in evicted.withLock { $0 += 1 } }
+        for number in 0..<500 { tier.insert(response(number, size: number % 7 * 1000)) }
+        let statistics = tier.statistics
+        #expect(statistics.bytes <= 200_000)
+        #expect(statistics.objects <= 60)
+        #expect(statistics.objects > 20)
+        #expect(statistics.evictions == evicted.withLock { $0 })
+        #expect(statistics.evictions + statistics.objects == statistics.insertions)
+        #expect(response(1, size: 5000).cost > 5000 + StoredResponse.overhead)
+        tier.shrink(toBytes: 10_000)
+        #expect(tier.statistics.bytes <= 10_000)
+        tier.removeAll()
+        #expect(tier.statistics.bytes == 0)
+        #expect(tier.statistics.objects == 0)
+    }
+
+    @Test func `what is used survives a scan`() {
+        let tier = MemoryTier(size: 1 << 30, objects: 100, shards: 1)
+        for number in 0..<50 { tier.insert(response(number)) }
+        for number in 0..<50 { #expect(hit(tier, key(number)) != nil) }
+        for number in 1000..<1500 {
+            tier.insert(response(number))
+            if number % 20 == 0 { for used in 0..<50 { _ = hit(tier, key(used)) } }
+        }
+        let survivors = (0..<50).count { hit(tier, key($0)) != nil }
+        #expect(survivors >= 45)
+    }
+
+    @Test func `removal by key and by rule`() {
+        let tier = MemoryTier(size: 1 << 24)
+        for number in 0..<20 { tier.insert(response(number)) }
+        tier.remove(key(3))
+        #expect(tier.variants(key(3)).isEmpty)
+        #expect(tier.removeAll { $0.key.description.hasSuffix("/1") } == 1)
+        #expect(tier.statistics.objects == 18)
+    }
+
+    @Test func `a random sequence behaves like a dictionary, as long as nothing must go`() {
+        var random = SeededRandom(state: 7)
+        let tier = MemoryTier(size: 1 << 30, shards: 2)
+        var model: [Int: Int] = [:]
+        for _ in 0..<20_000 {
+            let number = Int.random(in: 0..<200, using: &random)
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0:
+                tier.remove(key(number))
+                model[number] = nil
+            case 1:
+                let size = Int.random(in: 0..<50, using: &random)
+                tier.insert(response(number, size: size))
+                model[number] = size
+            default:
+                #expect(hit(tier, key(number))?.body.knownLength.map(Int.init) == model[number])
+            }
+        }
+        #expect(tier.statistics.objects == model.count)
+    }
+
+    @Test func `several threads at once keep the counts right`() async {
+        let tier = MemoryTier(size: 300_000, shards: 4)
+        await withTaskGroup(of: Void.self) { group in
+            for worker in 0..<4 {
+                group.addTask {
+                    var random = SeededRandom(state: UInt64(worker))
+                    for _ in 0..<3000 {
+                        let number = Int.random(in: 0..<300, using: &random)
+                        switch Int.random(in: 0..<8, using: &random) {
+                        case 0: tier.remove(key(number))
+                        case 1, 2: tier.insert(response(number, size: number * 5))
+                        default: _ = hit(tier, key(number))
+                        }
+                    }
+                }
+            }
+        }
+        tier.shrink(toBytes: 300_000)
+        #expect(tier.statistics.bytes <= 300_000)
+        tier.removeAll()
+        #expect(tier.statistics.bytes == 0)
+        #expect(tier.statistics.objects == 0)
+    }
+}
+
+/// SplitMix64: the same sequence every time.
+struct SeededRandom: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}
