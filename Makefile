@@ -20,12 +20,12 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/    make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
 run: ## installs what is missing, builds, starts the daemon on config/demo.yaml, prints the lines to try
-	@scripts/need run
+	@.ci/need run
 	@swift build $(RELEASE_FLAGS) --product drydock
-	@scripts/run-demo $(RELEASE)
+	@.ci/run-demo $(RELEASE)
 
 test: ## installs what is missing, and runs every test that CI runs
-	@scripts/need test
+	@.ci/need test
 	@$(MAKE) lint
 	swift build $(RELEASE_FLAGS) --product drydock
 	@$(MAKE) check-unit sanitize-thread sanitize-address
@@ -33,7 +33,7 @@ test: ## installs what is missing, and runs every test that CI runs
 	swift test --skip-build
 
 build: ## the release binary, .build/release/drydock
-	@scripts/need run
+	@.ci/need run
 	swift build $(RELEASE_FLAGS) --product drydock
 
 $(RELEASE):
@@ -53,13 +53,13 @@ install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema
 
 check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyze about the unit
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \
-	$(MAKE) install DESTDIR="$$tree" PREFIX=/usr SYSCONFDIR=/etc >/dev/null; scripts/check-unit "$$tree"
+	$(MAKE) install DESTDIR="$$tree" PREFIX=/usr SYSCONFDIR=/etc >/dev/null; .ci/check-unit "$$tree"
 
 sanitize-thread: ## the tests of the rooms below ProxyServer under ThreadSanitizer
-	@scripts/sanitize thread
+	@.ci/sanitize thread
 
 sanitize-address: ## the same under AddressSanitizer
-	@scripts/sanitize address
+	@.ci/sanitize address
 
 lint: ## the format rules, strictly
 	swift format lint --strict --recursive --parallel $(FORMATTED)
@@ -68,7 +68,7 @@ format: ## brings every file into form
 	swift format format --in-place --recursive --parallel $(FORMATTED)
 
 bench: ## a hit against the limit: requests per second, CPU and allocations per request
-	@scripts/need bench
+	@.ci/need bench
 	@$(MAKE) build
 	Benchmarks/hit
 
