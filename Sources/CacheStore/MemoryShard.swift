@@ -97,6 +97,10 @@ struct MemoryShard {
         }
     }
 
+    func responses(where isWanted: (StoredResponse) -> Bool) -> [StoredResponse] {
+        entries.flatMap { entry in entry.first.map { ([$0] + entry.others).filter(isWanted) } ?? [] }
+    }
+
     mutating func removeAll(where isDoomed: (StoredResponse) -> Bool) -> [StoredResponse] {
         var removed: [StoredResponse] = []
         for slot in entries.indices where entries[slot].first != nil {

@@ -146,6 +146,11 @@ package final class MemoryTier: Sendable {
     /// The index uses the low half of a hash, the shards a part of the upper half.
     private func shard(_ hash: UInt64) -> Shard { shards[Int(truncatingIfNeeded: hash >> 32) & (shards.count - 1)] }
 
+    /// The responses that `isWanted` names, in no order; it is called under a shard's mutex. For listings.
+    package func responses(where isWanted: (StoredResponse) -> Bool) -> [StoredResponse] {
+        shards.flatMap { shard in shard.state.withLock { $0.responses(where: isWanted) } }
+    }
+
     /// Changes one shard and counts; what is returned is released after the lock.
     private func change(_ hash: UInt64, _ body: (inout MemoryShard) -> [StoredResponse]) -> [StoredResponse] {
         let (removed, cost, count) = shard(hash).state.withLock { state in

@@ -25,7 +25,7 @@ package final class SharedFile: Sendable {
     package let descriptor: Int32
     /// Bytes at most in one piece.
     package static let pieceSize = BlockSums.blockSize
-    private let pool: IOPool
+    let pool: IOPool
     private let verification: Verification?
     private let progress: Mutex<Progress>
 

@@ -22,6 +22,8 @@ package final class StoredResponse: Sendable {
     package let tier: StoreTier
     /// The file it was loaded from.
     package let diskEntry: DiskEntry?
+    /// Names what ``preparedHead`` was made for, such as a route; whoever wants another shape makes the head anew.
+    package let shape: UInt64
 
     /// What the bookkeeping of one entry costs besides its bytes: objects, arrays, slots.
     package static let overhead = 768
@@ -57,7 +59,8 @@ package final class StoredResponse: Sendable {
         preparedHead: [UInt8],
         hot: HotPathWindow?,
         tier: StoreTier,
-        diskEntry: DiskEntry? = nil
+        diskEntry: DiskEntry? = nil,
+        shape: UInt64 = 0
     ) {
         self.key = key
         self.head = head
@@ -66,6 +69,7 @@ package final class StoredResponse: Sendable {
         self.hot = body.wholeChunk == nil ? nil : hot
         self.tier = tier
         self.diskEntry = diskEntry
+        self.shape = shape
         let fields = head.fields.wireLength + head.varyFields.wireLength
         let lines = (head.fields.count + head.varyFields.count) * 16 + head.varyNames.count * 16
         cost = body.heldBytes + preparedHead.count + key.bytes.count + fields + lines + Self.overhead
