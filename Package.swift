@@ -51,7 +51,7 @@ let package = Package(
             "CacheStore",
             ["EventLoop", "HTTPWire", "HTTPCaching", .product(name: "GRDB", package: "GRDB.swift")]
         ),
-        room("DownloadCore", ["EventLoop", "HTTPWire", "HTTPCaching", "CacheStore"]),
+        room("DownloadCore", ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore"]),
         room("ServiceCore", ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore"]),
         room("DemoMode", ["EventLoop", "HTTPWire"]),
         room("Configuration", [.product(name: "Yams", package: "Yams")]),
@@ -62,7 +62,13 @@ let package = Package(
                 "DemoMode", "Configuration", .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        room("Drydock", ["ProxyServer", "Configuration", .product(name: "Logging", package: "swift-log")]),
+        room(
+            "Drydock",
+            [
+                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "ServiceCore",
+                "ProxyServer", "Configuration", .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
@@ -79,7 +85,7 @@ let package = Package(
         tests("HTTPCachingTests", ["HTTPCaching", "HTTPWire"]),
         tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire"]),
         tests("CacheStoreTests", ["CacheStore", "EventLoop", "HTTPWire", "HTTPCaching"]),
-        tests("DownloadCoreTests", ["DownloadCore", "CacheStore", "EventLoop", "HTTPWire", "HTTPCaching"]),
+        tests("DownloadCoreTests", ["DownloadCore", "CacheStore", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching"]),
         tests("ServiceCoreTests", ["ServiceCore", "DownloadCore", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching"]),
         tests("DemoModeTests", ["DemoMode", "HTTPWire"]),
         tests("ConfigurationTests", ["Configuration"]),

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// Loop-bound objects (connections, transfers, timers) are created in its isolation and die there; they are not
 /// Sendable. libevent's callbacks recover such an object and call its synchronous methods directly; whatever has to
-/// wait becomes a task by ``spawn(_:)``.
+/// wait becomes a task by `Task.immediate(executorPreference: loop.taskExecutor)`, which inherits the isolation.
 package actor EventLoop {
     package nonisolated let index: Int
     nonisolated let queue: JobQueue
@@ -50,12 +50,6 @@ package actor EventLoop {
     /// Runs `work` on the loop, in order of submission; any thread.
     package nonisolated func submit(_ work: @escaping @Sendable (isolated EventLoop) -> Void) {
         queue.append(.work(work))
-    }
-
-    /// Starts a task on this loop. `body` may use loop-bound objects: it never leaves the loop.
-    @discardableResult
-    package func spawn(_ body: @escaping (isolated EventLoop) async -> Void) -> Task<Void, Never> {
-        Task.immediate(executorPreference: taskExecutor) { await body(self) }
     }
 
     /// Asks the loop to end after the jobs that are queued now, and waits for its thread. Not on the loop itself.

@@ -30,7 +30,7 @@ import Testing
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             loop.submit { loop in
                 threads.note()
-                loop.spawn { loop in
+                Task.immediate(executorPreference: loop.taskExecutor) {
                     for _ in 0..<100 {
                         _ = try? await pool.run { 1 }
                         threads.note()

@@ -1,0 +1,151 @@
+// A response whose head has come: publishes it, passes its bytes to the readers, and commits it when it is whole.
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+
+/// Loop-bound. Whole means that the origin's framing said so; what is cut short is never stored and never ends well.
+final class Arrival {
+    /// Up to this length the body's own window serves the memory tier; a longer one is collected beside it.
+    private static let windowed = 256 * 1024
+
+    private let runner: FillRunner
+    private let head: FetchStream.Head
+    private let stream: FetchStream
+    private let now: Int64
+    private let decision: StoreDecision
+    private let stored: StoredHead?
+    private let replaces: Bool
+    private var spill: SpillFile?
+    private var keepsInMemory = false
+    /// The bytes for the memory tier, while they are few enough; nil where none are collected.
+    private var collected: [UInt8]?
+    private var received = 0
+
+    private var core: DownloadCore { runner.core }
+    private var ask: CacheAsk { runner.ask }
+
+    init(
+        runner: FillRunner,
+        head: FetchStream.Head,
+        stream: FetchStream,
+        requestTime: Int64,
+        now: Int64,
+        replaces: Bool
+    ) {
+        self.runner = runner
+        self.head = head
+        self.stream = stream
+        self.now = now
+        self.replaces = replaces
+        let (request, policy) = (runner.ask.request, runner.ask.policy)
+        decision = Caching.decideStore(request: request, response: head.response, policy: policy, now: now)
+        if case .store = decision {
+            stored = Caching.makeStoredHead(
+                request: request,
+                response: head.response,
+                requestTime: requestTime,
+                responseTime: now,
+                policy: policy
+            )
+        } else {
+            stored = nil
+        }
+    }
+
+    private var knownLength: Int? {
+        switch head.framing {
+        case .length(let length): Int(clamping: length)
+        case .none: 0
+        case .chunked, .untilClose: nil
+        }
+    }
+
+    /// Publishes the head and lets the bytes flow.
+    /// - Throws: `FetchError.cancelled` where the fill was given up while it waited for room.
+    func begin(on loop: isolated EventLoop) async throws(FetchError) {
+        guard (try? await core.budget.waitForRoom(on: loop)) != nil else {
+            stream.cancel()
+            throw .cancelled
+        }
+        if stored != nil {
+            core.uncacheable.forget(ask.key)
+            prepareToStore()
+        } else {
+            core.uncacheable.note(ask.key, now: now)
+        }
+        // What fits the memory tier and goes nowhere else is held whole, so that it never waits for a reader.
+        let isHeldWhole = keepsInMemory && spill == nil && knownLength != nil
+        let options = FillOptions(
+            window: isHeldWhole ? max(knownLength ?? 0, 1 << 20) : 1 << 20,
+            spill: spill,
+            budget: core.budget,
+            keepsStart: stored != nil
+        )
+        let (body, writer) = Body.growing(options, expectedLength: knownLength.map(Int64.init), on: loop)
+        if runner.hasLeader { runner.leaderReader = body.makeReader(on: loop) }
+        var answer = head.response
+        answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
+        runner.fill.outcome.set(
+            .streaming(
+                FetchedResponse(head: answer, body: body, decision: decision, stored: stored, replacesStale: replaces)
+            )
+        )
+        // What is not stored is nobody's but theirs who wait already.
+        if stored == nil { core.fills.remove(runner.fill) }
+        let pump = BodyPump(stream: stream, writer: writer, endsUnread: !isHeldWhole) { [self] in
+            collect($0)
+        } whole: { [self] trailers, writer in
+            complete(body, writer, trailers)
+        } broken: { [self] in
+            spill = nil
+            core.finish(runner.fill)
+        }
+        stream.flow(into: pump)
+    }
+
+    private func prepareToStore() {
+        let length = knownLength
+        keepsInMemory = ask.policy.memory && (length ?? 0) <= core.memoryMaxObject
+        if keepsInMemory, length.map({ $0 > Self.windowed }) ?? true {
+            collected = []
+            if let length { collected?.reserveCapacity(length) }
+        }
+        // A small body of known length goes to the disk from memory, in one piece, at the end.
+        if ask.policy.disk, core.disk != nil, (length ?? 0) <= core.diskMaxObject,
+            length.map({ $0 > Self.windowed }) ?? true
+        {
+            spill = core.store.makeSpill()
+        }
+    }
+
+    private func collect(_ bytes: UnsafeRawBufferPointer) {
+        received += bytes.count
+        guard collected != nil else { return }
+        if received <= core.memoryMaxObject { collected?.append(contentsOf: bytes) } else { collected = nil }
+    }
+
+    private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
+        writer.finish(trailers: trailers)
+        guard var stored, case .complete(let length) = body.end else {
+            return core.finish(runner.fill)
+        }
+        stored.bodyLength = length
+        let whole = collected.map { Body.complete($0) } ?? body.inMemory()
+        let (core, fill) = (core, runner.fill)
+        core.store.commit(
+            stored,
+            ask,
+            runner.generation,
+            body: body,
+            whole: whole,
+            spill: spill,
+            keepsInMemory: keepsInMemory
+        ) {
+            core.finish(fill)
+        }
+    }
+}
+
+@available(*, unavailable) extension Arrival: Sendable {}

@@ -1,0 +1,87 @@
+// One question to the download core, and its answer.
+
+package import CacheStore
+package import HTTPCaching
+package import HTTPWire
+
+/// How requests for one key wait for each other.
+package struct CollapseLimits: Sendable, Equatable {
+    /// How long a request waits for the head of another's fetch, in nanoseconds; then it fetches for itself.
+    package var wait: UInt64
+    /// How many wait; the next fetches for itself.
+    package var waiters: Int
+
+    package init(wait: UInt64 = 30_000_000_000, waiters: Int = 10_000) {
+        self.wait = wait
+        self.waiters = waiters
+    }
+}
+
+/// A GET or HEAD request as the download core sees it.
+package struct CacheAsk: Sendable {
+    package var key: CacheKey
+    /// The client's request; its fields decide about reuse.
+    package var request: RequestHead
+    /// The fields that go to the origin: end-to-end, the proxy's own included, conditions still in them.
+    package var originFields: Fields
+    /// Path and query on the origin.
+    package var path: String
+    package var policy: CachePolicy
+    /// Names everything that shapes a ready head: policy, prefix, pseudonym. A stored response prepared under another is prepared anew.
+    package var shape: UInt64
+    package var collapse: CollapseLimits
+    /// The lines of a stored head, ready to write for this route.
+    package var prepare: @Sendable (StoredHead) -> [UInt8]
+
+    package init(
+        key: CacheKey,
+        request: RequestHead,
+        originFields: Fields,
+        path: String,
+        policy: CachePolicy,
+        shape: UInt64,
+        collapse: CollapseLimits,
+        prepare: @escaping @Sendable (StoredHead) -> [UInt8]
+    ) {
+        self.key = key
+        self.request = request
+        self.originFields = originFields
+        self.path = path
+        self.policy = policy
+        self.shape = shape
+        self.collapse = collapse
+        self.prepare = prepare
+    }
+}
+
+/// What to send to the client; loop-bound, because its reader is.
+package struct Answer {
+    /// Status and end-to-end fields, as the origin or the store has them.
+    package var head: ResponseHead
+    /// Nil where the answer has no body (HEAD, 304, 204, an error).
+    package var reader: BodyReader?
+    /// The length of the body in bytes, also of the one that HEAD leaves out; nil where nobody knows yet.
+    package var length: Int64?
+    /// In seconds; nil for what came from the origin just now.
+    package var age: Int64?
+    /// Nil where no cache was asked (a demo answer).
+    package var cacheStatus: CacheStatus?
+    /// The origin could not be asked, or broke its word: `head` is nothing to send, an error document is.
+    package var failure: FetchError?
+
+    package init(
+        head: ResponseHead,
+        reader: BodyReader? = nil,
+        length: Int64? = nil,
+        age: Int64? = nil,
+        cacheStatus: CacheStatus?,
+        failure: FetchError? = nil
+    ) {
+        self.head = head
+        self.reader = reader
+        self.length = length
+        self.age = age
+        self.cacheStatus = cacheStatus
+        self.failure = failure
+    }
+}

@@ -1,0 +1,83 @@
+// How a stored response, an arriving one, or a failure becomes an answer.
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+internal import Upstream
+
+extension DownloadCore {
+    /// An answer from a stored response: whole, or 304 or 412 where the request's conditions say so.
+    func stored(
+        _ ask: CacheAsk,
+        _ response: StoredResponse,
+        age: Int64,
+        _ status: CacheStatus,
+        on loop: isolated EventLoop
+    ) -> Answer {
+        let head = response.head
+        switch Caching.answerConditional(request: ask.request, stored: head) {
+        case .notModified(let fields):
+            return Answer(head: ResponseHead(status: 304, fields: fields), age: age, cacheStatus: status)
+        case .preconditionFailed:
+            return Answer(head: ResponseHead(status: 412), length: 0, cacheStatus: status)
+        case .full:
+            let answerHead = ResponseHead(status: head.status, reason: head.reason, fields: head.fields)
+            return Answer(
+                head: answerHead,
+                reader: ask.request.method == .head ? nil : response.body.makeReader(on: loop),
+                length: response.body.knownLength,
+                age: age,
+                cacheStatus: status
+            )
+        }
+    }
+
+    /// An answer that is still on its way from the origin.
+    func arriving(
+        _ ask: CacheAsk,
+        _ fetched: FetchedResponse,
+        _ reader: BodyReader?,
+        _ status: CacheStatus
+    ) -> Answer {
+        if let head = fetched.stored, fetched.status == 200 {
+            switch Caching.answerConditional(request: ask.request, stored: head) {
+            case .notModified(let fields):
+                return Answer(head: ResponseHead(status: 304, fields: fields), cacheStatus: status)
+            case .preconditionFailed:
+                return Answer(head: ResponseHead(status: 412), length: 0, cacheStatus: status)
+            case .full: break
+            }
+        }
+        return Answer(
+            head: fetched.head,
+            reader: reader,
+            length: fetched.body.knownLength,
+            cacheStatus: status
+        )
+    }
+
+    /// No answer from the origin.
+    func failure(
+        _ error: FetchError,
+        forward: CacheStatus.Forward,
+        isCollapsed: Bool = false
+    ) -> Answer {
+        Answer(
+            head: ResponseHead(status: error.status),
+            cacheStatus: CacheStatus(
+                cacheName: cacheName,
+                forward: forward,
+                collapsed: isCollapsed,
+                detail: error.proxyStatus
+            ),
+            failure: error
+        )
+    }
+
+    /// 504 to `only-if-cached` (RFC 9111 section 5.2.1.7).
+    func gatewayTimeout(_ reason: String) -> Answer {
+        let status = CacheStatus(cacheName: cacheName, detail: CacheStatus.Detail.onlyIfCached.rawValue)
+        return Answer(head: ResponseHead(status: 504), cacheStatus: status, failure: .onlyIfCached(reason))
+    }
+}

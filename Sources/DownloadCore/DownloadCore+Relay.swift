@@ -1,0 +1,119 @@
+// Requests that go to the origin as they are: other methods, ranges, HEAD without a fresh stored response, caching switched off.
+
+import CacheStore
+package import EventLoop
+package import HTTPCaching
+package import HTTPWire
+import Upstream
+
+extension DownloadCore {
+    /// Passes one request on and its answer back; nothing is stored or shared.
+    /// - Parameters:
+    ///   - forward: why it goes to the origin.
+    ///   - detail: what Cache-Status says besides.
+    package func relay(
+        _ request: FetchRequest,
+        from source: any FetchSource,
+        forward: CacheStatus.Forward,
+        detail: String? = nil,
+        onInterim: ((ResponseHead) -> Void)? = nil,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let stream = FetchStream()
+        stream.onInterim = onInterim
+        let head: FetchStream.Head
+        do throws(FetchError) {
+            head = try await stream.start(request, from: source, on: loop)
+        } catch {
+            return failure(error, forward: forward)
+        }
+        stream.onInterim = nil
+        let length: Int64? =
+            switch head.framing {
+            case .length(let length): Int64(clamping: length)
+            case .none: 0
+            case .chunked, .untilClose: nil
+            }
+        guard (try? await budget.waitForRoom(on: loop)) != nil else {
+            stream.cancel()
+            return failure(.cancelled, forward: forward)
+        }
+        let options = FillOptions(budget: budget, keepsStart: false)
+        let (body, writer) = Body.growing(options, expectedLength: length, on: loop)
+        let reader = body.makeReader(on: loop)
+        let pump = BodyPump(stream: stream, writer: writer) { trailers, writer in
+            writer.finish(trailers: trailers)
+        } broken: {
+        }
+        stream.flow(into: pump)
+        var answer = head.response
+        answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
+        let status = CacheStatus(
+            cacheName: cacheName,
+            forward: forward,
+            forwardStatus: answer.status,
+            detail: detail
+        )
+        let isHead = request.method == .head
+        let declared = answer.fields.first(.contentLength).flatMap { Int64($0) }
+        return Answer(
+            head: answer,
+            reader: isHead ? nil : reader,
+            length: isHead ? declared : length,
+            cacheStatus: status
+        )
+    }
+
+    func relay(
+        _ ask: CacheAsk,
+        _ source: any FetchSource,
+        _ forward: CacheStatus.Forward,
+        _ detail: String?,
+        _ onInterim: ((ResponseHead) -> Void)? = nil,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        await relay(
+            request(ask),
+            from: source,
+            forward: forward,
+            detail: detail,
+            onInterim: onInterim,
+            on: loop
+        )
+    }
+
+    /// A client's HEAD goes on as HEAD; what it answers freshens the stored response, too (RFC 9111 section 4.3.5).
+    func relayHead(
+        _ ask: CacheAsk,
+        _ source: any FetchSource,
+        _ stale: StoredResponse?,
+        _ forward: CacheStatus.Forward,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let generation = generations.note(ask.key)
+        let requestTime = clock.now()
+        let answer = await relay(request(ask), from: source, forward: forward, on: loop)
+        guard let stale, answer.failure == nil, answer.head.status != 304 else { return answer }
+        let verdict = Caching.judgeHead(
+            stored: stale.head,
+            headAnswer: answer.head,
+            now: clock.now(),
+            requestTime: requestTime,
+            request: ask.request,
+            policy: ask.policy
+        )
+        if case .unchanged(let head) = verdict {
+            _ = await store.freshen(stale, head: head, ask: ask, token: generation, on: loop)
+        }
+        return answer
+    }
+
+    private func request(_ ask: CacheAsk) -> FetchRequest {
+        FetchRequest(
+            method: ask.request.method,
+            path: ask.path,
+            fields: ask.originFields,
+            clientHost: ask.request.fields.first(.host)
+        )
+    }
+}

@@ -1,0 +1,55 @@
+// Why a fetch gave no answer: the status to answer with, the RFC 9209 error type, and what to do.
+
+package import Upstream
+
+/// A fetch that failed, or was not begun.
+package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The origin could not be asked, or broke its word.
+    case upstream(UpstreamError)
+    /// Too many fetches of the service are under way or waiting.
+    case notAdmitted(String)
+    /// The request wants nothing from the origin (RFC 9111 section 5.2.1.7).
+    case onlyIfCached(String)
+    /// The service that plays the origin inside the daemon failed.
+    case inner(String)
+    /// Whoever asked has left.
+    case cancelled
+
+    /// The status to answer with.
+    package var status: Int {
+        switch self {
+        case .upstream(let error): error.status
+        case .notAdmitted, .cancelled: 503
+        case .inner: 502
+        case .onlyIfCached: 504
+        }
+    }
+
+    /// The error type of Proxy-Status (RFC 9209 section 2.3); nil where no proxy error is meant.
+    package var proxyStatus: String? {
+        switch self {
+        case .upstream(let error): error.proxyStatus
+        case .notAdmitted: "connection_limit_reached"
+        case .onlyIfCached: nil
+        case .inner, .cancelled: "proxy_internal_error"
+        }
+    }
+
+    /// What happened and what to do.
+    package var description: String {
+        switch self {
+        case .upstream(let error): error.detail
+        case .notAdmitted(let detail), .onlyIfCached(let detail), .inner(let detail): detail
+        case .cancelled: "the request was given up"
+        }
+    }
+
+    /// The origin failed, so that a stale stored response may stand in (RFC 9111 section 4.2.4).
+    package var isOriginFailure: Bool {
+        switch self {
+        case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused
+        case .notAdmitted, .inner: true
+        case .onlyIfCached, .cancelled: false
+        }
+    }
+}

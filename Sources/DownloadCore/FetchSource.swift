@@ -1,0 +1,67 @@
+// What the download core asks for a resource, and how the answer comes back: the seam below which services, retries and limits act.
+
+package import EventLoop
+package import HTTPWire
+package import Upstream
+
+/// One request to an origin. Loop-bound, because its body is.
+package struct FetchRequest {
+    package var method: Method
+    /// Path and query on the origin, as they go out.
+    package var path: String
+    /// End-to-end fields; the source adds Host and what its service says.
+    package var fields: Fields
+    /// The Host field of the client's request, for services that preserve it.
+    package var clientHost: String?
+    package var framing: BodyFraming
+    package var body: (any RequestBodySource)?
+    /// Registers whom to call when the body has bytes again after it said `.wait`.
+    package var bindBody: ((_ available: @escaping () -> Void) -> Void)?
+
+    package init(
+        method: Method,
+        path: String,
+        fields: Fields,
+        clientHost: String? = nil,
+        framing: BodyFraming = .none,
+        body: (any RequestBodySource)? = nil
+    ) {
+        self.method = method
+        self.path = path
+        self.fields = fields
+        self.clientHost = clientHost
+        self.framing = framing
+        self.body = body
+    }
+}
+
+/// An origin as the download core sees it; loop-bound, one per loop and service.
+package protocol FetchSource: AnyObject {
+    /// Waits for admission, then starts. The sink is never called before this returns.
+    /// - Throws: `FetchError` where the fetch is not admitted or cannot start.
+    func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle
+}
+
+/// A fetch under way; loop-bound.
+package protocol FetchHandle: AnyObject {
+    /// After a sink said `.pause`: more bytes may come.
+    func resume()
+    /// After the request's body said `.wait`: it has bytes again, or has ended.
+    func bodyAvailable()
+    /// Ends the fetch; the sink hears nothing more.
+    func cancel()
+}
+
+/// Receives one fetch, in this order: any number of interim responses, one head, bytes, and one end. Loop-bound; called on the loop.
+package protocol FetchSink: AnyObject {
+    func received(interim head: ResponseHead)
+    func received(_ head: ResponseHead, framing: BodyFraming)
+    /// The bytes are valid during the call and count as taken, also when the answer is `.pause`.
+    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow
+    func finished(trailers: Fields)
+    func failed(_ error: FetchError)
+}

@@ -1,0 +1,115 @@
+// One fetch as a head to await and a body that flows on by itself once somebody takes it.
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPWire
+internal import Upstream
+
+/// Loop-bound. States: waiting for the head → head known, bytes held back → flowing into a body → ended.
+final class FetchStream: FetchSink {
+    /// The final head of an answer and how its body is framed.
+    struct Head: Sendable {
+        let response: ResponseHead
+        let framing: BodyFraming
+    }
+
+    /// Where the bytes go.
+    protocol Destination: AnyObject {
+        func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow
+        func ended(_ result: Result<Fields, FetchError>)
+    }
+
+    var onInterim: ((ResponseHead) -> Void)?
+    private var handle: (any FetchHandle)?
+    private let head = Latch<Result<Head, FetchError>>()
+    private var held: [UInt8] = []
+    private var end: Result<Fields, FetchError>?
+    private var destination: (any Destination)?
+    private var isCancelled = false
+
+    /// Starts the fetch and waits for its final head; a cancelled task ends the fetch.
+    /// - Throws: `FetchError`.
+    func start(
+        _ request: FetchRequest,
+        from source: any FetchSource,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> Head {
+        let handle = try await source.start(request, sink: self, on: loop)
+        if isCancelled {
+            handle.cancel()
+            throw .cancelled
+        }
+        self.handle = handle
+        request.bindBody? { [weak self] in self?.handle?.bodyAvailable() }
+        guard let result = await head.wait(patience: nil, on: loop) else {
+            cancel()
+            throw .cancelled
+        }
+        return try result.get()
+    }
+
+    /// Lets the bytes flow: first those held back, then the rest as it comes.
+    func flow(into destination: any Destination) {
+        self.destination = destination
+        var flow = TransferFlow.continue
+        if !held.isEmpty {
+            flow = held.withUnsafeBytes { destination.received($0) }
+            held = []
+        }
+        if let end {
+            finish(end)
+        } else if flow == .continue {
+            handle?.resume()
+        }
+    }
+
+    /// The destination has room again.
+    func resume() { handle?.resume() }
+
+    /// Ends the fetch. Whoever waits for the head hears of it; the destination does not.
+    func cancel() {
+        guard !isCancelled, end == nil else { return }
+        isCancelled = true
+        handle?.cancel()
+        handle = nil
+        destination = nil
+        head.set(.failure(.cancelled))
+    }
+
+    // MARK: - FetchSink
+
+    func received(interim head: ResponseHead) { onInterim?(head) }
+
+    func received(_ head: ResponseHead, framing: BodyFraming) {
+        self.head.set(.success(Head(response: head, framing: framing)))
+    }
+
+    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        if let destination { return destination.received(bytes) }
+        held.append(contentsOf: bytes)
+        return .pause
+    }
+
+    func finished(trailers: Fields) { ended(.success(trailers)) }
+
+    func failed(_ error: FetchError) {
+        head.set(.failure(error))
+        ended(.failure(error))
+    }
+
+    private func ended(_ result: Result<Fields, FetchError>) {
+        guard !isCancelled else { return }
+        end = result
+        handle = nil
+        if destination != nil { finish(result) }
+    }
+
+    private func finish(_ result: Result<Fields, FetchError>) {
+        let destination = destination
+        self.destination = nil
+        onInterim = nil
+        destination?.ended(result)
+    }
+}
+
+@available(*, unavailable) extension FetchStream: Sendable {}

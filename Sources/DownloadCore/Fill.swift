@@ -1,0 +1,98 @@
+// A fetch that several requests may wait for: who waits, what came of it, and the table that finds it by key.
+
+package import CacheStore
+package import HTTPCaching
+package import HTTPWire
+import Synchronization
+
+/// What a fill came to, as soon as that is known.
+package enum FillOutcome: Sendable {
+    /// A response is arriving.
+    case streaming(FetchedResponse)
+    /// The stored response was checked and is good; with the status of the check's answer.
+    case refreshed(StoredResponse, status: Int)
+    /// The check or the fetch failed, and the stale stored response may be used.
+    case stale(StoredResponse, cause: StaleCause)
+    /// Nothing came.
+    case failed(FetchError)
+}
+
+/// Why a stale response is answered.
+package enum StaleCause: Sendable {
+    /// The origin answered with this status.
+    case status(Int)
+    /// The origin could not be asked.
+    case error(FetchError)
+}
+
+/// A response on its way.
+package struct FetchedResponse: Sendable {
+    /// End-to-end fields only.
+    package let head: ResponseHead
+    package let body: Body
+    /// Whether it is being stored, and why or why not.
+    package let decision: StoreDecision
+    /// The head as it is stored; nil where it is not.
+    package let stored: StoredHead?
+    /// A stored response was checked before and found to be changed.
+    package let replacesStale: Bool
+    /// The status that the origin answered.
+    package var status: Int { head.status }
+}
+
+/// One fill. Any loop.
+final class Fill: Sendable {
+    let key: CacheKey
+    /// Set as soon as it is known what the origin says.
+    let outcome = Latch<FillOutcome>()
+    /// Set when the last byte has come and what is to be stored is stored, or when the fill has failed.
+    let end = Latch<Void>()
+
+    init(key: CacheKey) { self.key = key }
+}
+
+/// The fills under way, by key.
+///
+/// Sendable: sharded, each shard under its own mutex.
+final class FillTable: Sendable {
+    /// What joining came to.
+    enum Place {
+        /// A new fill: the caller runs it.
+        case leader(Fill)
+        /// A fill that is under way.
+        case waiter(Fill)
+        /// The fill has as many waiters as it may have.
+        case full
+    }
+
+    private final class Shard: Sendable {
+        let fills = Mutex<[CacheKey: Fill]>([:])
+    }
+
+    private let shards: [Shard] = (0..<16).map { _ in Shard() }
+
+    private func shard(_ key: CacheKey) -> Shard { shards[Int(truncatingIfNeeded: key.hash & 15)] }
+
+    /// Finds the fill of a key, or begins one.
+    func join(_ key: CacheKey, maxWaiters: Int) -> Place {
+        shard(key).fills.withLock { fills in
+            if let fill = fills[key] { return fill.outcome.waiterCount >= maxWaiters ? .full : .waiter(fill) }
+            let fill = Fill(key: key)
+            fills[key] = fill
+            return .leader(fill)
+        }
+    }
+
+    /// The fill is over: what it brought is stored, or will never be.
+    func remove(_ fill: Fill) {
+        shard(fill.key).fills.withLock { fills in
+            if fills[fill.key] === fill { fills[fill.key] = nil }
+        }
+    }
+
+    /// Whether others can find the fill.
+    func contains(_ fill: Fill) -> Bool { shard(fill.key).fills.withLock { $0[fill.key] === fill } }
+
+    /// Fills under way.
+    var count: Int { shards.reduce(0) { $0 + $1.fills.withLock { $0.count } } }
+}

@@ -1,0 +1,26 @@
+// Keys whose last answer could not be shared: requests for them do not wait for one another for a while.
+
+internal import CacheStore
+import Synchronization
+
+/// Sendable: its state is under its own mutex.
+final class UncacheableKeys: Sendable {
+    /// How long a key is remembered, in seconds.
+    static let lifetime: Int64 = 120
+    private static let limit = 10_000
+
+    private let until = Mutex<[UInt64: Int64]>([:])
+
+    /// Remembers a key by its hash: a collision costs a shared fetch, never an answer.
+    func note(_ key: CacheKey, now: Int64) {
+        until.withLock { until in
+            if until.count >= Self.limit { until = until.filter { $0.value > now } }
+            if until.count >= Self.limit { until.removeAll(keepingCapacity: true) }
+            until[key.hash] = now + Self.lifetime
+        }
+    }
+
+    func forget(_ key: CacheKey) { until.withLock { _ = $0.removeValue(forKey: key.hash) } }
+
+    func contains(_ key: CacheKey, now: Int64) -> Bool { until.withLock { $0[key.hash].map { $0 > now } ?? false } }
+}
