@@ -1,0 +1,39 @@
+// Where a service's origin is, and how the rest of a request target joins its base URL.
+
+/// The base URL of a service.
+package struct OriginAddress: Sendable, Hashable {
+    /// `http` or `https`.
+    package let scheme: String
+    /// Lower case; an IPv6 address in brackets.
+    package let host: String
+    /// Nil: the scheme's own.
+    package let port: UInt16?
+    /// Empty, or begins with a slash and does not end with one.
+    package let basePath: String
+
+    package init(scheme: String, host: String, port: UInt16?, basePath: String) {
+        self.scheme = scheme
+        self.host = host
+        let isDefault = port == (scheme == "https" ? 443 : 80)
+        self.port = isDefault ? nil : port
+        self.basePath = basePath.hasSuffix("/") ? String(basePath.dropLast()) : basePath
+    }
+
+    /// `host` or `host:port`, as Host carries it.
+    package var authority: String { port.map { "\(host):\($0)" } ?? host }
+
+    package var effectivePort: UInt16 { port ?? (scheme == "https" ? 443 : 80) }
+
+    /// Scheme and authority, without a slash at the end.
+    package var root: String { "\(scheme)://\(authority)" }
+
+    /// The base URL without a slash at the end.
+    package var base: String { root + basePath }
+
+    /// Appends `rest` (empty, or beginning with `/` or `?`, query included) to the base URL, byte for byte.
+    package func path(appending rest: String) -> String {
+        if rest.isEmpty { return basePath.isEmpty ? "/" : basePath }
+        if rest.utf8.first == UInt8(ascii: "/") { return basePath + rest }
+        return (basePath.isEmpty ? "/" : basePath) + rest
+    }
+}

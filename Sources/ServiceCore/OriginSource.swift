@@ -1,0 +1,152 @@
+// A service's origin as a source of fetches: admission first, then libcurl, with what the service changes in a request.
+
+package import DownloadCore
+package import EventLoop
+internal import HTTPWire
+package import Upstream
+
+/// Loop-bound; made for one request, kept by its fetch.
+package final class OriginSource: FetchSource {
+    private let service: ServicePlan
+    private let origin: OriginAddress
+    private let plan: RequestPlan
+    private let runtime: ServiceRuntime
+    private let client: UpstreamClient
+    private let onFetch: () -> Void
+
+    /// - Parameters:
+    ///   - origin: where the request goes; in forward mode every request names its own.
+    ///   - plan: of the endpoint, or of the service.
+    ///   - onFetch: called for each request that is sent.
+    package init(
+        service: ServicePlan,
+        origin: OriginAddress,
+        plan: RequestPlan,
+        runtime: ServiceRuntime,
+        client: UpstreamClient,
+        onFetch: @escaping () -> Void = {}
+    ) {
+        self.service = service
+        self.origin = origin
+        self.plan = plan
+        self.runtime = runtime
+        self.client = client
+        self.onFetch = onFetch
+    }
+
+    package func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle {
+        do throws(AdmissionRefusal) {
+            try await runtime.admission.acquire(on: loop)
+        } catch {
+            throw refusal(error)
+        }
+        let fetch = OriginFetch(sink: sink, admission: runtime.admission)
+        runtime.countFetch()
+        onFetch()
+        fetch.transfer = client.start(upstreamRequest(request), body: request.body, delegate: fetch)
+        return fetch
+    }
+
+    private func upstreamRequest(_ request: FetchRequest) -> UpstreamRequest {
+        var fields = request.fields
+        fields.remove(.host)
+        plan.rules.apply(to: &fields)
+        if let authorization = service.authorization { fields.set(.authorization, authorization) }
+        var ordered = Fields()
+        let ownHost = plan.rules.set.contains { $0.name.lowercased() == "host" }
+        if !ownHost {
+            ordered.append(.host, service.preservesHost ? request.clientHost ?? origin.authority : origin.authority)
+        }
+        fields.forEachLine { name, value, _ in ordered.append(nameBytes: name, valueBytes: value) }
+        switch request.framing {
+        case .length(let length): ordered.set(.contentLength, String(length))
+        case .chunked: ordered.set(.transferEncoding, "chunked")
+        case .none, .untilClose: break
+        }
+        return UpstreamRequest(
+            method: request.method,
+            url: origin.root + request.path,
+            fields: ordered,
+            bodyFraming: request.framing,
+            timeouts: plan.timeouts,
+            tls: service.tls,
+            target: service.target
+        )
+    }
+
+    private func refusal(_ refusal: AdmissionRefusal) -> FetchError {
+        switch refusal {
+        case .cancelled: .cancelled
+        case .queueFull(let length):
+            .notAdmitted(
+                "service \(service.name) has \(service.admission.concurrent ?? 0) fetches under way and \(length) waiting; "
+                    + "raise max_concurrent or max_queue.length, or try again later"
+            )
+        case .waitedTooLong(let nanoseconds):
+            .notAdmitted(
+                "no slot of service \(service.name) came free within \(nanoseconds / 1_000_000) ms; "
+                    + "raise max_concurrent or max_queue.wait, or try again later"
+            )
+        }
+    }
+}
+
+@available(*, unavailable) extension OriginSource: Sendable {}
+
+/// One fetch under way; gives its slot back exactly once.
+final class OriginFetch: FetchHandle, TransferDelegate {
+    var transfer: Transfer?
+    private var sink: (any FetchSink)?
+    private var admission: Admission?
+
+    init(sink: any FetchSink, admission: Admission) {
+        self.sink = sink
+        self.admission = admission
+    }
+
+    deinit { admission?.release() }
+
+    func resume() { transfer?.resume() }
+
+    func bodyAvailable() { transfer?.bodyAvailable() }
+
+    func cancel() {
+        transfer?.cancel()
+        end()
+    }
+
+    func transfer(_ transfer: Transfer, received interim: ResponseHead) { sink?.received(interim: interim) }
+
+    func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming) {
+        sink?.received(head, framing: framing)
+    }
+
+    func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        sink?.received(bytes) ?? .continue
+    }
+
+    func transferFinished(_ transfer: Transfer, trailers: Fields) {
+        let sink = sink
+        end()
+        sink?.finished(trailers: trailers)
+    }
+
+    func transfer(_ transfer: Transfer, failed error: UpstreamError) {
+        let sink = sink
+        end()
+        sink?.failed(.upstream(error))
+    }
+
+    private func end() {
+        sink = nil
+        transfer = nil
+        admission?.release()
+        admission = nil
+    }
+}
+
+@available(*, unavailable) extension OriginFetch: Sendable {}

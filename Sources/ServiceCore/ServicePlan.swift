@@ -1,0 +1,92 @@
+// One service, compiled from the configuration: what it asks, whom, and within which limits. Immutable; a reload makes a new one.
+
+package import DownloadCore
+package import HTTPCaching
+package import HTTPWire
+package import Upstream
+
+/// What applies to a request: of an endpoint, or of the service where no endpoint matches.
+package struct RequestPlan: Sendable, Equatable {
+    package var rules: FieldRules
+    package var query: QueryDefaults
+    package var timeouts: Timeouts
+    package var policy: CachePolicy
+    package var collapse: CollapseLimits
+
+    package init(
+        rules: FieldRules = FieldRules(),
+        query: QueryDefaults = QueryDefaults([]),
+        timeouts: Timeouts = Timeouts(),
+        policy: CachePolicy = CachePolicy(),
+        collapse: CollapseLimits = CollapseLimits()
+    ) {
+        self.rules = rules
+        self.query = query
+        self.timeouts = timeouts
+        self.policy = policy
+        self.collapse = collapse
+    }
+}
+
+/// A method and a path pattern of a service.
+package struct EndpointPlan: Sendable {
+    package let name: String
+    package let method: Method
+    package let pattern: PathPattern
+    package let request: RequestPlan
+
+    package init(name: String, method: Method, pattern: PathPattern, request: RequestPlan) {
+        self.name = name
+        self.method = method
+        self.pattern = pattern
+        self.request = request
+    }
+
+    /// Whether the endpoint answers a method; GET endpoints answer HEAD, too.
+    package func answers(_ wanted: Method) -> Bool { wanted == method || wanted == .head && method == .get }
+}
+
+/// A service.
+package struct ServicePlan: Sendable {
+    /// Empty in forward mode.
+    package let name: String
+    /// Nil where the service asks another service, or only plays demo answers.
+    package let origin: OriginAddress?
+    /// The client's Host goes on instead of the base URL's.
+    package let preservesHost: Bool
+    package let request: RequestPlan
+    /// The value of Authorization that the service adds; the client's own is dropped then.
+    package let authorization: String?
+    package let tls: TLSOptions
+    package let target: TargetRules
+    package let admission: AdmissionLimits
+    /// More specific patterns first.
+    package let endpoints: [EndpointPlan]
+
+    package init(
+        name: String,
+        origin: OriginAddress?,
+        preservesHost: Bool = false,
+        request: RequestPlan = RequestPlan(),
+        authorization: String? = nil,
+        tls: TLSOptions = TLSOptions(),
+        target: TargetRules = .any,
+        admission: AdmissionLimits = AdmissionLimits(),
+        endpoints: [EndpointPlan] = []
+    ) {
+        self.name = name
+        self.origin = origin
+        self.preservesHost = preservesHost
+        self.request = request
+        self.authorization = authorization
+        self.tls = tls
+        self.target = target
+        self.admission = admission
+        self.endpoints = endpoints
+    }
+
+    /// The first endpoint that answers; `path` is the rest of the target behind the service's prefix. No allocation.
+    package func endpoint(for method: Method, path: UnsafeRawBufferPointer) -> Int? {
+        endpoints.firstIndex { $0.answers(method) && $0.pattern.matches(path) }
+    }
+}
