@@ -15,6 +15,13 @@ package protocol ExchangeHandler: AnyObject {
     /// The waiting path: runs as a task on the loop and ends the exchange by `finish`, `fail`, `problem` or `takeOver`.
     /// The task is cancelled when the client leaves. An exchange that it leaves open is answered 500, or cut.
     func answer(_ exchange: Exchange, on loop: isolated EventLoop) async
+
+    /// The loop's connections have ended; nothing is asked any more.
+    func shutdown()
+}
+
+extension ExchangeHandler {
+    package func shutdown() {}
 }
 
 /// A request head in the read buffer, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.

@@ -143,6 +143,7 @@ package final class LoopContext {
         cutMembers()
         soonTimer = nil
         sweepTimer = nil
+        for handler in handlers.values { handler.shutdown() }
         handlers = [:]
         waits.take(on: loop)?.cancelAll()
         log?.flush()

@@ -91,6 +91,18 @@ package final class Server: Sendable {
         }
     }
 
+    /// Runs `body` with the handler of a role on every loop.
+    package func forEachHandler(
+        of role: ListenerRole,
+        _ body: @escaping @Sendable (any ExchangeHandler, isolated EventLoop) -> Void
+    ) {
+        for context in contexts {
+            context.submit { context, loop in
+                if let handler = context.handler(for: role) { body(handler, loop) }
+            }
+        }
+    }
+
     /// The addresses that are listened on.
     package func addresses(_ role: ListenerRole) -> [SocketAddress] {
         state.withLock { $0.facts.filter { $0.role == role }.map(\.address) }

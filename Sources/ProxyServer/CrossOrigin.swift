@@ -1,0 +1,50 @@
+// Requests from web pages: any page in the user's browser can call localhost, so a service with credentials answers only the origins it names.
+
+import HTTPWire
+import ServiceCore
+
+/// What the Origin field of a request means for a service (http rule 42, CORS).
+enum CrossOrigin {
+    /// Go on; these fields are added to the answer.
+    case pass(Fields)
+    /// A preflight, answered with these fields.
+    case preflight(Fields)
+
+    var fields: Fields {
+        switch self {
+        case .pass(let fields), .preflight(let fields): fields
+        }
+    }
+
+    /// - Throws: a 403 `Problem` for a foreign origin of a service that adds credentials.
+    static func decide(_ request: RequestHead, _ route: ServiceRoute) throws(Problem) -> CrossOrigin {
+        guard let origin = request.fields.first(.origin) else { return .pass(Fields()) }
+        if route.corsOrigins.contains(origin) || route.corsOrigins.contains("*") {
+            var fields = Fields([("Access-Control-Allow-Origin", origin)])
+            fields.append(.vary, "Origin")
+            guard request.method == .options, let method = request.fields.first(.accessControlRequestMethod) else {
+                return .pass(fields)
+            }
+            fields.append("Access-Control-Allow-Methods", method)
+            if let wanted = request.fields.combined("Access-Control-Request-Headers") {
+                fields.append("Access-Control-Allow-Headers", wanted)
+            }
+            fields.append("Access-Control-Max-Age", "600")
+            return .preflight(fields)
+        }
+        guard route.plan.authorization != nil, !isSameSite(origin, request) else {
+            return .pass(Fields())
+        }
+        throw Problem(
+            status: 403,
+            title: "Foreign origin",
+            detail: "service \(route.plan.name) adds credentials and does not answer the web origin \(origin); "
+                + "name it under cors.origins if that page may use them"
+        )
+    }
+
+    private static func isSameSite(_ origin: String, _ request: RequestHead) -> Bool {
+        guard let host = request.fields.first(.host).flatMap({ Authority.parse($0) }) else { return false }
+        return OriginRules.isSameSite(origin: origin, host: host)
+    }
+}

@@ -1,0 +1,74 @@
+// Forward mode: which targets a client may be forwarded to, and under which policy.
+
+internal import Configuration
+package import HTTPWire
+package import ServiceCore
+package import Upstream
+
+/// The rules of forward mode (http proxy by absolute-form, and CONNECT).
+package struct ForwardPlan: Sendable {
+    /// How a target was allowed.
+    package enum Verdict: Sendable, Equatable {
+        /// A rule names the host, so that it may be an internal one.
+        case named
+        /// A wildcard allows it: internal addresses stay refused, whatever its name resolves to.
+        case anyPublic
+        case refused
+    }
+
+    private let allow: [HostPattern]
+    private let connect: [(host: HostPattern, port: UInt16?)]
+    package let request: RequestPlan
+    package let shape: UInt64
+    package let runtime: ServiceRuntime
+    package let tls: TLSOptions
+
+    init(_ configuration: ForwardConfiguration, request: RequestPlan, shape: UInt64, runtime: ServiceRuntime) {
+        allow = configuration.allow.map(HostPattern.init)
+        connect = configuration.connectAllow.map { rule in
+            let colon = rule.lastIndex(of: ":") ?? rule.endIndex
+            return (HostPattern(String(rule[..<colon])), UInt16(rule[colon...].dropFirst()))
+        }
+        self.request = request
+        self.shape = shape
+        self.runtime = runtime
+        tls = TLSOptions()
+    }
+
+    package func verdict(host: String) -> Verdict { Self.verdict(allow.filter { $0.matches(host) }) }
+
+    /// CONNECT needs a rule for host and port, and a host that forward mode allows.
+    package func verdict(connect authority: Authority) -> Verdict {
+        guard let port = authority.port else { return .refused }
+        let byPort = connect.filter { ($0.port == nil || $0.port == port) && $0.host.matches(authority.host) }
+        let byHost = allow.filter { $0.matches(authority.host) }
+        if byPort.isEmpty || byHost.isEmpty && !byPort.contains(where: { $0.host.isNamed }) { return .refused }
+        return Self.verdict(byPort.map(\.host) + byHost)
+    }
+
+    private static func verdict(_ matching: [HostPattern]) -> Verdict {
+        if matching.isEmpty { return .refused }
+        return matching.contains { $0.isNamed } ? .named : .anyPublic
+    }
+}
+
+/// `*`, `*.example.com`, `example.com`, or an address.
+struct HostPattern: Sendable, Equatable {
+    private let pattern: String
+
+    init(_ pattern: String) { self.pattern = pattern.lowercased() }
+
+    /// The rule is about this host, not about all.
+    var isNamed: Bool { pattern != "*" }
+
+    func matches(_ host: String) -> Bool {
+        if pattern == "*" { return true }
+        if pattern.hasPrefix("*.") { return host.hasSuffix(pattern.dropFirst(1)) && host.count > pattern.count - 1 }
+        return Self.bare(host) == Self.bare(pattern)
+    }
+
+    /// An IPv6 address is the same with and without brackets.
+    private static func bare(_ host: String) -> Substring {
+        host.hasPrefix("[") && host.hasSuffix("]") ? host.dropFirst().dropLast() : host[...]
+    }
+}

@@ -1,0 +1,89 @@
+// Sends an answer: what the proxy adds to its fields, then its bytes at the client's pace.
+
+import CacheStore
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+
+extension ProxyHandler {
+    /// - Parameter added: fields of cross-origin rules.
+    func send(
+        _ result: ServiceAnswer,
+        _ rewriting: Rewriting?,
+        _ added: Fields,
+        _ exchange: Exchange,
+        on loop: isolated EventLoop
+    ) async {
+        let answer = result.answer
+        note(result, exchange)
+        if let failure = answer.failure { return fail(answer, failure, added, exchange) }
+        var head = answer.head
+        rewriting?.apply(to: &head.fields)
+        if let age = answer.age { head.fields.set(.age, String(age)) }
+        if let demo = result.demo {
+            head.fields.set("Drydock-Demo", demo)
+        } else {
+            head.fields.append(.via, plan.via)
+        }
+        answer.cacheStatus?.append(to: &head.fields)
+        added.forEachLine { name, value, _ in head.fields.append(nameBytes: name, valueBytes: value) }
+        guard let reader = answer.reader else {
+            exchange.sendHead(head, body: answer.length.map { .known($0) } ?? .none)
+            return exchange.finish()
+        }
+        exchange.sendHead(head, body: answer.length.map { .known($0) } ?? .unknown)
+        await stream(reader, exchange, on: loop)
+    }
+
+    private func stream(_ reader: BodyReader, _ exchange: Exchange, on loop: isolated EventLoop) async {
+        defer { reader.close() }
+        do {
+            while let piece = try await reader.next(maxBytes: 262_144, on: loop) { try await exchange.send(piece) }
+            exchange.finish(trailers: reader.body.trailers)
+        } catch {
+            // Cut short: what the client has must not pass as complete.
+            exchange.fail()
+        }
+    }
+
+    private func fail(_ answer: Answer, _ failure: FetchError, _ added: Fields, _ exchange: Exchange) {
+        var fields = added
+        answer.cacheStatus?.append(to: &fields)
+        context.counters.add(.errorUpstream)
+        if failure.status == 503 { fields.set(.retryAfter, "1") }
+        exchange.problem(
+            Problem(
+                status: failure.status,
+                title: StatusText.reason(failure.status),
+                detail: failure.description,
+                proxyError: failure.proxyStatus,
+                fields: fields
+            )
+        )
+    }
+
+    /// What the access log and the counters will say.
+    private func note(_ result: ServiceAnswer, _ exchange: Exchange) {
+        guard result.demo == nil, let status = result.answer.cacheStatus else {
+            exchange.outcome.cache = result.demo == nil ? .none : .demo
+            return
+        }
+        exchange.outcome.cacheStatus = status.value
+        exchange.outcome.upstreamStatus = status.forwardStatus
+        exchange.outcome.cache =
+            if status.hit {
+                .hit
+            } else if status.collapsed {
+                .collapsed
+            } else if status.detail == CacheStatus.Detail.revalidated.rawValue {
+                .revalidated
+            } else if status.detail == CacheStatus.Detail.staleIfError.rawValue {
+                .stale
+            } else if status.forward == .bypass || status.forward == .method {
+                .bypass
+            } else {
+                .miss
+            }
+    }
+}

@@ -1,0 +1,238 @@
+// Compiles a configuration into routes: the one place where configured values become plans.
+
+package import Configuration
+package import DemoMode
+internal import DownloadCore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+package import ServiceCore
+internal import Synchronization
+internal import Upstream
+
+/// State that outlives a reload, by service name: admission, counters, draw ordinals.
+package final class PlanRegistry: Sendable {
+    package let services = ServiceRegistry()
+    private let ordinals = Mutex<[String: DrawOrdinals]>([:])
+
+    package init() {}
+
+    func ordinals(for service: String) -> DrawOrdinals {
+        ordinals.withLock { table in
+            if let known = table[service] { return known }
+            let fresh = DrawOrdinals()
+            table[service] = fresh
+            return fresh
+        }
+    }
+}
+
+extension RoutePlan {
+    /// Reads the demo files and builds the routes.
+    /// - Throws: `DemoFileError` naming the file that cannot be read.
+    package static func compile(
+        _ configuration: Configuration,
+        registry: PlanRegistry
+    ) throws(DemoFileError) -> RoutePlan {
+        var routes: [ServiceRoute] = []
+        for service in configuration.services { routes.append(try route(service, configuration.name, registry)) }
+        return RoutePlan(
+            name: configuration.name,
+            services: routes,
+            forward: configuration.forward.enabled ? forward(configuration, registry) : nil
+        )
+    }
+
+    private static func forward(_ configuration: Configuration, _ registry: PlanRegistry) -> ForwardPlan {
+        let request = RequestPlan(
+            policy: policy(configuration.forward.cache, targetedFields: []),
+            collapse: collapse(configuration.forward.cache)
+        )
+        var hasher = Hasher()
+        hasher.combine(String(describing: request.policy))
+        hasher.combine(configuration.name)
+        return ForwardPlan(
+            configuration.forward,
+            request: request,
+            shape: UInt64(bitPattern: Int64(hasher.finalize())),
+            runtime: registry.services.runtime(for: ServicePlan(name: "", origin: nil))
+        )
+    }
+
+    private static func route(
+        _ service: ServiceConfiguration,
+        _ name: String,
+        _ registry: PlanRegistry
+    ) throws(DemoFileError) -> ServiceRoute {
+        var endpoints: [(EndpointPlan, DemoRule?)] = []
+        for endpoint in service.endpoints {
+            let request = RequestPlan(
+                rules: rules(endpoint.headers),
+                query: query(endpoint.query),
+                timeouts: timeouts(endpoint.timeout),
+                policy: policy(endpoint.cache),
+                collapse: collapse(endpoint.cache)
+            )
+            let plan = EndpointPlan(
+                name: endpoint.name,
+                method: Method(endpoint.method),
+                pattern: pattern(endpoint.path),
+                request: request
+            )
+            endpoints.append((plan, try rule(endpoint.demo, name: endpoint.name)))
+        }
+        endpoints.sort { $0.0.pattern.isMoreSpecific(than: $1.0.pattern) }
+        let plan = ServicePlan(
+            name: service.name,
+            origin: origin(service),
+            preservesHost: service.host == .preserve,
+            request: RequestPlan(
+                rules: rules(service.headers),
+                query: query(service.query),
+                timeouts: timeouts(service.timeout),
+                policy: policy(service.cache),
+                collapse: collapse(service.cache)
+            ),
+            authorization: authorization(service.auth),
+            tls: TLSOptions(
+                verify: service.tls.verify,
+                ca: service.tls.ca,
+                clientCertificate: service.tls.clientCert,
+                clientKey: service.tls.clientKey
+            ),
+            admission: AdmissionLimits(
+                concurrent: service.maxConcurrent,
+                queueLength: service.maxQueue.length,
+                wait: service.maxQueue.wait
+            ),
+            endpoints: endpoints.map(\.0)
+        )
+        var prefix = ""
+        var host: String?
+        switch service.match {
+        case .prefix(let text): prefix = text
+        case .host(let text): host = text
+        }
+        var inner: String?
+        if case .service(let name)? = service.baseURL { inner = name }
+        return ServiceRoute(
+            plan: plan,
+            runtime: registry.services.runtime(for: plan),
+            ordinals: registry.ordinals(for: service.name),
+            prefix: prefix,
+            host: host,
+            inner: inner,
+            demo: try rule(service.demo, name: service.name),
+            endpointDemos: endpoints.map(\.1),
+            listedOnly: service.unlisted == .notFound,
+            corsOrigins: service.corsOrigins,
+            via: "1.1 \(name)"
+        )
+    }
+
+    private static func rule(_ demo: DemoConfiguration, name: String) throws(DemoFileError) -> DemoRule? {
+        guard demo.enabled, demo.hasAnswer else { return nil }
+        var failure: DemoFailure?
+        if let configured = demo.failure {
+            failure = DemoFailure(
+                chance: configured.chance,
+                status: configured.status,
+                file: try configured.file.map { (path) throws(DemoFileError) in try DemoFile.load(path: path) }
+            )
+        }
+        return DemoRule(
+            name: name,
+            seed: demo.randomSeed,
+            latency: demo.latency,
+            status: demo.status,
+            file: try demo.file.map { (path) throws(DemoFileError) in try DemoFile.load(path: path) },
+            fields: Fields(demo.headers.map { ($0.name, $0.value) }),
+            failure: failure
+        )
+    }
+
+    private static func origin(_ service: ServiceConfiguration) -> OriginAddress? {
+        guard case .origin(let url)? = service.baseURL else { return nil }
+        return OriginAddress(scheme: url.scheme, host: url.host, port: url.port, basePath: url.path)
+    }
+
+    private static func pattern(_ path: EndpointPath) -> PathPattern {
+        PathPattern(
+            segments: path.segments.map { segment in
+                switch segment {
+                case .literal(let text): .literal(Array(text.utf8))
+                case .parameter(let name): .parameter(name)
+                case .rest: .rest
+                }
+            }
+        )
+    }
+
+    private static func policy(
+        _ cache: CacheConfiguration,
+        targetedFields: [String] = ["CDN-Cache-Control"]
+    ) -> CachePolicy {
+        let revalidate: RevalidateMethod =
+            switch cache.revalidate {
+            case .head: .head
+            case .conditional: .conditional
+            case .never: .never
+            }
+        return CachePolicy(
+            mode: cache.mode == .none ? .none : .standard,
+            ttl: cache.ttl,
+            ttlByStatus: cache.ttlByStatus,
+            overrideOrigin: cache.overrideOrigin,
+            revalidate: revalidate,
+            staleIfError: cache.staleIfError,
+            targetedFields: targetedFields,
+            memory: cache.memory,
+            disk: cache.disk
+        )
+    }
+
+    private static func collapse(_ cache: CacheConfiguration) -> CollapseLimits {
+        CollapseLimits(wait: cache.collapse.wait, waiters: cache.collapse.waiters)
+    }
+
+    private static func timeouts(_ timeout: TimeoutConfiguration) -> Timeouts {
+        Timeouts(connect: timeout.connect, firstByte: timeout.firstByte, idle: timeout.idle, total: timeout.total)
+    }
+
+    private static func rules(_ headers: HeaderRules) -> FieldRules {
+        FieldRules(
+            remove: headers.remove,
+            set: headers.set.map { ($0.name, $0.value) },
+            add: headers.add.map { ($0.name, $0.value) }
+        )
+    }
+
+    private static func query(_ rules: [QueryRule]) -> QueryDefaults {
+        QueryDefaults(rules.map { ($0.name, $0.values) })
+    }
+
+    private static func authorization(_ auth: AuthConfiguration?) -> String? {
+        switch auth {
+        case .bearer(let token)?: "Bearer \(token)"
+        case .basic(let user, let password)?: "Basic \(Base64.encode(Array("\(user):\(password)".utf8)))"
+        case nil: nil
+        }
+    }
+}
+
+/// Base64 (RFC 4648 section 4), for Basic credentials.
+enum Base64 {
+    static func encode(_ bytes: [UInt8]) -> String {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+        var text = ""
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let bits = group.enumerated().reduce(UInt32(0)) { $0 | UInt32($1.element) << (16 - 8 * UInt32($1.offset)) }
+            for position in 0..<4 {
+                let isPadding = position > group.count
+                text.append(isPadding ? "=" : alphabet[Int(bits >> (18 - 6 * UInt32(position)) & 63)])
+            }
+        }
+        return text
+    }
+}
