@@ -18,16 +18,23 @@ package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
 extension Configuration {
     /// The keys that differ from a running configuration and that only a restart can change; empty where a reload will do.
     package func restartOnlyDifferences(from old: Configuration) -> [RestartDifference] {
-        func text(_ addresses: [ListenAddress]?) -> String {
-            guard let addresses, !addresses.isEmpty else { return "none" }
-            return addresses.map(\.description).joined(separator: ", ")
+        func text(_ addresses: [ListenAddress]) -> String {
+            addresses.isEmpty ? "none" : addresses.map(\.description).joined(separator: ", ")
         }
-        let pairs = [
-            ("listen", text(old.listen), text(listen)),
-            ("loops", old.loops.map(String.init) ?? "auto", loops.map(String.init) ?? "auto"),
-            ("cache.disk.path", old.cache.disk?.path ?? "none", cache.disk?.path ?? "none"),
-            ("admin.listen", text(old.admin?.listen), text(admin?.listen)),
-        ]
+        var pairs: [(key: String, before: String, now: String)] = []
+        func compare<Value>(_ key: String, _ value: (Configuration) -> Value?, _ show: (Value) -> String) {
+            pairs.append((key, value(old).map(show) ?? "none", value(self).map(show) ?? "none"))
+        }
+        compare("listen", { $0.listen }, text)
+        compare("loops", { $0.loops ?? 0 }) { $0 == 0 ? "auto" : "\($0)" }
+        compare("name", { $0.name }) { $0 }
+        compare("cache.memory", { $0.cache.memory }) { "\($0)" }
+        compare("cache.disk", { $0.cache.disk }) { "\($0)" }
+        compare("admin.listen", { $0.admin?.listen }, text)
+        compare("admin.mode", { $0.admin?.mode }) { "0" + String($0, radix: 8) }
+        compare("admin.group", { $0.admin?.group }) { $0 }
+        compare("log.access", { $0.log.access }) { "\($0)" }
+        compare("log.format", { $0.log.format }) { $0.rawValue }
         return pairs.compactMap { key, before, now in
             before == now ? nil : RestartDifference(key: key, place: origin.place(of: key), old: before, new: now)
         }

@@ -1,2 +1,65 @@
-// The command line.
-@main struct DrydockCommand { static func main() {} }
+// The command line: its commands, and its exit codes.
+
+import ArgumentParser
+import Drydock
+import Glibc
+
+/// `drydock`.
+struct DrydockCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "drydock",
+        abstract: "A caching proxy for one machine: keeps apps working when the origin is slow or gone.",
+        discussion: """
+            Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no daemon there.
+            The configuration file is documented in the README and by 'drydock config default'.
+            """,
+        version: DrydockVersion.current,
+        subcommands: [Serve.self, Check.self, Config.self, Reload.self, Status.self, List.self]
+    )
+}
+
+@main enum Main {
+    static func main() async {
+        do {
+            var command = try DrydockCommand.parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch let failure as Failure {
+            printError("drydock: \(failure.message)")
+            exit(failure.code)
+        } catch {
+            let code = DrydockCommand.exitCode(for: error)
+            guard !code.isSuccess else { DrydockCommand.exit(withError: error) }
+            printError(DrydockCommand.fullMessage(for: error))
+            exit(code == .validationFailure ? 2 : code.rawValue)
+        }
+    }
+}
+
+/// A failure with its exit code.
+struct Failure: Error {
+    let message: String
+    var code: Int32 = 1
+
+    static func noDaemon(_ message: String) -> Failure { Failure(message: message, code: 3) }
+}
+
+func printError(_ text: String) {
+    _ = (text + "\n").utf8CString.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count - 1) }
+}
+
+/// The variables of this process.
+func processEnvironment() -> [String: String] {
+    var result: [String: String] = [:]
+    // The environment is not changed while the process runs: nothing here calls setenv.
+    var entry = environ
+    while let text = entry.pointee {
+        let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
+        entry += 1
+    }
+    return result
+}

@@ -1,0 +1,156 @@
+// What the admin API asks of the daemon: its state, its stored responses, a reload, its counters.
+
+internal import CacheStore
+internal import Configuration
+internal import DownloadCore
+internal import EventLoop
+internal import Glibc
+internal import HTTPCaching
+internal import HTTPWire
+package import ProxyServer
+internal import ServiceCore
+internal import Synchronization
+
+extension Daemon: AdminActions {
+    package var isReady: Bool { state.withLock { !$0.isStopping } && running != nil }
+
+    package func status() async -> AdminStatus {
+        let counters = await running?.counters() ?? CounterValues()
+        let (plan, configuration) = state.withLock { ($0.plan, $0.configuration) }
+        let memory = core.memory.statistics
+        let disk = disk?.statistics
+        var path: String?
+        if case .file(let file) = source { path = file }
+        return AdminStatus(
+            version: DrydockVersion.current,
+            pid: Int(getpid()),
+            uptime: Int((Monotonic.now() - startedAt) / 1_000_000_000),
+            configuration: path,
+            loops: loops.loops.count,
+            listen: addresses,
+            services: configuration.services.map { Self.describe($0, plan) },
+            counters: counters,
+            memory: AdminStatus.Tier(entries: memory.objects, bytes: memory.bytes, limit: memory.limit),
+            disk: disk.map {
+                AdminStatus.Tier(entries: $0.objects, bytes: Int(clamping: $0.bytes), limit: Int(clamping: $0.limit))
+            }
+        )
+    }
+
+    private static func describe(_ service: ServiceConfiguration, _ plan: RoutePlan) -> AdminStatus.Service {
+        let base: String =
+            switch service.baseURL {
+            case .origin(let url)?: url.description
+            case .service(let name)?: "service:\(name)"
+            case nil: "none"
+            }
+        let match: String =
+            switch service.match {
+            case .prefix(let prefix): prefix
+            case .host(let host): host
+            }
+        let route = plan.service(named: service.name)
+        let isDemo = route.map { $0.demo != nil || $0.endpointDemos.contains { $0 != nil } } ?? false
+        return AdminStatus.Service(name: service.name, target: base, match: match, isDemo: isDemo)
+    }
+
+    package func reload() async -> ReloadResult {
+        do throws(DaemonError) {
+            try await reloadConfiguration()
+            return ReloadResult(isReloaded: true, summary: state.withLock { $0.configuration.summary })
+        } catch {
+            let errors = error.description.split(separator: "\n").map(String.init)
+            return ReloadResult(isReloaded: false, summary: "the old configuration stays in force", errors: errors)
+        }
+    }
+
+    // MARK: - Entries
+
+    package func entries(_ query: AdminEntryQuery) async -> AdminEntries {
+        let plan = state.withLock { $0.plan }
+        let now = core.clock.now()
+        var found: [String: AdminEntries.Entry] = [:]
+        for response in core.memory.responses(where: { matches("\($0.key)", query) }) {
+            let entry = Self.entry(response, plan, now: now)
+            found[Self.identity(entry)] = entry
+        }
+        let pattern = query.prefix.isEmpty ? nil : query.prefix + "*"
+        let listed = try? await disk?.entries(matching: pattern, limit: query.limit + 1, after: query.after)
+        for item in listed ?? [] {
+            let identity = "\(item.url) \(item.service)"
+            if found[identity] != nil {
+                found[identity]?.tiers.append(StoreTier.disk.rawValue)
+            } else {
+                found[identity] = AdminEntries.Entry(
+                    url: item.url,
+                    service: item.service,
+                    status: item.status,
+                    size: Int(clamping: item.bodyLength),
+                    tiers: [StoreTier.disk.rawValue],
+                    age: Int(clamping: max(0, now - item.storedAt)),
+                    ttl: nil
+                )
+            }
+        }
+        let sorted = found.values.sorted { ($0.url, $0.service) < ($1.url, $1.service) }
+        let page = Array(sorted.prefix(query.limit))
+        return AdminEntries(entries: page, next: sorted.count > query.limit ? page.last?.url : nil)
+    }
+
+    private func matches(_ url: String, _ query: AdminEntryQuery) -> Bool {
+        url.hasPrefix(query.prefix) && query.after.map { url > $0 } ?? true
+    }
+
+    /// Variants of one URL that Vary tells apart are listed each.
+    private static func identity(_ entry: AdminEntries.Entry) -> String {
+        let variant = entry.variant.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+        return "\(entry.url) \(entry.service)\(variant)"
+    }
+
+    private static func entry(_ response: StoredResponse, _ plan: RoutePlan, now: Int64) -> AdminEntries.Entry {
+        let service = response.key.service
+        let policy =
+            service.isEmpty
+            ? plan.forward?.request.policy : plan.service(named: service)?.plan.request.policy
+        let age = Caching.age(response.head, now: now)
+        let lifetime = policy.map { Caching.freshnessLifetime(response.head, policy: $0).seconds }
+        return AdminEntries.Entry(
+            url: "\(response.key)",
+            service: service,
+            status: response.head.status,
+            size: response.body.knownLength.map { Int(clamping: $0) },
+            tiers: [StoreTier.memory.rawValue],
+            age: Int(clamping: age),
+            ttl: lifetime.map { Int(clamping: $0 - age) },
+            variant: Dictionary(response.head.varyFields.lines.map { ($0.name, $0.value) }) { "\($0), \($1)" }
+        )
+    }
+
+    // MARK: - Metrics
+
+    package func metricsText() async -> String {
+        let counters = await running?.counters() ?? CounterValues()
+        let (core, disk) = (core, disk)
+        var gauges = [
+            Gauge("drydock_memory_entries", "Keys in the memory tier.") { core.memory.statistics.objects },
+            Gauge("drydock_memory_bytes", "Bytes that the memory tier holds.") { core.memory.statistics.bytes },
+            Gauge("drydock_memory_evictions_total", "Responses that made room for others.", isCounter: true) {
+                core.memory.statistics.evictions
+            },
+            Gauge("drydock_fills", "Fetches under way that others may join.") { core.fillCount },
+        ]
+        if let disk {
+            gauges += [
+                Gauge("drydock_disk_entries", "Files of the disk tier.") { disk.statistics.objects },
+                Gauge("drydock_disk_bytes", "Bytes that the disk tier holds.") { Int(clamping: disk.statistics.bytes) },
+                Gauge("drydock_disk_evictions_total", "Files that made room for others.", isCounter: true) {
+                    disk.statistics.evictions
+                },
+                Gauge("drydock_disk_damaged_total", "Files that did not match their checksums.", isCounter: true) {
+                    disk.statistics.damaged
+                },
+            ]
+        }
+        return MetricsText.render(counters, gauges: gauges)
+    }
+}

@@ -1,0 +1,159 @@
+// Builds a daemon from its configuration, in an order in which nothing is visible before all of it works.
+
+internal import CacheStore
+internal import Configuration
+internal import DownloadCore
+internal import EventLoop
+package import Logging
+internal import ProxyServer
+internal import Synchronization
+internal import Upstream
+
+/// What a daemon is made of before it listens.
+struct DaemonParts {
+    let source: ConfigurationSource
+    let environment: [String: String]
+    let logger: Logger
+    let level: LogLevel
+    let loops: LoopGroup
+    let files: IOPool
+    let names: IOPool
+    let core: DownloadCore
+    let disk: DiskTier?
+    let registry: PlanRegistry
+    let sink: AccessLogSink
+}
+
+extension Daemon {
+    /// Reads the configuration, opens the tiers, binds the sockets, and serves.
+    /// - Parameters:
+    ///   - makeLogger: makes the daemon's log at a level that reloads change.
+    /// - Throws: `DaemonError`; nothing is left behind then.
+    package static func start(
+        _ source: ConfigurationSource,
+        environment: [String: String],
+        makeLogger: (LogLevel) -> Logger = { level in
+            Logger(label: "drydock") { StandardErrorLog(label: $0, level: level) }
+        }
+    ) async throws(DaemonError) -> Daemon {
+        let configuration = try source.load(environment: environment)
+        let level = LogLevel(configuration.log.level)
+        let registry = PlanRegistry()
+        let plan = try compile(configuration, registry)
+        SignalWatch.ignoreBrokenPipes()
+        let sockets = try bind(configuration, environment: environment)
+        let parts: DaemonParts
+        do throws(DaemonError) {
+            parts = try await makeParts(source, environment, makeLogger(level), level, configuration, registry)
+        } catch {
+            for socket in sockets.proxy + sockets.admin { Socket.close(socket.descriptor) }
+            throw error
+        }
+        let daemon = Daemon(parts: parts, configuration: configuration, plan: plan)
+        await daemon.serve(sockets.proxy, sockets.admin)
+        return daemon
+    }
+
+    private static func bind(
+        _ configuration: Configuration,
+        environment: [String: String]
+    ) throws(DaemonError) -> (proxy: [ListeningSocket], admin: [ListeningSocket]) {
+        let passed = ServiceManagerNotifier.passedSockets(environment: environment)
+        do throws(SystemError) {
+            let proxy = passed.isEmpty ? try ListeningSet.bind(configuration.listen) : passed
+            do throws(SystemError) {
+                guard let admin = configuration.admin else { return (proxy, []) }
+                return (proxy, try ListeningSet.bind(admin.listen, mode: admin.mode, group: admin.group))
+            } catch {
+                for socket in proxy { Socket.close(socket.descriptor) }
+                throw error
+            }
+        } catch {
+            throw .start("\(error); is another daemon running, or does the folder exist and belong to you?")
+        }
+    }
+
+    private static func makeParts(
+        _ source: ConfigurationSource,
+        _ environment: [String: String],
+        _ logger: Logger,
+        _ level: LogLevel,
+        _ configuration: Configuration,
+        _ registry: PlanRegistry
+    ) async throws(DaemonError) -> DaemonParts {
+        do {
+            let files = try IOPool(threads: 4, name: "files")
+            let names = try IOPool(threads: 4, name: "names")
+            let memory = configuration.cache.memory
+            var disk: DiskTier?
+            var diskMaxObject = 0
+            if let tier = configuration.cache.disk {
+                let limits = DiskLimits(
+                    size: Int64(tier.size),
+                    maxObject: Int64(tier.maxObject),
+                    minFree: Int64(tier.minFree)
+                )
+                disk = try await DiskTier.open(path: tier.path, limits: limits, pool: files)
+                diskMaxObject = tier.maxObject
+            }
+            let core = DownloadCore(
+                cacheName: configuration.name,
+                memory: MemoryTier(size: memory.size, objects: memory.objects, maxObject: memory.maxObject),
+                memoryMaxObject: memory.maxObject,
+                disk: disk,
+                diskMaxObject: diskMaxObject,
+                budget: FillBudget(),
+                clock: WallClock()
+            )
+            return DaemonParts(
+                source: source,
+                environment: environment,
+                logger: logger,
+                level: level,
+                loops: try LoopGroup.start(count: configuration.loops),
+                files: files,
+                names: names,
+                core: core,
+                disk: disk,
+                registry: registry,
+                sink: try AccessLogSink(configuration.log, pool: files)
+            )
+        } catch {
+            throw .start("\(error)")
+        }
+    }
+
+    private func serve(_ proxy: [ListeningSocket], _ admin: [ListeningSocket]) async {
+        let (configuration, plan) = state.withLock { ($0.configuration, $0.plan) }
+        let addresses = proxy.map(\.address)
+        let resolver = Resolver(pool: names)
+        let (core, logger) = (core, logger)
+        let server = await Server(
+            loops: loops,
+            settings: ServerSettings(configuration),
+            sink: sink,
+            acceptFailed: { logger.warning("\($0); trying again in 100 ms") },
+            makeHandler: { context, loop in
+                ProxyHandler(
+                    on: loop,
+                    plan: plan,
+                    core: core,
+                    client: UpstreamClient(on: loop, resolver: resolver),
+                    resolver: resolver,
+                    context: context,
+                    listeners: addresses
+                )
+            }
+        )
+        adopt(server)
+        if !admin.isEmpty {
+            await server.setHandler(for: .admin) { [self] context, loop in
+                AdminHandler(actions: self)
+            }
+        }
+        for socket in admin { await server.listen(on: socket, role: .admin) }
+        for socket in proxy { await server.listen(on: socket, role: .proxy) }
+        logger.info("\(statusLine)")
+        notifier.ready(statusLine)
+    }
+}

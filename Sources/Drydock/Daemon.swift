@@ -1,0 +1,143 @@
+// The daemon as one thing: built from a configuration, reloaded, drained.
+
+internal import CacheStore
+internal import Configuration
+internal import DownloadCore
+internal import EventLoop
+internal import Glibc
+internal import Logging
+internal import ProxyServer
+internal import Synchronization
+internal import Upstream
+
+/// A running daemon.
+///
+/// Sendable: what changes is under a mutex, loop-bound parts are in boxes.
+public final class Daemon: Sendable {
+    struct State {
+        var configuration: Configuration
+        var plan: RoutePlan
+        var isStopping = false
+    }
+
+    let source: ConfigurationSource
+    let environment: [String: String]
+    let logger: Logger
+    let level: LogLevel
+    let notifier: ServiceManagerNotifier
+    let startedAt: UInt64
+    let loops: LoopGroup
+    let files: IOPool
+    let names: IOPool
+    let core: DownloadCore
+    let disk: DiskTier?
+    let registry: PlanRegistry
+    let sink: AccessLogSink
+    let state: Mutex<State>
+    private let reloading = Mutex(())
+    private let server = Mutex<Server?>(nil)
+
+    init(parts: DaemonParts, configuration: Configuration, plan: RoutePlan) {
+        source = parts.source
+        environment = parts.environment
+        logger = parts.logger
+        level = parts.level
+        notifier = ServiceManagerNotifier(environment: parts.environment)
+        startedAt = Monotonic.now()
+        loops = parts.loops
+        files = parts.files
+        names = parts.names
+        core = parts.core
+        disk = parts.disk
+        registry = parts.registry
+        sink = parts.sink
+        state = Mutex(State(configuration: configuration, plan: plan))
+    }
+
+    var running: Server? { server.withLock { $0 } }
+
+    func adopt(_ server: Server) { self.server.withLock { $0 = server } }
+
+    /// The addresses that clients connect to.
+    package var addresses: [String] { running?.addresses(.proxy).map(\.description) ?? [] }
+
+    // MARK: - Reload
+
+    /// Reads the configuration again and takes it over, for every request that begins from now on; those under way
+    /// finish on the old one.
+    /// - Throws: `DaemonError`; the old configuration stays in force, and nothing has changed.
+    package func reloadConfiguration() async throws(DaemonError) {
+        notifier.reloading()
+        defer { notifier.ready(statusLine) }
+        do throws(DaemonError) {
+            // One reload at a time: the file that was read last is the one in force.
+            try reloading.withLock { _ throws(DaemonError) in try takeOver(try source.load(environment: environment)) }
+            logger.info(
+                "configuration reloaded",
+                metadata: ["services": "\(state.withLock { $0.plan.services.count })"]
+            )
+        } catch {
+            logger.error("reload refused, the old configuration stays in force: \(error)")
+            throw error
+        }
+    }
+
+    private func takeOver(_ configuration: Configuration) throws(DaemonError) {
+        let old = state.withLock { $0.configuration }
+        let differences = configuration.restartOnlyDifferences(from: old)
+        guard differences.isEmpty else {
+            throw .needsRestart(differences.map(\.description).joined(separator: "\n"))
+        }
+        let plan = try Self.compile(configuration, registry)
+        state.withLock { state in
+            state.configuration = configuration
+            state.plan = plan
+        }
+        running?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
+        running?.update(ServerSettings(configuration))
+        level.set(configuration.log.level)
+        sink.reopen()
+    }
+
+    static func compile(_ configuration: Configuration, _ registry: PlanRegistry) throws(DaemonError) -> RoutePlan {
+        do {
+            return try RoutePlan.compile(configuration, registry: registry)
+        } catch {
+            throw .configuration("\(error)")
+        }
+    }
+
+    var statusLine: String {
+        "serving on \(addresses.joined(separator: ", ")) with \(state.withLock { $0.plan.services.count }) services"
+    }
+
+    // MARK: - The end
+
+    /// Stops accepting, finishes the answers under way within the configured time, writes what is to be written, and
+    /// ends all threads. Later calls do nothing.
+    package func stop() async {
+        let grace: UInt64? = state.withLock { state in
+            if state.isStopping { return nil }
+            state.isStopping = true
+            return state.configuration.shutdown
+        }
+        guard let grace else { return }
+        notifier.stopping()
+        logger.info("stopping")
+        await running?.drain(grace: grace)
+        await sink.drain()
+        server.withLock { $0 = nil }
+        // Whatever still runs on a loop ends with its loop; file work that is queued is finished.
+        let (loops, disk, files, names) = (loops, disk, files, names)
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            Thread.run {
+                loops.stop()
+                disk?.close()
+                files.stop()
+                names.stop()
+                done.resume()
+            }
+        }
+        logger.info("stopped")
+    }
+}

@@ -1,0 +1,6 @@
+// The version of this build.
+
+/// What `drydock --version` prints.
+public enum DrydockVersion {
+    public static let current = "0.1.0"
+}

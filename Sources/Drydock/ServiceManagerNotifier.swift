@@ -1,0 +1,53 @@
+// What systemd is told (sd_notify) and what it passes on (socket activation), without libsystemd.
+
+import EventLoop
+import Glibc
+
+/// Sends state to the service manager, if there is one.
+struct ServiceManagerNotifier: Sendable {
+    private let address: String?
+
+    /// - Parameter environment: `NOTIFY_SOCKET` names a unix datagram socket; a leading `@` means the abstract namespace.
+    init(environment: [String: String]) { address = environment["NOTIFY_SOCKET"].flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// The sockets listen, or a reload has ended.
+    func ready(_ status: String) { send("READY=1\nSTATUS=\(status)") }
+
+    /// A reload has begun; the time lets systemd tell it from an older one.
+    func reloading() { send("RELOADING=1\nMONOTONIC_USEC=\(Monotonic.now() / 1000)") }
+
+    func stopping() { send("STOPPING=1\nSTATUS=finishing the answers under way") }
+
+    /// Best effort: a service manager that does not listen is no reason to stop.
+    private func send(_ message: String) {
+        guard let address else { return }
+        var target = sockaddr_un()
+        target.sun_family = sa_family_t(AF_UNIX)
+        var path = Array(address.utf8)
+        guard path.count < MemoryLayout.size(ofValue: target.sun_path) else { return }
+        if path[0] == UInt8(ascii: "@") { path[0] = 0 }
+        withUnsafeMutableBytes(of: &target.sun_path) { $0.copyBytes(from: path) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + path.count)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        withUnsafePointer(to: &target) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                _ = message.utf8CString.withUnsafeBytes { bytes in
+                    sendto(descriptor, bytes.baseAddress, bytes.count - 1, Int32(MSG_NOSIGNAL), pointer, length)
+                }
+            }
+        }
+    }
+
+    /// The listening sockets that systemd passed to this process (`LISTEN_FDS`, `LISTEN_PID`); they win over `listen`.
+    static func passedSockets(environment: [String: String]) -> [ListeningSocket] {
+        guard let process = environment["LISTEN_PID"].flatMap({ pid_t($0) }), process == getpid(),
+            let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), count > 0
+        else { return [] }
+        return (3..<3 + count).compactMap { descriptor in
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            return try? ListeningSocket.adopt(descriptor)
+        }
+    }
+}

@@ -1,0 +1,172 @@
+// The client side of the admin API: one HTTP request over a unix or TCP socket, blocking.
+
+import Foundation
+import Glibc
+
+/// Speaks to one admin address.
+struct AdminClient {
+    let address: String
+    private static let patience = 10
+
+    /// `DRYDOCK_ADMIN`, else the user's socket if there is one, else the system's.
+    static func defaultAddress(_ environment: [String: String]) -> String {
+        if let named = environment["DRYDOCK_ADMIN"], !named.isEmpty { return named }
+        if let folder = environment["XDG_RUNTIME_DIR"], access("\(folder)/drydock/admin.sock", F_OK) == 0 {
+            return "unix:\(folder)/drydock/admin.sock"
+        }
+        return "unix:/run/drydock/admin.sock"
+    }
+
+    /// Percent-encodes a value of a query.
+    static func escape(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
+    }
+
+    struct Answer {
+        let status: Int
+        let body: [UInt8]
+
+        var text: String { String(decoding: body, as: UTF8.self) }
+
+        /// - Throws: `Failure` with the daemon's own words, for any status but 200.
+        func successful() throws -> Answer {
+            guard status == 200 else { throw failure }
+            return self
+        }
+
+        var failure: Failure {
+            struct Problem: Decodable {
+                let title: String
+                let detail: String
+            }
+            let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
+            return Failure(message: problem.map { "\($0.title): \($0.detail)" } ?? "the daemon answered \(status)")
+        }
+
+        func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+            let decoder = JSONDecoder()
+            decoder.keyDecodingStrategy = .convertFromSnakeCase
+            do {
+                return try decoder.decode(type, from: Data(body))
+            } catch {
+                throw Failure(message: "the daemon's answer is not understood; is it of another version? (\(error))")
+            }
+        }
+    }
+
+    /// Sends one request and reads the whole answer.
+    /// - Throws: `Failure`, with code 3 where nobody listens.
+    func request(_ method: String, _ path: String) throws -> Answer {
+        let descriptor = try connect()
+        defer { close(descriptor) }
+        let head = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        try send(
+            Array((method == "GET" ? head.replacingOccurrences(of: "Content-Length: 0\r\n", with: "") : head).utf8),
+            to: descriptor
+        )
+        return try parse(try receive(descriptor))
+    }
+
+    // MARK: - The socket
+
+    private func connect() throws -> Int32 {
+        let isPath = address.hasPrefix("unix:") || address.hasPrefix("/")
+        let descriptor = isPath ? connectUnix() : connectTCP()
+        guard let descriptor else {
+            throw Failure.noDaemon(
+                "no daemon at \(address): \(String(cString: strerror(errno))); start one, or name it with --admin"
+            )
+        }
+        var time = timeval(tv_sec: Self.patience, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        return descriptor
+    }
+
+    private func connectUnix() -> Int32? {
+        let path = Array((address.hasPrefix("unix:") ? String(address.dropFirst(5)) : address).utf8)
+        var target = sockaddr_un()
+        target.sun_family = sa_family_t(AF_UNIX)
+        guard path.count < MemoryLayout.size(ofValue: target.sun_path) else {
+            errno = ENAMETOOLONG
+            return nil
+        }
+        withUnsafeMutableBytes(of: &target.sun_path) { $0.copyBytes(from: path) }
+        return withUnsafePointer(to: &target) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(AF_UNIX, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    private func connectTCP() -> Int32? {
+        guard let colon = address.lastIndex(of: ":") else {
+            errno = EINVAL
+            return nil
+        }
+        let host = address[..<colon].trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(address[colon...].dropFirst()), &hints, &found) == 0 else {
+            errno = EADDRNOTAVAIL
+            return nil
+        }
+        defer { freeaddrinfo(found) }
+        var next = found
+        while let entry = next {
+            if let descriptor = connect(entry.pointee.ai_family, entry.pointee.ai_addr, entry.pointee.ai_addrlen) {
+                return descriptor
+            }
+            next = entry.pointee.ai_next
+        }
+        return nil
+    }
+
+    private func connect(_ family: Int32, _ target: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32? {
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        guard Glibc.connect(descriptor, target, length) == 0 else {
+            let code = errno
+            close(descriptor)
+            errno = code
+            return nil
+        }
+        return descriptor
+    }
+
+    // MARK: - HTTP
+
+    private func send(_ bytes: [UInt8], to descriptor: Int32) throws {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { throw Failure.noDaemon("the daemon at \(address) closed the connection") }
+            sent += count
+        }
+    }
+
+    private func receive(_ descriptor: Int32) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            if count == 0 { return bytes }
+            guard count > 0 else {
+                throw Failure(message: "the daemon at \(address) did not answer within \(Self.patience) s")
+            }
+            bytes += buffer[..<count]
+        }
+    }
+
+    /// The daemon answers with Content-Length and closes, so that the body is what follows the head.
+    private func parse(_ bytes: [UInt8]) throws -> Answer {
+        let mark = Array("\r\n\r\n".utf8)
+        guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: mark) }),
+            let line = String(decoding: bytes[..<end], as: UTF8.self).split(separator: "\r\n").first,
+            let status = line.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
+        else { throw Failure(message: "what answers at \(address) is no drydock daemon") }
+        return Answer(status: status, body: Array(bytes[(end + 4)...]))
+    }
+}

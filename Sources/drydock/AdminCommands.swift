@@ -1,0 +1,177 @@
+// `drydock status`, `list` and `reload`: the commands that ask a running daemon over its admin socket.
+
+import ArgumentParser
+import Foundation
+
+/// Where the daemon's admin socket is, and how to print.
+struct AdminOptions: ParsableArguments {
+    @Option(
+        help:
+            "The admin address: unix:PATH, a path, or HOST:PORT. Default: DRYDOCK_ADMIN, else the user's, else the system's."
+    )
+    var admin: String?
+    @Flag(help: "Print one JSON document.")
+    var json = false
+
+    var client: AdminClient { AdminClient(address: admin ?? AdminClient.defaultAddress(processEnvironment())) }
+}
+
+struct Status: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "What the daemon is doing.")
+    @OptionGroup var options: AdminOptions
+
+    private struct Document: Decodable {
+        struct Tier: Decodable {
+            let entries: Int
+            let bytes: Int
+            let limit: Int
+        }
+        struct Service: Decodable {
+            let name: String
+            let target: String
+            let match: String
+            let isDemo: Bool
+        }
+        let version: String
+        let pid: Int
+        let uptime: Int
+        let configuration: String?
+        let loops: Int
+        let listen: [String]
+        let services: [Service]
+        let connections: Int
+        let tunnels: Int
+        let answers: Int
+        let hits: Int
+        let misses: Int
+        let memory: Tier
+        let disk: Tier?
+    }
+
+    func run() throws {
+        let answer = try options.client.request("GET", "/v1/status").successful()
+        if options.json { return print(answer.text, terminator: "") }
+        let status = try answer.decode(Document.self)
+        var lines = [
+            "drydock \(status.version), process \(status.pid), up \(Format.duration(status.uptime))",
+            "configuration  \(status.configuration ?? "from the command line")",
+            "listening on   \(status.listen.joined(separator: ", "))  (\(status.loops) loops)",
+            "connections    \(status.connections), tunnels \(status.tunnels)",
+            "answers        \(status.answers): \(status.hits) hits, \(status.misses) misses",
+            "memory         \(tier(status.memory))",
+            "disk           \(status.disk.map(tier) ?? "off")",
+        ]
+        for service in status.services {
+            lines.append(
+                "service        \(service.name) \(service.match) -> \(service.isDemo ? "demo" : service.target)"
+            )
+        }
+        print(lines.joined(separator: "\n"))
+    }
+
+    private func tier(_ tier: Document.Tier) -> String {
+        "\(tier.entries) entries, \(Format.size(tier.bytes)) of \(Format.size(tier.limit))"
+    }
+}
+
+struct List: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "What is stored: URL, size, tier, age, freshness.",
+        discussion: "Freshness is in seconds; below zero it is staleness."
+    )
+    @Argument(help: "The beginning of the URLs to list.")
+    var prefix: String?
+    @Option(help: "The most entries to print.")
+    var limit = 1000
+    @OptionGroup var options: AdminOptions
+
+    private struct Document: Decodable {
+        struct Entry: Decodable {
+            let url: String
+            let service: String
+            let status: Int
+            let size: Int?
+            let tiers: [String]
+            let age: Int
+            let ttl: Int?
+            let variant: [String: String]
+        }
+        let entries: [Entry]
+        let next: String?
+    }
+
+    func validate() throws {
+        if limit < 1 { throw ValidationError("--limit is \(limit); give a number from 1 on") }
+    }
+
+    func run() throws {
+        var left = limit
+        var after: String?
+        repeat {
+            var path = "/v1/entries?limit=\(min(left, 1000))&prefix=\(AdminClient.escape(prefix ?? ""))"
+            if let after { path += "&after=\(AdminClient.escape(after))" }
+            let answer = try options.client.request("GET", path).successful()
+            if options.json { return print(answer.text, terminator: "") }
+            let page = try answer.decode(Document.self)
+            for entry in page.entries { print(line(entry)) }
+            left -= page.entries.count
+            after = page.next
+        } while after != nil && left > 0
+    }
+
+    private func line(_ entry: Document.Entry) -> String {
+        let columns = [
+            "\(entry.status)", entry.size.map(Format.size) ?? "?", entry.tiers.joined(separator: "+"),
+            "age \(Format.duration(entry.age))", "ttl \(entry.ttl.map { "\($0)s" } ?? "?")",
+            entry.service.isEmpty ? "forward" : entry.service, entry.url,
+        ]
+        let variant = entry.variant.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+        return columns.joined(separator: "  ") + (variant.isEmpty ? "" : "  [\(variant.joined(separator: ", "))]")
+    }
+}
+
+struct Reload: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Tell the daemon to read its configuration again.")
+    @OptionGroup var options: AdminOptions
+
+    private struct Document: Decodable {
+        let isReloaded: Bool
+        let summary: String
+        let errors: [String]
+    }
+
+    func run() throws {
+        let answer = try options.client.request("POST", "/v1/reload")
+        guard answer.status == 200 || answer.status == 422 else { throw answer.failure }
+        if options.json { print(answer.text, terminator: "") }
+        let result = try answer.decode(Document.self)
+        guard result.isReloaded else {
+            if !options.json { printError((result.errors + [result.summary]).joined(separator: "\n")) }
+            throw ExitCode(1)
+        }
+        if !options.json { print(result.summary) }
+    }
+}
+
+/// Numbers as people read them.
+enum Format {
+    static func size(_ bytes: Int) -> String {
+        let units = ["B", "KiB", "MiB", "GiB", "TiB"]
+        var value = Double(bytes)
+        var unit = 0
+        while value >= 1024, unit < units.count - 1 {
+            value /= 1024
+            unit += 1
+        }
+        return unit == 0 ? "\(bytes) B" : String(format: "%.1f %@", value, units[unit])
+    }
+
+    static func duration(_ seconds: Int) -> String {
+        switch seconds {
+        case ..<120: "\(seconds)s"
+        case ..<7200: "\(seconds / 60)m"
+        case ..<172_800: "\(seconds / 3600)h"
+        default: "\(seconds / 86400)d"
+        }
+    }
+}
