@@ -103,8 +103,6 @@ final class CurlMulti {
             return
         }
         let watch = sockets[descriptor] ?? makeWatch(descriptor)
-        if let name = watch.name, watch.isIdle { idle[name] = nil }
-        watch.isIdle = false
         watch.isUnowned = false
         var wanted: IOReadiness = []
         if what & CURL_POLL_IN != 0 { wanted.insert(.read) }
@@ -158,6 +156,13 @@ final class CurlMulti {
         guard let descriptor = idle[name] else { return false }
         var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return Glibc.poll(&poll, 1, 0) > 0
+    }
+
+    /// A transfer sends its request on this connection now. libcurl may tell so much later: a transfer that is held back
+    /// at its first bytes never had its socket watched.
+    func noLongerIdle(_ name: ConnectionName) {
+        guard let descriptor = idle.removeValue(forKey: name) else { return }
+        sockets[descriptor]?.isIdle = false
     }
 
     /// Descriptors that are known here, idle connections included.

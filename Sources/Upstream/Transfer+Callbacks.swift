@@ -51,6 +51,7 @@ extension Transfer {
             abort = .staleConnection
             return false
         }
+        multi.noLongerIdle(name)
         deadlines.enter(request.hasBody ? .sending : .waiting, now: Monotonic.now())
         armTimer()
         return true

@@ -57,6 +57,21 @@ import Upstream
         #expect(heard.read { !$0.isOver })
     }
 
+    @Test func `a connection held back at its first bytes is not taken for an idle one`() throws {
+        let origin = try ScriptedOrigin { _ in .pattern(1 << 20) }
+        let rig = try Rig()
+        defer { rig.close() }
+        for round in 0..<50 {
+            let (heard, number) = rig.watch(UpstreamRequest(url: "\(origin.url)/\(round)")) { recorder in
+                recorder.onBytes = { _, heard in heard.bodyLength <= 512 << 10 ? .pause : .continue }
+            }
+            for _ in 0..<2000 where heard.read({ !$0.isOver }) { rig.with(number) { $0.resume() } }
+            #expect(heard.wait(20) { $0.isOver })
+            #expect(heard.read { $0.isFinished && $0.bodyLength == 1 << 20 && $0.bodyIsPattern })
+        }
+        #expect(origin.connections == 1)
+    }
+
     @Test(arguments: [BodyFraming.length(32 << 20), .chunked])
     func `a body is streamed up whole`(framing: BodyFraming) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "\($0.bodyLength) \($0.bodyIsPattern)") }

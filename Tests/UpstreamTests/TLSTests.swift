@@ -97,6 +97,7 @@ import Upstream
         defer { rig.close() }
         for _ in 0..<3 {
             let heard = rig.run(UpstreamRequest(url: "\(origin.url)/big", tls: TLSOptions(ca: files.authority)))
+            #expect(heard.error == nil)
             #expect(heard.bodyLength == 8 << 20)
             #expect(heard.bodyIsPattern)
         }
