@@ -68,7 +68,10 @@ struct AccessEntry {
 /// Writes entries; keeps the text of the present second.
 struct AccessLineWriter {
     /// How a line looks.
-    enum Format { case json, combined, text }
+    enum Format: UInt8 {
+        case json = 1
+        case combined, text
+    }
 
     let format: Format
     private var second: Int64 = -1

@@ -79,6 +79,7 @@ extension Connection {
         guard isRecorded else { return }
         context.counters.add(.answers(entry.status))
         context.counters.add(.cache(cache))
+        if isAborted { context.counters.add(.errorAborted) }
         guard let log = context.log else { return }
         var entry = entry
         entry.bytes = isAborted ? max(0, bytes - output.count) : bytes

@@ -125,7 +125,6 @@ package final class Connection: IOHandler, SweptMember {
     /// The client has left, or cannot be written to any more.
     func clientLeft() {
         guard phase != .closed, phase != .taken else { return }
-        context.counters.add(.errorAborted)
         finishRecord(isAborted: true)
         close()
     }
@@ -189,7 +188,6 @@ package final class Connection: IOHandler, SweptMember {
     }
 
     func cut() {
-        if current != nil || pendingHot != nil { context.counters.add(.errorAborted) }
         finishRecord(isAborted: true)
         close()
     }

@@ -237,7 +237,6 @@ package final class Exchange {
         var resets = state == .open
         if case .untilClose = coding { resets = true }
         state = .failed
-        context.counters.add(.errorAborted)
         connection.cutAnswer(resets: resets)
     }
 

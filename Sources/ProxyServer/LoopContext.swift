@@ -13,7 +13,7 @@ package final class LoopContext {
     package let limits: ConnectionLimits
     /// Waits of tasks for descriptors, such as connects of tunnels.
     private let waits: LoopBox<DescriptorWaits>
-    let blocks: BlockPool
+    private(set) var blocks: BlockPool
     let log: AccessLogBuffer?
     private(set) var isDraining = false
     private var handlers: [ListenerRole: any ExchangeHandler] = [:]
@@ -31,7 +31,7 @@ package final class LoopContext {
         waits = LoopBox(on: loop) { _ in DescriptorWaits() }
         self.settings = settings
         self.limits = limits
-        blocks = BlockPool(blockSize: max(65536, settings.head.head + 4096))
+        blocks = BlockPool(blockSize: Self.blockSize(settings))
         log = sink.map { AccessLogBuffer(on: loop, sink: $0) }
         soonTimer = LoopTimer(on: loop) { [weak self] in self?.runQueued() }
         let sweep = LoopTimer(on: loop) { [weak self] in self?.sweep() }
@@ -45,8 +45,13 @@ package final class LoopContext {
 
     package func update(_ settings: ServerSettings) {
         self.settings = settings
+        // A block must hold a whole head; connections that are open keep the blocks that fit their own limits.
+        let size = Self.blockSize(settings)
+        if size != blocks.blockSize { blocks = BlockPool(blockSize: size) }
         sweepTimer?.start(every: settings.sweepInterval)
     }
+
+    private static func blockSize(_ settings: ServerSettings) -> Int { max(65536, settings.head.head + 4096) }
 
     func nextExchange() -> UInt64 {
         lastExchange += 1

@@ -152,6 +152,13 @@ package struct UpgradeTunnel {
         }
     }
 
+    /// The answer where the origin is reached by https: its TLS belongs to the transfers, which cannot carry a tunnel.
+    package static let unsupportedScheme = Problem(
+        status: 501,
+        title: "Upgrade over https not supported",
+        detail: "an Upgrade is passed on to http origins only; connect to the https origin by CONNECT instead",
+        proxyError: "http_upgrade_failed"
+    )
     static let late = Problem(
         status: 504,
         title: "Origin timed out",

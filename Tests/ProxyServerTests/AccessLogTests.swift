@@ -169,11 +169,52 @@ import Testing
         try FileManager.default.moveItem(atPath: folder.file("access.log"), toPath: folder.file("old.log"))
         sink.submit(Array("two\n".utf8))
         await sink.drain()
-        sink.reopen()
+        try sink.update(log)
         sink.submit(Array("three\n".utf8))
         await sink.drain()
         #expect(folder.text("old.log") == "one\ntwo\n")
         #expect(folder.text("access.log") == "three\n")
+        log.access = .file(path: "/nowhere/access.log")
+        #expect(throws: SystemError.self) { try sink.update(log) }
+        sink.submit(Array("four\n".utf8))
+        await sink.drain()
+        #expect(folder.text("access.log") == "three\nfour\n")
+    }
+
+    @Test func `a reload changes where lines go and how they look`() async throws {
+        let folder = try TemporaryFolder()
+        var log = LogConfiguration()
+        log.access = .file(path: folder.file("first.log"))
+        let harness = try await ServerHarness(log: log)
+        func exchange() async throws {
+            let result = await withTaskExecutorPreference(BlockingExecutor.shared) {
+                Result { try harness.exchange("/a") }
+            }
+            #expect(try result.get().status == 200)
+        }
+        try await exchange()
+        let sink = try #require(harness.sink)
+        #expect(await eventually { folder.text("first.log").hasSuffix("}\n") })
+        log.access = .file(path: folder.file("second.log"))
+        log.format = .text
+        try sink.update(log)
+        try await exchange()
+        log.access = .off
+        #expect(await eventually { folder.text("second.log").hasSuffix("[drydock; fwd=uri-miss] origin=200\n") })
+        try sink.update(log)
+        try await exchange()
+        await harness.stop()
+        #expect(folder.text("first.log").split(separator: "\n").count == 1)
+        #expect(folder.text("second.log").split(separator: "\n").count == 1)
+    }
+
+    /// Looks every 10 ms, for at most 10 s.
+    private func eventually(_ holds: () -> Bool) async -> Bool {
+        for _ in 0..<1000 {
+            if holds() { return true }
+            try? await Task.sleep(nanoseconds: 10_000_000)
+        }
+        return holds()
     }
 
     @Test func `a log that cannot be opened says which`() throws {

@@ -13,12 +13,14 @@ final class ScriptedHandler: ExchangeHandler {
     private let observations: Observations
     private let gate: Gate
     private let pool: IOPool
+    private let resolver: Resolver
     private let pattern = Chunk(Pattern.bytes(0..<(2 << 20)))
 
     init(observations: Observations, gate: Gate, pool: IOPool) {
         self.observations = observations
         self.gate = gate
         self.pool = pool
+        resolver = Resolver(pool: pool)
     }
 
     /// `/hot/N`: N bytes of the pattern, on the hot path.
@@ -184,13 +186,14 @@ final class ScriptedHandler: ExchangeHandler {
     // MARK: - Tunnels
 
     private func tunnel(_ exchange: Exchange, on loop: isolated EventLoop) async {
-        guard case .authority(let authority) = exchange.target.form,
-            let address = SocketAddress(numericHost: authority.host, port: authority.port ?? 0)
-        else { return }
+        guard case .authority(let authority) = exchange.target.form else { return }
+        let rules: TargetRules = exchange.request.fields.contains("Strict") ? .noPrivate : .any
         do throws(UpstreamError) {
             let remote = try await Tunnel.connect(
-                to: [address],
-                host: "the target",
+                host: authority.host,
+                port: authority.port ?? 443,
+                resolver: resolver,
+                rules: rules,
                 timeout: 2_000_000_000,
                 context: exchange.context,
                 on: loop

@@ -26,6 +26,7 @@ final class ServerHarness: Sendable {
     let server: Server
     let loops: LoopGroup
     let pool: IOPool
+    let sink: AccessLogSink?
     let port: Int
     let observations = Observations()
     let gate = Gate()
@@ -47,6 +48,7 @@ final class ServerHarness: Sendable {
         let socket = try ListeningSocket.bind(Self.anyPort())
         await server.listen(on: socket, role: .proxy)
         self.loops = loops
+        self.sink = sink
         self.pool = pool
         port = Int(socket.address.port)
     }

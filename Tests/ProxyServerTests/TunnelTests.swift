@@ -104,6 +104,21 @@ import Testing
         }
     }
 
+    @Test func `names are resolved, and rules are checked after that`() async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in try peer.send(Array("hello".utf8)) }
+            let strict = try harness.client()
+            try strict.send("CONNECT localhost:\(port) HTTP/1.1\r\nHost: h\r\nStrict: 1\r\n\r\n")
+            let refused = try strict.readResponse()
+            #expect(refused.status == 502)
+            #expect(refused.field("Proxy-Status")?.contains("destination_ip_prohibited") == true)
+            let client = try harness.client()
+            try client.send("CONNECT localhost:\(port) HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(try client.readHead(method: "CONNECT").status == 200)
+            #expect(try client.readRaw(5) == Array("hello".utf8))
+        }
+    }
+
     @Test func `an upgrade becomes a tunnel after a 101`() async throws {
         try await ServerHarness.run { harness in
             let port = try Self.peer { peer in

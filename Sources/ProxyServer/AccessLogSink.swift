@@ -1,0 +1,202 @@
+// Where access log lines go: one writer on the I/O pool behind all loops.
+
+package import Configuration
+package import EventLoop
+import Glibc
+import Synchronization
+
+/// Writes what the loops hand over, in order, on the I/O pool, so that a slow disk or a stuck pipe never holds a loop.
+///
+/// Sendable: the state is under a mutex; one job on the pool writes at a time, and only it changes the descriptor.
+package final class AccessLogSink: Sendable {
+    private struct Target {
+        var descriptor: Int32
+        /// The file that the descriptor is ours for; nil for standard output and standard error.
+        var path: String?
+
+        func close() {
+            if path != nil, descriptor >= 0 { Glibc.close(descriptor) }
+        }
+    }
+
+    private struct State {
+        var target: Target
+        /// Takes the target's place before the next write.
+        var next: Target?
+        var pending: [[UInt8]] = []
+        var pendingBytes = 0
+        var spare: [[UInt8]] = []
+        var isWriting = false
+        var dropped: UInt64 = 0
+        var idle: [UnsafeContinuation<Void, Never>] = []
+    }
+
+    /// Lines beyond this wait for nobody: they are dropped and counted.
+    private static let pendingLimit = 8 << 20
+    private let state: Mutex<State>
+    private let formatCode: Atomic<UInt8>
+    private let pool: IOPool
+
+    /// - Throws: `SystemError` naming the file where it cannot be opened.
+    package init(_ configuration: LogConfiguration, pool: IOPool) throws(SystemError) {
+        self.pool = pool
+        formatCode = Atomic(Self.code(configuration))
+        state = Mutex(State(target: try Self.open(configuration.access)))
+    }
+
+    deinit {
+        state.withLock { state in
+            state.target.close()
+            state.next?.close()
+        }
+    }
+
+    /// Takes another destination and format over, and opens the file anew in any case: it may have been moved away.
+    /// - Throws: `SystemError` naming the file where it cannot be opened; then nothing changes.
+    package func update(_ configuration: LogConfiguration) throws(SystemError) {
+        let next = try Self.open(configuration.access)
+        let unused = state.withLock { state in
+            defer { state.next = next }
+            return state.next
+        }
+        unused?.close()
+        formatCode.store(Self.code(configuration), ordering: .relaxed)
+        start()
+    }
+
+    /// Buffers of lines that were dropped because nothing could be written.
+    package var droppedBuffers: UInt64 { state.withLock { $0.dropped } }
+
+    /// Waits until what was handed over has been written.
+    package func drain() async {
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+            let isIdle = state.withLock { state in
+                if state.isWriting { state.idle.append(continuation) }
+                return !state.isWriting
+            }
+            if isIdle { continuation.resume() }
+        }
+    }
+
+    // MARK: - For the loops
+
+    /// Nil where nothing is logged.
+    var format: AccessLineWriter.Format? { AccessLineWriter.Format(rawValue: formatCode.load(ordering: .relaxed)) }
+
+    func emptyBuffer() -> [UInt8] {
+        if let spare = state.withLock({ $0.spare.popLast() }) { return spare }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(64 << 10)
+        return bytes
+    }
+
+    func submit(_ bytes: [UInt8]) {
+        state.withLock { state in
+            guard state.pendingBytes + bytes.count <= Self.pendingLimit else {
+                state.dropped += 1
+                return
+            }
+            state.pending.append(bytes)
+            state.pendingBytes += bytes.count
+        }
+        start()
+    }
+
+    // MARK: - On the pool
+
+    private func start() {
+        let mustStart = state.withLock { state in
+            guard !state.isWriting, !state.pending.isEmpty || state.next != nil else { return false }
+            state.isWriting = true
+            return true
+        }
+        if mustStart { pool.submit { self.writePending() } }
+    }
+
+    private func writePending() {
+        while true {
+            let (work, target) = take()
+            guard !work.isEmpty else {
+                let idle = state.withLock { state in
+                    defer { state.idle = [] }
+                    return state.idle
+                }
+                for waiter in idle { waiter.resume() }
+                return
+            }
+            for bytes in work { Self.write(bytes, to: target.descriptor) }
+            recycle(work)
+        }
+    }
+
+    /// What is to be written now, and where; nothing ends the job.
+    private func take() -> (work: [[UInt8]], target: Target) {
+        let (work, target, old) = state.withLock { state in
+            var old: Target?
+            if let next = state.next {
+                old = state.target
+                state.target = next
+                state.next = nil
+            }
+            let work = state.pending
+            state.pending = []
+            state.pendingBytes = 0
+            if work.isEmpty { state.isWriting = false }
+            return (work, state.target, old)
+        }
+        old?.close()
+        return (work, target)
+    }
+
+    private func recycle(_ buffers: [[UInt8]]) {
+        var emptied: [[UInt8]] = []
+        for var bytes in buffers.prefix(8) {
+            bytes.removeAll(keepingCapacity: true)
+            emptied.append(bytes)
+        }
+        state.withLock { state in
+            if state.spare.count < 8 { state.spare += emptied }
+        }
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        guard descriptor >= 0 else { return }
+        bytes.withUnsafeBytes { bytes in
+            var written = 0
+            while written < bytes.count {
+                let count = Glibc.write(descriptor, bytes.baseAddress.map { $0 + written }, bytes.count - written)
+                if count > 0 {
+                    written += count
+                } else if errno == EAGAIN {
+                    var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    if poll(&wait, 1, 10_000) == 0 { return }
+                } else if errno != EINTR {
+                    return
+                }
+            }
+        }
+    }
+
+    private static func open(_ access: LogConfiguration.Access) throws(SystemError) -> Target {
+        switch access {
+        case .off: return Target(descriptor: -1)
+        case .stdout: return Target(descriptor: STDOUT_FILENO)
+        case .stderr: return Target(descriptor: STDERR_FILENO)
+        case .file(let path):
+            let descriptor = Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o640)
+            guard descriptor >= 0 else { throw SystemError("open the access log \(path)") }
+            return Target(descriptor: descriptor, path: path)
+        }
+    }
+
+    private static func code(_ configuration: LogConfiguration) -> UInt8 {
+        guard configuration.access != .off else { return 0 }
+        let format: AccessLineWriter.Format =
+            switch configuration.format {
+            case .json: .json
+            case .combined: .combined
+            case .text: .text
+            }
+        return format.rawValue
+    }
+}
