@@ -160,7 +160,7 @@ extension Rig {
     func rest() {
         let slept = Counter()
         loop.submit { loop in
-            loop.spawn { loop in
+            Task.immediate(executorPreference: loop.taskExecutor) {
                 try? await loop.sleep(nanoseconds: 200_000_000)
                 slept.add()
             }
