@@ -40,7 +40,7 @@ import Testing
 
     @Test(arguments: [true, false])
     func `readers at different speeds on different loops get equal bytes`(spills: Bool) async throws {
-        let total = 3 * 1024 * 1024 + 77
+        let total = 1024 * 1024 + 77
         try await withLoops(3) { loops, pool in
             let spill = spills ? SpillFile.unlimited("\(folder.path)/spill", pool: pool) : nil
             let options = FillOptions(window: 128 * 1024, spill: spill, budget: budget)
@@ -54,7 +54,7 @@ import Testing
                     return ReadResult(count: total)
                 }
                 for await body in readers {
-                    let speeds: [(Int, UInt64)] = [(1 << 20, 0), (7919, 0), (65536, 200_000), (300, 0)]
+                    let speeds: [(Int, UInt64)] = [(1 << 20, 0), (7919, 0), (65536, 200_000), (1500, 0)]
                     for (number, (size, delay)) in speeds.enumerated() {
                         group.addTask {
                             await onLoop(loops[number % 3]) { loop in
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test func `a lone slow reader holds the origin back, not memory`() async throws {
-        let total = 4 * 1024 * 1024
+        let total = 2 * 1024 * 1024
         try await withLoops(1) { loops, _ in
             await onLoop(loops[0]) { [budget] loop in
                 let options = FillOptions(window: 256 * 1024, budget: budget, lagLimit: 1)

@@ -21,7 +21,8 @@ func withPool(_ body: (IOPool, EventLoop) async throws -> Void) async throws {
         loop.stop()
         pool.stop()
     }
-    try await body(pool, loop)
+    // As in the daemon: whoever waits for the pool is resumed on a loop.
+    try await withTaskExecutorPreference(loop.taskExecutor) { try await body(pool, loop) }
 }
 
 extension DiskTier {

@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 10, 100_000, 3_000_001])
+    @Test(arguments: [0, 10, 100_000, 1_500_001])
     func `a fill is stored as it came, and its body can still be joined`(total: Int) async throws {
         try await withPool { pool, loop in
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
@@ -54,11 +54,11 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 50_000, 2_000_000])
+    @Test(arguments: [0, 50_000, 1_000_000])
     func `a cut fill is never stored`(stopAt: Int) async throws {
         try await withPool { pool, loop in
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
-            let result = await transfer(tier, total: 3_000_000, stopAt: stopAt, on: loop)
+            let result = await transfer(tier, total: 1_500_000, stopAt: stopAt, on: loop)
             guard case .failure(.refused(.source("cut"))) = result else {
                 Issue.record("\(result)")
                 return
@@ -66,8 +66,8 @@ import Testing
             #expect(tier.lookup(key(1)).isEmpty)
             #expect(Folder.files(below: "\(path)/objects").isEmpty)
             // The temporary file goes behind.
-            for _ in 0..<200 where !Folder.names(in: "\(path)/tmp").isEmpty {
-                try await loop.sleep(nanoseconds: 500_000)
+            for _ in 0..<4000 where !Folder.names(in: "\(path)/tmp").isEmpty {
+                try await loop.sleep(nanoseconds: 5_000_000)
             }
             #expect(Folder.names(in: "\(path)/tmp").isEmpty)
             #expect(tier.state.withLock { $0.table.reserved } == 0)

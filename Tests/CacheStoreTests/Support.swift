@@ -31,7 +31,7 @@ func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
 }
 
 /// Made once: the tests would spend most of their time on it.
-private let longPattern: [UInt8] = (0..<(5 * 1024 * 1024)).map { patternByte($0) }
+private let longPattern: [UInt8] = (0..<3_100_000).map { patternByte($0) }
 
 /// A folder of its own under /tmp, removed with the object.
 final class Folder: Sendable {
