@@ -214,6 +214,40 @@ import Testing
         }
     }
 
+    @Test func `whole requests that came before the client's end are answered where they can be at once`() async throws
+    {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            let count = 500
+            try client.send(String(repeating: "GET /hot/100 HTTP/1.1\r\nHost: h\r\n\r\n", count: count))
+            client.finishSending()
+            for _ in 0..<count { #expect(try client.readResponse().body.count == 100) }
+            #expect(try client.isClosedByServer())
+        }
+    }
+
+    @Test func `one busy connection does not keep another waiting for ever`() async throws {
+        try await ServerHarness.run { harness in
+            let requests = String(repeating: "GET /hot/10 HTTP/1.1\r\nHost: h\r\n\r\n", count: 2000)
+            let stop = Gate()
+            let served = Counter()
+            for _ in 0..<2 {
+                Threads.start {
+                    guard let busy = try? harness.client() else { return }
+                    while !stop.wait(seconds: 0) {
+                        guard (try? busy.send(requests)) != nil else { return }
+                        for _ in 0..<2000 { _ = try? busy.readResponse() }
+                        served.add()
+                    }
+                }
+            }
+            #expect(served.wait(for: 2, seconds: 20))
+            let client = try harness.client()
+            for _ in 0..<20 { #expect(try client.exchange("/a").text == "/a") }
+            stop.open()
+        }
+    }
+
     @Test func `a client that leaves ends the task that answers it`() async throws {
         try await ServerHarness.run { harness in
             for leave in [{ $0.close() }, { $0.reset() }, { $0.finishSending() }] as [(RawClient) -> Void] {

@@ -106,6 +106,24 @@ import Testing
         }
     }
 
+    @Test func `new limits hold for new connections, a bigger head too`() async throws {
+        try await ServerHarness.run { harness in
+            let fields = (0..<20).map { ("X\($0)", String(repeating: "x", count: 7000)) }
+            let before = try harness.client()
+            #expect(try before.exchange("/a").text == "/a")
+            let client = try harness.client()
+            try? client.request("GET", "/b", fields: fields)
+            #expect(try client.readResponse().status == 431)
+            var settings = ServerSettings()
+            settings.head = HeadLimits(head: 200_000)
+            settings.perClient = 5
+            harness.server.update(settings)
+            let after = try harness.client()
+            #expect(try after.exchange("GET", "/c", fields: fields).text == "/c")
+            #expect(try before.exchange("/d").text == "/d")
+        }
+    }
+
     @Test func `limits count in all, per client, and IPv6 clients by their network`() throws {
         let limits = ConnectionLimits(total: 3, perClient: 2)
         let a = try #require(SocketAddress(numericHost: "2001:db8::1", port: 1))

@@ -222,7 +222,9 @@ final class ScriptedHandler: ExchangeHandler {
                 target: "/socket",
                 fields: UpgradeTunnel.requestFields(exchange.request.fields)
             )
-            let upgrade = UpgradeTunnel(exchange, remote: remote, firstByte: 2_000_000_000) { head in
+            let isImpatient = exchange.request.fields.contains("Impatient")
+            let timeout: UInt64 = isImpatient ? 100_000_000 : 20_000_000_000
+            let upgrade = UpgradeTunnel(exchange, remote: remote, firstByte: timeout) { head in
                 head.fields.append(.via, "1.1 test")
             }
             await upgrade.run(request, on: loop)

@@ -200,6 +200,57 @@ import Testing
         }
     }
 
+    @Test func `an origin that does not answer an upgrade is a 504`() async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                _ = try peer.readHead()
+                while try peer.read() != nil {}
+            }
+            let client = try harness.client()
+            let fields = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Impatient", "1")]
+            let response = try client.exchange("GET", "/upgrade/\(port)", fields: fields)
+            #expect(response.status == 504)
+            #expect(response.field("Proxy-Status")?.contains("error=http_response_timeout") == true)
+            #expect(try client.exchange("/next").text == "/next")
+        }
+    }
+
+    @Test func `a client that leaves before the 101 takes the origin's connection with it`() async throws {
+        try await ServerHarness.run { harness in
+            let (asked, ended) = (Counter(), Counter())
+            let port = try Self.peer { peer in
+                _ = try peer.readHead()
+                asked.add()
+                while try peer.read() != nil {}
+                ended.add()
+            }
+            let client = try harness.client()
+            try client.request("GET", "/upgrade/\(port)", fields: [("Connection", "Upgrade"), ("Upgrade", "x")])
+            #expect(asked.wait(for: 1, seconds: 10))
+            client.close()
+            #expect(ended.wait(for: 1, seconds: 10))
+        }
+    }
+
+    @Test func `draining cuts a tunnel that does not end in time`() async throws {
+        let harness = try await ServerHarness()
+        let (open, ended) = (Counter(), Counter())
+        let port = try Self.peer { peer in
+            while try peer.read() != nil { open.add() }
+            ended.add()
+        }
+        Threads.start {
+            guard let client = try? Self.connect(harness, port) else { return }
+            try? client.send("x")
+            _ = try? client.readToEnd()
+            ended.add()
+        }
+        await withTaskExecutorPreference(BlockingExecutor.shared) { #expect(open.wait(for: 1, seconds: 10)) }
+        await harness.stop(grace: 50_000_000)
+        await withTaskExecutorPreference(BlockingExecutor.shared) { #expect(ended.wait(for: 2, seconds: 10)) }
+        #expect(harness.server.limits.open == 0)
+    }
+
     @Test func `an answer to an upgrade that ends short is cut`() async throws {
         try await ServerHarness.run { harness in
             let port = try Self.peer { peer in
