@@ -202,4 +202,13 @@ extension Connection {
             linger()
         }
     }
+
+    // MARK: - 100 Continue
+
+    /// Tells the client to send its body (RFC 9110 section 10.1.1).
+    func sendContinue() {
+        guard phase == .answering, current?.isHeadSent == false else { return }
+        output.append(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
+        flush()
+    }
 }

@@ -183,7 +183,7 @@ extension Connection {
     }
 
     func nextRequest() {
-        guard !context.isDraining else { return linger() }
+        guard !context.isDraining, !sawEnd || !input.isEmpty else { return linger() }
         phase = .waiting
         waitingSince = Monotonic.coarse()
         if !input.isEmpty, !isProcessing { context.runSoon(self) }

@@ -214,7 +214,7 @@ import Testing
         return (attributes?[.size] as? Int) ?? 0
     }
 
-    /// Looks every 10 ms, for at most 10 s.
+    /// Looks every 10 ms, for at most 10 s; gives the thread up in between.
     private func eventually(_ holds: () -> Bool) async -> Bool {
         for _ in 0..<1000 {
             if holds() { return true }

@@ -2,6 +2,7 @@
 
 import Configuration
 import EventLoop
+import Glibc
 import TestSupport
 
 @testable import ProxyServer
@@ -68,6 +69,15 @@ final class ServerHarness: Sendable {
     func exchange(_ target: String, method: String = "GET") throws -> RawResponse {
         let client = try client()
         return try client.exchange(method, target)
+    }
+
+    /// Looks every 10 ms, for at most 10 s; blocks.
+    func eventually(_ holds: () -> Bool) -> Bool {
+        for _ in 0..<1000 {
+            if holds() { return true }
+            usleep(10_000)
+        }
+        return holds()
     }
 
     /// Bytes read from clients so far; the counters are asked on their loops, so not on a loop.
