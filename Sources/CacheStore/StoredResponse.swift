@@ -84,7 +84,7 @@ package final class StoredResponse: Sendable {
         if let length = head.bodyLength ?? length, head.status != 204, head.status != 304 {
             fields.set(.contentLength, String(length))
         }
-        if let via { fields.append(.via, via) }
+        if let via { fields.appendMember(.via, via) }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(fields.wireLength + 64)
         let response = ResponseHead(status: head.status, reason: head.reason, version: .http11, fields: fields)

@@ -33,8 +33,6 @@ extension Configuration {
         compare("admin.listen", { $0.admin?.listen }, text)
         compare("admin.mode", { $0.admin?.mode }) { "0" + String($0, radix: 8) }
         compare("admin.group", { $0.admin?.group }) { $0 }
-        compare("log.access", { $0.log.access }) { "\($0)" }
-        compare("log.format", { $0.log.format }) { $0.rawValue }
         return pairs.compactMap { key, before, now in
             before == now ? nil : RestartDifference(key: key, place: origin.place(of: key), old: before, new: now)
         }

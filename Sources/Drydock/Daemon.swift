@@ -89,6 +89,11 @@ public final class Daemon: Sendable {
             throw .needsRestart(differences.map(\.description).joined(separator: "\n"))
         }
         let plan = try Self.compile(configuration, registry)
+        do throws(SystemError) {
+            try sink.update(configuration.log)
+        } catch {
+            throw .configuration("log.access: \(error); name a file in a folder that exists and that the daemon may write")
+        }
         state.withLock { state in
             state.configuration = configuration
             state.plan = plan
@@ -96,7 +101,6 @@ public final class Daemon: Sendable {
         running?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
         running?.update(ServerSettings(configuration))
         level.set(configuration.log.level)
-        sink.reopen()
     }
 
     static func compile(_ configuration: Configuration, _ registry: PlanRegistry) throws(DaemonError) -> RoutePlan {

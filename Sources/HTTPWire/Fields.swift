@@ -131,6 +131,11 @@ package struct Fields: Sendable {
         return true
     }
 
+    /// Adds a member to a field whose value is a list: to its one line, or as its first (RFC 9110 section 5.3).
+    package mutating func appendMember(_ field: KnownField, _ member: String) {
+        set(field, combined(field).map { "\($0), \(member)" } ?? member)
+    }
+
     /// Replaces all lines of this name by one, at the place of the first.
     package mutating func set(_ field: KnownField, _ value: String) {
         guard field != .other else { return }

@@ -202,7 +202,7 @@ extension ProxyHandler {
     func originFields(_ request: RequestHead) -> Fields {
         var fields = HopByHop.forwardable(request.fields, isRequest: true)
         fields.remove(.contentLength)
-        fields.append(.via, "\(request.version == .http10 ? "1.0" : "1.1") \(plan.name)")
+        fields.appendMember(.via, "\(request.version == .http10 ? "1.0" : "1.1") \(plan.name)")
         if request.method == .options || request.method == .trace, let text = fields.first(.maxForwards),
             let hops = UInt(text), hops > 0
         {
@@ -224,7 +224,7 @@ extension ProxyHandler {
             // The client's 100 is this proxy's own to give (RFC 9110 section 10.1.1).
             if head.status == 100 { return }
             head.fields = HopByHop.forwardable(head.fields, isRequest: false)
-            head.fields.append(.via, via)
+            head.fields.appendMember(.via, via)
             exchange?.sendInterim(head)
         }
     }

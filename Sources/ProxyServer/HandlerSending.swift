@@ -24,7 +24,7 @@ extension ProxyHandler {
         if let demo = result.demo {
             head.fields.set("Drydock-Demo", demo)
         } else {
-            head.fields.append(.via, plan.via)
+            head.fields.appendMember(.via, plan.via)
         }
         answer.cacheStatus?.append(to: &head.fields)
         added.forEachLine { name, value, _ in head.fields.append(nameBytes: name, valueBytes: value) }
@@ -50,6 +50,13 @@ extension ProxyHandler {
     private func fail(_ answer: Answer, _ failure: FetchError, _ added: Fields, _ exchange: Exchange) {
         var fields = added
         answer.cacheStatus?.append(to: &fields)
+        // The origin's part failed because the client's did: say what the client can mend.
+        if case .upstream(let error) = failure, error.kind == .requestBody,
+            var problem = exchange.requestBody.failure?.problem
+        {
+            fields.forEachLine { name, value, _ in problem.fields.append(nameBytes: name, valueBytes: value) }
+            return exchange.problem(problem)
+        }
         context.counters.add(.errorUpstream)
         if failure.status == 503 { fields.set(.retryAfter, "1") }
         exchange.problem(

@@ -64,7 +64,7 @@ extension ProxyHandler {
             on: loop
         )
         var fields = UpgradeTunnel.requestFields(exchange.request.fields)
-        fields.append(.via, "1.1 \(self.plan.name)")
+        fields.appendMember(.via, self.plan.via)
         plan.rules.apply(to: &fields)
         if let authorization = service.authorization { fields.set(.authorization, authorization) }
         if !service.preservesHost { fields.set(.host, origin.authority) }
@@ -72,7 +72,7 @@ extension ProxyHandler {
         let via = self.plan.via
         let tunnel = UpgradeTunnel(exchange, remote: remote, firstByte: plan.timeouts.firstByte ?? .max) { head in
             rewriting?.apply(to: &head.fields)
-            head.fields.append(.via, via)
+            head.fields.appendMember(.via, via)
         }
         await tunnel.run(request, on: loop)
     }

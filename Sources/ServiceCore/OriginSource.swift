@@ -122,6 +122,7 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     func transfer(_ transfer: Transfer, received interim: ResponseHead) { sink?.received(interim: interim) }
 
     func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming) {
+        if Self.isEventStream(head.fields) { transfer.allowSilence() }
         sink?.received(head, framing: framing)
     }
 
@@ -139,6 +140,11 @@ final class OriginFetch: FetchHandle, TransferDelegate {
         let sink = sink
         end()
         sink?.failed(.upstream(error))
+    }
+
+    private static func isEventStream(_ fields: Fields) -> Bool {
+        let type = fields.first(.contentType)?.prefix { $0 != ";" && $0 != " " }
+        return type?.lowercased() == "text/event-stream"
     }
 
     private func end() {

@@ -6,7 +6,7 @@
 struct Deadlines {
     enum Phase: Equatable { case resolving, connecting, sending, waiting, receiving }
 
-    private let timeouts: Timeouts
+    private var timeouts: Timeouts
     private(set) var phase = Phase.resolving
     /// Both move on by the length of each suspension, so that suspended time does not count.
     private var startedAt: UInt64
@@ -27,6 +27,9 @@ struct Deadlines {
         if !isConnecting, phase != next { phaseSince = now }
         phase = next
     }
+
+    /// Silence is no failure from now on.
+    mutating func liftIdle() { timeouts.idle = nil }
 
     /// A byte of a body went or came.
     mutating func progress(now: UInt64) { phaseSince = now }

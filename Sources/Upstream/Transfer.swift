@@ -82,6 +82,12 @@ package final class Transfer {
         client?.poke()
     }
 
+    /// The response may fall silent for as long as it likes, such as an event stream: no idle deadline from now on.
+    package func allowSilence() {
+        deadlines.liftIdle()
+        armTimer()
+    }
+
     /// The request body's source has bytes again, or its end. It is asked later, not from within this call.
     package func bodyAvailable() {
         guard state != .ended else { return }
