@@ -61,7 +61,7 @@ struct FillState {
     var hasReaders: Bool { readers.contains { $0.counts } }
     /// A reader that begins now can get every byte.
     var isJoinable: Bool { windowStart <= filed }
-    var pendingLimit: Int { spills ? min(4 * 1024 * 1024, 4 * window) : 0 }
+    var pendingLimit: Int { spills ? min(2 * 1024 * 1024, 2 * window) : 0 }
     var mustPause: Bool { !isEnded && heldBytes >= window + pendingLimit }
     var mayResume: Bool { heldBytes <= (spills ? window + pendingLimit / 2 : window / 2) }
 

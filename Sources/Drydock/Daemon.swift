@@ -92,7 +92,9 @@ public final class Daemon: Sendable {
         do throws(SystemError) {
             try sink.update(configuration.log)
         } catch {
-            throw .configuration("log.access: \(error); name a file in a folder that exists and that the daemon may write")
+            throw .configuration(
+                "log.access: \(error); name a file in a folder that exists and that the daemon may write"
+            )
         }
         state.withLock { state in
             state.configuration = configuration

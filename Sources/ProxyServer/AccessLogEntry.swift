@@ -46,6 +46,8 @@ struct AccessEntry {
     var upstreamTime: UInt64?
     /// The answer did not reach the client as a whole.
     var isAborted = false
+    /// Why there was no answer, or why it ends early; empty where all went well.
+    var error = ""
     var referer: LogText?
     var userAgent: LogText?
 
@@ -122,6 +124,7 @@ struct AccessLineWriter {
         }
         json.name("aborted")
         json.value(entry.isAborted)
+        if !entry.error.isEmpty { json.member("error", entry.error) }
         json.endObject()
         bytes = json.take()
     }
@@ -175,6 +178,10 @@ struct AccessLineWriter {
             appendDecimal(status, &bytes)
         }
         if entry.isAborted { bytes.append(contentsOf: " aborted".utf8) }
+        if !entry.error.isEmpty {
+            bytes.append(contentsOf: " error=".utf8)
+            appendEscaped(.string(entry.error), &bytes)
+        }
     }
 
     // MARK: - Pieces

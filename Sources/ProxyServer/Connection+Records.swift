@@ -70,6 +70,7 @@ extension Connection {
         entry.cacheStatus = .string(exchange.outcome.cacheStatus)
         entry.upstreamStatus = exchange.outcome.upstreamStatus
         entry.upstreamTime = exchange.outcome.upstreamTime
+        entry.error = exchange.outcome.error
         entry.referer = exchange.request.fields.first(.referer).map { .string($0) }
         entry.userAgent = exchange.request.fields.first(.userAgent).map { .string($0) }
         record(entry, cache: exchange.outcome.cache, bytes: bytes, isAborted: isAborted)

@@ -103,6 +103,8 @@ package struct ExchangeOutcome: Sendable {
     package var upstreamStatus: Int?
     /// From the request to the origin to its head, in nanoseconds.
     package var upstreamTime: UInt64?
+    /// Why there was no answer, or why it ended early; empty where all went well.
+    package var error = ""
 
     package init() {}
 }

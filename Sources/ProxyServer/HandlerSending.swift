@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Upstream
 
 extension ProxyHandler {
     /// - Parameter added: fields of cross-origin rules.
@@ -43,6 +44,7 @@ extension ProxyHandler {
             exchange.finish(trailers: reader.body.trailers)
         } catch {
             // Cut short: what the client has must not pass as complete.
+            exchange.outcome.error = (error as? BodyError)?.description ?? "the client left"
             exchange.fail()
         }
     }
@@ -58,6 +60,7 @@ extension ProxyHandler {
             return exchange.problem(problem)
         }
         context.counters.add(.errorUpstream)
+        exchange.outcome.error = failure.description
         if failure.status == 503 { fields.set(.retryAfter, "1") }
         exchange.problem(
             Problem(
