@@ -19,6 +19,8 @@ final class Arrival {
     private let replaces: Bool
     private var spill: SpillFile?
     private var keepsInMemory = false
+    /// The place in the budget of fills, until the arrival has ended.
+    private var seat: FillSeat?
     /// The bytes for the memory tier, while they are few enough; nil where none are collected.
     private var collected: [UInt8]?
     private var received = 0
@@ -65,11 +67,13 @@ final class Arrival {
     /// Publishes the head and lets the bytes flow.
     /// - Throws: `FetchError.cancelled` where the fill was given up while it waited for room.
     func begin(on loop: isolated EventLoop) async throws(FetchError) {
-        guard (try? await core.budget.waitForRoom(on: loop)) != nil else {
-            stream.cancel()
-            throw .cancelled
-        }
         if stored != nil {
+            // Only what is stored queues: it ends by itself, while a stream that is passed on may never end.
+            guard let seat = try? await core.budget.waitForRoom(on: loop) else {
+                stream.cancel()
+                throw .cancelled
+            }
+            self.seat = seat
             core.uncacheable.forget(ask.key)
             prepareToStore()
         } else {

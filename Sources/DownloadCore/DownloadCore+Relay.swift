@@ -34,10 +34,6 @@ extension DownloadCore {
             case .none: 0
             case .chunked, .untilClose: nil
             }
-        guard (try? await budget.waitForRoom(on: loop)) != nil else {
-            stream.cancel()
-            return failure(.cancelled, forward: forward)
-        }
         let options = FillOptions(budget: budget, keepsStart: false)
         let (body, writer) = Body.growing(options, expectedLength: length, on: loop)
         let reader = body.makeReader(on: loop)
