@@ -18,7 +18,7 @@ enum KeyTable {
                 "path",
                 .path,
                 default: "/var/cache/drydock",
-                "The folder of the disk tier; a change needs a restart."
+                "The folder of the disk tier."
             ),
             KeyDescriptor("size", .size, default: "10GiB", "Bytes over all files of the disk tier."),
             KeyDescriptor("max_object", .size, default: "2GiB", "The largest stored response of the disk tier."),
@@ -29,8 +29,12 @@ enum KeyTable {
     static let tiers = SectionDescriptor(
         name: "cache",
         keys: [
-            KeyDescriptor("memory", .section(memoryTier), "The memory tier."),
-            KeyDescriptor("disk", .section(diskTier), "The disk tier; without it nothing is kept over a restart."),
+            KeyDescriptor("memory", .section(memoryTier), "The memory tier; a change needs a restart."),
+            KeyDescriptor(
+                "disk",
+                .section(diskTier),
+                "The disk tier; without it nothing is kept over a restart; a change needs a restart."
+            ),
         ]
     )
 
@@ -40,7 +44,7 @@ enum KeyTable {
             KeyDescriptor(
                 "listen",
                 .oneOrMore(.address),
-                "Where the admin API listens: unix:/PATH or a loopback address; a change needs a restart.",
+                "Where the admin API listens: unix:/PATH or a loopback address.",
                 required: true
             ),
             KeyDescriptor("mode", .permissions, default: "0660", "Permissions of the admin's unix socket, in octal."),
@@ -150,14 +154,23 @@ enum KeyTable {
                 default: "localhost:8080",
                 "Where clients connect: ADDRESS:PORT, localhost:PORT (127.0.0.1 and ::1) or unix:/PATH; a change needs a restart."
             ),
-            KeyDescriptor("admin", .shorthand(admin, key: "listen"), "The admin socket; or just its address."),
+            KeyDescriptor(
+                "admin",
+                .shorthand(admin, key: "listen"),
+                "The admin socket; or just its address; a change needs a restart."
+            ),
             KeyDescriptor(
                 "loops",
                 .word("auto", or: .integer(1...1024)),
                 default: "auto",
                 "Event loops; auto is one per core; a change needs a restart."
             ),
-            KeyDescriptor("name", .text(.token), default: "drydock", "The name in Via and Cache-Status."),
+            KeyDescriptor(
+                "name",
+                .text(.token),
+                default: "drydock",
+                "The name in Via and Cache-Status; a change needs a restart."
+            ),
             KeyDescriptor(
                 "clients",
                 .list(.client),

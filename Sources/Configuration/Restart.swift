@@ -28,8 +28,13 @@ extension Configuration {
         compare("listen", { $0.listen }, text)
         compare("loops", { $0.loops ?? 0 }) { $0 == 0 ? "auto" : "\($0)" }
         compare("name", { $0.name }) { $0 }
-        compare("cache.memory", { $0.cache.memory }) { "\($0)" }
-        compare("cache.disk", { $0.cache.disk }) { "\($0)" }
+        compare("cache.memory.size", { $0.cache.memory.size }, Units.sizeText)
+        compare("cache.memory.objects", { $0.cache.memory.objects }, String.init)
+        compare("cache.memory.max_object", { $0.cache.memory.maxObject }, Units.sizeText)
+        compare("cache.disk.path", { $0.cache.disk?.path }) { $0 }
+        compare("cache.disk.size", { $0.cache.disk?.size }, Units.sizeText)
+        compare("cache.disk.max_object", { $0.cache.disk?.maxObject }, Units.sizeText)
+        compare("cache.disk.min_free", { $0.cache.disk?.minFree }, Units.sizeText)
         compare("admin.listen", { $0.admin?.listen }, text)
         compare("admin.mode", { $0.admin?.mode }) { "0" + String($0, radix: 8) }
         compare("admin.group", { $0.admin?.group }) { $0 }

@@ -23,7 +23,7 @@ enum ScalarDecoding {
         case .choice(let words):
             guard words.contains(text) else {
                 let near = Suggestions.nearest(to: text, among: words).map { "did you mean '\($0)'? " } ?? ""
-                throw ScalarProblem("does not know '\(text)'; \(near)It takes \(words.joined(separator: ", "))")
+                throw ScalarProblem("does not know '\(text)'; \(near)it takes \(words.joined(separator: ", "))")
             }
             return (text, .text(text))
         case .duration: return (text, .nanoseconds(try Units.duration(text)))
@@ -51,7 +51,7 @@ enum ScalarDecoding {
                     "did you mean '\($0)'? "
                 }
                 throw ScalarProblem(
-                    "does not know '\(text)'; \(near ?? "")It takes stdout, stderr, off or a path such as ./access.log"
+                    "does not know '\(text)'; \(near ?? "")it takes stdout, stderr, off or a path such as ./access.log"
                 )
             }
             let absolute = Paths.absolute(try path(text), besideFile: file)

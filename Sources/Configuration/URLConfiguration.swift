@@ -16,6 +16,10 @@ extension Configuration {
                 ConfigurationError(place: Place(file: "URL", line: 1, column: 1), message: message)
             ])
         }
+        let hasScheme = ["http://", "https://"].contains { url.lowercased().hasPrefix($0) }
+        guard hasScheme else {
+            throw fail("'\(url)' is no origin; write http://HOST or https://HOST, or name a configuration file with -c")
+        }
         let base: BaseURL
         do { base = try Addresses.baseURL(url) } catch { throw fail(error.message) }
         guard case .origin(let origin) = base else {

@@ -16,6 +16,8 @@ package enum ConfigurationSource: Sendable {
             case .url(let url): return try Configuration.forURL(url, environment: environment)
             }
         } catch {
+            // A URL has no lines.
+            if case .url = self { throw .configuration(error.errors.map(\.message).joined(separator: "\n")) }
             throw .configuration(error.description)
         }
     }

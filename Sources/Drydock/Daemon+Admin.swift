@@ -111,7 +111,7 @@ extension Daemon: AdminActions {
         let service = response.key.service
         let policy =
             service.isEmpty
-            ? plan.forward?.request.policy : plan.service(named: service)?.plan.request.policy
+            ? plan.forward?.request.policy : plan.service(named: service)?.policy(storedAt: "\(response.key)")
         let age = Caching.age(response.head, now: now)
         let lifetime = policy.map { Caching.freshnessLifetime(response.head, policy: $0).seconds }
         return AdminEntries.Entry(

@@ -4,6 +4,7 @@ internal import CacheStore
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop
+internal import Glibc
 package import Logging
 internal import ProxyServer
 internal import Synchronization
@@ -69,7 +70,17 @@ extension Daemon {
                 throw error
             }
         } catch {
-            throw .start("\(error); is another daemon running, or does the folder exist and belong to you?")
+            throw .start("\(error); \(advice(error.code))")
+        }
+    }
+
+    /// What to do about an address that cannot be listened on.
+    private static func advice(_ code: Int32) -> String {
+        switch code {
+        case EADDRINUSE: "something listens there already: end it, or change the address"
+        case EADDRNOTAVAIL: "this machine has no such address; change it"
+        case EACCES, EPERM: "this user may not; change the address, or the owner or the permissions of its folder"
+        default: "change the address"
         }
     }
 

@@ -114,7 +114,8 @@ public final class Daemon: Sendable {
     }
 
     var statusLine: String {
-        "serving on \(addresses.joined(separator: ", ")) with \(state.withLock { $0.plan.services.count }) services"
+        let count = state.withLock { $0.plan.services.count }
+        return "serving on \(addresses.joined(separator: ", ")) with \(count) service\(count == 1 ? "" : "s")"
     }
 
     // MARK: - The end

@@ -162,8 +162,10 @@ struct AccessLineWriter {
         bytes.append(0x20)
         appendDecimal(entry.bytes, &bytes)
         bytes.append(contentsOf: "B ".utf8)
-        appendDecimal(Int(clamping: entry.duration / 1000), &bytes)
-        bytes.append(contentsOf: "us".utf8)
+        // Milliseconds with three digits, as the other format has them.
+        let microseconds = Int(clamping: entry.duration / 1000)
+        appendDecimal(microseconds / 1000, &bytes)
+        bytes.append(contentsOf: ".\(String(microseconds % 1000 + 1000).dropFirst())ms".utf8)
         if !entry.route.isEmpty {
             bytes.append(0x20)
             bytes.append(contentsOf: entry.route.utf8)

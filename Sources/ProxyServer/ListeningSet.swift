@@ -9,7 +9,7 @@ package enum ListeningSet {
     /// One socket for each address; `localhost` is 127.0.0.1 and, where the machine has it, ::1 on the same port.
     ///
     /// - Parameters:
-    ///   - mode: the permissions of unix sockets.
+    ///   - mode: the permissions of unix sockets; folders that are missing above them are made.
     ///   - group: the group that owns unix sockets; nil leaves the process's own.
     /// - Throws: `SystemError` naming the address; what was bound before is closed.
     package static func bind(
@@ -24,6 +24,7 @@ package enum ListeningSet {
                 case .tcp("localhost", let port): try bindLocalhost(port, &sockets)
                 case .tcp(let host, let port): sockets.append(try bind(host, port))
                 case .unix(let path):
+                    makeFolder(of: path)
                     let socket = try ListeningSocket.bind(unixPath: path, mode: mode)
                     sockets.append(socket)
                     if let group { try own(path, group) }
@@ -53,6 +54,15 @@ package enum ListeningSet {
             let isAbsent = error.code == EAFNOSUPPORT || error.code == EADDRNOTAVAIL
             guard isAbsent || (port == 0 && error.code == EADDRINUSE) else { throw error }
         }
+    }
+
+    /// Makes the folders above a socket's path where they are missing; what goes wrong is seen by `bind`.
+    private static func makeFolder(of path: String) {
+        guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return }
+        let folder = String(path[..<slash])
+        guard mkdir(folder, 0o755) != 0, errno == ENOENT else { return }
+        makeFolder(of: folder)
+        mkdir(folder, 0o755)
     }
 
     private static func own(_ path: String, _ group: String) throws(SystemError) {

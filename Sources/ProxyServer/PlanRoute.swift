@@ -1,6 +1,8 @@
 // What a request is routed by: services by prefix and host, compiled from a configuration. Immutable; a reload makes a new tree.
 
 package import DemoMode
+package import HTTPCaching
+internal import HTTPWire
 package import ServiceCore
 
 /// A service with everything that its answers need.
@@ -76,6 +78,14 @@ package final class ServiceRoute: Sendable {
     func request(_ endpoint: Int?) -> (plan: RequestPlan, shape: UInt64) {
         guard let endpoint else { return (plan.request, shapes[0]) }
         return (plan.endpoints[endpoint].request, shapes[endpoint + 1])
+    }
+
+    /// The rules of reuse for a stored response, by the URL in its key.
+    package func policy(storedAt url: String) -> CachePolicy {
+        let base = keyPrefix.drop { $0 != 0 }.dropFirst()
+        let rest = Array(url.utf8.starts(with: base) ? url.utf8.dropFirst(base.count) : "".utf8[...])
+        let endpoint = rest.withUnsafeBytes { plan.endpoint(for: .get, path: $0) }
+        return request(endpoint).plan.policy
     }
 
     /// The demo answer that applies to a request.

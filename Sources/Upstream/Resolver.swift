@@ -119,7 +119,7 @@ package final class Resolver: Sendable {
             if addresses.isEmpty { return .failure(notFound(key)) }
             let list = addresses.map(\.host).joined(separator: ", ")
             let detail =
-                "\(key.host) leads to \(list), an internal address: name the host in a rule to allow it"
+                "\(key.host) leads to \(list), an internal address: name the host under forward.allow to allow it"
             return .failure(UpstreamError(.addressRefused, detail: detail))
         case .notFound: return .failure(notFound(key))
         case .failed(let reason):

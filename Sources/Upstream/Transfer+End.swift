@@ -141,7 +141,8 @@ extension Transfer {
         case .unresolved:
             return UpstreamError(.resolver, detail: "the addresses of \(place) were lost: try again")
         case .addressRefused(let address):
-            let detail = "\(place) leads to \(address), an internal address: name the host in a rule to allow it"
+            let detail =
+                "\(place) leads to \(address), an internal address: name the host under forward.allow to allow it"
             return UpstreamError(.addressRefused, detail: detail)
         case .requestBody:
             let detail = "the request's body ended early, so that the request to \(place) was given up"

@@ -8,9 +8,13 @@ struct AdminClient {
     let address: String
     private static let patience = 10
 
-    /// `DRYDOCK_ADMIN`, else the user's socket if there is one, else the system's.
-    static func defaultAddress(_ environment: [String: String]) -> String {
+    /// `DRYDOCK_ADMIN`, else the configuration's, else the user's socket if there is one, else the system's.
+    static func defaultAddress(
+        _ environment: [String: String],
+        configured: ([String: String]) -> String?
+    ) -> String {
         if let named = environment["DRYDOCK_ADMIN"], !named.isEmpty { return named }
+        if let address = configured(environment) { return address }
         if let folder = environment["XDG_RUNTIME_DIR"], access("\(folder)/drydock/admin.sock", F_OK) == 0 {
             return "unix:\(folder)/drydock/admin.sock"
         }

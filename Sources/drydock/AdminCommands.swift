@@ -1,19 +1,36 @@
 // `drydock status`, `list` and `reload`: the commands that ask a running daemon over its admin socket.
 
 import ArgumentParser
+import Configuration
 import Foundation
 
 /// Where the daemon's admin socket is, and how to print.
 struct AdminOptions: ParsableArguments {
     @Option(
         help:
-            "The admin address: unix:PATH, a path, or HOST:PORT. Default: DRYDOCK_ADMIN, else the user's, else the system's."
+            "The admin address: unix:PATH, an absolute path, or HOST:PORT. Default: DRYDOCK_ADMIN, else that of ./drydock.yaml or /etc/drydock/drydock.yaml, else $XDG_RUNTIME_DIR/drydock/admin.sock, else /run/drydock/admin.sock."
     )
     var admin: String?
     @Flag(help: "Print one JSON document.")
     var json = false
 
-    var client: AdminClient { AdminClient(address: admin ?? AdminClient.defaultAddress(processEnvironment())) }
+    func validate() throws {
+        guard let admin, !admin.hasPrefix("unix:"), !admin.hasPrefix("/"), !admin.contains(":") else { return }
+        throw ValidationError("--admin '\(admin)' is no address; write unix:PATH, an absolute path, or HOST:PORT")
+    }
+
+    var client: AdminClient {
+        let environment = processEnvironment()
+        return AdminClient(address: admin ?? AdminClient.defaultAddress(environment, configured: Self.configured))
+    }
+
+    /// The admin address of the configuration that `serve` reads here; nil where that is none, or cannot be read.
+    private static func configured(_ environment: [String: String]) -> String? {
+        guard let path = ConfigurationOption.defaultPath,
+            let configuration = try? Configuration.load(path: path, environment: environment)
+        else { return nil }
+        return configuration.admin?.listen.first?.description
+    }
 }
 
 struct Status: ParsableCommand {
@@ -57,7 +74,7 @@ struct Status: ParsableCommand {
             "configuration  \(status.configuration ?? "from the command line")",
             "listening on   \(status.listen.joined(separator: ", "))  (\(status.loops) loops)",
             "connections    \(status.connections), tunnels \(status.tunnels)",
-            "answers        \(status.answers): \(status.hits) hits, \(status.misses) misses",
+            "answers        \(status.answers), hits \(status.hits), misses \(status.misses)",
             "memory         \(tier(status.memory))",
             "disk           \(status.disk.map(tier) ?? "off")",
         ]

@@ -13,11 +13,20 @@ struct ConfigurationOption: ParsableArguments {
     )
     var file: String?
 
-    /// The file to read.
-    var path: String { file ?? Self.defaultPath }
+    /// The file to read where none is named; nil where there is none.
+    static var defaultPath: String? {
+        ["drydock.yaml", "/etc/drydock/drydock.yaml"].first { access($0, F_OK) == 0 }
+    }
 
-    static var defaultPath: String {
-        access("drydock.yaml", R_OK) == 0 ? "drydock.yaml" : "/etc/drydock/drydock.yaml"
+    /// The file to read.
+    /// - Parameter alternative: what else can be given.
+    /// - Throws: `Failure` where none is named and none is in its usual place.
+    func path(alternative: String = "") throws -> String {
+        if let path = file ?? Self.defaultPath { return path }
+        throw Failure(
+            message: "there is no ./drydock.yaml and no /etc/drydock/drydock.yaml; name a file with -c FILE"
+                + alternative
+        )
     }
 }
 
@@ -38,7 +47,10 @@ struct Serve: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let source = url.map(ConfigurationSource.url) ?? .file(path: option.path)
+        let source: ConfigurationSource =
+            if let url { .url(url) } else {
+                .file(path: try option.path(alternative: ", or give the URL of an origin"))
+            }
         let daemon: Daemon
         do throws(DaemonError) {
             daemon = try await Daemon.start(source, environment: processEnvironment())
@@ -57,7 +69,7 @@ struct Check: ParsableCommand {
     @OptionGroup var option: ConfigurationOption
 
     func run() throws {
-        print(try load(option.path).summary)
+        print(try load(option.path()).summary)
     }
 }
 
@@ -82,7 +94,7 @@ struct Config: ParsableCommand {
             abstract: "Print a file's configuration with everything it inherits; secrets are hidden."
         )
         @OptionGroup var option: ConfigurationOption
-        func run() throws { print(try load(option.path).shown(), terminator: "") }
+        func run() throws { print(try load(option.path()).shown(), terminator: "") }
     }
 }
 

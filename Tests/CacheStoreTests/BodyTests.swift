@@ -206,7 +206,7 @@ import Testing
             await onLoop(loops[0]) { loop in
                 let (body, writer) = Body.growing(options, on: loop)
                 let outcome = Mutex<BodyError?>(nil)
-                let task = loop.spawn { loop in
+                let task = Task.immediate(executorPreference: loop.taskExecutor) {
                     guard let reader = body.makeReader(on: loop) else { return }
                     do throws(BodyError) { _ = try await reader.next(maxBytes: 1, on: loop) } catch {
                         outcome.withLock { $0 = error }

@@ -74,7 +74,7 @@ import Testing
             var tasks: [Task<Void, Never>] = []
             for number in 0..<4 {
                 tasks.append(
-                    loop.spawn { loop in
+                    Task.immediate(executorPreference: loop.taskExecutor) {
                         let seat = try? await budget.waitForRoom(on: loop)
                         order.note(seat == nil ? -number : number, seat)
                     }

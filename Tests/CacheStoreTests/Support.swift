@@ -16,7 +16,9 @@ func onLoop<R: Sendable>(
 ) async -> R {
     await withCheckedContinuation { done in
         loop.submit { loop in
-            loop.spawn { loop in done.resume(returning: await body(loop)) }
+            Task.immediate(executorPreference: loop.taskExecutor) {
+                done.resume(returning: await body(loop))
+            }
         }
     }
 }

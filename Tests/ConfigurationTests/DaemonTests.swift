@@ -92,23 +92,30 @@ import Testing
 
     @Test func restarts() throws {
         let old = try load("listen: localhost:1\nadmin: unix:/a\ncache: { disk: { path: /x } }")
-        #expect(
-            try load("listen: localhost:1\nadmin: unix:/a\ncache: { disk: { path: /x, size: 1GiB } }\nname: n")
-                .restartOnlyDifferences(from: old) == []
-        )
+        let same = "listen: localhost:1\nadmin: unix:/a\ncache: { disk: { path: /x } }\nshutdown: 1s\nclients: [any]"
+        #expect(try load(same).restartOnlyDifferences(from: old) == [])
         let new = try load(
             "name: n\nlisten: localhost:2\nloops: 3\ncache:\n  disk: { path: /y }\nadmin: { listen: unix:/b }"
         )
         let differences = new.restartOnlyDifferences(from: old)
-        #expect(differences.map(\.key) == ["listen", "loops", "cache.disk.path", "admin.listen"])
-        #expect(differences.map { "\($0.place.line):\($0.place.column)" } == ["2:1", "3:1", "5:11", "6:10"])
+        #expect(differences.map(\.key) == ["listen", "loops", "name", "cache.disk.path", "admin.listen"])
+        #expect(differences.map { "\($0.place.line):\($0.place.column)" } == ["2:1", "3:1", "1:1", "5:11", "6:10"])
         #expect(
             differences.first?.description
                 == "test.yaml:2:1: 'listen' cannot change from localhost:1 to localhost:2 while the daemon runs; restart it, or put the old value back"
         )
         let gone = try load("listen: localhost:1\n").restartOnlyDifferences(from: old)
-        #expect(gone.map(\.key) == ["cache.disk.path", "admin.listen"])
-        #expect(gone.map(\.new) == ["none", "none"])
+        let keys = ["path", "size", "max_object", "min_free"].map { "cache.disk.\($0)" }
+        #expect(gone.map(\.key) == keys + ["admin.listen", "admin.mode"])
+        #expect(gone.allSatisfy { $0.new == "none" })
+        let sizes = try load(
+            "listen: localhost:1\nadmin: unix:/a\ncache: { memory: { size: 9MiB }, disk: { path: /x } }"
+        )
+        #expect(
+            sizes.restartOnlyDifferences(from: old).map(\.description) == [
+                "test.yaml:3:20: 'cache.memory.size' cannot change from 256MiB to 9MiB while the daemon runs; restart it, or put the old value back"
+            ]
+        )
     }
 
     @Test func placesDoNotMakeConfigurationsDiffer() throws {
@@ -131,7 +138,7 @@ import Testing
             try Configuration.forURL("http://a", environment: ["XDG_CACHE_HOME": "/c"]).cache.disk?.path == "/c/drydock"
         )
         #expect(try Configuration.forURL("http://[::1]:80", environment: [:]).services.first?.name == "--1")
-        for text in ["api.example.com", "ftp://a", "service:a", "https://"] {
+        for text in ["api.example.com", "ftp://a", "service:a", "https://", "drydock.yaml"] {
             #expect(throws: ConfigurationErrors.self) { try Configuration.forURL(text, environment: [:]) }
         }
     }

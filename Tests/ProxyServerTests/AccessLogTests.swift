@@ -54,7 +54,7 @@ import Testing
         entry.isAborted = true
         #expect(
             Self.line(.text, entry)
-                == "2026-11-21T01:44:05.123Z 192.0.2.1 GET /a?q=1 200 512B 12345us github [drydock; hit; ttl=5] "
+                == "2026-11-21T01:44:05.123Z 192.0.2.1 GET /a?q=1 200 512B 12.345ms github [drydock; hit; ttl=5] "
                 + "origin=304 aborted\n"
         )
     }

@@ -188,6 +188,14 @@ private final class ScriptedActions: AdminActions {
         try result.get()
     }
 
+    @Test func `the folders above a socket are made`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("made/for/it/a.sock")
+        let sockets = try ListeningSet.bind([.unix(path: path)], mode: 0o600)
+        for socket in sockets { Socket.close(socket.descriptor) }
+        #expect(FileManager.default.fileExists(atPath: path))
+    }
+
     @Test func `a group that is not there is an error that names it`() throws {
         let folder = try TemporaryFolder()
         let error = #expect(throws: SystemError.self) {

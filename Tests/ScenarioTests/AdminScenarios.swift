@@ -105,8 +105,24 @@ extension Scenarios {
             )
             #expect(absent.end == .exited(3))
             #expect(absent.errors.contains("absent.sock"), "\(absent.report)")
+            let unnamed = try Shell.run(Daemon.binary(), ["status"], folder: daemon.place.folder.path)
+            #expect(unnamed.succeeded, "the configuration here names the socket: \(unnamed.report)")
+            let wrong = try Shell.run(Daemon.binary(), ["status", "--admin", "nowhere"])
+            #expect(wrong.end == .exited(2) && wrong.errors.contains("unix:PATH"), "\(wrong.report)")
             let missing = try Shell.run(Daemon.binary(), ["check", "-c", daemon.place.folder.file("absent.yaml")])
             #expect(missing.end == .exited(1))
+        }
+
+        @Test func theListKnowsTheEndpointsOwnLifetime() throws {
+            let origin = try Self.origin()
+            let longer = "cache: { ttl: 2h, override_origin: true }"
+            let daemon = try Daemon(
+                services(service("api", origin.url, "endpoints: [{ name: kept, path: /kept, \(longer) }]"))
+            )
+            _ = try daemon.exchange("/api/kept")
+            let entries = try json(RawClient(unix: daemon.place.adminSocket).exchange("/v1/entries"))
+            let entry = try #require((entries["entries"] as? [[String: Any]])?.first)
+            #expect((entry["ttl"] as? Int).map { (7000...7200).contains($0) } == true, "\(entry)")
         }
 
         @Test(arguments: ["json", "combined", "text"])
