@@ -15,7 +15,8 @@ final class Arrival {
     private let stream: FetchStream
     private let now: Int64
     private let decision: StoreDecision
-    private let stored: StoredHead?
+    /// The head as it would be stored.
+    private let described: StoredHead
     private let replaces: Bool
     private var spill: SpillFile?
     private var keepsInMemory = false
@@ -43,18 +44,16 @@ final class Arrival {
         self.replaces = replaces
         let (request, policy) = (runner.ask.request, runner.ask.policy)
         decision = Caching.decideStore(request: request, response: head.response, policy: policy, now: now)
-        if case .store = decision {
-            stored = Caching.makeStoredHead(
-                request: request,
-                response: head.response,
-                requestTime: requestTime,
-                responseTime: now,
-                policy: policy
-            )
-        } else {
-            stored = nil
-        }
+        described = Caching.makeStoredHead(
+            request: request,
+            response: head.response,
+            requestTime: requestTime,
+            responseTime: now,
+            policy: policy
+        )
     }
+
+    private var isStored: Bool { if case .store = decision { true } else { false } }
 
     private var knownLength: Int? {
         switch head.framing {
@@ -67,7 +66,7 @@ final class Arrival {
     /// Publishes the head and lets the bytes flow.
     /// - Throws: `FetchError.cancelled` where the fill was given up while it waited for room.
     func begin(on loop: isolated EventLoop) async throws(FetchError) {
-        if stored != nil {
+        if isStored {
             // Only what is stored queues: it ends by itself, while a stream that is passed on may never end.
             guard let seat = try? await core.budget.waitForRoom(on: loop) else {
                 stream.cancel()
@@ -85,7 +84,7 @@ final class Arrival {
             window: isHeldWhole ? max(knownLength ?? 0, 1 << 20) : 1 << 20,
             spill: spill,
             budget: core.budget,
-            keepsStart: stored != nil
+            keepsStart: isStored
         )
         let (body, writer) = Body.growing(options, expectedLength: knownLength.map(Int64.init), on: loop)
         if runner.hasLeader { runner.leaderReader = body.makeReader(on: loop) }
@@ -93,11 +92,17 @@ final class Arrival {
         answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
         runner.fill.outcome.set(
             .streaming(
-                FetchedResponse(head: answer, body: body, decision: decision, stored: stored, replacesStale: replaces)
+                FetchedResponse(
+                    head: answer,
+                    body: body,
+                    decision: decision,
+                    described: described,
+                    replacesStale: replaces
+                )
             )
         )
         // What is not stored is nobody's but theirs who wait already.
-        if stored == nil { core.fills.remove(runner.fill) }
+        if !isStored { core.fills.remove(runner.fill) }
         let pump = BodyPump(stream: stream, writer: writer, endsUnread: !isHeldWhole) { [self] in
             collect($0)
         } whole: { [self] trailers, writer in
@@ -132,9 +137,8 @@ final class Arrival {
 
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
         writer.finish(trailers: trailers)
-        guard var stored, case .complete(let length) = body.end else {
-            return core.finish(runner.fill)
-        }
+        guard isStored, case .complete(let length) = body.end else { return core.finish(runner.fill) }
+        var stored = described
         stored.bodyLength = length
         let whole = collected.map { Body.complete($0) } ?? body.inMemory()
         let (core, fill) = (core, runner.fill)

@@ -64,6 +64,8 @@ package struct Answer {
     package var length: Int64?
     /// In seconds; nil for what came from the origin just now.
     package var age: Int64?
+    /// From asking the origin to its head or its failure, in nanoseconds; nil where it was not asked.
+    package var originTime: UInt64?
     /// Nil where no cache was asked (a demo answer).
     package var cacheStatus: CacheStatus?
     /// The origin could not be asked, or broke its word: `head` is nothing to send, an error document is.

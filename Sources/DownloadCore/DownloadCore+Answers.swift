@@ -40,8 +40,8 @@ extension DownloadCore {
         _ reader: BodyReader?,
         _ status: CacheStatus
     ) -> Answer {
-        if let head = fetched.stored, fetched.status == 200 {
-            switch Caching.answerConditional(request: ask.request, stored: head) {
+        if fetched.status == 200 {
+            switch Caching.answerConditional(request: ask.request, stored: fetched.described) {
             case .notModified(let fields):
                 return Answer(head: ResponseHead(status: 304, fields: fields), cacheStatus: status)
             case .preconditionFailed:

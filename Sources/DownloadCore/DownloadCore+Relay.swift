@@ -19,6 +19,7 @@ extension DownloadCore {
         onInterim: ((ResponseHead) -> Void)? = nil,
         on loop: isolated EventLoop
     ) async -> Answer {
+        let began = Monotonic.now()
         let stream = FetchStream()
         stream.onInterim = onInterim
         let head: FetchStream.Head
@@ -52,12 +53,14 @@ extension DownloadCore {
         )
         let isHead = request.method == .head
         let declared = answer.fields.first(.contentLength).flatMap { Int64($0) }
-        return Answer(
+        var result = Answer(
             head: answer,
             reader: isHead ? nil : reader,
             length: isHead ? declared : length,
             cacheStatus: status
         )
+        result.originTime = Monotonic.now() &- began
+        return result
     }
 
     func relay(

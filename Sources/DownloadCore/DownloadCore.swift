@@ -196,6 +196,7 @@ package final class DownloadCore: Sendable {
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer {
+        let began = Monotonic.now()
         let runner = FillRunner(core: self, fill: fill, ask: ask, source: source, stale: stale)
         runner.onInterim = onInterim
         runner.hasLeader = true
@@ -208,7 +209,9 @@ package final class DownloadCore: Sendable {
             if !fills.contains(fill) { runner.cancel() }
             return failure(.cancelled, forward: forward)
         }
-        return settled(ask, outcome, reader, forward, isCollapsed: false, on: loop)
+        var answer = settled(ask, outcome, reader, forward, isCollapsed: false, on: loop)
+        answer.originTime = Monotonic.now() &- began
+        return answer
     }
 
     /// A waiter decides again with what came: nil where it has to look or fetch for itself.

@@ -32,8 +32,10 @@ package struct FetchedResponse: Sendable {
     package let body: Body
     /// Whether it is being stored, and why or why not.
     package let decision: StoreDecision
-    /// The head as it is stored; nil where it is not.
-    package let stored: StoredHead?
+    /// The head as it would be stored: what a request's conditions are held against.
+    package let described: StoredHead
+    /// The same where it is being stored, else nil.
+    package var stored: StoredHead? { if case .store = decision { described } else { nil } }
     /// A stored response was checked before and found to be changed.
     package let replacesStale: Bool
     /// The status that the origin answered.

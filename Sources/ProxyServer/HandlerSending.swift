@@ -81,6 +81,7 @@ extension ProxyHandler {
         }
         exchange.outcome.cacheStatus = status.value
         exchange.outcome.upstreamStatus = status.forwardStatus
+        exchange.outcome.upstreamTime = result.answer.originTime
         exchange.outcome.cache =
             if status.hit {
                 .hit
