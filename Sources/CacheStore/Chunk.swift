@@ -8,7 +8,7 @@ import Glibc
 /// body's mutex; nobody reads beyond the range that came with the chunk.
 package final class Chunk: Sendable {
     // Written only as the type's comment says; freed in deinit.
-    private nonisolated(unsafe) let base: UnsafeMutableRawPointer
+    @usableFromInline nonisolated(unsafe) let base: UnsafeMutableRawPointer
     /// Size of the allocation in bytes; all of it is in use where the chunk is a whole body.
     package let capacity: Int
 
@@ -32,7 +32,7 @@ package final class Chunk: Sendable {
 
     /// The whole allocation; only the range that came with the chunk may be read. The pointer is valid as long as the
     /// chunk is held, also after `body` has returned.
-    package func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+    @inlinable package func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
         try body(UnsafeRawBufferPointer(start: base, count: capacity))
     }
 

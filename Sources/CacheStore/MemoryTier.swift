@@ -61,14 +61,12 @@ package final class MemoryTier: Sendable {
 
     // MARK: - Lookups
 
-    /// The hot path: calls `body` with the one variant of a key that needs no further decision while it is fresh.
-    /// No allocation, and no lock is held during `body`.
+    /// The hot path: the one variant of a key that needs no further decision while it is fresh. No allocation.
     /// - Parameters:
     ///   - keyBytes: in the form of `CacheKey.bytes`.
     ///   - hash: `CacheKey.hash(keyBytes)`.
-    package func withHit<R>(keyBytes: UnsafeRawBufferPointer, hash: UInt64, _ body: (StoredResponse) -> R) -> R? {
-        guard let response = shard(hash).state.withLock({ $0.hit(keyBytes, hash: hash) }) else { return nil }
-        return body(response)
+    package func hit(_ keyBytes: UnsafeRawBufferPointer, hash: UInt64) -> StoredResponse? {
+        shard(hash).state.withLock { $0.hit(keyBytes, hash: hash) }
     }
 
     /// All variants of a key, newest first.

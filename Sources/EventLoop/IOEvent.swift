@@ -64,6 +64,11 @@ package final class IOEvent {
         interest = wanted
     }
 
+    /// The same, without an option set to be built by the caller.
+    package func watch(read: Bool, write: Bool) {
+        watch(IOReadiness(rawValue: (read ? IOReadiness.read.rawValue : 0) | (write ? IOReadiness.write.rawValue : 0)))
+    }
+
     /// Watches nothing any more.
     package func cancel() { watch([]) }
 

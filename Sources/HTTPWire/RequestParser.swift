@@ -3,8 +3,9 @@
 /// Parses one request head over a buffer that grows between calls.
 ///
 /// Nothing is allocated once the entries have their capacity, but for the name of an unknown method over 15 bytes. One CRLF before the request line is skipped (RFC 9112
-/// section 2.2), a second is refused. A refusal is final until `reset()`: the connection has to be closed.
-package struct RequestParser: Sendable {
+/// section 2.2), a second is refused. A refusal is final until `reset()`: the connection has to be closed. Not copyable, since a copy of the state would cost
+/// more than most questions.
+package struct RequestParser: ~Copyable, Sendable {
     /// Where the next byte stands, in the order of the transitions; `start` goes to `emptyLineFeed` or straight to `method`.
     private enum State: UInt8 {
         case start, emptyLineFeed, method, target, version, versionEnd, lineFeed, fields, done

@@ -48,9 +48,9 @@ extension Connection {
         guard !isProcessing else { return }
         isProcessing = true
         var requests = 0
-        let sentBefore = output.written
+        let sentBefore = sent
         while phase == .waiting, !input.isEmpty {
-            if requests == Self.requestsPerTurn || output.written &- sentBefore >= UInt64(OutputQueue.callLimit) {
+            if requests == Self.requestsPerTurn || sent &- sentBefore >= UInt64(OutputQueue.callLimit) {
                 context.runSoon(self)
                 break
             }
@@ -71,7 +71,8 @@ extension Connection {
     /// Serves the request at the front of the buffer; false where it is not whole yet.
     private func serveNext() -> Bool {
         do throws(WireError) {
-            guard case .complete(let length) = try parser.parse(input.bytes) else {
+            let bytes = input.bytes
+            guard case .complete(let length) = try parser.parse(bytes) else {
                 if !hasHeadBegun {
                     hasHeadBegun = true
                     waitingSince = Monotonic.now()
@@ -80,7 +81,7 @@ extension Connection {
             }
             hasHeadBegun = false
             requestBegan = Monotonic.now()
-            if try answeredAtOnce(length) { return true }
+            if try answeredAtOnce(bytes, length) { return true }
             try begin(length)
         } catch {
             refuse(error)
@@ -90,12 +91,13 @@ extension Connection {
 
     // MARK: - The hot path
 
-    private func answeredAtOnce(_ length: Int) throws(WireError) -> Bool {
-        guard parser.framing == .none || parser.framing == .length(0), !parser.expectsContinue, !parser.requestsUpgrade
-        else { return false }
-        keepAlive = parser.keepAlive && !context.isDraining
+    private func answeredAtOnce(_ bytes: UnsafeRawBufferPointer, _ length: Int) throws(WireError) -> Bool {
+        let request = HotRequest(parser, buffer: bytes)
+        guard request.isBare else { return false }
+        version = request.version
+        keepAlive = request.keepAlive && !context.isDraining
         hotResult = .none
-        let answered = handler.answerAtOnce(HotRequest(buffer: input.bytes, connection: self), on: self)
+        let answered = handler.answerAtOnce(request, on: self)
         switch hotResult {
         case .none:
             if answered { close() }

@@ -57,7 +57,7 @@ extension Connection {
             hotResult = .broken
             return
         }
-        output.wrote(written)
+        sent &+= UInt64(written)
         context.counters.add(.bytesOut, UInt64(written))
         guard written < headCount + bodyCount else {
             hotResult = .complete
@@ -87,7 +87,7 @@ extension Connection {
     /// The last lines of a head: Connection where it says something, and the empty line.
     private var headEnd: UnsafeRawBufferPointer {
         let text: StaticString =
-            switch (keepAlive, parser.version) {
+            switch (keepAlive, version) {
             case (true, .http11): "\r\n"
             case (true, .http10): "Connection: keep-alive\r\n\r\n"
             case (false, _): "Connection: close\r\n\r\n"
@@ -127,6 +127,7 @@ extension Connection {
         let outcome = output.write(to: descriptor, limit: OutputQueue.callLimit)
         let written = output.written &- before
         if written > 0 {
+            sent &+= written
             context.counters.add(.bytesOut, written)
             waitingSince = Monotonic.coarse()
         }

@@ -40,6 +40,10 @@ package final class Connection: IOHandler, SweptMember {
     var leftover: RequestBody?
     /// What of it may still be read.
     var leftoverBudget = 0
+    /// Bytes written since the connection began.
+    var sent: UInt64 = 0
+    /// The version of the request under way.
+    var version = HTTPVersion.http11
     /// The connection may serve another request after this one.
     var keepAlive = true
     /// The client has ended its side.
@@ -104,10 +108,7 @@ package final class Connection: IOHandler, SweptMember {
     func updateInterest() {
         guard let event else { return }
         if input.isEmpty { input.release() }
-        var wanted: IOReadiness = []
-        if !sawEnd, !input.isFull { wanted.insert(.read) }
-        if isBlocked { wanted.insert(.write) }
-        event.watch(wanted)
+        event.watch(read: !sawEnd && !input.isFull, write: isBlocked)
     }
 
     // MARK: - The end

@@ -26,27 +26,29 @@ extension ExchangeHandler {
 
 /// A request head in the read buffer, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.
 package struct HotRequest: ~Copyable {
-    // The buffer is the connection's own read buffer, which stays as it is during the call.
-    private let buffer: UnsafeRawBufferPointer
-    private let connection: Connection
-
-    init(buffer: UnsafeRawBufferPointer, connection: Connection) {
-        self.buffer = buffer
-        self.connection = connection
-    }
-
-    package var method: Method { connection.parser.method }
-    package var version: HTTPVersion { connection.parser.version }
-    /// The target exactly as received; valid during the call.
-    package var target: UnsafeRawBufferPointer { buffer.part(connection.parser.targetRange) }
+    package let method: Method
+    package let version: HTTPVersion
+    // Target and host lie in the connection's own read buffer, which stays as it is during the call.
+    /// The target exactly as received.
+    package let target: UnsafeRawBufferPointer
+    /// The value of Host without surrounding whitespace.
+    package let host: UnsafeRawBufferPointer?
     /// The known fields that occur.
-    package var present: FieldSet { connection.parser.present }
-    package var keepAlive: Bool { connection.parser.keepAlive }
-    package var listener: ListenerFacts { connection.listener }
+    package let present: FieldSet
+    package let keepAlive: Bool
+    /// Without a body, expecting nothing, upgrading nothing.
+    let isBare: Bool
 
-    /// The value of the field's first line without surrounding whitespace; valid during the call.
-    package func value(_ field: KnownField) -> UnsafeRawBufferPointer? {
-        connection.parser.value(field, in: buffer)
+    init(_ parser: borrowing RequestParser, buffer: UnsafeRawBufferPointer) {
+        method = parser.method
+        version = parser.version
+        target = buffer.part(parser.targetRange)
+        host = parser.value(.host, in: buffer)
+        present = parser.present
+        keepAlive = parser.keepAlive
+        isBare =
+            (parser.framing == .none || parser.framing == .length(0)) && !parser.expectsContinue
+            && !parser.requestsUpgrade
     }
 }
 

@@ -17,7 +17,7 @@ package final class ProxyHandler: ExchangeHandler {
     /// Where this daemon listens: a forward request to one of them would come back.
     let listeners: [SocketAddress]
     private(set) var hostRules: HostRules
-    var hot: HotState
+    private(set) var hot: HotState
 
     package init(
         on loop: isolated EventLoop,
@@ -35,14 +35,14 @@ package final class ProxyHandler: ExchangeHandler {
         self.context = context
         self.listeners = listeners
         hostRules = HostRules(names: plan.serviceHosts, listeners: listeners)
-        hot = HotState(name: plan.name)
+        hot = HotState(plan: plan)
     }
 
     /// Takes over the routes of a new configuration.
     package func update(_ plan: RoutePlan) {
         self.plan = plan
         hostRules = HostRules(names: plan.serviceHosts, listeners: listeners)
-        hot = HotState(name: plan.name)
+        hot = HotState(plan: plan)
     }
 
     /// Ends all transfers; the last call, on the loop.

@@ -1,83 +1,87 @@
-// The hot path: a fresh hit in memory, from the read buffer to one writev, without a task, a String or an allocation.
+// The hot path: a fresh hit in memory, from the read buffer to one writev, without a task or an allocation.
 
 import CacheStore
 import DownloadCore
 import EventLoop
+import Glibc
 import HTTPCaching
 import HTTPWire
 import ServiceCore
 
-/// What the hot path keeps between requests; its owner is loop-bound.
-struct HotState {
+/// What the hot path keeps between requests; loop-bound through its handler. Replaced as a whole with the plan.
+final class HotState {
+    fileprivate let plan: RoutePlan
+    fileprivate let status: HitStatus
+    // Room for a cache key and for the lines of one answer; used within one call on the loop, freed in deinit.
+    fileprivate let scratch: UnsafeMutableRawBufferPointer
     /// Host values and authorities that the waiting path has found good, each with the service that the host names.
     private var hosts: [(bytes: [UInt8], route: ServiceRoute?)] = []
     private var authorities: [[UInt8]] = []
-    let status: HitStatus
     private static let limit = 8
+    fileprivate static let keyCapacity = 10_240
 
-    init(name: String) { status = HitStatus(cacheName: name, detail: .memory) }
+    init(plan: RoutePlan) {
+        self.plan = plan
+        status = HitStatus(cacheName: plan.name, detail: .memory)
+        scratch = .allocate(byteCount: Self.keyCapacity + 64 + status.maximumLength, alignment: 16)
+    }
 
-    mutating func note(host: String, route: ServiceRoute?) {
+    deinit { scratch.deallocate() }
+
+    func note(host: String, route: ServiceRoute?) {
         let bytes = Array(host.utf8)
         guard !hosts.contains(where: { $0.bytes == bytes }) else { return }
         if hosts.count == Self.limit { hosts.removeFirst() }
         hosts.append((bytes, route))
     }
 
-    mutating func note(authority: String) {
+    func note(authority: String) {
         let bytes = Array(authority.utf8)
         guard !authorities.contains(bytes) else { return }
         if authorities.count == Self.limit { authorities.removeFirst() }
         authorities.append(bytes)
     }
 
-    /// Nil: not seen yet. The route is nil where services are found by prefix.
-    func route(host: UnsafeRawBufferPointer) -> ServiceRoute?? {
-        for known in hosts where known.bytes.count == host.count && host.elementsEqual(known.bytes) {
-            return .some(known.route)
-        }
-        return nil
+    /// The service of a request that names `host`; nil where the host has not been seen yet, or nothing serves the target.
+    fileprivate func route(host: UnsafeRawBufferPointer, target: UnsafeRawBufferPointer) -> ServiceRoute? {
+        guard let known = hosts.firstIndex(where: { host.holds($0.bytes) }) else { return nil }
+        return hosts[known].route ?? plan.service(target: target)
     }
 
-    func knows(authority: UnsafeRawBufferPointer) -> Bool {
-        authorities.contains { $0.count == authority.count && authority.elementsEqual($0) }
+    fileprivate func knows(authority: UnsafeRawBufferPointer) -> Bool {
+        authorities.contains { authority.holds($0) }
     }
 }
+
+@available(*, unavailable) extension HotState: Sendable {}
 
 extension ProxyHandler {
     /// With one of these fields a request takes the waiting path.
     private static let slow: FieldSet = HotPathWindow.disqualifying.union(FieldSet(.via, .upgrade, .expect, .te))
-    private static let keyCapacity = 10_240
 
     package func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool {
         guard case .get = request.method, request.present.isDisjoint(with: Self.slow) else { return false }
-        let target = request.target
-        return withUnsafeTemporaryAllocation(byteCount: Self.keyCapacity, alignment: 1) { buffer in
-            var key = KeyBuffer(buffer)
-            guard let found = findKey(request, target, &key) else { return false }
-            let bytes = key.bytes
-            let now = core.clock.now()
-            return core.memory.withHit(keyBytes: bytes, hash: CacheKey.hash(bytes)) { response in
-                guard let window = response.hot, window.isFresh(now: now), response.shape == found.shape,
-                    let chunk = response.body.wholeChunk
-                else { return false }
-                send(response, chunk, window, now, route: found.name, on: connection)
-                return true
-            } ?? false
-        }
+        let hot = self.hot
+        var key = KeyBuffer(UnsafeMutableRawBufferPointer(rebasing: hot.scratch[..<HotState.keyCapacity]))
+        guard let found = hot.findKey(request, &key) else { return false }
+        let now = core.clock.now()
+        guard let response = core.memory.hit(key.bytes, hash: CacheKey.hash(key.bytes)),
+            let window = response.hot, window.isFresh(now: now), response.shape == found.shape,
+            let chunk = response.body.wholeChunk
+        else { return false }
+        hot.send(response, chunk, window, now, route: found.name, on: connection)
+        return true
     }
+}
 
+extension HotState {
     /// Writes the cache key of a request into `key`; nil where the waiting path has to find it.
-    private func findKey(
-        _ request: borrowing HotRequest,
-        _ target: UnsafeRawBufferPointer,
-        _ key: inout KeyBuffer
-    ) -> (shape: UInt64, name: String)? {
+    fileprivate func findKey(_ request: borrowing HotRequest, _ key: inout KeyBuffer) -> (shape: UInt64, name: String)?
+    {
+        let target = request.target
         guard let first = target.first else { return nil }
         if first != UInt8(ascii: "/") { return findForwardKey(target, &key) }
-        guard let host = request.value(.host), let known = hot.route(host: host),
-            let route = known ?? plan.service(target: target), route.isPlain
-        else { return nil }
+        guard let host = request.host, let route = route(host: host, target: target), route.isPlain else { return nil }
         let rest = UnsafeRawBufferPointer(rebasing: target[route.prefix.count...])
         guard rest.first == UInt8(ascii: "/") else { return nil }
         var endpoint: Int?
@@ -101,11 +105,11 @@ extension ProxyHandler {
         while end < target.count, target[end] != UInt8(ascii: "/") { end += 1 }
         let authority = UnsafeRawBufferPointer(rebasing: target[7..<end])
         // Known means: allowed by the rules, in lower case and without a default port.
-        guard end < target.count, hot.knows(authority: authority), key.append(0), key.append(target) else { return nil }
+        guard end < target.count, knows(authority: authority), key.append(0), key.append(target) else { return nil }
         return (forward.shape, "forward")
     }
 
-    private func send(
+    fileprivate func send(
         _ response: StoredResponse,
         _ chunk: Chunk,
         _ window: HotPathWindow,
@@ -113,32 +117,28 @@ extension ProxyHandler {
         route: String,
         on connection: Connection
     ) {
-        withUnsafeTemporaryAllocation(byteCount: 64 + hot.status.maximumLength, alignment: 1) { lines in
-            var end = lines.append("Age: ", at: 0)
-            end = Serializer.appendDecimal(window.age(now: now), into: lines, at: end)
-            end = lines.append("\r\nCache-Status: ", at: end)
-            let start = end
-            end += hot.status.write(
-                ttl: window.ttl(now: now),
-                into: UnsafeMutableRawBufferPointer(rebasing: lines[end...])
-            )
-            let status = UnsafeRawBufferPointer(rebasing: lines[start..<end])
-            end = lines.append("\r\n", at: end)
-            connection.sendAtOnce(
-                prepared: response.preparedHead,
-                dynamic: UnsafeRawBufferPointer(rebasing: lines[..<end]),
-                body: chunk,
-                range: 0..<chunk.capacity,
-                owner: response,
-                record: HotRecord(status: response.head.status, route: route, cacheStatus: status, cache: .hit)
-            )
-        }
+        let lines = UnsafeMutableRawBufferPointer(rebasing: scratch[Self.keyCapacity...])
+        var end = lines.append("Age: ", at: 0)
+        end = Serializer.appendDecimal(window.age(now: now), into: lines, at: end)
+        end = lines.append("\r\nCache-Status: ", at: end)
+        let start = end
+        end += status.write(ttl: window.ttl(now: now), into: UnsafeMutableRawBufferPointer(rebasing: lines[end...]))
+        let status = UnsafeRawBufferPointer(rebasing: lines[start..<end])
+        end = lines.append("\r\n", at: end)
+        connection.sendAtOnce(
+            prepared: response.preparedHead,
+            dynamic: UnsafeRawBufferPointer(rebasing: lines[..<end]),
+            body: chunk,
+            range: 0..<chunk.capacity,
+            owner: response,
+            record: HotRecord(status: response.head.status, route: route, cacheStatus: status, cache: .hit)
+        )
     }
 }
 
-/// A cache key being put together on the stack.
+/// A cache key being put together.
 private struct KeyBuffer {
-    // Valid while the enclosing allocation is.
+    // A part of the hot path's scratch memory.
     private let buffer: UnsafeMutableRawBufferPointer
     private var count = 0
 
@@ -170,5 +170,19 @@ extension UnsafeMutableRawBufferPointer {
         let bytes = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
         UnsafeMutableRawBufferPointer(rebasing: self[position...]).copyMemory(from: bytes)
         return position + bytes.count
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether these are just those bytes.
+    fileprivate func holds(_ bytes: [UInt8]) -> Bool { count == bytes.count && begins(with: bytes) }
+
+    /// Whether those bytes come first here.
+    func begins(with bytes: [UInt8]) -> Bool {
+        guard let base = baseAddress, count >= bytes.count else { return bytes.isEmpty }
+        return bytes.withUnsafeBytes { wanted in
+            // Both lengths have been compared above.
+            wanted.baseAddress.map { memcmp(base, $0, wanted.count) == 0 } ?? true
+        }
     }
 }

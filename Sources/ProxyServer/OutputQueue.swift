@@ -39,13 +39,10 @@ struct OutputQueue {
     private var first = 0
     /// Bytes in the queue, those in files included.
     private(set) var count = 0
-    /// Bytes written since the connection began.
+    /// Bytes written from the queue since the connection began.
     private(set) var written: UInt64 = 0
 
     var isEmpty: Bool { count == 0 }
-
-    /// Notes bytes that were written past the queue.
-    mutating func wrote(_ count: Int) { written &+= UInt64(count) }
 
     /// Small pieces join the one before, so that a head and its small body are one buffer.
     mutating func append(_ bytes: [UInt8], from start: Int = 0) {

@@ -127,7 +127,7 @@ package final class RoutePlan: Sendable {
     func service(target: UnsafeRawBufferPointer) -> ServiceRoute? {
         prefixes.first { route in
             let length = route.prefix.count
-            guard target.count >= length, target.prefix(length).elementsEqual(route.prefix) else { return false }
+            guard target.begins(with: route.prefix) else { return false }
             return length == target.count || target[length] == UInt8(ascii: "/") || target[length] == UInt8(ascii: "?")
         }
     }

@@ -26,7 +26,7 @@ import Testing
     }
 
     private func hit(_ tier: MemoryTier, _ key: CacheKey) -> StoredResponse? {
-        key.bytes.withUnsafeBytes { tier.withHit(keyBytes: $0, hash: key.hash) { $0 } }
+        key.bytes.withUnsafeBytes { tier.hit($0, hash: key.hash) }
     }
 
     @Test func `a hit is found by its whole key, and only on the hot path`() {
@@ -41,7 +41,7 @@ import Testing
         #expect(hit(tier, key(3)) == nil)
         // The same hash with other bytes is another key.
         let other = key(4).bytes
-        #expect(other.withUnsafeBytes { tier.withHit(keyBytes: $0, hash: key(1).hash) { $0 } } == nil)
+        #expect(other.withUnsafeBytes { tier.hit($0, hash: key(1).hash) } == nil)
         #expect(tier.variants(key(3)).compactMap { $0.head.varyFields.first(.accept) } == ["b", "a"])
         #expect(tier.variants(key(5)).isEmpty)
         #expect(tier.statistics.objects == 3)
