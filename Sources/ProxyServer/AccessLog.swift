@@ -20,6 +20,9 @@ final class AccessLogBuffer {
         timer = LoopTimer(on: loop) { [weak self] in self?.flush() }
     }
 
+    /// Lines are wanted at all.
+    var isOn: Bool { sink.format != nil }
+
     /// The format names the client's program.
     var needsAgent: Bool { sink.format == .combined }
 

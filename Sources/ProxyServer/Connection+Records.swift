@@ -12,7 +12,7 @@ extension Connection {
         guard isRecorded else { return }
         context.counters.add(.answers(record.status))
         context.counters.add(.cache(record.cache))
-        guard let log = context.log else { return }
+        guard let log = context.log, log.isOn else { return }
         var entry = borrowedEntry(record)
         entry.bytes = bodyBytes
         entry.duration = Monotonic.now() &- requestBegan
@@ -81,7 +81,7 @@ extension Connection {
         context.counters.add(.answers(entry.status))
         context.counters.add(.cache(cache))
         if isAborted { context.counters.add(.errorAborted) }
-        guard let log = context.log else { return }
+        guard let log = context.log, log.isOn else { return }
         var entry = entry
         entry.bytes = isAborted ? max(0, bytes - output.count) : bytes
         entry.isAborted = isAborted

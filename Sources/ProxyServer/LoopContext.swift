@@ -33,8 +33,9 @@ package final class LoopContext {
         self.limits = limits
         blocks = BlockPool(blockSize: Self.blockSize(settings))
         log = sink.map { AccessLogBuffer(on: loop, sink: $0) }
-        soonTimer = LoopTimer(on: loop) { [weak self] in self?.runQueued() }
-        let sweep = LoopTimer(on: loop) { [weak self] in self?.sweep() }
+        // Unowned: the timers are this object's own and end with it. A weak reference would slow down every use of it.
+        soonTimer = LoopTimer(on: loop) { [unowned self] in runQueued() }
+        let sweep = LoopTimer(on: loop) { [unowned self] in self.sweep() }
         sweep.start(every: settings.sweepInterval)
         sweepTimer = sweep
     }
@@ -135,7 +136,7 @@ package final class LoopContext {
         for member in members { member.drainBegan() }
         log?.flush()
         guard !members.isEmpty else { return }
-        let timer = LoopTimer(on: loop) { [weak self] in self?.cutMembers() }
+        let timer = LoopTimer(on: loop) { [unowned self] in cutMembers() }
         timer.start(after: grace)
         drainTimer = timer
         await withUnsafeContinuation { drained = $0 }

@@ -35,13 +35,19 @@ package enum Counter: Int, CaseIterable, Sendable {
 
 /// The counters of one loop; loop-bound.
 package final class LoopCounters {
-    private var values = [UInt64](repeating: 0, count: Counter.allCases.count)
+    // One per case of `Counter`; ours alone, freed in deinit.
+    private let values: UnsafeMutableBufferPointer<UInt64>
 
-    package init() {}
+    package init() {
+        values = .allocate(capacity: Counter.allCases.count)
+        values.initialize(repeating: 0)
+    }
+
+    deinit { values.deallocate() }
 
     package func add(_ counter: Counter, _ amount: UInt64 = 1) { values[counter.rawValue] &+= amount }
 
-    package var snapshot: CounterValues { CounterValues(values) }
+    package var snapshot: CounterValues { CounterValues(Array(values)) }
 }
 
 @available(*, unavailable) extension LoopCounters: Sendable {}

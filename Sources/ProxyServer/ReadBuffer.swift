@@ -1,25 +1,32 @@
 // The bytes that a connection has read and not used yet, in a block borrowed from its loop's pool.
 
-import Glibc
-
 /// Blocks of one size, reused; loop-bound. Idle connections hold none.
 final class BlockPool {
     let blockSize: Int
-    // Owned by the pool until taken; freed in deinit.
-    private var free: [UnsafeMutableRawPointer] = []
+    // The first free block; each holds the address of the next in its first word. Owned by the pool until taken; freed
+    // in deinit.
+    private var free: UnsafeMutableRawPointer?
+    private var count = 0
+    private static let limit = 64
 
     init(blockSize: Int) { self.blockSize = blockSize }
 
-    deinit { for block in free { block.deallocate() } }
+    deinit { while count > 0 { take().deallocate() } }
 
     // Owned by the caller until given back.
     func take() -> UnsafeMutableRawPointer {
-        free.popLast() ?? .allocate(byteCount: blockSize, alignment: 16)
+        guard let block = free else { return .allocate(byteCount: blockSize, alignment: 16) }
+        free = block.load(as: UnsafeMutableRawPointer?.self)
+        count -= 1
+        return block
     }
 
     // Ownership comes back to the pool.
     func give(_ block: UnsafeMutableRawPointer) {
-        if free.count < 64 { free.append(block) } else { block.deallocate() }
+        guard count < Self.limit else { return block.deallocate() }
+        block.storeBytes(of: free, as: UnsafeMutableRawPointer?.self)
+        free = block
+        count += 1
     }
 }
 
@@ -53,7 +60,7 @@ struct ReadBuffer {
             start = 0
             end = 0
         } else if start > 0, pool.blockSize - end < 8192 {
-            memmove(block, block + start, count)
+            block.copyMemory(from: block + start, byteCount: count)
             end -= start
             start = 0
         }
