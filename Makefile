@@ -17,7 +17,8 @@ FORMATTED := Package.swift Sources Tests
 .PHONY: help run test build install lint format bench clean check-unit sanitize-thread sanitize-address
 
 help: ## this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/    make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+	    printf '    make %-16s  %s\n' "$$name" "$$text"; done
 
 run: ## installs what is missing, builds, starts the daemon on config/demo.yaml, prints the lines to try
 	@.ci/need run
@@ -55,7 +56,7 @@ check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyz
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \
 	$(MAKE) install DESTDIR="$$tree" PREFIX=/usr SYSCONFDIR=/etc >/dev/null; .ci/check-unit "$$tree"
 
-sanitize-thread: ## the tests of the rooms below ProxyServer under ThreadSanitizer
+sanitize-thread: ## the rooms with threads and pointers of their own under ThreadSanitizer
 	@.ci/sanitize thread
 
 sanitize-address: ## the same under AddressSanitizer
