@@ -1,6 +1,7 @@
 // Forward mode: which targets a client may be forwarded to, and under which policy.
 
 internal import Configuration
+internal import EventLoop
 package import HTTPWire
 package import ServiceCore
 package import Upstream
@@ -9,9 +10,9 @@ package import Upstream
 package struct ForwardPlan: Sendable {
     /// How a target was allowed.
     package enum Verdict: Sendable, Equatable {
-        /// A rule names the host, so that it may be an internal one.
+        /// A rule names the host or its domain, so that it may be an internal one.
         case named
-        /// A wildcard allows it: internal addresses stay refused, whatever its name resolves to.
+        /// Only `*` allows it: internal addresses stay refused, whatever its name resolves to.
         case anyPublic
         case refused
     }
@@ -56,19 +57,28 @@ package struct ForwardPlan: Sendable {
 struct HostPattern: Sendable, Equatable {
     private let pattern: String
 
-    init(_ pattern: String) { self.pattern = pattern.lowercased() }
+    init(_ pattern: String) { self.pattern = Self.canonical(pattern.lowercased()) }
 
-    /// The rule is about this host, not about all.
+    /// The rule is about this host or domain, not about all.
     var isNamed: Bool { pattern != "*" }
 
+    /// - Parameter host: in lower case.
     func matches(_ host: String) -> Bool {
         if pattern == "*" { return true }
-        if pattern.hasPrefix("*.") { return host.hasSuffix(pattern.dropFirst(1)) && host.count > pattern.count - 1 }
-        return Self.bare(host) == Self.bare(pattern)
+        let host = Self.canonical(host)
+        if pattern.hasPrefix("*.") {
+            return host.hasSuffix(pattern.dropFirst(1)) && host.utf8.count >= pattern.utf8.count
+        }
+        return host == pattern
     }
 
-    /// An IPv6 address is the same with and without brackets.
-    private static func bare(_ host: String) -> Substring {
-        host.hasPrefix("[") && host.hasSuffix("]") ? host.dropFirst().dropLast() : host[...]
+    /// One spelling of a host: addresses as the system prints them, names without the root's dot.
+    private static func canonical(_ host: String) -> String {
+        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+        let bare = isBracketed ? String(host.dropFirst().dropLast()) : host
+        // The system takes a lone star for a loopback address.
+        if bare.hasPrefix("*") { return bare }
+        if let address = SystemResolver.numeric(bare, port: 0) { return address.host }
+        return bare.hasSuffix(".") ? String(bare.dropLast()) : bare
     }
 }

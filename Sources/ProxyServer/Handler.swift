@@ -14,8 +14,10 @@ package final class ProxyHandler: ExchangeHandler {
     let client: UpstreamClient
     let resolver: Resolver
     let context: LoopContext
-    /// Where this daemon listens: a forward request to one of them would come back.
-    let listeners: [SocketAddress]
+    /// Where this daemon listens for clients.
+    private let listeners: [SocketAddress]
+    /// All its listeners, those of the admin API, too: none of them may be the target of a forward request.
+    let ownListeners: [SocketAddress]
     private(set) var hostRules: HostRules
     private(set) var hot: HotState
 
@@ -26,7 +28,8 @@ package final class ProxyHandler: ExchangeHandler {
         client: UpstreamClient,
         resolver: Resolver,
         context: LoopContext,
-        listeners: [SocketAddress]
+        listeners: [SocketAddress],
+        adminListeners: [SocketAddress] = []
     ) {
         self.plan = plan
         self.core = core
@@ -34,6 +37,7 @@ package final class ProxyHandler: ExchangeHandler {
         self.resolver = resolver
         self.context = context
         self.listeners = listeners
+        ownListeners = listeners + adminListeners
         hostRules = HostRules(names: plan.serviceHosts, listeners: listeners)
         hot = HotState(plan: plan)
     }

@@ -13,11 +13,20 @@ extension ProxyHandler {
         if LoopDetection.hasPassed(exchange.request.fields, pseudonym: plan.name) {
             throw LoopDetection.problem(pseudonym: plan.name)
         }
+        if Self.expectsTheUnknown(exchange.request) {
+            throw Problem(
+                status: 417,
+                title: "Expectation not known",
+                detail: "only 'Expect: 100-continue' is understood; send the request without the other expectation"
+            )
+        }
         if await answersItself(exchange, on: loop) { return }
         switch exchange.target.form {
         case .authority(let authority):
             try await connect(exchange, authority, on: loop)
         case .absolute(let scheme, let authority, let path):
+            // Without a path OPTIONS asks about the server as a whole (RFC 9112 section 3.2.4).
+            let path = exchange.target.isServerWide ? "" : path
             try await forward(exchange, scheme, authority, path, on: loop)
         case .asterisk:
             answerOptions(exchange)
@@ -32,9 +41,7 @@ extension ProxyHandler {
     private func answersItself(_ exchange: Exchange, on loop: isolated EventLoop) async -> Bool {
         let method = exchange.request.method
         guard method == .options || method == .trace else { return false }
-        guard let text = exchange.request.fields.first(.maxForwards), let hops = UInt(text), hops == 0 else {
-            return false
-        }
+        guard Self.maxForwards(exchange.request.fields) == 0 else { return false }
         if method == .options {
             answerOptions(exchange)
         } else {
@@ -71,7 +78,7 @@ extension ProxyHandler {
         let authority = host.flatMap { Authority.parse($0) }
         if let authority, !hostRules.allows(authority) { throw HostRules.problem(authority) }
         let named = authority.flatMap { plan.service(host: $0.host) }
-        if let host { hot.note(host: host, route: named) }
+        if let host, let authority { hot.note(host: host, authority, route: named) }
         var target = target
         let found = named ?? target.withUTF8 { plan.service(target: UnsafeRawBufferPointer($0)) }
         guard let route = found else { throw notRouted(target) }
@@ -82,27 +89,29 @@ extension ProxyHandler {
             return exchange.finish()
         }
         let rest = String(decoding: target.utf8.dropFirst(route.prefix.count), as: UTF8.self)
-        let wantsUpgrade = exchange.request.fields.contains(.upgrade)
-        if wantsUpgrade, let origin = route.plan.origin, route.demo == nil {
-            return try await upgrade(
-                exchange,
-                route.plan,
-                origin,
-                route.plan.request,
-                path: route.plan.request.query.apply(to: origin.path(appending: rest)),
-                rewriting: route.rewriting,
-                on: loop
-            )
+        if let wanted = Self.wantedProtocols(exchange.request, exchange.framing),
+            let hop = try upgradeHop(route, rest, exchange.request.method)
+        {
+            return try await upgrade(exchange, to: wanted, hop, rewriting: route.rewriting, cors.fields, on: loop)
         }
+        let head = Self.endToEnd(exchange.request)
         var request = RoutedRequest(
             route: route,
-            head: exchange.request,
+            head: head,
             rest: rest,
-            originFields: originFields(exchange.request),
+            originFields: originFields(head, hasBody: exchange.framing != .none),
             framing: exchange.framing
         )
         bind(&request, exchange)
-        let result = try await answer(request, on: loop)
+        let result: ServiceAnswer
+        do throws(Problem) {
+            result = try await answer(request, on: loop)
+        } catch {
+            // The page that may call the service may read what went wrong, too.
+            var problem = error
+            CrossOrigin.apply(cors.fields, to: &problem.fields)
+            throw problem
+        }
         await send(result, route.rewriting, cors.fields, exchange, on: loop)
     }
 
@@ -131,6 +140,7 @@ extension ProxyHandler {
         if verdict == .refused { throw ForwardRules.refused(authority.description) }
         exchange.outcome.route = "forward"
         let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port, basePath: "")
+        hot.note(origin: origin)
         let service = ServicePlan(
             name: "",
             origin: origin,
@@ -138,42 +148,33 @@ extension ProxyHandler {
             tls: forward.tls,
             target: verdict == .named ? .any : .noPrivate
         )
-        if exchange.request.fields.contains(.upgrade) {
-            return try await upgrade(
-                exchange,
-                service,
-                origin,
-                forward.request,
-                path: path,
-                rewriting: nil,
-                on: loop
-            )
+        if let wanted = Self.wantedProtocols(exchange.request, exchange.framing) {
+            let hop = UpgradeHop(service: service, origin: origin, plan: forward.request, path: path)
+            return try await upgrade(exchange, to: wanted, hop, rewriting: nil, Fields(), on: loop)
         }
-        if case .anyPublic = verdict {} else { hot.note(authority: authority.description) }
-        let source = OriginSource(
-            service: service,
-            origin: origin,
-            plan: forward.request,
-            runtime: forward.runtime,
-            client: client,
-            onFetch: { [counters = context.counters] in counters.add(.upstreamRequests) }
+        let source = ForwardSource(
+            OriginSource(
+                service: service,
+                origin: origin,
+                plan: forward.request,
+                runtime: forward.runtime,
+                client: client,
+                onFetch: { [counters = context.counters] in counters.add(.upstreamRequests) }
+            ),
+            handler: self,
+            origin,
+            service.target
         )
-        let fields = originFields(exchange.request)
-        var fetch = FetchRequest(
-            method: exchange.request.method,
-            path: path,
-            fields: fields,
-            framing: exchange.framing,
-            body: exchange.framing == .none ? nil : BodySource(exchange.requestBody)
-        )
-        fetch.bindBody = { [body = exchange.requestBody] in body.onAvailable = $0 }
+        let head = Self.endToEnd(exchange.request)
+        let isPlain = exchange.framing == .none || exchange.framing == .length(0)
+        let fields = originFields(head, hasBody: !isPlain)
         var result = ServiceAnswer(answer: Answer(head: ResponseHead(status: 502), cacheStatus: nil))
         switch exchange.request.method {
-        case .get where exchange.framing == .none, .head where exchange.framing == .none:
+        case .get where isPlain, .head where isPlain:
             let ask = CacheAsk(
-                key: CacheKey(service: "", url: origin.root + path),
-                request: exchange.request,
-                originFields: fields,
+                key: ForwardPlan.key(origin, path: path),
+                request: head,
+                originFields: forward.request.policy.mode == .none ? fields : Self.withoutUnkeyed(fields),
                 path: path,
                 policy: forward.request.policy,
                 shape: forward.shape,
@@ -182,6 +183,14 @@ extension ProxyHandler {
             )
             result.answer = await core.answer(ask, from: source, onInterim: interim(exchange), on: loop)
         default:
+            var fetch = FetchRequest(
+                method: exchange.request.method,
+                path: path,
+                fields: fields,
+                framing: exchange.framing,
+                body: exchange.framing == .none ? nil : exchange.requestBody
+            )
+            fetch.bindBody = { [body = exchange.requestBody] in body.onAvailable = $0 }
             result.answer = await core.relay(
                 fetch,
                 from: source,
@@ -189,32 +198,23 @@ extension ProxyHandler {
                 onInterim: interim(exchange),
                 on: loop
             )
-            if Caching.invalidates(method: exchange.request.method, status: result.answer.head.status) {
-                core.invalidate(CacheKey(service: "", url: origin.root + path))
+            let answer = result.answer
+            if answer.failure == nil, Caching.invalidates(method: exchange.request.method, status: answer.head.status) {
+                let url = origin.root + path
+                for url in [url] + Caching.invalidatedURLs(url: url, response: answer.head) {
+                    core.invalidate(CacheKey(service: "", url: url))
+                }
             }
         }
         await send(result, nil, Fields(), exchange, on: loop)
     }
 
-    // MARK: - Requests to the origin
-
-    /// End-to-end fields with Via added and Max-Forwards counted down.
-    func originFields(_ request: RequestHead) -> Fields {
-        var fields = HopByHop.forwardable(request.fields, isRequest: true)
-        fields.remove(.contentLength)
-        fields.appendMember(.via, "\(request.version == .http10 ? "1.0" : "1.1") \(plan.name)")
-        if request.method == .options || request.method == .trace, let text = fields.first(.maxForwards),
-            let hops = UInt(text), hops > 0
-        {
-            fields.set(.maxForwards, String(hops - 1))
-        }
-        return fields
-    }
+    // MARK: - Bodies and interim answers
 
     private func bind(_ request: inout RoutedRequest, _ exchange: Exchange) {
         request.onInterim = interim(exchange)
         guard exchange.framing != .none else { return }
-        request.body = BodySource(exchange.requestBody)
+        request.body = exchange.requestBody
         request.bindBody = { [body = exchange.requestBody] in body.onAvailable = $0 }
     }
 
@@ -226,22 +226,6 @@ extension ProxyHandler {
             head.fields = HopByHop.forwardable(head.fields, isRequest: false)
             head.fields.appendMember(.via, via)
             exchange?.sendInterim(head)
-        }
-    }
-}
-
-/// A request body as a source for libcurl.
-final class BodySource: RequestBodySource {
-    private let body: RequestBody
-
-    init(_ body: RequestBody) { self.body = body }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
-        switch body.pull(into: buffer) {
-        case .bytes(let count): .bytes(count)
-        case .wait: .wait
-        case .end: .end
-        case .failed: .failed
         }
     }
 }

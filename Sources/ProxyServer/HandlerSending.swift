@@ -28,7 +28,11 @@ extension ProxyHandler {
             head.fields.appendMember(.via, plan.via)
         }
         answer.cacheStatus?.append(to: &head.fields)
-        added.forEachLine { name, value, _ in head.fields.append(nameBytes: name, valueBytes: value) }
+        CrossOrigin.apply(added, to: &head.fields)
+        // Made here, from what is stored.
+        if head.reason.isEmpty, head.status == 304 || head.status == 412 {
+            head.reason = StatusText.reason(head.status)
+        }
         guard let reader = answer.reader else {
             exchange.sendHead(head, body: answer.length.map { .known($0) } ?? .none)
             return exchange.finish()

@@ -36,7 +36,7 @@ struct ServiceAnswer {
 
 extension ProxyHandler {
     /// The configuration refuses cycles; this bounds a chain of services all the same.
-    private static let maximumDepth = 16
+    static let maximumDepth = 16
 
     func answer(_ request: RoutedRequest, on loop: isolated EventLoop) async throws(Problem) -> ServiceAnswer {
         let route = request.route
@@ -45,39 +45,39 @@ extension ProxyHandler {
             route.plan.endpoint(for: request.head.method, path: UnsafeRawBufferPointer(bytes))
         }
         if let rule = route.demo(endpoint) { return try await demo(rule, request, on: loop) }
-        if endpoint == nil, route.listedOnly {
-            throw Problem(
-                status: 404,
-                title: "No such endpoint",
-                detail: "service \(route.plan.name) answers only what its endpoints name"
-                    + "; its configuration says unlisted: 404"
-            )
-        }
+        if endpoint == nil, route.listedOnly { throw Self.notListed(route) }
         let (plan, shape) = route.request(endpoint)
         let source = try source(route, plan, depth: request.depth)
-        let address =
-            route.plan.origin ?? OriginAddress(scheme: "service", host: route.inner ?? "", port: nil, basePath: "")
-        let path = plan.query.apply(to: address.path(appending: rest))
+        let path = route.path(rest, plan)
+        let isPlain = request.framing == .none || request.framing == .length(0)
         switch request.head.method {
-        case .get where request.framing == .none, .head where request.framing == .none:
+        case .get where isPlain, .head where isPlain:
+            let fields = request.originFields
             let ask = CacheAsk(
-                key: CacheKey(service: route.plan.name, url: address.root + path),
+                key: route.key(path: path, host: request.head.fields.first(.host)),
                 request: request.head,
-                originFields: request.originFields,
+                originFields: plan.policy.mode == .none ? fields : Self.withoutUnkeyed(fields),
                 path: path,
                 policy: plan.policy,
                 shape: shape,
                 collapse: plan.collapse,
-                prepare: { [rewriting = route.rewriting, via = self.plan.via] head in
-                    Self.prepare(head, rewriting, via: via)
-                }
+                prepare: { [via = self.plan.via] in Self.prepare($0, route, via: via) }
             )
             return ServiceAnswer(
                 answer: await core.answer(ask, from: source, onInterim: request.onInterim, on: loop)
             )
         default:
-            return ServiceAnswer(answer: await pass(request, path, source, address, on: loop))
+            return ServiceAnswer(answer: await pass(request, path, source, on: loop))
         }
+    }
+
+    static func notListed(_ route: ServiceRoute) -> Problem {
+        Problem(
+            status: 404,
+            title: "No such endpoint",
+            detail: "service \(route.plan.name) answers only what its endpoints name"
+                + "; its configuration says unlisted: 404"
+        )
     }
 
     /// A method that is not answered from the store; its success invalidates what is stored (RFC 9111 section 4.4).
@@ -85,7 +85,6 @@ extension ProxyHandler {
         _ request: RoutedRequest,
         _ path: String,
         _ source: any FetchSource,
-        _ address: OriginAddress,
         on loop: isolated EventLoop
     ) async -> Answer {
         var fetch = FetchRequest(
@@ -105,24 +104,32 @@ extension ProxyHandler {
             on: loop
         )
         if answer.failure == nil, Caching.invalidates(method: request.head.method, status: answer.head.status) {
-            let name = request.route.plan.name
-            core.invalidate(CacheKey(service: name, url: address.root + path))
-            for field in [KnownField.location, .contentLocation] {
-                guard let value = answer.head.fields.first(field),
-                    let other = Self.sameOrigin(value, address)
-                else { continue }
-                core.invalidate(CacheKey(service: name, url: other))
+            for key in Self.invalidated(request.route, request.rest, request.head, answer.head) {
+                core.invalidate(key)
             }
         }
         return answer
     }
 
-    /// The absolute form of a reference, if it stays on the origin (RFC 9111 section 4.4).
-    private static func sameOrigin(_ reference: String, _ address: OriginAddress) -> String? {
-        if reference.hasPrefix("/"), !reference.hasPrefix("//") { return address.root + reference }
-        guard reference.lowercased().hasPrefix(address.root) else { return nil }
-        let rest = reference.dropFirst(address.root.count)
-        return rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") ? reference : nil
+    /// The keys under which a GET of the target, and of what Location and Content-Location name on the same origin, may
+    /// be stored.
+    static func invalidated(
+        _ route: ServiceRoute,
+        _ rest: String,
+        _ request: RequestHead,
+        _ response: ResponseHead
+    ) -> [CacheKey] {
+        // Where services stand in for the origin, references are those of the origin behind them.
+        let origin =
+            route.rewriting.origin
+            ?? OriginAddress(scheme: "http", host: route.address.host.lowercased(), port: nil, basePath: "")
+        let target = origin.root + origin.path(appending: rest)
+        let others = Caching.invalidatedURLs(url: target, response: response).compactMap { url -> String? in
+            guard url.hasPrefix(origin.base) else { return nil }
+            let rest = url.dropFirst(origin.base.count)
+            return rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") ? String(rest) : nil
+        }
+        return ([rest] + others).map { route.key(rest: $0, host: request.fields.first(.host)) }
     }
 
     private func source(_ route: ServiceRoute, _ plan: RequestPlan, depth: Int) throws(Problem) -> any FetchSource {
@@ -144,7 +151,7 @@ extension ProxyHandler {
                     + "switch its demo mode on, or give it a base_url"
             )
         }
-        return InnerSource(handler: self, route: inner, depth: depth + 1)
+        return InnerSource(handler: self, route: inner, asking: route, plan, depth: depth + 1)
     }
 
     // MARK: - Demo mode
@@ -175,10 +182,11 @@ extension ProxyHandler {
 
     // MARK: - Ready heads
 
-    /// The lines of a stored head for the hot path, as this route shows them.
-    static func prepare(_ head: StoredHead, _ rewriting: Rewriting, via: String) -> [UInt8] {
+    /// The lines of a stored head for the hot path, as this route shows them to a request without Origin.
+    static func prepare(_ head: StoredHead, _ route: ServiceRoute, via: String) -> [UInt8] {
         var shown = head
-        rewriting.apply(to: &shown.fields)
+        route.rewriting.apply(to: &shown.fields)
+        if !route.corsOrigins.isEmpty { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &shown.fields) }
         return StoredResponse.prepare(shown, length: head.bodyLength, via: via)
     }
 }

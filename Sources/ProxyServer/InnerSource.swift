@@ -4,17 +4,32 @@ import CacheStore
 import DownloadCore
 import EventLoop
 import HTTPWire
+import ServiceCore
 import Upstream
 
-/// Loop-bound.
+/// Loop-bound; made for one request. What the asking service says about its origin's requests holds here, too.
 final class InnerSource: FetchSource {
     private let handler: ProxyHandler
     private let route: ServiceRoute
+    private let asking: ServiceRoute
+    private let plan: RequestPlan
     private let depth: Int
 
-    init(handler: ProxyHandler, route: ServiceRoute, depth: Int) {
+    /// - Parameters:
+    ///   - route: the service that answers.
+    ///   - asking: the service whose base URL it is.
+    ///   - plan: of the asking service, or of its endpoint.
+    init(
+        handler: ProxyHandler,
+        route: ServiceRoute,
+        asking: ServiceRoute,
+        _ plan: RequestPlan,
+        depth: Int
+    ) {
         self.handler = handler
         self.route = route
+        self.asking = asking
+        self.plan = plan
         self.depth = depth
     }
 
@@ -23,20 +38,30 @@ final class InnerSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        let fetch = InnerFetch(sink: sink)
+        do throws(AdmissionRefusal) {
+            try await asking.runtime.admission.acquire(on: loop)
+        } catch {
+            throw FetchError(error, service: asking.plan)
+        }
+        let fetch = InnerFetch(sink: sink, admission: asking.runtime.admission)
         var fields = request.fields
-        if let host = request.clientHost { fields.set(.host, host) }
+        FieldChange(rules: plan.rules, authorization: asking.plan.authorization).apply(to: &fields)
+        var headFields = fields
+        if let host = request.clientHost { headFields.set(.host, host) }
         let routed = RoutedRequest(
             route: route,
-            head: RequestHead(method: request.method, target: request.path, fields: fields),
+            head: RequestHead(method: request.method, target: request.path, fields: headFields),
             rest: request.path,
-            originFields: request.fields,
+            originFields: fields,
             framing: request.framing,
             body: request.body,
             bindBody: request.bindBody,
             onInterim: { [weak fetch] in fetch?.sink?.received(interim: $0) },
             depth: depth
         )
+        if let patience = plan.timeouts.firstByte {
+            fetch.limit(to: patience, asking.plan.name, asking: route.plan.name, on: loop)
+        }
         let handler = handler
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
             // Never before `start` has returned: the sink's owner has the handle by then.
@@ -49,49 +74,79 @@ final class InnerSource: FetchSource {
 
 @available(*, unavailable) extension InnerSource: Sendable {}
 
-/// One answer of a service on its way to another.
+/// One answer of a service on its way to another; gives its slot back exactly once.
 private final class InnerFetch: FetchHandle {
     fileprivate var sink: (any FetchSink)?
     fileprivate var task: Task<Void, Never>?
+    private var admission: Admission?
     private var waiter: UnsafeContinuation<Void, Never>?
+    private var deadline: LoopTimer?
 
-    init(sink: any FetchSink) { self.sink = sink }
+    init(sink: any FetchSink, admission: Admission) {
+        self.sink = sink
+        self.admission = admission
+    }
+
+    deinit { admission?.release() }
 
     func resume() {
         waiter?.resume()
         waiter = nil
     }
 
+    // The body is pulled by whoever the inner service asks, and wakes that one.
     func bodyAvailable() {}
 
     func cancel() {
-        sink = nil
+        let task = task
+        end()
         task?.cancel()
         resume()
     }
 
+    /// Fails where no head has come after so many nanoseconds.
+    func limit(to patience: UInt64, _ service: String, asking inner: String, on loop: isolated EventLoop) {
+        let timer = LoopTimer(on: loop) { [weak self] in
+            guard let self, let sink = self.sink else { return }
+            self.cancel()
+            let detail =
+                "service \(inner) did not answer \(service) within \(patience / 1_000_000) ms; "
+                + "raise timeout.first_byte, or lower its latency"
+            sink.failed(.upstream(UpstreamError(.timeout(.firstByte), detail: detail)))
+        }
+        timer.start(after: patience)
+        deadline = timer
+    }
+
     func run(_ request: RoutedRequest, _ handler: ProxyHandler, on loop: isolated EventLoop) async {
         let answer: ServiceAnswer
+        let isHead = request.head.method == .head
         do throws(Problem) {
             answer = try await handler.answer(request, on: loop)
         } catch {
-            return give(error)
+            return give(error, name: handler.plan.name, isHead: isHead)
         }
+        deadline?.cancel()
         if let failure = answer.answer.failure {
+            let sink = sink
+            end()
             sink?.failed(failure)
-            return end()
+            return
         }
         var head = answer.answer.head
         if let demo = answer.demo { head.fields.set("Drydock-Demo", demo) }
         if let age = answer.answer.age { head.fields.set(.age, String(age)) }
         let length = answer.answer.length
-        let isHead = request.head.method == .head
         if let length { head.fields.set(.contentLength, String(length)) }
-        sink?.received(head, framing: isHead ? .none : length.map { .length(UInt64(clamping: $0)) } ?? .chunked)
+        let framing: BodyFraming =
+            isHead || answer.answer.reader == nil ? .none : length.map { .length(UInt64(clamping: $0)) } ?? .chunked
+        sink?.received(head, framing: framing)
         await stream(answer.answer.reader, on: loop)
     }
 
     private func stream(_ reader: BodyReader?, on loop: isolated EventLoop) async {
+        defer { reader?.close() }
+        let result: Result<Fields, FetchError>
         do throws(BodyError) {
             while let piece = try await reader?.next(maxBytes: 65536, on: loop) {
                 let part = try await piece.load(on: loop)
@@ -99,27 +154,43 @@ private final class InnerFetch: FetchHandle {
                 let flow = part.chunk.withBytes { sink.received(UnsafeRawBufferPointer(rebasing: $0[part.range])) }
                 if flow == .pause, self.sink != nil { await withUnsafeContinuation { waiter = $0 } }
             }
-            sink?.finished(trailers: reader?.body.trailers ?? Fields())
+            result = .success(reader?.body.trailers ?? Fields())
         } catch {
-            sink?.failed(.inner(error.description))
+            result = .failure(.inner(error.description))
         }
+        let sink = sink
         end()
+        switch result {
+        case .success(let trailers): sink?.finished(trailers: trailers)
+        case .failure(let error): sink?.failed(error)
+        }
     }
 
     /// An error document of the inner service is an answer like any other.
-    private func give(_ problem: Problem) {
+    private func give(_ problem: Problem, name: String, isHead: Bool) {
+        guard let sink else { return }
         let body = problem.body
-        var head = problem.head(name: "drydock")
+        var head = problem.head(name: name)
+        // Whoever passes it on adds Via.
+        head.fields.remove(.via)
         head.fields.set(.contentLength, String(body.count))
-        sink?.received(head, framing: .length(UInt64(body.count)))
-        _ = body.withUnsafeBytes { sink?.received($0) }
-        sink?.finished(trailers: Fields())
         end()
+        guard !isHead else {
+            sink.received(head, framing: .none)
+            return sink.finished(trailers: Fields())
+        }
+        sink.received(head, framing: .length(UInt64(body.count)))
+        body.withUnsafeBytes { bytes in _ = sink.received(bytes) }
+        sink.finished(trailers: Fields())
     }
 
     private func end() {
         sink = nil
         task = nil
+        deadline?.cancel()
+        deadline = nil
+        admission?.release()
+        admission = nil
     }
 }
 

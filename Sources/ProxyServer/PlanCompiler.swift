@@ -28,14 +28,16 @@ package final class PlanRegistry: Sendable {
 }
 
 extension RoutePlan {
-    /// Reads the demo files and builds the routes.
+    /// Reads the demo files and builds the routes. What is in force does not change, see ``takeEffect()``.
     /// - Throws: `DemoFileError` naming the file that cannot be read.
     package static func compile(
         _ configuration: Configuration,
         registry: PlanRegistry
     ) throws(DemoFileError) -> RoutePlan {
         var routes: [ServiceRoute] = []
-        for service in configuration.services { routes.append(try route(service, configuration.name, registry)) }
+        for service in configuration.services {
+            routes.append(try route(service, chain(service, configuration), configuration.name, registry))
+        }
         return RoutePlan(
             name: configuration.name,
             services: routes,
@@ -61,6 +63,7 @@ extension RoutePlan {
 
     private static func route(
         _ service: ServiceConfiguration,
+        _ chain: ServiceChain,
         _ name: String,
         _ registry: PlanRegistry
     ) throws(DemoFileError) -> ServiceRoute {
@@ -126,8 +129,24 @@ extension RoutePlan {
             endpointDemos: endpoints.map(\.1),
             listedOnly: service.unlisted == .notFound,
             corsOrigins: service.corsOrigins,
+            chain: chain,
             via: "1.1 \(name)"
         )
+    }
+
+    /// Follows `base_url: service:NAME`, which never leads in a circle, to its end.
+    private static func chain(_ service: ServiceConfiguration, _ configuration: Configuration) -> ServiceChain {
+        var chain = ServiceChain()
+        var next: ServiceConfiguration? = service
+        for _ in 0...ProxyHandler.maximumDepth {
+            guard let service = next else { break }
+            chain.origin = origin(service)
+            chain.addsCredentials = chain.addsCredentials || Credentials.areAdded(by: service)
+            chain.preservesHost = chain.preservesHost || service.host == .preserve
+            guard case .service(let name)? = service.baseURL else { break }
+            next = configuration.service(named: name)
+        }
+        return chain
     }
 
     private static func rule(_ demo: DemoConfiguration, name: String) throws(DemoFileError) -> DemoRule? {
@@ -217,22 +236,5 @@ extension RoutePlan {
         case .basic(let user, let password)?: "Basic \(Base64.encode(Array("\(user):\(password)".utf8)))"
         case nil: nil
         }
-    }
-}
-
-/// Base64 (RFC 4648 section 4), for Basic credentials.
-enum Base64 {
-    static func encode(_ bytes: [UInt8]) -> String {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-        var text = ""
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = group.enumerated().reduce(UInt32(0)) { $0 | UInt32($1.element) << (16 - 8 * UInt32($1.offset)) }
-            for position in 0..<4 {
-                let isPadding = position > group.count
-                text.append(isPadding ? "=" : alphabet[Int(bits >> (18 - 6 * UInt32(position)) & 63)])
-            }
-        }
-        return text
     }
 }

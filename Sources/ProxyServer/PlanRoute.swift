@@ -1,9 +1,20 @@
 // What a request is routed by: services by prefix and host, compiled from a configuration. Immutable; a reload makes a new tree.
 
+internal import CacheStore
 package import DemoMode
 package import HTTPCaching
 internal import HTTPWire
 package import ServiceCore
+
+/// What a service leads to, through the services that it asks.
+struct ServiceChain {
+    /// Where the last of them sends requests; nil where it plays demo answers only.
+    var origin: OriginAddress?
+    /// One of them adds credentials to requests.
+    var addsCredentials = false
+    /// One of them passes the client's Host on.
+    var preservesHost = false
+}
 
 /// A service with everything that its answers need.
 ///
@@ -26,13 +37,19 @@ package final class ServiceRoute: Sendable {
     package let listedOnly: Bool
     /// Web origins that may call the service.
     package let corsOrigins: [String]
+    /// The service, or one that it asks, adds credentials: foreign web origins are refused (http-rules.md 42).
+    package let addsCredentials: Bool
     package let rewriting: Rewriting
-    /// The bytes of a cache key up to the path.
-    package let keyPrefix: [UInt8]
+    /// The client's Host reaches an origin, so that it is part of the key.
+    let keysHost: Bool
+    /// The origin as keys name it; a service that stands in for one has the scheme `service`.
+    let address: OriginAddress
+    /// The bytes of a cache key up to the path; up to the host where the client's Host is part of the key.
+    let keyPrefix: [UInt8]
     /// What shapes a ready head: of the service first, then of its endpoints.
-    package let shapes: [UInt64]
-    /// Whether a target says all of the key, so that the hot path may look it up.
-    package let isPlain: Bool
+    let shapes: [UInt64]
+    /// In the same order: whether a target says all of the key, so that the hot path may look it up.
+    let isPlain: [Bool]
 
     init(
         plan: ServicePlan,
@@ -45,33 +62,45 @@ package final class ServiceRoute: Sendable {
         endpointDemos: [DemoRule?],
         listedOnly: Bool,
         corsOrigins: [String],
+        chain: ServiceChain,
         via: String
     ) {
         self.plan = plan
         self.runtime = runtime
         self.ordinals = ordinals
-        self.prefix = Array((prefix == "/" ? "" : prefix).utf8)
+        let prefix = prefix == "/" ? "" : prefix
+        self.prefix = Array(prefix.utf8)
         self.host = host
         self.inner = inner
         self.demo = demo
         self.endpointDemos = endpointDemos
         self.listedOnly = listedOnly
         self.corsOrigins = corsOrigins
-        let base = plan.origin?.base ?? "service://\(inner ?? plan.name)"
-        rewriting = Rewriting(prefix: prefix == "/" ? "" : prefix, origin: plan.origin)
-        keyPrefix = Array(plan.name.utf8) + [0] + Array(base.utf8)
-        shapes = ([plan.request] + plan.endpoints.map(\.request)).map { request in
+        addsCredentials = chain.addsCredentials
+        keysHost = chain.preservesHost
+        let standIn = OriginAddress(scheme: "service", host: inner ?? plan.name, port: nil, basePath: "")
+        let address = plan.origin ?? standIn
+        self.address = address
+        rewriting = Rewriting(prefix: prefix, origin: chain.origin)
+        let scheme = Self.keyScheme(address, keysHost: keysHost)
+        // A path that is no more than its slash: what follows the authority is appended later.
+        let whole = keysHost ? "" : String(CacheKey(service: "", url: address.root + "/").description.dropLast())
+        keyPrefix = Array(plan.name.utf8) + [0] + Array((keysHost ? "\(scheme)://" : whole + address.basePath).utf8)
+        let requests = [plan.request] + plan.endpoints.map(\.request)
+        shapes = requests.map { request in
             var hasher = Hasher()
             hasher.combine(String(describing: request.policy))
             hasher.combine(prefix)
-            hasher.combine(base)
+            hasher.combine(address)
+            hasher.combine(chain.origin)
+            hasher.combine(corsOrigins.isEmpty)
             hasher.combine(via)
             return UInt64(bitPattern: Int64(hasher.finalize()))
         }
-        let requests = [plan.request] + plan.endpoints.map(\.request)
-        isPlain =
-            requests.allSatisfy { $0.query.isEmpty } && demo == nil && corsOrigins.isEmpty
-            && plan.authorization == nil
+        let demos = [demo] + endpointDemos
+        isPlain = requests.indices.map { index in
+            requests[index].query.isEmpty && demos[index] == nil && (index > 0 || !listedOnly)
+        }
     }
 
     /// What applies to a request, and the shape that goes with it; `endpoint` is from `plan.endpoint(for:path:)`.
@@ -82,10 +111,21 @@ package final class ServiceRoute: Sendable {
 
     /// The rules of reuse for a stored response, by the URL in its key.
     package func policy(storedAt url: String) -> CachePolicy {
-        let base = keyPrefix.drop { $0 != 0 }.dropFirst()
-        let rest = Array(url.utf8.starts(with: base) ? url.utf8.dropFirst(base.count) : "".utf8[...])
+        var slashes = 0
+        // Scheme and authority end before the third slash.
+        let path = url.utf8.drop { byte in
+            if byte == UInt8(ascii: "/") { slashes += 1 }
+            return slashes < 3
+        }
+        let rest = path.starts(with: address.basePath.utf8) ? Array(path.dropFirst(address.basePath.utf8.count)) : []
         let endpoint = rest.withUnsafeBytes { plan.endpoint(for: .get, path: $0) }
         return request(endpoint).plan.policy
+    }
+
+    /// The path and query that a request asks the origin for.
+    /// - Parameter rest: what follows the prefix: empty, or beginning with `/` or `?`.
+    func path(_ rest: String, _ request: RequestPlan) -> String {
+        request.query.apply(to: address.path(appending: rest))
     }
 
     /// The demo answer that applies to a request.
@@ -118,8 +158,10 @@ package final class RoutePlan: Sendable {
 
     package func service(named name: String) -> ServiceRoute? { services.first { $0.plan.name == name } }
 
-    /// Whether any service is matched by host, so that Host has to be looked at.
-    var matchesHosts: Bool { !hosts.isEmpty }
+    /// Puts the limits of the services in force; until then those of the plan before hold.
+    package func takeEffect() {
+        for route in services { route.runtime.admission.update(route.plan.admission) }
+    }
 
     func service(host: String) -> ServiceRoute? { hosts[host] }
 

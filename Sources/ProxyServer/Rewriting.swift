@@ -7,7 +7,8 @@ package import ServiceCore
 package struct Rewriting: Sendable, Equatable {
     /// Where the service is mounted, without a slash at the end.
     private let prefix: String
-    private let origin: OriginAddress?
+    /// Where its requests end; nil where no origin is asked.
+    package let origin: OriginAddress?
 
     package init(prefix: String, origin: OriginAddress?) {
         self.prefix = prefix
@@ -28,18 +29,20 @@ package struct Rewriting: Sendable, Equatable {
         }
     }
 
-    /// Nil: leave it as it is.
+    // MARK: - References (RFC 3986 section 4.2)
+
+    /// Nil: leave it as it is. A reference relative to the path means the same below the prefix.
     private func reference(_ value: String, _ origin: OriginAddress) -> String? {
         if value.hasPrefix("//") {
-            return value.lowercased().hasPrefix("//" + origin.authority)
-                ? reference(origin.scheme + ":" + value, origin) : nil
+            let absolute = origin.scheme + ":" + value
+            return pathOnOrigin(absolute, origin) == nil ? nil : reference(absolute, origin) ?? absolute
         }
         if value.hasPrefix("/") {
             // Relative to the origin's root: below the base path it has a place here, elsewhere only there.
             return mounted(value, origin) ?? origin.root + value
         }
         guard let path = pathOnOrigin(value, origin) else { return nil }
-        return mounted(path.isEmpty ? "/" : path, origin)
+        return mounted(path.hasPrefix("/") ? path : "/" + path, origin)
     }
 
     /// What follows scheme and authority, if these are the origin's; an explicit default port counts as none.
@@ -54,21 +57,43 @@ package struct Rewriting: Sendable, Equatable {
         return nil
     }
 
+    /// Where a path of the origin is found here; nil outside the base path.
     private func mounted(_ path: String, _ origin: OriginAddress) -> String? {
         guard path.hasPrefix(origin.basePath) else { return nil }
         let rest = path.dropFirst(origin.basePath.count)
         if let first = rest.first, !"/?#".contains(first) { return nil }
         let result = prefix + rest
+        // Two slashes at the start would name another host (RFC 3986 section 4.2).
+        if result.hasPrefix("//") { return "/." + result }
         return result.hasPrefix("/") ? result : "/" + result
     }
 
+    // MARK: - Cookies (RFC 6265 section 5.2)
+
     private func cookie(_ value: String, _ origin: OriginAddress) -> String {
-        value.split(separator: ";", omittingEmptySubsequences: false).map { part in
-            let attribute = part.drop { $0 == " " }
-            guard attribute.lowercased().hasPrefix("path=") else { return String(part) }
-            let path = String(attribute.dropFirst(5))
-            guard let moved = mounted(path, origin) else { return String(part) }
-            return " Path=\(moved)"
-        }.joined(separator: ";")
+        let parts = value.split(separator: ";", omittingEmptySubsequences: false)
+        // The first part is the cookie itself, whatever its name.
+        let attributes = parts.dropFirst().map { part in
+            let pair = part.split(separator: "=", maxSplits: 1).map { $0.trimmed }
+            guard pair.count == 2, pair[0].lowercased() == "path" else { return String(part) }
+            return cookiePath(pair[1], origin).map { " Path=\($0)" } ?? String(part)
+        }
+        return ([String(parts.first ?? "")] + attributes).joined(separator: ";")
+    }
+
+    /// A path at or above the base covers all of the service, and nothing else here.
+    private func cookiePath(_ path: String, _ origin: OriginAddress) -> String? {
+        guard path.hasPrefix("/") else { return nil }
+        let above = path.hasSuffix("/") ? String(path.dropLast()) : path
+        if (origin.basePath + "/").hasPrefix(above + "/") { return prefix.isEmpty ? "/" : prefix }
+        return mounted(path, origin)
+    }
+}
+
+extension Substring {
+    /// Without spaces and tabs at its ends.
+    fileprivate var trimmed: String {
+        let start = drop { $0 == " " || $0 == "\t" }
+        return String(start.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
     }
 }

@@ -42,7 +42,7 @@ package final class OriginSource: FetchSource {
         do throws(AdmissionRefusal) {
             try await runtime.admission.acquire(on: loop)
         } catch {
-            throw refusal(error)
+            throw FetchError(error, service: service)
         }
         let fetch = OriginFetch(sink: sink, admission: runtime.admission)
         runtime.countFetch()
@@ -77,25 +77,28 @@ package final class OriginSource: FetchSource {
             target: service.target
         )
     }
+}
 
-    private func refusal(_ refusal: AdmissionRefusal) -> FetchError {
+@available(*, unavailable) extension OriginSource: Sendable {}
+
+extension FetchError {
+    /// What a request hears that its service did not admit.
+    package init(_ refusal: AdmissionRefusal, service: ServicePlan) {
         switch refusal {
-        case .cancelled: .cancelled
+        case .cancelled: self = .cancelled
         case .queueFull(let length):
-            .notAdmitted(
+            self = .notAdmitted(
                 "service \(service.name) has \(service.admission.concurrent ?? 0) fetches under way and \(length) waiting; "
                     + "raise max_concurrent or max_queue.length, or try again later"
             )
         case .waitedTooLong(let nanoseconds):
-            .notAdmitted(
+            self = .notAdmitted(
                 "no slot of service \(service.name) came free within \(nanoseconds / 1_000_000) ms; "
                     + "raise max_concurrent or max_queue.wait, or try again later"
             )
         }
     }
 }
-
-@available(*, unavailable) extension OriginSource: Sendable {}
 
 /// One fetch under way; gives its slot back exactly once.
 final class OriginFetch: FetchHandle, TransferDelegate {

@@ -29,16 +29,15 @@ package final class ServiceRegistry: Sendable {
 
     package init() {}
 
-    /// The runtime of a service, made at first sight; its limits become those of the plan.
+    /// The runtime of a service, made at first sight. One that exists keeps its limits: they change with
+    /// ``Admission/update(_:)`` once the plan is in force.
     package func runtime(for plan: ServicePlan) -> ServiceRuntime {
-        let runtime = runtimes.withLock { runtimes in
+        runtimes.withLock { runtimes in
             if let runtime = runtimes[plan.name] { return runtime }
             let runtime = ServiceRuntime(name: plan.name, limits: plan.admission)
             runtimes[plan.name] = runtime
             return runtime
         }
-        runtime.admission.update(plan.admission)
-        return runtime
     }
 
     package var all: [ServiceRuntime] { runtimes.withLock { Array($0.values) } }

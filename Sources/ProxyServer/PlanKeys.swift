@@ -1,0 +1,182 @@
+// The cache key of a request, built twice: as a value on the waiting path, as bytes without an allocation on the hot path.
+
+package import CacheStore
+import HTTPCaching
+import HTTPWire
+package import ServiceCore
+
+extension ServiceRoute {
+    /// The key of a path that the origin is asked for.
+    /// - Parameters:
+    ///   - path: path and query on the origin.
+    ///   - host: the client's Host; it counts only where it reaches an origin, which may answer by it.
+    package func key(path: String, host: String?) -> CacheKey {
+        guard keysHost, let authority = host.flatMap({ Authority.parse($0) }) else {
+            return CacheKey(service: plan.name, url: address.root + path)
+        }
+        let scheme = Self.keyScheme(address, keysHost: true)
+        return CacheKey(service: plan.name, url: "\(scheme)://\(authority)" + path)
+    }
+
+    /// The key that a GET of `rest` is stored under.
+    package func key(rest: String, host: String?) -> CacheKey {
+        var text = rest
+        let endpoint = text.withUTF8 { plan.endpoint(for: .get, path: UnsafeRawBufferPointer($0)) }
+        return key(path: path(rest, request(endpoint).plan), host: host)
+    }
+
+    /// With the client's Host in its place, the service that stands in for an origin moves into the scheme.
+    static func keyScheme(_ address: OriginAddress, keysHost: Bool) -> String {
+        keysHost && address.scheme == "service" ? "service.\(address.host)".lowercased() : address.scheme
+    }
+
+    var defaultPort: UInt16 { address.scheme == "https" ? 443 : 80 }
+}
+
+extension ForwardPlan {
+    package static func key(_ origin: OriginAddress, path: String) -> CacheKey {
+        CacheKey(service: "", url: origin.root + path)
+    }
+}
+
+/// What the hot path found for a request.
+struct HotMatch {
+    /// What a ready head must have been made for.
+    var shape: UInt64
+    /// For the access log.
+    var name: String
+}
+
+/// What the hot path keeps between requests; loop-bound through its handler. Replaced as a whole with the plan.
+final class HotState {
+    /// A Host value, and what the waiting path made of it.
+    private final class Host {
+        let bytes: [UInt8]
+        /// The host in lower case, without and with its port.
+        let bare: [UInt8]
+        let full: [UInt8]
+        let port: UInt16?
+        /// The service that the host names; nil where services are found by prefix.
+        let route: ServiceRoute?
+
+        init(_ text: String, _ authority: Authority, _ route: ServiceRoute?) {
+            bytes = Array(text.utf8)
+            bare = Array(authority.host.utf8)
+            full = Array(authority.description.utf8)
+            port = authority.port
+            self.route = route
+        }
+    }
+
+    private let plan: RoutePlan
+    let status: HitStatus
+    // Room for a cache key and for the lines of one answer; used within one call on the loop, freed in deinit.
+    let scratch: UnsafeMutableRawBufferPointer
+    private var hosts: [Host] = []
+    private var authorities: [[UInt8]] = []
+    private static let limit = 16
+    static let keyCapacity = 10_240
+
+    init(plan: RoutePlan) {
+        self.plan = plan
+        status = HitStatus(cacheName: plan.name, detail: .memory)
+        scratch = .allocate(byteCount: Self.keyCapacity + 64 + status.maximumLength, alignment: 16)
+    }
+
+    deinit { scratch.deallocate() }
+
+    /// Reverse mode answers for a Host field.
+    func note(host: String, _ authority: Authority, route: ServiceRoute?) {
+        let fresh = Host(host, authority, route)
+        guard !hosts.contains(where: { $0.bytes == fresh.bytes }) else { return }
+        if hosts.count == Self.limit { hosts.removeFirst() }
+        hosts.append(fresh)
+    }
+
+    /// Forward mode may ask this origin.
+    func note(origin: OriginAddress) {
+        let bytes = Array(origin.authority.utf8)
+        guard !authorities.contains(bytes) else { return }
+        if authorities.count == Self.limit { authorities.removeFirst() }
+        authorities.append(bytes)
+    }
+
+    /// Writes the key of a GET into `key`, byte for byte as the waiting path makes it; nil where that has to decide.
+    /// No allocation.
+    /// - Parameter hasOrigin: the request has an Origin field.
+    func match(
+        target: UnsafeRawBufferPointer,
+        host: UnsafeRawBufferPointer?,
+        hasOrigin: Bool,
+        _ key: inout KeyBuffer
+    ) -> HotMatch? {
+        guard let first = target.first else { return nil }
+        if first != UInt8(ascii: "/") { return matchForward(target, &key) }
+        guard let host, let index = hosts.firstIndex(where: { host.holds($0.bytes) }) else { return nil }
+        let known = hosts[index]
+        guard let route = known.route ?? plan.service(target: target) else { return nil }
+        if hasOrigin, route.addsCredentials || !route.corsOrigins.isEmpty { return nil }
+        let rest = UnsafeRawBufferPointer(rebasing: target[route.prefix.count...])
+        guard rest.first == UInt8(ascii: "/") else { return nil }
+        var shape = 0
+        if !route.plan.endpoints.isEmpty { shape = route.plan.endpoint(for: .get, path: rest).map { $0 + 1 } ?? 0 }
+        guard route.isPlain[shape], key.append(route.keyPrefix) else { return nil }
+        if route.keysHost {
+            let isDefault = known.port == nil || known.port == route.defaultPort
+            guard key.append(isDefault ? known.bare : known.full), key.append(route.address.basePath) else {
+                return nil
+            }
+        }
+        guard key.append(rest) else { return nil }
+        return HotMatch(shape: route.shapes[shape], name: route.plan.name)
+    }
+
+    private func matchForward(_ target: UnsafeRawBufferPointer, _ key: inout KeyBuffer) -> HotMatch? {
+        guard let forward = plan.forward, target.count > 7, target.prefix(7).elementsEqual("http://".utf8) else {
+            return nil
+        }
+        var end = 7
+        while end < target.count, target[end] != UInt8(ascii: "/") { end += 1 }
+        let authority = UnsafeRawBufferPointer(rebasing: target[7..<end])
+        // Known means: allowed by the rules, in lower case and without a default port, so that the target is the key.
+        guard end < target.count, authorities.contains(where: { authority.holds($0) }), key.append(0),
+            key.append(target)
+        else { return nil }
+        return HotMatch(shape: forward.shape, name: "forward")
+    }
+}
+
+@available(*, unavailable) extension HotState: Sendable {}
+
+/// A cache key being put together.
+struct KeyBuffer {
+    // A part of the hot path's scratch memory.
+    private let buffer: UnsafeMutableRawBufferPointer
+    private var count = 0
+
+    init(_ buffer: UnsafeMutableRawBufferPointer) { self.buffer = buffer }
+
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer[..<count]) }
+
+    /// False where there is no room.
+    mutating func append(_ part: UnsafeRawBufferPointer) -> Bool {
+        guard part.count <= buffer.count - count else { return false }
+        UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: part)
+        count += part.count
+        return true
+    }
+
+    mutating func append(_ part: [UInt8]) -> Bool { part.withUnsafeBytes { append($0) } }
+
+    mutating func append(_ part: String) -> Bool {
+        for byte in part.utf8 where !append(byte) { return false }
+        return true
+    }
+
+    mutating func append(_ byte: UInt8) -> Bool {
+        guard count < buffer.count else { return false }
+        buffer[count] = byte
+        count += 1
+        return true
+    }
+}

@@ -1,0 +1,107 @@
+// A server on loopback with the real handler, made from the text of a configuration: what the tests of routing talk to.
+
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import HTTPWire
+import TestSupport
+import Upstream
+
+@testable import ProxyServer
+
+/// Reads a configuration and compiles it.
+func compile(_ text: String, _ registry: PlanRegistry = PlanRegistry()) throws -> RoutePlan {
+    let configuration = try Configuration.load(text: text, file: "/nowhere/drydock.yaml", environment: [:])
+    return try RoutePlan.compile(configuration, registry: registry)
+}
+
+/// One loop with the real handler on it; ended by `stop`.
+final class HandlerHarness: Sendable {
+    let port: Int
+    let clock = WallClock()
+    private let server: Server
+    private let loops: LoopGroup
+    private let pool: IOPool
+    private let registry = PlanRegistry()
+
+    /// - Parameter adminPort: a port that the daemon's own admin API is said to listen on.
+    init(_ text: String, adminPort: Int? = nil) async throws {
+        let loops = try LoopGroup.start(count: 1)
+        let pool = try IOPool(threads: 2)
+        let plan = try compile(text, registry)
+        plan.takeEffect()
+        guard let any = SocketAddress(numericHost: "127.0.0.1", port: 0) else {
+            throw TestSupportError.failed("127.0.0.1 is no address")
+        }
+        let socket = try ListeningSocket.bind(any)
+        let admin = adminPort.flatMap { SocketAddress(numericHost: "127.0.0.1", port: UInt16($0)) }
+        let resolver = Resolver(pool: pool)
+        let core = DownloadCore(
+            cacheName: plan.name,
+            memory: MemoryTier(size: 1 << 24),
+            memoryMaxObject: 1 << 20,
+            disk: nil,
+            diskMaxObject: 0,
+            budget: FillBudget(),
+            clock: clock
+        )
+        server = await Server(loops: loops, settings: ServerSettings(), sink: nil, acceptFailed: { _ in }) {
+            context,
+            loop in
+            ProxyHandler(
+                on: loop,
+                plan: plan,
+                core: core,
+                client: UpstreamClient(on: loop, resolver: resolver),
+                resolver: resolver,
+                context: context,
+                listeners: [socket.address],
+                adminListeners: admin.map { [$0] } ?? []
+            )
+        }
+        await server.listen(on: socket, role: .proxy)
+        self.loops = loops
+        self.pool = pool
+        port = Int(socket.address.port)
+    }
+
+    /// Takes over another configuration; blocks until the loop has it.
+    func reload(_ text: String) throws {
+        let plan = try compile(text, registry)
+        plan.takeEffect()
+        let isDone = Monitor(false)
+        server.forEachHandler(of: .proxy) { handler, _ in
+            (handler as? ProxyHandler)?.update(plan)
+            isDone.update { $0 = true }
+        }
+        guard isDone.wait(10, until: { $0 }) else { throw TestSupportError.timedOut("the reload") }
+    }
+
+    func client() throws -> RawClient { try RawClient(port: port) }
+
+    /// One request over a connection of its own.
+    func exchange(
+        _ method: String,
+        _ target: String,
+        host: String = "localhost",
+        fields: [(String, String)] = [],
+        body: [UInt8]? = nil
+    ) throws -> RawResponse {
+        try client().exchange(method, target, host: host, fields: fields, body: body)
+    }
+
+    /// Runs `body` on a thread that may block, and ends the server after it.
+    static func run(
+        _ text: String,
+        adminPort: Int? = nil,
+        _ body: @escaping @Sendable (HandlerHarness) throws -> Void
+    ) async throws {
+        let harness = try await HandlerHarness(text, adminPort: adminPort)
+        let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
+        await harness.server.drain(grace: 100_000_000)
+        harness.loops.stop()
+        harness.pool.stop()
+        try result.get()
+    }
+}
