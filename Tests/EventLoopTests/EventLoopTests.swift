@@ -79,8 +79,9 @@ import Testing
 
     @Test func `a stopped loop closes its descriptors and ends its thread`() throws {
         let before = try openDescriptors()
-        for _ in 0..<200 { try EventLoop.start().stop() }
-        #expect(try openDescriptors() < before + 100, "each leaked loop would leave three")
+        for _ in 0..<600 { try EventLoop.start().stop() }
+        // Other suites open descriptors of their own meanwhile, some hundreds at most.
+        #expect(try openDescriptors() < before + 600, "each leaked loop would leave three")
     }
 
     @Test func `the pool finishes what was submitted before it stops`() throws {
