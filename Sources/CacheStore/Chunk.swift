@@ -8,7 +8,7 @@ import Glibc
 /// body's mutex; nobody reads beyond the range that came with the chunk.
 package final class Chunk: Sendable {
     // Written only as the type's comment says; freed in deinit.
-    @usableFromInline nonisolated(unsafe) let base: UnsafeMutableRawPointer
+    private nonisolated(unsafe) let base: UnsafeMutableRawPointer
     /// Size of the allocation in bytes; all of it is in use where the chunk is a whole body.
     package let capacity: Int
 
@@ -32,9 +32,12 @@ package final class Chunk: Sendable {
 
     /// The whole allocation; only the range that came with the chunk may be read. The pointer is valid as long as the
     /// chunk is held, also after `body` has returned.
-    @inlinable package func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+    package func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
         try body(UnsafeRawBufferPointer(start: base, count: capacity))
     }
+
+    /// The same without a closure, for whoever holds the chunk: valid no longer than that.
+    package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: capacity) }
 
     /// The bytes of one range as an array; for slow paths and tests.
     package func array(_ range: Range<Int>) -> [UInt8] {

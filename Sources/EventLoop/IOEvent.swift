@@ -25,7 +25,7 @@ package final class IOEvent {
     private let writeEvent: UnsafeMutablePointer<event>
     // Unowned: the handler owns this object and cancels it before it goes.
     private unowned let handler: any IOHandler
-    private(set) package var interest: IOReadiness = []
+    private var interest: IOReadiness = []
 
     package init(on loop: isolated EventLoop, descriptor: Int32, handler: any IOHandler) {
         self.descriptor = descriptor

@@ -10,9 +10,8 @@ extension Connection {
     func read() {
         guard phase != .lingering else { return discard() }
         guard !input.isFull else { return updateInterest() }
-        switch Socket.read(descriptor, into: input.room()) {
+        switch input.read(from: descriptor) {
         case .bytes(let count):
-            input.filled(count)
             context.counters.add(.bytesIn, UInt64(count))
             process()
         case .wouldBlock: updateInterest()
@@ -36,7 +35,7 @@ extension Connection {
 
     /// Reads away what a client still sends after the last answer.
     private func discard() {
-        switch Socket.read(descriptor, into: input.room()) {
+        switch input.read(from: descriptor) {
         case .bytes: input.release()
         case .wouldBlock: updateInterest()
         case .end, .failed: close()

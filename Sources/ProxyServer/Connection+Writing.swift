@@ -38,14 +38,12 @@ extension Connection {
                 vectors[0] = iovec(prepared)
                 vectors[1] = iovec(dynamic)
                 vectors[2] = iovec(end)
-                // The vectors live on the stack and point into buffers that the enclosing calls hold.
-                guard let base = vectors.baseAddress, let body else { return write(vectors.baseAddress, 3) }
-                return body.withBytes { bytes in
-                    let part = bytes.part(range)
-                    vectors[3] = iovec(
-                        bytes.part(range.lowerBound..<range.lowerBound + min(part.count, OutputQueue.callLimit))
-                    )
-                    return write(base, 4)
+                // The vectors live on the stack and point into buffers that the enclosing calls hold, and into the chunk.
+                guard let body else { return write(vectors.baseAddress, 3) }
+                return withExtendedLifetime(body) {
+                    let part = body.bytes.part(range)
+                    vectors[3] = iovec(part.part(0..<min(part.count, OutputQueue.callLimit)))
+                    return write(vectors.baseAddress, 4)
                 }
             }
         }

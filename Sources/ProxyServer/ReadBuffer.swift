@@ -1,5 +1,7 @@
 // The bytes that a connection has read and not used yet, in a block borrowed from its loop's pool.
 
+import EventLoop
+
 /// Blocks of one size, reused; loop-bound. Idle connections hold none.
 final class BlockPool {
     let blockSize: Int
@@ -52,8 +54,15 @@ struct ReadBuffer {
         UnsafeRawBufferPointer(start: block.map { UnsafeRawPointer($0 + start) }, count: count)
     }
 
+    /// Reads once, behind what is there; not for a full buffer.
+    mutating func read(from descriptor: Int32) -> IOResult {
+        let result = Socket.read(descriptor, into: room())
+        if case .bytes(let count) = result { end += count }
+        return result
+    }
+
     /// Room for a read, after what is there; moves the bytes to the front when the end comes near.
-    mutating func room() -> UnsafeMutableRawBufferPointer {
+    private mutating func room() -> UnsafeMutableRawBufferPointer {
         let block = self.block ?? pool.take()
         self.block = block
         if start == end {
@@ -67,9 +76,6 @@ struct ReadBuffer {
         // The part of the block that holds nothing.
         return UnsafeMutableRawBufferPointer(start: block + end, count: pool.blockSize - end)
     }
-
-    /// `count` bytes were read into the room.
-    mutating func filled(_ count: Int) { end += count }
 
     mutating func consume(_ count: Int) {
         start += min(count, self.count)

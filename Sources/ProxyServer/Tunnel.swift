@@ -92,9 +92,8 @@ package final class Tunnel: SweptMember {
     private func read(_ side: TunnelSide) {
         let peer = peer(of: side)
         guard peer.hasRoom else { return updateInterest() }
-        switch Socket.read(side.descriptor, into: peer.pending.room()) {
+        switch peer.pending.read(from: side.descriptor) {
         case .bytes(let count):
-            peer.pending.filled(count)
             if side === near {
                 traffic.sent += count
                 context.counters.add(.bytesIn, UInt64(count))
