@@ -57,8 +57,8 @@ package final class OriginSource: FetchSource {
         plan.rules.apply(to: &fields)
         if let authorization = service.authorization { fields.set(.authorization, authorization) }
         var ordered = Fields()
-        let ownHost = plan.rules.set.contains { $0.name.lowercased() == "host" }
-        if !ownHost {
+        // The client's has gone: one that is here comes from the rules.
+        if !fields.contains(.host) {
             ordered.append(.host, service.preservesHost ? request.clientHost ?? origin.authority : origin.authority)
         }
         fields.forEachLine { name, value, _ in ordered.append(nameBytes: name, valueBytes: value) }

@@ -41,13 +41,19 @@ package struct PathPattern: Sendable, Equatable {
         }
     }
 
-    /// Orders patterns so that the more specific comes first: a literal before a parameter before the rest.
+    /// Orders patterns so that the more specific comes first: a literal before a parameter before the end before the rest.
     package func isMoreSpecific(than other: PathPattern) -> Bool {
-        for (mine, theirs) in zip(segments, other.segments) where mine.rank != theirs.rank {
-            return mine.rank < theirs.rank
+        for index in 0..<max(segments.count, other.segments.count) {
+            let (mine, theirs) = (rank(at: index), other.rank(at: index))
+            if mine != theirs { return mine < theirs }
         }
-        return segments.count > other.segments.count
+        return false
     }
+
+    private func rank(at index: Int) -> Int { index < segments.count ? segments[index].rank : Self.endRank }
+
+    /// `/a` is found before `/a/*`, which matches it, too.
+    private static let endRank = 2
 }
 
 extension PathPattern.Segment {
@@ -55,7 +61,7 @@ extension PathPattern.Segment {
         switch self {
         case .literal: 0
         case .parameter: 1
-        case .rest: 2
+        case .rest: 3
         }
     }
 }
