@@ -20,8 +20,7 @@ final class Arrival {
     private let replaces: Bool
     private var spill: SpillFile?
     private var keepsInMemory = false
-    /// The place in the budget of fills, until the arrival has ended.
-    private var seat: FillSeat?
+    private var keepsOnDisk = false
     /// The bytes for the memory tier, while they are few enough; nil where none are collected.
     private var collected: [UInt8]?
     private var received = 0
@@ -63,19 +62,29 @@ final class Arrival {
         }
     }
 
+    /// Goes to both tiers from the body's window, at the end.
+    private var isWindowed: Bool { knownLength.map { $0 <= Self.windowed } ?? false }
+
+    /// Nobody needs to read the body for it to be stored.
+    private var canBeStoredUnread: Bool {
+        isWindowed ? keepsInMemory || keepsOnDisk : keepsInMemory && collected != nil
+    }
+
     /// Publishes the head and lets the bytes flow.
     /// - Throws: `FetchError.cancelled` where the fill was given up while it waited for room.
     func begin(on loop: isolated EventLoop) async throws(FetchError) {
+        var seat: FillSeat?
         if isStored {
             // Only what is stored queues: it ends by itself, while a stream that is passed on may never end.
-            guard let seat = try? await core.budget.waitForRoom(on: loop) else {
+            seat = try? await core.budget.waitForRoom(on: loop)
+            if seat == nil {
                 stream.cancel()
                 throw .cancelled
             }
-            self.seat = seat
             core.uncacheable.forget(ask.key)
             prepareToStore()
-        } else {
+        } else if case .refuse(let refusal) = decision, refusal != .requestNoStore, refusal != .authorization {
+            // What one request forbids says nothing about the next one.
             core.uncacheable.note(ask.key, now: now)
         }
         // What fits the memory tier and goes nowhere else is held whole, so that it never waits for a reader.
@@ -97,13 +106,21 @@ final class Arrival {
                     body: body,
                     decision: decision,
                     described: described,
+                    isKept: keepsInMemory || keepsOnDisk,
                     replacesStale: replaces
                 )
             )
         )
         // What is not stored is nobody's but theirs who wait already.
         if !isStored { core.fills.remove(runner.fill) }
-        let pump = BodyPump(stream: stream, writer: writer, endsUnread: !isHeldWhole) { [self] in
+        let pump = BodyPump(
+            stream: stream,
+            body: body,
+            writer: writer,
+            seat: seat,
+            isUnread: spill == nil,
+            goesOnUnread: { [self] in canBeStoredUnread }
+        ) { [self] in
             collect($0)
         } whole: { [self] trailers, writer in
             complete(body, writer, trailers)
@@ -117,16 +134,13 @@ final class Arrival {
     private func prepareToStore() {
         let length = knownLength
         keepsInMemory = ask.policy.memory && (length ?? 0) <= core.memoryMaxObject
-        if keepsInMemory, length.map({ $0 > Self.windowed }) ?? true {
+        keepsOnDisk = ask.policy.disk && core.disk != nil && (length ?? 0) <= core.diskMaxObject
+        if keepsInMemory, !isWindowed {
             collected = []
             if let length { collected?.reserveCapacity(length) }
         }
         // A small body of known length goes to the disk from memory, in one piece, at the end.
-        if ask.policy.disk, core.disk != nil, (length ?? 0) <= core.diskMaxObject,
-            length.map({ $0 > Self.windowed }) ?? true
-        {
-            spill = core.store.makeSpill()
-        }
+        if keepsOnDisk, !isWindowed { spill = core.store.makeSpill() }
     }
 
     private func collect(_ bytes: UnsafeRawBufferPointer) {
@@ -149,7 +163,8 @@ final class Arrival {
             body: body,
             whole: whole,
             spill: spill,
-            keepsInMemory: keepsInMemory
+            keepsInMemory: keepsInMemory,
+            keepsOnDisk: keepsOnDisk
         ) {
             core.finish(fill)
         }

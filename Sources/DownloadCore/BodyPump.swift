@@ -8,28 +8,42 @@ internal import Upstream
 /// Loop-bound. The stream owns it while bytes flow; it owns the writer.
 final class BodyPump: FetchStream.Destination {
     private let stream: FetchStream
+    private let body: Body
     private var writer: BodyWriter?
+    private var seat: FillSeat?
     private let observe: ((UnsafeRawBufferPointer) -> Void)?
     private let whole: (_ trailers: Fields, BodyWriter) -> Void
     private let broken: () -> Void
-    private let endsUnread: Bool
+    private let goesOnUnread: () -> Bool
+    /// Nobody reads, and no file takes the bytes: a pause would never end.
+    private var isUnread: Bool
 
     /// - Parameters:
-    ///   - endsUnread: whether the fetch ends when the last reader has left and no file takes the bytes.
+    ///   - body: what `writer` fills.
+    ///   - seat: the place in the budget of fills, held until the fetch ends; nil for what takes none.
+    ///   - isUnread: nobody reads from the start, and no file takes the bytes.
+    ///   - goesOnUnread: asked when nobody reads and no file takes the bytes: whether they are wanted all the same; the
+    ///     fetch ends where they are not.
     ///   - observe: sees the bytes before the body has them.
     ///   - whole: the origin's framing says that all bytes came; it finishes the writer.
     ///   - broken: the fetch failed or nobody reads; the body has failed already.
     init(
         stream: FetchStream,
+        body: Body,
         writer: BodyWriter,
-        endsUnread: Bool = true,
+        seat: FillSeat? = nil,
+        isUnread: Bool = false,
+        goesOnUnread: @escaping () -> Bool = { false },
         observe: ((UnsafeRawBufferPointer) -> Void)? = nil,
         whole: @escaping (_ trailers: Fields, BodyWriter) -> Void,
-        broken: @escaping () -> Void
+        broken: @escaping () -> Void = {}
     ) {
         self.stream = stream
+        self.body = body
         self.writer = writer
-        self.endsUnread = endsUnread
+        self.seat = seat
+        self.isUnread = isUnread
+        self.goesOnUnread = goesOnUnread
         self.observe = observe
         self.whole = whole
         self.broken = broken
@@ -40,7 +54,10 @@ final class BodyPump: FetchStream.Destination {
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
         observe?(bytes)
         guard let writer else { return .continue }
-        return writer.append(bytes) == .pause ? .pause : .continue
+        guard writer.append(bytes) == .pause else { return .continue }
+        guard isUnread, body.readerCount == 0 else { return .pause }
+        if !goesOnUnread() { giveUp() }
+        return .continue
     }
 
     func ended(_ result: Result<Fields, FetchError>) {
@@ -54,14 +71,23 @@ final class BodyPump: FetchStream.Destination {
     }
 
     private func abandoned() {
-        guard endsUnread, let writer = release() else { return }
+        guard goesOnUnread() else { return giveUp() }
+        isUnread = true
+        stream.resume()
+    }
+
+    private func giveUp() {
+        guard let writer = release() else { return }
         stream.cancel()
         writer.fail(.abandoned)
         broken()
     }
 
     private func release() -> BodyWriter? {
-        defer { writer = nil }
+        defer {
+            writer = nil
+            seat = nil
+        }
         writer?.onDrain = nil
         writer?.onAbandoned = nil
         return writer

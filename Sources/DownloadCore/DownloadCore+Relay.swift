@@ -29,20 +29,6 @@ extension DownloadCore {
             return failure(error, forward: forward)
         }
         stream.onInterim = nil
-        let length: Int64? =
-            switch head.framing {
-            case .length(let length): Int64(clamping: length)
-            case .none: 0
-            case .chunked, .untilClose: nil
-            }
-        let options = FillOptions(budget: budget, keepsStart: false)
-        let (body, writer) = Body.growing(options, expectedLength: length, on: loop)
-        let reader = body.makeReader(on: loop)
-        let pump = BodyPump(stream: stream, writer: writer) { trailers, writer in
-            writer.finish(trailers: trailers)
-        } broken: {
-        }
-        stream.flow(into: pump)
         var answer = head.response
         answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
         let status = CacheStatus(
@@ -51,15 +37,25 @@ extension DownloadCore {
             forwardStatus: answer.status,
             detail: detail
         )
-        let isHead = request.method == .head
-        let declared = answer.fields.first(.contentLength).flatMap { Int64($0) }
-        var result = Answer(
-            head: answer,
-            reader: isHead ? nil : reader,
-            length: isHead ? declared : length,
-            cacheStatus: status
-        )
+        var result = Answer(head: answer, cacheStatus: status)
         result.originTime = Monotonic.now() &- began
+        switch head.framing {
+        case _ where request.method == .head, .none where answer.status == 304:
+            // The length is that of the body which is left out.
+            result.length = answer.fields.first(.contentLength).flatMap { Int64($0) }
+            stream.flow(into: Discard(stream))
+            return result
+        case .none: result.length = 0
+        case .length(let declared): result.length = Int64(clamping: declared)
+        case .chunked, .untilClose: break
+        }
+        let options = FillOptions(budget: budget, keepsStart: false)
+        let (body, writer) = Body.growing(options, expectedLength: result.length, on: loop)
+        result.reader = body.makeReader(on: loop)
+        let pump = BodyPump(stream: stream, body: body, writer: writer) { trailers, writer in
+            writer.finish(trailers: trailers)
+        }
+        stream.flow(into: pump)
         return result
     }
 
@@ -92,7 +88,11 @@ extension DownloadCore {
         let generation = generations.note(ask.key)
         let requestTime = clock.now()
         let answer = await relay(request(ask), from: source, forward: forward, on: loop)
-        guard let stale, answer.failure == nil, answer.head.status != 304 else { return answer }
+        guard let stale else { return answer }
+        if let cause = staleCause(answer), mayServeStale(stale, ask, errorStatus: cause.errorStatus) {
+            return settled(ask, .stale(stale, cause: cause), nil, forward, isCollapsed: false, on: loop)
+        }
+        guard answer.failure == nil, answer.head.status != 304 else { return answer }
         let verdict = Caching.judgeHead(
             stored: stale.head,
             headAnswer: answer.head,
@@ -101,10 +101,20 @@ extension DownloadCore {
             request: ask.request,
             policy: ask.policy
         )
-        if case .unchanged(let head) = verdict {
+        switch verdict {
+        case .unchanged(let head):
             _ = await store.freshen(stale, head: head, ask: ask, token: generation, on: loop)
+        case .changed(.etag), .changed(.lastModified), .changed(.length):
+            store.remove(stale)
+        case .changed, .gone, .unsupported, .failed: break
         }
         return answer
+    }
+
+    /// The origin could not be asked, or answered with an error that a stale response may replace.
+    private func staleCause(_ answer: Answer) -> StaleCause? {
+        if let failure = answer.failure { return failure.isOriginFailure ? .error(failure) : nil }
+        return (500...599).contains(answer.head.status) ? .status(answer.head.status) : nil
     }
 
     private func request(_ ask: CacheAsk) -> FetchRequest {

@@ -52,9 +52,11 @@ package final class DownloadCore: Sendable {
     /// Fills under way that others may join.
     package var fillCount: Int { fills.count }
 
-    /// Removes what is stored under a key, and keeps fills under way from being stored.
+    /// Removes what is stored under a key, and keeps fills under way from being stored and from being joined: who asks
+    /// after this gets nothing that is older than this.
     package func invalidate(_ key: CacheKey) {
         generations.bump(key)
+        fills.forget(key)
         memory.remove(key)
         disk?.remove(key)
     }
@@ -138,7 +140,10 @@ package final class DownloadCore: Sendable {
         _ stale: StoredResponse,
         on loop: isolated EventLoop
     ) {
-        guard case .leader(let fill) = fills.join(ask.key, maxWaiters: ask.collapse.waiters) else { return }
+        guard let fill = fills.lead(ask.key) else { return }
+        // A HEAD may have found it stale; what is stored is the answer to GET.
+        var ask = ask
+        ask.request.method = .get
         let runner = FillRunner(core: self, fill: fill, ask: ask, source: source, stale: stale)
         runner.start(on: loop)
     }
@@ -167,7 +172,8 @@ package final class DownloadCore: Sendable {
         case .full:
             return await lead(Fill(key: ask.key), ask, source, stale, forward, onInterim, on: loop)
         case .waiter(let fill):
-            if fill.outcome.value != nil, case .streaming? = fill.outcome.value, isWhole(fill) {
+            defer { fill.leave() }
+            if isWhole(fill) {
                 // All has come and is being stored: a moment later it is a hit.
                 _ = await fill.end.wait(patience: ask.collapse.wait, on: loop)
                 return nil
@@ -176,7 +182,7 @@ package final class DownloadCore: Sendable {
                 if Task.isCancelled { return failure(.cancelled, forward: forward) }
                 return await lead(Fill(key: ask.key), ask, source, stale, forward, onInterim, on: loop)
             }
-            return joined(ask, outcome, forward, on: loop)
+            return joined(ask, outcome, stale, forward, on: loop)
         }
     }
 
@@ -206,7 +212,7 @@ package final class DownloadCore: Sendable {
         let reader = runner.takeLeaderReader()
         guard let outcome else {
             // The client has left. Others may wait on a shared fill, and what is stored serves the next one.
-            if !fills.contains(fill) { runner.cancel() }
+            if !fills.contains(fill), fill.waiters == 0 { runner.cancel() }
             return failure(.cancelled, forward: forward)
         }
         var answer = settled(ask, outcome, reader, forward, isCollapsed: false, on: loop)
@@ -218,6 +224,7 @@ package final class DownloadCore: Sendable {
     private func joined(
         _ ask: CacheAsk,
         _ outcome: FillOutcome,
+        _ stale: StoredResponse?,
         _ forward: CacheStatus.Forward,
         on loop: isolated EventLoop
     ) -> Answer? {
@@ -233,12 +240,31 @@ package final class DownloadCore: Sendable {
                 let reader = fetched.body.makeReader(on: loop)
             else { return nil }
             return settled(ask, outcome, reader, forward, isCollapsed: true, on: loop)
-        case .refreshed: return nil
-        case .stale, .failed: return settled(ask, outcome, nil, forward, isCollapsed: true, on: loop)
+        case .refreshed, .failed(.cancelled): return nil
+        case .stale(_, let cause):
+            // The leader's stale response may be another variant: each uses its own, if it has one that it may use.
+            guard let stale, mayServeStale(stale, ask, errorStatus: cause.errorStatus) else { return nil }
+            return settled(ask, .stale(stale, cause: cause), nil, forward, isCollapsed: true, on: loop)
+        case .failed(let error):
+            guard let stale, error.isOriginFailure, mayServeStale(stale, ask, errorStatus: nil) else {
+                return settled(ask, outcome, nil, forward, isCollapsed: true, on: loop)
+            }
+            return settled(ask, .stale(stale, cause: .error(error)), nil, forward, isCollapsed: true, on: loop)
         }
     }
 
-    private func settled(
+    /// Whether a stale response may stand in for an answer with `errorStatus`, or for none (RFC 9111 section 4.2.4).
+    func mayServeStale(_ stale: StoredResponse, _ ask: CacheAsk, errorStatus: Int?) -> Bool {
+        Caching.mayServeStale(
+            stored: stale.head,
+            policy: ask.policy,
+            staleness: Caching.staleness(stale.head, policy: ask.policy, now: clock.now()),
+            request: ask.request,
+            errorStatus: errorStatus
+        ).isAllowed
+    }
+
+    func settled(
         _ ask: CacheAsk,
         _ outcome: FillOutcome,
         _ reader: BodyReader?,
@@ -253,7 +279,7 @@ package final class DownloadCore: Sendable {
             status.forwardStatus = fetched.status
             switch fetched.decision {
             case .store:
-                status.stored = true
+                status.stored = fetched.isKept
                 if fetched.replacesStale { status.detail = CacheStatus.Detail.replaced.rawValue }
             case .refuse(let refusal): status.detail = refusal.rawValue
             }

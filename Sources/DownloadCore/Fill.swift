@@ -23,6 +23,11 @@ package enum StaleCause: Sendable {
     case status(Int)
     /// The origin could not be asked.
     case error(FetchError)
+
+    /// The status that the origin answered; nil where it did not.
+    package var errorStatus: Int? {
+        if case .status(let status) = self { status } else { nil }
+    }
 }
 
 /// A response on its way.
@@ -36,6 +41,8 @@ package struct FetchedResponse: Sendable {
     package let described: StoredHead
     /// The same where it is being stored, else nil.
     package var stored: StoredHead? { if case .store = decision { described } else { nil } }
+    /// A tier takes the response, if all of it comes.
+    package let isKept: Bool
     /// A stored response was checked before and found to be changed.
     package let replacesStale: Bool
     /// The status that the origin answered.
@@ -49,8 +56,22 @@ final class Fill: Sendable {
     let outcome = Latch<FillOutcome>()
     /// Set when the last byte has come and what is to be stored is stored, or when the fill has failed.
     let end = Latch<Void>()
+    private let waiting = Atomic<Int>(0)
 
     init(key: CacheKey) { self.key = key }
+
+    /// Requests besides the leader's that wait for the outcome.
+    var waiters: Int { waiting.load(ordering: .relaxed) }
+
+    /// One more waits, if there may be one more; only under the table's mutex.
+    fileprivate func enter(atMost limit: Int) -> Bool {
+        guard waiters < limit else { return false }
+        waiting.wrappingAdd(1, ordering: .relaxed)
+        return true
+    }
+
+    /// One that the table counted as a waiter waits no longer.
+    func leave() { waiting.wrappingSubtract(1, ordering: .relaxed) }
 }
 
 /// The fills under way, by key.
@@ -61,7 +82,7 @@ final class FillTable: Sendable {
     enum Place {
         /// A new fill: the caller runs it.
         case leader(Fill)
-        /// A fill that is under way.
+        /// A fill that is under way; the caller calls ``Fill/leave()`` when it has waited.
         case waiter(Fill)
         /// The fill has as many waiters as it may have.
         case full
@@ -78,12 +99,25 @@ final class FillTable: Sendable {
     /// Finds the fill of a key, or begins one.
     func join(_ key: CacheKey, maxWaiters: Int) -> Place {
         shard(key).fills.withLock { fills in
-            if let fill = fills[key] { return fill.outcome.waiterCount >= maxWaiters ? .full : .waiter(fill) }
+            if let fill = fills[key] { return fill.enter(atMost: maxWaiters) ? .waiter(fill) : .full }
             let fill = Fill(key: key)
             fills[key] = fill
             return .leader(fill)
         }
     }
+
+    /// Begins the fill of a key; nil where one is under way.
+    func lead(_ key: CacheKey) -> Fill? {
+        shard(key).fills.withLock { fills in
+            guard fills[key] == nil else { return nil }
+            let fill = Fill(key: key)
+            fills[key] = fill
+            return fill
+        }
+    }
+
+    /// Keeps later requests from joining the fill of a key; those that wait for it go on waiting.
+    func forget(_ key: CacheKey) { shard(key).fills.withLock { _ = $0.removeValue(forKey: key) } }
 
     /// The fill is over: what it brought is stored, or will never be.
     func remove(_ fill: Fill) {

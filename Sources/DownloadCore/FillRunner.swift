@@ -24,6 +24,7 @@ final class FillRunner {
     var leaderReader: BodyReader?
     private var stream: FetchStream?
     private var isCancelled = false
+    private var task: Task<Void, Never>?
 
     init(core: DownloadCore, fill: Fill, ask: CacheAsk, source: any FetchSource, stale: StoredResponse?) {
         self.core = core
@@ -36,7 +37,7 @@ final class FillRunner {
 
     /// Runs as a task of its own, so that the fill outlives the request that began it.
     func start(on loop: isolated EventLoop) {
-        Task.immediate(executorPreference: loop.taskExecutor) { await run(on: loop) }
+        task = Task.immediate(executorPreference: loop.taskExecutor) { await run(on: loop) }
     }
 
     /// Until the outcome is published.
@@ -49,9 +50,11 @@ final class FillRunner {
         }
     }
 
-    /// Ends the fetch while nobody has its head; once the body flows, the body knows when nobody reads it.
+    /// Ends the fetch while nobody has its head, also where it waits for admission or for room; once the body flows,
+    /// the body knows when nobody reads it.
     func cancel() {
         isCancelled = true
+        task?.cancel()
         stream?.cancel()
     }
 
@@ -115,13 +118,13 @@ final class FillRunner {
         case .unchanged(let freshened):
             await refreshed(stale, freshened, status: head.response.status, on: loop)
             return .settled
-        case .changed: return .changed
+        case .changed(.noValidator): return .askByGet
+        case .changed, .gone: return .changed
         case .unsupported:
             core.headRefusers.insert(ask.key)
             return .askByGet
-        case .gone: return .changed
         case .failed(let status):
-            guard mayServeStale(errorStatus: status) else { return .changed }
+            guard mayServeStale(errorStatus: status) else { return .askByGet }
             fill.outcome.set(.stale(stale, cause: .status(status)))
             core.finish(fill)
             return .settled
@@ -177,7 +180,7 @@ final class FillRunner {
             stream: stream,
             requestTime: requestTime,
             now: now,
-            replaces: replaces || stale != nil
+            replaces: replaces || check != nil
         )
         try await arrival.begin(on: loop)
     }
@@ -191,7 +194,8 @@ final class FillRunner {
         var fields = ask.originFields
         if let check { check.apply(to: &fields) } else { fields.removeConditions() }
         let stream = FetchStream()
-        stream.onInterim = onInterim
+        // Through the runner: it forgets a leader that has left.
+        stream.onInterim = { [weak self] in self?.onInterim?($0) }
         self.stream = stream
         let request = FetchRequest(
             method: method,
@@ -205,14 +209,7 @@ final class FillRunner {
     // MARK: - Failing
 
     private func mayServeStale(errorStatus: Int?) -> Bool {
-        guard let stale else { return false }
-        return Caching.mayServeStale(
-            stored: stale.head,
-            policy: ask.policy,
-            staleness: Caching.staleness(stale.head, policy: ask.policy, now: core.clock.now()),
-            request: ask.request,
-            errorStatus: errorStatus
-        ).isAllowed
+        stale.map { core.mayServeStale($0, ask, errorStatus: errorStatus) } ?? false
     }
 
     private func outcome(of error: FetchError) -> FillOutcome {
@@ -222,22 +219,3 @@ final class FillRunner {
 }
 
 @available(*, unavailable) extension FillRunner: Sendable {}
-
-/// Takes the bytes of an answer that nobody wants, within a bound, so that its connection can be used again.
-private final class Discard: FetchStream.Destination {
-    private static let limit = 65_536
-
-    // Weak: the stream owns its destination.
-    private weak var stream: FetchStream?
-    private var taken = 0
-
-    init(_ stream: FetchStream) { self.stream = stream }
-
-    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
-        taken += bytes.count
-        if taken > Self.limit { stream?.cancel() }
-        return .continue
-    }
-
-    func ended(_ result: Result<Fields, FetchError>) {}
-}

@@ -15,9 +15,6 @@ final class Latch<Value: Sendable>: Sendable {
 
     var value: Value? { state.withLock { $0.value } }
 
-    /// How many wait.
-    var waiterCount: Int { state.withLock { $0.waiters.count } }
-
     /// The first value counts.
     func set(_ value: Value) {
         let waiters = state.withLock { state in

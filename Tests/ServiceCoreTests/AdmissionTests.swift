@@ -250,7 +250,7 @@ struct AdmissionTests {
 
 @Suite
 struct ServiceRegistryTests {
-    @Test("a runtime is found again by its service's name, and takes over new limits")
+    @Test("a runtime is found again by its service's name")
     func registry() {
         let registry = ServiceRegistry()
         func plan(_ name: String, _ concurrent: Int?) -> ServicePlan {

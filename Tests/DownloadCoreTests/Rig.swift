@@ -1,0 +1,203 @@
+// A download core on real loops over a scripted origin, and what one question came to.
+
+import CacheStore
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import TestSupport
+import Testing
+
+/// What a client would have got.
+struct Got: Sendable {
+    var status = 0
+    var fields = Fields()
+    /// Nil where the answer had no body to read.
+    var body: [UInt8]?
+    /// Why the body ended early.
+    var error: BodyError?
+    var length: Int64?
+    var age: Int64?
+    /// The value of Cache-Status without the name of the cache; ttl is rounded up to hundreds of seconds, and the age
+    /// down, because the clock goes on while a test runs.
+    var cache = ""
+    var failure: FetchError?
+    var trailers = Fields()
+
+    var text: String? { body.map { String(decoding: $0, as: UTF8.self) } }
+}
+
+/// Polls, for what happens behind an answer.
+func eventually(_ holds: () async -> Bool) async -> Bool {
+    for _ in 0..<5000 {
+        if await holds() { return true }
+        try? await Task.sleep(nanoseconds: 2_000_000)
+    }
+    return false
+}
+
+/// Starts a task on a loop.
+func begin<R: Sendable>(
+    on loop: EventLoop,
+    _ body: @escaping @Sendable (isolated EventLoop) async -> R
+) async -> Task<R, Never> {
+    await withCheckedContinuation { done in
+        loop.submit { loop in
+            done.resume(returning: Task.immediate(executorPreference: loop.taskExecutor) { await body(loop) })
+        }
+    }
+}
+
+func onLoop<R: Sendable>(
+    _ loop: EventLoop,
+    _ body: @escaping @Sendable (isolated EventLoop) async -> R
+) async -> R { await begin(on: loop, body).value }
+
+let host = "http://origin.test"
+
+final class Rig: Sendable {
+    let loops: [EventLoop]
+    let pool: IOPool
+    let folder: TemporaryFolder
+    let disk: DiskTier?
+    let memory: MemoryTier
+    let budget: FillBudget
+    let clock = WallClock()
+    let core: DownloadCore
+    let origin = Origin()
+
+    init(loops count: Int, disk hasDisk: Bool, memoryMaxObject: Int, budget bytes: Int) async throws {
+        loops = try (0..<count).map { try EventLoop.start(index: $0) }
+        pool = try IOPool(threads: 2)
+        folder = try TemporaryFolder("drydock-download")
+        disk =
+            hasDisk
+            ? try await DiskTier.open(
+                path: folder.file("cache"),
+                limits: DiskLimits(size: 1 << 30, minFree: 0),
+                pool: pool
+            ) : nil
+        memory = MemoryTier(size: 64 << 20, maxObject: memoryMaxObject + 4096)
+        budget = FillBudget(limit: bytes)
+        core = DownloadCore(
+            cacheName: "drydock",
+            memory: memory,
+            memoryMaxObject: memoryMaxObject,
+            disk: disk,
+            diskMaxObject: 64 << 20,
+            budget: budget,
+            clock: clock
+        )
+    }
+
+    func ask(
+        _ path: String = "/a",
+        method: Method = .get,
+        _ fields: [(String, String)] = [],
+        policy: CachePolicy = CachePolicy(),
+        shape: UInt64 = 1,
+        collapse: CollapseLimits = CollapseLimits()
+    ) -> CacheAsk {
+        CacheAsk(
+            key: key(path),
+            request: RequestHead(method: method, target: path, fields: Fields([("Host", "proxy.test")] + fields)),
+            originFields: Fields(fields),
+            path: path,
+            policy: policy,
+            shape: shape,
+            collapse: collapse,
+            prepare: { StoredResponse.prepare($0, length: $0.bodyLength, via: "1.1 shape\(shape)") }
+        )
+    }
+
+    func key(_ path: String = "/a") -> CacheKey { CacheKey(service: "s", url: host + path) }
+
+    /// Asks, and reads the body to its end.
+    func start(
+        _ ask: CacheAsk,
+        loop index: Int = 0,
+        onInterim: (@Sendable (Int) -> Void)? = nil,
+        answered: Valve? = nil,
+        reading: Valve? = nil
+    ) async -> Task<Got, Never> {
+        let (core, origin) = (core, origin)
+        return await begin(on: loops[index]) { loop in
+            let answer = await core.answer(
+                ask,
+                from: ScriptedSource(origin),
+                onInterim: onInterim.map { told in { told($0.status) } },
+                on: loop
+            )
+            answered?.open()
+            return await Self.read(answer, reading, on: loop)
+        }
+    }
+
+    func get(_ ask: CacheAsk, loop: Int = 0) async -> Got { await start(ask, loop: loop).value }
+
+    func get(_ path: String = "/a", _ fields: [(String, String)] = [], policy: CachePolicy = CachePolicy()) async -> Got
+    {
+        await get(ask(path, fields, policy: policy))
+    }
+
+    /// Another method, or whatever else passes by.
+    func relay(_ method: Method, _ path: String = "/a", loop index: Int = 0) async -> Got {
+        let (core, origin) = (core, origin)
+        return await onLoop(loops[index]) { loop in
+            let request = FetchRequest(method: method, path: path, fields: Fields())
+            let answer = await core.relay(request, from: ScriptedSource(origin), forward: .method, on: loop)
+            return await Self.read(answer, nil, on: loop)
+        }
+    }
+
+    private static func read(_ answer: Answer, _ valve: Valve?, on loop: isolated EventLoop) async -> Got {
+        var got = Got(status: answer.head.status, fields: answer.head.fields)
+        got.length = answer.length
+        got.age = answer.age.map { $0 / 100 * 100 }
+        got.failure = answer.failure
+        if var status = answer.cacheStatus {
+            status.ttl = status.ttl.map { ($0 > 0 ? $0 + 99 : $0) / 100 * 100 }
+            got.cache = String(status.value.dropFirst("drydock; ".count))
+        }
+        guard let reader = answer.reader else { return got }
+        while let valve, !valve.isOpen, !Task.isCancelled { try? await loop.sleep(nanoseconds: 1_000_000) }
+        var bytes: [UInt8] = []
+        do throws(BodyError) {
+            while let piece = try await reader.next(maxBytes: 65536, on: loop) {
+                let part = try await piece.load(on: loop)
+                bytes += part.chunk.array(part.range)
+            }
+            got.trailers = reader.body.trailers
+        } catch {
+            got.error = error
+        }
+        reader.close()
+        got.body = bytes
+        return got
+    }
+
+    /// What was stored has reached the disk, and no fill is under way.
+    func settle() async -> Bool { await eventually { core.fillCount == 0 } }
+
+    func close() {
+        for loop in loops { loop.stop() }
+        disk?.close()
+        pool.stop()
+    }
+}
+
+/// Runs a test, and sees to it that nothing is left behind: no fill in the table, no fetch, not one byte of the budget.
+func withRig(
+    loops: Int = 1,
+    disk: Bool = false,
+    memoryMaxObject: Int = 8 << 20,
+    budget: Int = 64 << 20,
+    _ test: (Rig) async throws -> Void
+) async throws {
+    let rig = try await Rig(loops: loops, disk: disk, memoryMaxObject: memoryMaxObject, budget: budget)
+    defer { rig.close() }
+    try await test(rig)
+    #expect(await rig.settle(), "\(rig.core.fillCount) fills are left in the table")
+    #expect(await eventually { rig.origin.active == 0 }, "\(rig.origin.active) fetches go on")
+    #expect(await eventually { rig.budget.used == 0 }, "\(rig.budget.used) bytes of the budget are not given back")
+}
