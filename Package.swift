@@ -93,7 +93,7 @@ let package = Package(
             "ProxyServerTests",
             [
                 "ProxyServer", "Configuration", "CacheStore", "DownloadCore", "EventLoop", "HTTPWire", "HTTPCaching",
-                "Upstream", "ServiceCore",
+                "Upstream", "ServiceCore", "Drydock",
             ]
         ),
         tests("ScenarioTests", []),

@@ -69,42 +69,29 @@ extension Daemon: AdminActions {
     package func entries(_ query: AdminEntryQuery) async -> AdminEntries {
         let plan = state.withLock { $0.plan }
         let now = core.clock.now()
-        var found: [String: AdminEntries.Entry] = [:]
-        for response in core.memory.responses(where: { matches("\($0.key)", query) }) {
-            let entry = Self.entry(response, plan, now: now)
-            found[Self.identity(entry)] = entry
+        let memory = core.memory.responses { response in
+            let url = "\(response.key)"
+            return url.hasPrefix(query.prefix) && query.after.map { url > $0 } ?? true
         }
-        let pattern = query.prefix.isEmpty ? nil : query.prefix + "*"
-        let listed = try? await disk?.entries(matching: pattern, limit: query.limit + 1, after: query.after)
-        for item in listed ?? [] {
-            let identity = "\(item.url) \(item.service)"
-            if found[identity] != nil {
-                found[identity]?.tiers.append(StoreTier.disk.rawValue)
-            } else {
-                found[identity] = AdminEntries.Entry(
-                    url: item.url,
-                    service: item.service,
-                    status: item.status,
-                    size: Int(clamping: item.bodyLength),
-                    tiers: [StoreTier.disk.rawValue],
-                    age: Int(clamping: max(0, now - item.storedAt)),
-                    ttl: nil
-                )
-            }
+        return await EntryPage.make(memory: memory.map { Self.entry($0, plan, now: now) }, limit: query.limit) {
+            [disk] limit in
+            // A listing that fails shows what is in memory.
+            let pattern = EntryPage.pattern(query.prefix)
+            let listed = try? await disk?.entries(matching: pattern, limit: limit, after: query.after)
+            return (listed ?? []).map { Self.entry($0, now: now) }
         }
-        let sorted = found.values.sorted { ($0.url, $0.service) < ($1.url, $1.service) }
-        let page = Array(sorted.prefix(query.limit))
-        return AdminEntries(entries: page, next: sorted.count > query.limit ? page.last?.url : nil)
     }
 
-    private func matches(_ url: String, _ query: AdminEntryQuery) -> Bool {
-        url.hasPrefix(query.prefix) && query.after.map { url > $0 } ?? true
-    }
-
-    /// Variants of one URL that Vary tells apart are listed each.
-    private static func identity(_ entry: AdminEntries.Entry) -> String {
-        let variant = entry.variant.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
-        return "\(entry.url) \(entry.service)\(variant)"
+    private static func entry(_ item: DiskListing, now: Int64) -> AdminEntries.Entry {
+        AdminEntries.Entry(
+            url: item.url,
+            service: item.service,
+            status: item.status,
+            size: Int(clamping: item.bodyLength),
+            tiers: [StoreTier.disk.rawValue],
+            age: Int(clamping: max(0, now - item.storedAt)),
+            ttl: nil
+        )
     }
 
     private static func entry(_ response: StoredResponse, _ plan: RoutePlan, now: Int64) -> AdminEntries.Entry {

@@ -7,53 +7,64 @@ import Synchronization
 extension Daemon {
     /// Serves until SIGTERM or SIGINT, then drains; returns when everything has ended.
     package func runUntilStopped() async {
-        await withUnsafeContinuation { (ended: UnsafeContinuation<Void, Never>) in
-            loops.loops[0].submit { loop in
-                Signals.watch(self, ended, on: loop)
-            }
-        }
+        await withUnsafeContinuation { ended.wait($0) }
         await stop()
     }
-}
 
-/// The watches of one daemon; they live as long as the process.
-private enum Signals {
-    static func watch(_ daemon: Daemon, _ ended: UnsafeContinuation<Void, Never>, on loop: isolated EventLoop) {
-        let end = Once(ended)
+    /// From now on signals are heard; they are kept for ``runUntilStopped()``.
+    func watchSignals(on loop: isolated EventLoop) {
+        let ended = ended
         let watches = SignalWatches()
         for signal in [SIGTERM, SIGINT] {
-            watches.all.append(
+            watches.ends.append(
                 SignalWatch(on: loop, signal: signal) {
                     // The watches end with the first of them, so that a second signal ends the process at once.
-                    watches.all = []
-                    end.resume()
+                    watches.ends = []
+                    ended.set()
                 }
             )
         }
-        watches.all.append(
-            SignalWatch(on: loop, signal: SIGHUP) {
-                Task { _ = await daemon.reload() }
-            }
-        )
+        // This one stays: a reload that comes late is refused, and must not end the process.
+        watches.reload = SignalWatch(on: loop, signal: SIGHUP) { [weak self] in
+            guard let self else { return }
+            Task { _ = await self.reload() }
+        }
+        watches.keepAlive = watches
     }
 }
 
-/// Loop-bound; each watch holds it until the end.
+/// The watches of one daemon; loop-bound, they live as long as the process.
 private final class SignalWatches {
-    var all: [SignalWatch] = []
+    var ends: [SignalWatch] = []
+    var reload: SignalWatch?
+    var keepAlive: SignalWatches?
 }
 
-/// Resumes once.
-private final class Once: Sendable {
-    private let waiter: Mutex<UnsafeContinuation<Void, Never>?>
+/// That the daemon is to end; set once, waited for once, in any order.
+///
+/// Sendable: its state is under its own mutex.
+final class EndRequest: Sendable {
+    private struct State {
+        var isSet = false
+        var waiter: UnsafeContinuation<Void, Never>?
+    }
 
-    init(_ waiter: UnsafeContinuation<Void, Never>) { self.waiter = Mutex(waiter) }
+    private let state = Mutex(State())
 
-    func resume() {
-        let waiter = waiter.withLock { waiter in
-            defer { waiter = nil }
-            return waiter
+    func set() {
+        let waiter = state.withLock { state in
+            state.isSet = true
+            defer { state.waiter = nil }
+            return state.waiter
         }
         waiter?.resume()
+    }
+
+    func wait(_ waiter: UnsafeContinuation<Void, Never>) {
+        let isSet = state.withLock { state in
+            if !state.isSet { state.waiter = waiter }
+            return state.isSet
+        }
+        if isSet { waiter.resume() }
     }
 }

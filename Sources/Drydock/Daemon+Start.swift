@@ -28,11 +28,13 @@ struct DaemonParts {
 extension Daemon {
     /// Reads the configuration, opens the tiers, binds the sockets, and serves.
     /// - Parameters:
+    ///   - watchesSignals: SIGTERM and SIGINT end ``runUntilStopped()``, SIGHUP reloads; for the process that is the daemon.
     ///   - makeLogger: makes the daemon's log at a level that reloads change.
     /// - Throws: `DaemonError`; nothing is left behind then.
     package static func start(
         _ source: ConfigurationSource,
         environment: [String: String],
+        watchesSignals: Bool = false,
         makeLogger: (LogLevel) -> Logger = { level in
             Logger(label: "drydock") { StandardErrorLog(label: $0, level: level) }
         }
@@ -47,10 +49,13 @@ extension Daemon {
         do throws(DaemonError) {
             parts = try await makeParts(source, environment, makeLogger(level), level, configuration, registry)
         } catch {
-            for socket in sockets.proxy + sockets.admin { Socket.close(socket.descriptor) }
+            for socket in sockets.proxy + sockets.admin { socket.discard() }
             throw error
         }
+        plan.takeEffect()
         let daemon = Daemon(parts: parts, configuration: configuration, plan: plan)
+        // Before anybody is told that the daemon is there: who knows may send a signal.
+        if watchesSignals { await daemon.watchSignals(on: parts.loops.loops[0]) }
         await daemon.serve(sockets.proxy, sockets.admin)
         return daemon
     }
@@ -66,7 +71,7 @@ extension Daemon {
                 guard let admin = configuration.admin else { return (proxy, []) }
                 return (proxy, try ListeningSet.bind(admin.listen, mode: admin.mode, group: admin.group))
             } catch {
-                for socket in proxy { Socket.close(socket.descriptor) }
+                for socket in proxy { socket.discard() }
                 throw error
             }
         } catch {
@@ -92,9 +97,13 @@ extension Daemon {
         _ configuration: Configuration,
         _ registry: PlanRegistry
     ) async throws(DaemonError) -> DaemonParts {
+        // What has been started, to be ended where the rest fails; the last first.
+        var undo: [() -> Void] = []
         do {
             let files = try IOPool(threads: 4, name: "files")
+            undo.append { files.stop() }
             let names = try IOPool(threads: 4, name: "names")
+            undo.append { names.stop() }
             let memory = configuration.cache.memory
             var disk: DiskTier?
             var diskMaxObject = 0
@@ -106,6 +115,7 @@ extension Daemon {
                 )
                 disk = try await DiskTier.open(path: tier.path, limits: limits, pool: files)
                 diskMaxObject = tier.maxObject
+                undo.append { [disk] in disk?.close() }
             }
             let core = DownloadCore(
                 cacheName: configuration.name,
@@ -116,12 +126,14 @@ extension Daemon {
                 budget: FillBudget(),
                 clock: WallClock()
             )
+            let loops = try LoopGroup.start(count: configuration.loops)
+            undo.append { loops.stop() }
             return DaemonParts(
                 source: source,
                 environment: environment,
                 logger: logger,
                 level: level,
-                loops: try LoopGroup.start(count: configuration.loops),
+                loops: loops,
                 files: files,
                 names: names,
                 core: core,
@@ -130,6 +142,7 @@ extension Daemon {
                 sink: try AccessLogSink(configuration.log, pool: files)
             )
         } catch {
+            for step in undo.reversed() { step() }
             throw .start("\(error)")
         }
     }
@@ -137,6 +150,7 @@ extension Daemon {
     private func serve(_ proxy: [ListeningSocket], _ admin: [ListeningSocket]) async {
         let (configuration, plan) = state.withLock { ($0.configuration, $0.plan) }
         let addresses = proxy.map(\.address)
+        let adminAddresses = admin.map(\.address)
         let resolver = Resolver(pool: names)
         let (core, logger) = (core, logger)
         let server = await Server(
@@ -152,7 +166,8 @@ extension Daemon {
                     client: UpstreamClient(on: loop, resolver: resolver),
                     resolver: resolver,
                     context: context,
-                    listeners: addresses
+                    listeners: addresses,
+                    adminListeners: adminAddresses
                 )
             }
         )

@@ -34,6 +34,7 @@ public final class Daemon: Sendable {
     let registry: PlanRegistry
     let sink: AccessLogSink
     let state: Mutex<State>
+    let ended = EndRequest()
     private let reloading = Mutex(())
     private let server = Mutex<Server?>(nil)
 
@@ -67,11 +68,16 @@ public final class Daemon: Sendable {
     /// finish on the old one.
     /// - Throws: `DaemonError`; the old configuration stays in force, and nothing has changed.
     package func reloadConfiguration() async throws(DaemonError) {
+        if state.withLock({ $0.isStopping }) {
+            throw .start("the daemon is ending, and takes no configuration any more")
+        }
         notifier.reloading()
-        defer { notifier.ready(statusLine) }
+        defer { if !state.withLock({ $0.isStopping }) { notifier.ready(statusLine) } }
         do throws(DaemonError) {
             // One reload at a time: the file that was read last is the one in force.
             try reloading.withLock { _ throws(DaemonError) in try takeOver(try source.load(environment: environment)) }
+            // Each loop takes jobs in their order: once all have counted, all have the new plan.
+            _ = await running?.counters()
             logger.info(
                 "configuration reloaded",
                 metadata: ["services": "\(state.withLock { $0.plan.services.count })"]
@@ -96,6 +102,7 @@ public final class Daemon: Sendable {
                 "log.access: \(error); name a file in a folder that exists and that the daemon may write"
             )
         }
+        plan.takeEffect()
         state.withLock { state in
             state.configuration = configuration
             state.plan = plan

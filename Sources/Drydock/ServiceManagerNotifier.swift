@@ -43,7 +43,7 @@ struct ServiceManagerNotifier: Sendable {
     /// The listening sockets that systemd passed to this process (`LISTEN_FDS`, `LISTEN_PID`); they win over `listen`.
     static func passedSockets(environment: [String: String]) -> [ListeningSocket] {
         guard let process = environment["LISTEN_PID"].flatMap({ pid_t($0) }), process == getpid(),
-            let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), count > 0
+            let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), 1...1024 ~= count
         else { return [] }
         return (3..<3 + count).compactMap { descriptor in
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)

@@ -7,6 +7,8 @@ import Glibc
 package struct ListeningSocket: Sendable {
     package let descriptor: Int32
     package let address: SocketAddress
+    /// The socket's file was made here, and goes with it; that of a socket passed on belongs to whoever passed it.
+    private(set) var ownsFile = false
 
     /// Binds a numeric address. No SO_REUSEPORT: a second daemon must be told that the address is taken.
     /// - Throws: `SystemError` naming the address.
@@ -40,13 +42,20 @@ package struct ListeningSocket: Sendable {
         if isLive(address) { throw SystemError("listen on unix:\(path)", code: EADDRINUSE) }
         var information = stat()
         if lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFSOCK { unlink(path) }
-        let listening = try bind(address)
+        var listening = try bind(address)
+        listening.ownsFile = true
         guard chmod(path, mode) == 0 else {
             let error = SystemError("set the permissions of \(path)")
-            close(listening.descriptor)
+            listening.discard()
             throw error
         }
         return listening
+    }
+
+    /// Closes the socket and removes its file; for sockets that no ``Listener`` has taken.
+    package func discard() {
+        close(descriptor)
+        if ownsFile { unlink(address.host) }
     }
 
     /// Takes over a listening descriptor, such as one passed by systemd.
@@ -100,15 +109,14 @@ package final class Listener: IOHandler {
         event.watch(.read)
     }
 
-    /// Stops accepting and closes the socket; a unix socket's file goes, too.
+    /// Stops accepting and closes the socket; the file of a unix socket that was bound here goes, too.
     package func close() {
         guard let event else { return }
         event.cancel()
         self.event = nil
         retry?.cancel()
         retry = nil
-        Glibc.close(socket.descriptor)
-        if socket.address.isUnix { unlink(socket.address.host) }
+        socket.discard()
     }
 
     package func ready(_ readiness: IOReadiness) {

@@ -31,7 +31,7 @@ package enum ListeningSet {
                 }
             }
         } catch {
-            for socket in sockets { Socket.close(socket.descriptor) }
+            for socket in sockets { socket.discard() }
             throw error
         }
         return sockets

@@ -102,8 +102,8 @@ struct List: ParsableCommand {
     var limit = 1000
     @OptionGroup var options: AdminOptions
 
-    private struct Document: Decodable {
-        struct Entry: Decodable {
+    private struct Document: Codable {
+        struct Entry: Codable {
             let url: String
             let service: String
             let status: Int
@@ -113,7 +113,7 @@ struct List: ParsableCommand {
             let ttl: Int?
             let variant: [String: String]
         }
-        let entries: [Entry]
+        var entries: [Entry]
         let next: String?
     }
 
@@ -122,18 +122,24 @@ struct List: ParsableCommand {
     }
 
     func run() throws {
-        var left = limit
+        var found: [Document.Entry] = []
         var after: String?
         repeat {
-            var path = "/v1/entries?limit=\(min(left, 1000))&prefix=\(AdminClient.escape(prefix ?? ""))"
+            var path = "/v1/entries?limit=\(min(limit - found.count, 1000))&prefix=\(AdminClient.escape(prefix ?? ""))"
             if let after { path += "&after=\(AdminClient.escape(after))" }
-            let answer = try options.client.request("GET", path).successful()
-            if options.json { return print(answer.text, terminator: "") }
-            let page = try answer.decode(Document.self)
-            for entry in page.entries { print(line(entry)) }
-            left -= page.entries.count
+            let page = try options.client.request("GET", path).successful().decode(Document.self)
+            // A page never splits a URL, so that it may hold more than was asked for.
+            let entries = page.entries.prefix(limit - found.count)
+            if !options.json { for entry in entries { print(line(entry)) } }
+            found += entries
             after = page.next
-        } while after != nil && left > 0
+        } while after != nil && found.count < limit
+        guard options.json else { return }
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let document = Document(entries: found, next: after)
+        print(String(decoding: try encoder.encode(document), as: UTF8.self))
     }
 
     private func line(_ entry: Document.Entry) -> String {

@@ -53,7 +53,7 @@ struct Serve: AsyncParsableCommand {
             }
         let daemon: Daemon
         do throws(DaemonError) {
-            daemon = try await Daemon.start(source, environment: processEnvironment())
+            daemon = try await Daemon.start(source, environment: processEnvironment(), watchesSignals: true)
         } catch {
             throw Failure(message: "\(error)".contains("\n") ? "not started:\n\(error)" : "not started: \(error)")
         }
