@@ -77,11 +77,12 @@ import Testing
         #expect(count == 5)
     }
 
-    @Test func `a stopped loop closes its descriptors and ends its thread`() throws {
+    @Test func `a stopped loop closes its descriptors and ends its thread`() async throws {
         let before = try openDescriptors()
-        for _ in 0..<600 { try EventLoop.start().stop() }
-        // Other suites open descriptors of their own meanwhile, some hundreds at most.
-        #expect(try openDescriptors() < before + 600, "each leaked loop would leave three")
+        for _ in 0..<200 { try EventLoop.start().stop() }
+        // Each leaked loop would leave three for good; other tests of the process hold theirs only for a while.
+        for _ in 0..<300 where try openDescriptors() >= before + 100 { try await Task.sleep(for: .milliseconds(200)) }
+        #expect(try openDescriptors() < before + 100)
     }
 
     @Test func `the pool finishes what was submitted before it stops`() throws {
