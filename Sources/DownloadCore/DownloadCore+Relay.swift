@@ -40,7 +40,7 @@ extension DownloadCore {
         var result = Answer(head: answer, cacheStatus: status)
         result.originTime = Monotonic.now() &- began
         switch head.framing {
-        case _ where request.method == .head, .none where answer.status == 304:
+        case _ where request.method == .head || answer.status == 304:
             // The length is that of the body which is left out.
             result.length = answer.fields.first(.contentLength).flatMap { Int64($0) }
             stream.flow(into: Discard(stream))
