@@ -49,6 +49,8 @@ package final class Admission: Sendable {
 
     package init(_ limits: AdmissionLimits) { state = Mutex(State(limits: limits)) }
 
+    /// Those in force.
+    package var limits: AdmissionLimits { state.withLock { $0.limits } }
     package var running: Int { state.withLock { $0.running } }
     package var waiting: Int { state.withLock { $0.waiting.count } }
 

@@ -1,0 +1,112 @@
+// From a target to whoever answers: prefixes, hosts, reloads, services in front of services, demo answers, own listeners.
+
+import HTTPWire
+import ServiceCore
+import TestSupport
+import Testing
+
+@testable import ProxyServer
+
+@Suite(.timeLimit(.minutes(1))) struct RoutingTests {
+    @Test(
+        arguments: [
+            ("/", "root"), ("/a", "a"), ("/a/", "a"), ("/a?q", "a"), ("/ab", "root"), ("/a/b", "ab"), ("/a/bc", "a"),
+            ("/a/b/c", "ab"), ("/A", "root"), ("/%61", "root"), ("//a", "root"),
+        ] as [(String, String)]
+    )
+    func `the longest prefix wins, on a segment boundary`(target: String, expected: String) throws {
+        let services = [("root", "/"), ("a", "/a"), ("ab", "/a/b")].map {
+            "{ name: \($0.0), match: { prefix: \($0.1) }, base_url: \"http://o.test\" }"
+        }
+        let plan = try compile("services: [\(services.joined(separator: ", "))]")
+        let found = Array(target.utf8).withUnsafeBytes { plan.service(target: $0) }
+        #expect(found?.plan.name == expected)
+    }
+
+    @Test func `a reload counts at once, also for what the hot path has seen`() async throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, fields: [("Cache-Control", "max-age=60")], "x") }
+        let named = "services: [{ name: s, match: { host: api.test }, base_url: \"\(origin.url)\" }]"
+        let other = "services: [{ name: s, match: { host: other.test }, base_url: \"\(origin.url)\" }]"
+        try await HandlerHarness.run(named) { harness throws in
+            for _ in 0..<2 { #expect(try harness.get("/x", host: "api.test").status == 200) }
+            try harness.reload(other)
+            #expect(try harness.get("/x", host: "api.test").status == 421)
+            #expect(try harness.get("/x", host: "other.test").field("Cache-Status")?.contains("hit") == true)
+            #expect(origin.requests() == 1)
+        }
+    }
+
+    @Test func `limits change with the plan and not before`() throws {
+        let registry = PlanRegistry()
+        func text(_ limit: Int) -> String {
+            "services: [{ name: s, match: { prefix: /s }, base_url: \"http://o.test\", max_concurrent: \(limit) }]"
+        }
+        try compile(text(1), registry).takeEffect()
+        let next = try compile(text(7), registry)
+        let runtime = try #require(next.service(named: "s")).runtime
+        #expect(runtime.admission.limits.concurrent == 1)
+        next.takeEffect()
+        #expect(runtime.admission.limits.concurrent == 7)
+    }
+
+    @Test(arguments: ["127.0.0.1", "localhost", "localhost.", "127.1", "2130706433", "a.localhost"])
+    func `no listener of the daemon is a target, whatever it is called`(host: String) async throws {
+        let admin = try ScriptedOrigin { _ in .answer("admin") }
+        let text = """
+            forward:
+              enabled: true
+              allow: ["127.0.0.1", "localhost", "*.localhost"]
+              connect: { allow: ["*:*"] }
+            """
+        try await HandlerHarness.run(text, adminPort: admin.port) { harness throws in
+            for port in [harness.port, admin.port] {
+                #expect(try harness.get("http://\(host):\(port)/x").status == 508)
+                let client = try harness.client()
+                try client.send("CONNECT \(host):\(port) HTTP/1.1\r\nHost: \(host):\(port)\r\n\r\n")
+                #expect(try client.readResponse(method: "CONNECT").status == 508)
+            }
+            #expect(admin.connections == 0)
+        }
+    }
+
+    @Test func `a service asks another one as it would ask an origin`() async throws {
+        let origin = try ScriptedOrigin { request in
+            let seen = ["X-Rule", "Authorization"].map { request.field($0) ?? "none" }.joined(separator: ",")
+            return .answer(to: request, fields: [("Cache-Control", "no-store")], seen)
+        }
+        let text = """
+            services:
+              - name: outer
+                match: { prefix: /outer }
+                base_url: service:inner
+                headers: { set: { X-Rule: outer } }
+                auth: { bearer: token }
+                timeout: { first_byte: 100ms }
+              - name: inner
+                match: { prefix: /inner }
+                base_url: "\(origin.url)"
+                unlisted: 404
+                endpoints:
+                  - { name: x, path: /x }
+                  - { name: post, path: /x, method: POST }
+                  - { name: slow, path: /slow, demo: { enabled: true, status: 204, latency: 5s..5s } }
+            """
+        try await HandlerHarness.run(text) { harness throws in
+            #expect(try harness.get("/outer/x").text == "outer,Bearer token")
+            #expect(try harness.exchange("POST", "/outer/x", body: [1, 2, 3]).text == "outer,Bearer token")
+            #expect(origin.log.last?.body == [1, 2, 3])
+            #expect(try harness.get("/inner/x").text == "none,none")
+            for method in ["GET", "HEAD"] {
+                let client = try harness.client()
+                let missing = try client.exchange(method, "/outer/none")
+                #expect(missing.status == 404)
+                #expect(missing.head.all("Via") == ["1.1 drydock"])
+                // The connection is still in step.
+                #expect(try client.exchange("/outer/x").status == 200)
+            }
+            let late = try harness.get("/outer/slow")
+            #expect(late.status == 504)
+            #expect(late.text.contains("first_byte"))
+        }
+    }
+}
