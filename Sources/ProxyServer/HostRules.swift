@@ -9,6 +9,8 @@ package struct HostRules: Sendable, Equatable {
     private var names: Set<String>
     /// Addresses that are listened on, numeric, IPv6 in brackets.
     private var addresses: Set<String>
+    /// One of them is the unspecified address, which stands for all of the machine's.
+    private var isWildcard: Bool
 
     /// - Parameters:
     ///   - names: configured host names, without ports.
@@ -16,11 +18,14 @@ package struct HostRules: Sendable, Equatable {
     package init(names: some Sequence<String>, listeners: [SocketAddress]) {
         self.names = Set(names.map { $0.lowercased() })
         addresses = Set(listeners.filter { !$0.isUnix }.map { Self.text($0) })
+        isWildcard = listeners.contains { !$0.isUnix && $0.ipBytes.allSatisfy { $0 == 0 } }
     }
 
     /// Whether a request for this host is answered. Ports are not compared: a forwarded port changes them.
     package func allows(_ host: Authority) -> Bool {
-        Self.isLoopback(host.host) || names.contains(host.host) || addresses.contains(host.host)
+        if Self.isLoopback(host.host) || names.contains(host.host) || addresses.contains(host.host) { return true }
+        // An address is what it says: only a name can be made to lead elsewhere.
+        return isWildcard && Self.address(host.host) != nil
     }
 
     /// `localhost`, any name below it, 127.0.0.0/8 and [::1].

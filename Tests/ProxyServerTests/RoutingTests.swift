@@ -1,5 +1,6 @@
 // From a target to whoever answers: prefixes, hosts, reloads, services in front of services, demo answers, own listeners.
 
+import EventLoop
 import HTTPWire
 import ServiceCore
 import TestSupport
@@ -33,6 +34,47 @@ import Testing
             #expect(try harness.get("/x", host: "api.test").status == 421)
             #expect(try harness.get("/x", host: "other.test").field("Cache-Status")?.contains("hit") == true)
             #expect(origin.requests() == 1)
+        }
+    }
+
+    @Test(arguments: [("192.0.2.8", true), ("[2001:db8::1]", true), ("evil.example", false), ("localhost", true)])
+    func `a listener on every address answers for addresses, not for names`(host: String, isAllowed: Bool) throws {
+        let any = try #require(SocketAddress(numericHost: "0.0.0.0", port: 8080))
+        #expect(HostRules(names: [], listeners: [any]).allows(Authority(host: host)) == isAllowed)
+    }
+
+    @Test func `demo answers count by method, path and query, and stand in for what they name`() async throws {
+        let origin = try ScriptedOrigin { request in .answer(to: request, "live \(request.target)") }
+        let text = """
+            services:
+              - name: s
+                match: { prefix: /s }
+                base_url: "\(origin.url)"
+                endpoints:
+                  - name: d
+                    path: /d
+                    demo:
+                      { enabled: true, status: 204, headers: { X-Demo: "1" }, failure: { chance: 50%, status: 503 }, random_seed: 7 }
+                  - { name: post, path: /d, method: POST, demo: { enabled: true, status: 204 } }
+            """
+        try await HandlerHarness.run(text) { harness throws in
+            let client = try harness.client()
+            func draws(_ target: String) throws -> [Int] {
+                try (0..<24).map { _ in try client.exchange(target).status }
+            }
+            let first = try draws("/s/d")
+            #expect(Set(first) == [204, 503])
+            #expect(try draws("/s/d?q") != first)
+            let live = try client.exchange("/s/other")
+            #expect(live.text == "live /other")
+            #expect(live.field("Drydock-Demo") == nil)
+            let posted = try client.exchange("POST", "/s/d", body: [UInt8](repeating: 1, count: 1000))
+            #expect(posted.status == 204)
+            #expect(posted.field("Drydock-Demo")?.hasPrefix("endpoint=post; outcome=success; status=204") == true)
+            let head = try client.exchange("HEAD", "/s/d")
+            #expect(head.body.isEmpty && head.field("Drydock-Demo") != nil)
+            #expect(try client.exchange("/s/other").status == 200)
+            #expect(origin.requests() == 2)
         }
     }
 
