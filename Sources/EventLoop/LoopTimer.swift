@@ -38,18 +38,24 @@ package final class LoopTimer {
     /// Fires once, at least `nanoseconds` from now.
     package func start(after nanoseconds: UInt64) {
         interval = nil
-        arm(Monotonic.now() &+ nanoseconds)
+        arm(Self.deadline(nanoseconds))
     }
 
     /// Fires every `nanoseconds`, from now on.
     package func start(every nanoseconds: UInt64) {
         interval = nanoseconds
-        arm(Monotonic.now() &+ nanoseconds)
+        arm(Self.deadline(nanoseconds))
     }
 
     package func cancel() {
         isPending = false
         event_del(storage)
+    }
+
+    /// Saturates: a wait without an end must not come round to the past.
+    private static func deadline(_ nanoseconds: UInt64) -> UInt64 {
+        let now = Monotonic.now()
+        return now &+ min(nanoseconds, .max - now)
     }
 
     private func arm(_ deadline: UInt64) {
@@ -67,7 +73,7 @@ package final class LoopTimer {
         // libevent counts from its cached time, which can lie in the past: whoever waits is promised the full wait.
         guard Monotonic.now() >= deadline else { return arm(deadline) }
         isPending = false
-        if let interval { arm(Monotonic.now() &+ interval) }
+        if let interval { arm(Self.deadline(interval)) }
         handler()
     }
 }

@@ -48,6 +48,12 @@ final class DescriptorWaits {
         }
     }
 
+    /// When a wait that begins now ends; one of `.max` never does.
+    static func deadline(_ timeout: UInt64) -> UInt64 {
+        let now = Monotonic.now()
+        return now &+ min(timeout, .max - now)
+    }
+
     private func add(
         _ id: UInt64,
         _ descriptor: Int32,

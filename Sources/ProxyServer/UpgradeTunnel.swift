@@ -63,7 +63,7 @@ package struct UpgradeTunnel {
     }
 
     private func send(_ bytes: [UInt8], on loop: isolated EventLoop) async throws(Problem) {
-        let deadline = Monotonic.now() &+ timeout
+        let deadline = DescriptorWaits.deadline(timeout)
         var sent = 0
         while sent < bytes.count {
             switch bytes.withUnsafeBytes({ Socket.write(remote, $0.part(sent..<$0.count)) }) {
@@ -190,7 +190,7 @@ struct OriginReader {
 
     /// Reads once; false at the end of the connection.
     mutating func read(on loop: isolated EventLoop) async throws(Problem) -> Bool {
-        let deadline = Monotonic.now() &+ timeout
+        let deadline = DescriptorWaits.deadline(timeout)
         while true {
             var result = IOResult.wouldBlock
             let piece = [UInt8](unsafeUninitializedCapacity: 16384) { buffer, count in

@@ -114,6 +114,54 @@ extension Scenarios {
             #expect(try daemon.exchange("/ws/next").text == "plain")
         }
 
+        /// RFC 9110 section 7.8: Upgrade is an offer, which counts only where Connection names it; h2c ends at this hop.
+        @Test(arguments: [
+            [("Upgrade", "websocket")],
+            [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABk")],
+        ])
+        func anOfferThatIsNotPassedOnIsAnOrdinaryRequest(_ fields: [(String, String)]) throws {
+            let origin = try ScriptedOrigin { request in
+                .answer(request.field("Upgrade") ?? "plain", fields: [("Cache-Control", "max-age=60")])
+            }
+            let daemon = try Daemon(services(service("api", origin.url)))
+            #expect(try daemon.exchange("/api/x", fields: fields).text == "plain")
+            let second = try daemon.exchange("/api/x", fields: fields)
+            #expect(second.text == "plain")
+            #expect(second.cacheStatus?.isHit == true)
+        }
+
+        @Test func anUpgradeGoesOnlyWhereARequestMayGo() throws {
+            let origin = try ScriptedOrigin { _ in .answer("live") }
+            let daemon = try Daemon(
+                services(
+                    service(
+                        "api",
+                        origin.url,
+                        "unlisted: 404",
+                        "endpoints:",
+                        "  - { name: played, path: /played, demo: { enabled: true, status: 204 } }",
+                        "  - { name: listed, path: /listed, headers: { set: { X-Own: mine } } }"
+                    )
+                )
+            )
+            let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+            #expect(try daemon.exchange("/api/other", fields: upgrade).status == 404)
+            #expect(try daemon.exchange("/api/played", fields: upgrade).status == 204)
+            #expect(origin.requests() == 0)
+            #expect(try daemon.exchange("/api/listed", fields: upgrade).text == "live")
+            #expect(origin.log.first?.field("X-Own") == "mine")
+        }
+
+        @Test func anUpgradeWithoutADeadlineWaits() throws {
+            let origin = try ScriptedOrigin { _ in
+                rest(0.5)
+                return .answer("late")
+            }
+            let daemon = try Daemon(services(service("ws", origin.url, "timeout: { first_byte: none }")))
+            let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+            #expect(try daemon.exchange("/ws/x", fields: upgrade).text == "late")
+        }
+
         /// A data frame of RFC 6455 section 5.2, final and binary.
         private func frame(_ payload: [UInt8], mask: [UInt8]?) -> [UInt8] {
             let bit: UInt8 = mask == nil ? 0 : 0x80
