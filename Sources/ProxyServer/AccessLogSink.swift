@@ -13,6 +13,8 @@ package final class AccessLogSink: Sendable {
         var descriptor: Int32
         /// The file that the descriptor is ours for; nil for standard output and standard error.
         var path: String?
+        /// A write can take as long as its reader likes: a pipe, a terminal, a socket.
+        var mayBlock = true
 
         func close() {
             if path != nil, descriptor >= 0 { Glibc.close(descriptor) }
@@ -27,6 +29,8 @@ package final class AccessLogSink: Sendable {
         var pendingBytes = 0
         var spare: [[UInt8]] = []
         var isWriting = false
+        /// Nothing is waited for without a bound any more.
+        var isEnding = false
         var dropped: UInt64 = 0
         var idle: [UnsafeContinuation<Void, Never>] = []
     }
@@ -67,10 +71,11 @@ package final class AccessLogSink: Sendable {
     /// Buffers of lines that were dropped because nothing could be written.
     package var droppedBuffers: UInt64 { state.withLock { $0.dropped } }
 
-    /// Waits until what was handed over has been written.
+    /// Waits until what was handed over has been written; where nobody reads it, it is dropped. The last call.
     package func drain() async {
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
             let isIdle = state.withLock { state in
+                state.isEnding = true
                 if state.isWriting { state.idle.append(continuation) }
                 return !state.isWriting
             }
@@ -124,7 +129,8 @@ package final class AccessLogSink: Sendable {
                 for waiter in idle { waiter.resume() }
                 return
             }
-            for bytes in work { Self.write(bytes, to: target.descriptor) }
+            let lost = work.count - (work.firstIndex { !write($0, to: target) } ?? work.count)
+            if lost > 0 { state.withLock { $0.dropped += UInt64(lost) } }
             recycle(work)
         }
     }
@@ -159,34 +165,53 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
-        guard descriptor >= 0 else { return }
-        bytes.withUnsafeBytes { bytes in
+    /// - Returns: false where the daemon ends and nobody reads.
+    private func write(_ bytes: [UInt8], to target: Target) -> Bool {
+        let descriptor = target.descriptor
+        guard descriptor >= 0 else { return true }
+        return bytes.withUnsafeBytes { bytes in
             var written = 0
             while written < bytes.count {
-                let count = Glibc.write(descriptor, bytes.baseAddress.map { $0 + written }, bytes.count - written)
+                if target.mayBlock, !waitForRoom(descriptor) { return false }
+                // A pipe that is ready takes as much as PIPE_BUF without blocking.
+                let most = target.mayBlock ? min(bytes.count - written, Int(PIPE_BUF)) : bytes.count - written
+                let count = Glibc.write(descriptor, bytes.baseAddress.map { $0 + written }, most)
                 if count > 0 {
                     written += count
-                } else if errno == EAGAIN {
-                    var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                    if poll(&wait, 1, 10_000) == 0 { return }
-                } else if errno != EINTR {
-                    return
+                } else if count == 0 || errno != EAGAIN && errno != EINTR {
+                    break
                 }
             }
+            return true
+        }
+    }
+
+    /// Waits for the reader of a pipe; false where it has stopped and the daemon ends.
+    private func waitForRoom(_ descriptor: Int32) -> Bool {
+        while true {
+            var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            let count = poll(&wait, 1, 500)
+            if count > 0 || count < 0 && errno != EINTR { return true }
+            if state.withLock({ $0.isEnding }) { return false }
         }
     }
 
     private static func open(_ access: LogConfiguration.Access) throws(SystemError) -> Target {
         switch access {
         case .off: return Target(descriptor: -1)
-        case .stdout: return Target(descriptor: STDOUT_FILENO)
-        case .stderr: return Target(descriptor: STDERR_FILENO)
+        case .stdout: return Target(descriptor: STDOUT_FILENO, mayBlock: mayBlock(STDOUT_FILENO))
+        case .stderr: return Target(descriptor: STDERR_FILENO, mayBlock: mayBlock(STDERR_FILENO))
         case .file(let path):
-            let descriptor = Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o640)
+            // Non-blocking: a named pipe that nobody reads is an error then, not a wait without an end.
+            let descriptor = Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o640)
             guard descriptor >= 0 else { throw SystemError("open the access log \(path)") }
-            return Target(descriptor: descriptor, path: path)
+            return Target(descriptor: descriptor, path: path, mayBlock: mayBlock(descriptor))
         }
+    }
+
+    private static func mayBlock(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFREG
     }
 
     private static func code(_ configuration: LogConfiguration) -> UInt8 {

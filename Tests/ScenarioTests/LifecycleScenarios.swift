@@ -105,6 +105,9 @@ extension Scenarios {
             #expect(try idle.isClosedByServer())
             let refused = eventually(5) { (try? daemon.client(seconds: 1)) == nil }
             #expect(refused, "the daemon still accepts while it drains")
+            // A reload that comes too late changes nothing.
+            daemon.signal(SIGHUP)
+            rest(0.3)
             #expect(daemon.process.isRunning)
             gate.open()
             var bytes = 0
@@ -112,6 +115,21 @@ extension Scenarios {
             #expect(bytes == 200_000)
             #expect(daemon.process.waitForEnd(seconds: 20) == .exited(0))
             #expect(daemon.notify.received.first { $0 == "READY=1" } != nil)
+        }
+
+        @Test func anAccessLogThatNobodyReadsDoesNotHoldUpTheEnd() throws {
+            let origin = try ScriptedOrigin { _ in .answer("fine") }
+            let place = try DaemonPlace()
+            #expect(mkfifo(place.accessLog, 0o600) == 0)
+            let reader = open(place.accessLog, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+            #expect(reader >= 0)
+            defer { close(reader) }
+            let settings = services(service("api", origin.url))
+            let daemon = try Daemon(text: settings.text(at: place), at: place)
+            // More lines than a pipe holds.
+            let long = String(repeating: "x", count: 4000)
+            for number in 0..<40 { #expect(try daemon.exchange("/api/\(number)?\(long)").status == 200) }
+            #expect(daemon.end(SIGTERM, seconds: 20) == .exited(0))
         }
 
         @Test func drainingEndsAtItsDeadline() throws {
