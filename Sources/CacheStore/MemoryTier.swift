@@ -40,7 +40,7 @@ package final class MemoryTier: Sendable {
     /// - Parameters:
     ///   - size: bytes of all entries; 256 MiB by default. Zero keeps nothing.
     ///   - objects: keys at most.
-    ///   - maxObject: bytes of one response at most; nil is one eighth of `size`.
+    ///   - maxObject: bytes of one body at most; nil is one eighth of `size`.
     ///   - shards: rounded up to a power of two.
     ///   - onEvict: called for every response that makes room for others, after it has gone, without a lock held.
     package init(
@@ -80,7 +80,8 @@ package final class MemoryTier: Sendable {
     /// - Returns: false where it is too large, or its body is not in memory; then the older variant has gone, too.
     @discardableResult
     package func insert(_ response: StoredResponse) -> Bool {
-        guard response.body.wholeChunk != nil, response.cost <= maxObject, objects > 0 else {
+        guard response.body.wholeChunk != nil, response.body.heldBytes <= maxObject, response.cost <= size, objects > 0
+        else {
             tooLarge.wrappingAdd(1, ordering: .relaxed)
             remove(response.key) { $0.isSameVariant(as: response) }
             return false

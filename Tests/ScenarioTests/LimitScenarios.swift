@@ -148,6 +148,31 @@ extension Scenarios {
             #expect(most.read { $0 } <= 2)
         }
 
+        /// Nobody reads such an answer: it must end, and give its place back, however long it is.
+        @Test(arguments: ["Cache-Control: no-store", "Content-Type: text/event-stream"])
+        func anAnswerWhoseClientLeftBeforeItsHeadHoldsNoPlace(_ field: String) throws {
+            let gate = Gate()
+            let origin = try ScriptedOrigin { request in
+                guard request.target == "/first" else { return .answer("fine") }
+                gate.wait()
+                // Chunked, and more than a window holds.
+                let head = "HTTP/1.1 200 OK\r\n\(field)\r\nTransfer-Encoding: chunked\r\n\r\n400000\r\n"
+                return OriginReply([OriginReply.text(head), .pattern(4 << 20, from: 0), .hang])
+            }
+            var settings = services(
+                service("api", origin.url, "max_concurrent: 1", "max_queue: { length: 10, wait: 10s }")
+            )
+            settings.disk = nil
+            let daemon = try Daemon(settings)
+            let first = try daemon.client()
+            try first.request("GET", "/api/first")
+            #expect(origin.waitForRequests(1))
+            first.reset()
+            rest(0.3)
+            gate.open()
+            #expect(try daemon.exchange("/api/second").text == "fine")
+        }
+
         @Test func whoWaitsTooLongInTheQueueIsToldSo() throws {
             let origin = try ScriptedOrigin { _ in .never }
             let daemon = try Self.daemon(origin, "max_concurrent: 1", "max_queue: { length: 10, wait: 300ms }")

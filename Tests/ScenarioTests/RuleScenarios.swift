@@ -59,6 +59,18 @@ extension Scenarios {
             #expect(try daemon.exchange("/open/x", fields: foreign).text == "none")
         }
 
+        @Test func anOriginsOwnCrossOriginFieldsGiveWay() throws {
+            let origin = try ScriptedOrigin { _ in
+                .answer("x", fields: [("Access-Control-Allow-Origin", "*"), ("Vary", "Accept")])
+            }
+            let daemon = try Daemon(
+                services(service("api", origin.url, "cors: { origins: [\"http://localhost:3000\"] }"))
+            )
+            let answer = try daemon.exchange("/api/x", fields: [("Origin", "http://localhost:3000")])
+            #expect(answer.head.all("Access-Control-Allow-Origin") == ["http://localhost:3000"])
+            #expect(answer.head.all("Vary").joined(separator: ", ") == "Accept, Origin")
+        }
+
         @Test func forwardModeRefusesPrivateTargetsThatNoRuleNames() throws {
             let origin = try ScriptedOrigin { _ in .answer("secret") }
             let daemon = try Daemon(
