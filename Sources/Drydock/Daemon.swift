@@ -74,8 +74,12 @@ public final class Daemon: Sendable {
         notifier.reloading()
         defer { if !state.withLock({ $0.isStopping }) { notifier.ready(statusLine) } }
         do throws(DaemonError) {
-            // One reload at a time: the file that was read last is the one in force.
-            try reloading.withLock { _ throws(DaemonError) in try takeOver(try source.load(environment: environment)) }
+            // The admin API asks on a loop, where no file may be read and no other reload waited for.
+            let result = await withUnsafeContinuation {
+                (waiter: UnsafeContinuation<Result<Void, DaemonError>, Never>) in
+                files.submit { [self] in waiter.resume(returning: Result { () throws(DaemonError) in try readAnew() }) }
+            }
+            try result.get()
             // Each loop takes jobs in their order: once all have counted, all have the new plan.
             _ = await running?.counters()
             logger.info(
@@ -86,6 +90,11 @@ public final class Daemon: Sendable {
             logger.error("reload refused, the old configuration stays in force: \(error)")
             throw error
         }
+    }
+
+    /// One reload at a time: the file that was read last is the one in force. On an I/O thread.
+    private func readAnew() throws(DaemonError) {
+        try reloading.withLock { _ throws(DaemonError) in try takeOver(try source.load(environment: environment)) }
     }
 
     private func takeOver(_ configuration: Configuration) throws(DaemonError) {
