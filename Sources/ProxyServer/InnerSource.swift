@@ -59,9 +59,7 @@ final class InnerSource: FetchSource {
             onInterim: { [weak fetch] in fetch?.sink?.received(interim: $0) },
             depth: depth
         )
-        if let patience = plan.timeouts.firstByte {
-            fetch.limit(to: patience, asking.plan.name, asking: route.plan.name, on: loop)
-        }
+        fetch.limit(by: plan.timeouts, asking: "\(asking.plan.name) asking service \(route.plan.name)", on: loop)
         let handler = handler
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
             // Never before `start` has returned: the sink's owner has the handle by then.
@@ -80,7 +78,8 @@ private final class InnerFetch: FetchHandle {
     fileprivate var task: Task<Void, Never>?
     private var admission: Admission?
     private var waiter: UnsafeContinuation<Void, Never>?
-    private var deadline: LoopTimer?
+    private var deadlines = Deadlines(.none, now: 0)
+    private var timer: LoopTimer?
 
     init(sink: any FetchSink, admission: Admission) {
         self.sink = sink
@@ -104,18 +103,34 @@ private final class InnerFetch: FetchHandle {
         resume()
     }
 
-    /// Fails where no head has come after so many nanoseconds.
-    func limit(to patience: UInt64, _ service: String, asking inner: String, on loop: isolated EventLoop) {
-        let timer = LoopTimer(on: loop) { [weak self] in
-            guard let self, let sink = self.sink else { return }
-            self.cancel()
-            let detail =
-                "service \(inner) did not answer \(service) within \(patience / 1_000_000) ms; "
-                + "raise timeout.first_byte, or lower its latency"
-            sink.failed(.upstream(UpstreamError(.timeout(.firstByte), detail: detail)))
-        }
-        timer.start(after: patience)
-        deadline = timer
+    /// Fails when one of the deadlines passes; there is no connection, so that `timeout.connect` has nothing to bound.
+    func limit(by timeouts: Timeouts, asking services: String, on loop: isolated EventLoop) {
+        deadlines = Deadlines(timeouts, now: Monotonic.now())
+        deadlines.enter(.waiting, now: Monotonic.now())
+        timer = LoopTimer(on: loop) { [weak self] in self?.timerFired(services) }
+        armTimer()
+    }
+
+    private func timerFired(_ services: String) {
+        guard let phase = deadlines.expired(now: Monotonic.now()) else { return armTimer() }
+        guard let sink else { return }
+        cancel()
+        let detail = "service \(services) got no answer in time; raise timeout.\(phase.rawValue), or lower its latency"
+        sink.failed(.upstream(UpstreamError(.timeout(phase), detail: detail)))
+    }
+
+    private func armTimer() {
+        guard let next = deadlines.next else { return }
+        let now = Monotonic.now()
+        timer?.start(after: next.at > now ? next.at - now : 0)
+    }
+
+    /// Waits until the sink wants bytes again; the deadlines stand still meanwhile.
+    private func waitForResume(on loop: isolated EventLoop) async {
+        deadlines.setSuspended(true, now: Monotonic.now())
+        await withUnsafeContinuation { waiter = $0 }
+        deadlines.setSuspended(false, now: Monotonic.now())
+        armTimer()
     }
 
     func run(_ request: RoutedRequest, _ handler: ProxyHandler, on loop: isolated EventLoop) async {
@@ -126,7 +141,8 @@ private final class InnerFetch: FetchHandle {
         } catch {
             return give(error, name: handler.plan.name, isHead: isHead)
         }
-        deadline?.cancel()
+        deadlines.enter(.receiving, now: Monotonic.now())
+        armTimer()
         if let failure = answer.answer.failure {
             let sink = sink
             end()
@@ -152,7 +168,8 @@ private final class InnerFetch: FetchHandle {
                 let part = try await piece.load(on: loop)
                 guard let sink else { return }
                 let flow = part.chunk.withBytes { sink.received(UnsafeRawBufferPointer(rebasing: $0[part.range])) }
-                if flow == .pause, self.sink != nil { await withUnsafeContinuation { waiter = $0 } }
+                deadlines.progress(now: Monotonic.now())
+                if flow == .pause, self.sink != nil { await waitForResume(on: loop) }
             }
             result = .success(reader?.body.trailers ?? Fields())
         } catch {
@@ -187,8 +204,8 @@ private final class InnerFetch: FetchHandle {
     private func end() {
         sink = nil
         task = nil
-        deadline?.cancel()
-        deadline = nil
+        timer?.cancel()
+        timer = nil
         admission?.release()
         admission = nil
     }

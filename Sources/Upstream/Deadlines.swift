@@ -3,17 +3,17 @@
 /// Which deadline passes when. Times are `Monotonic` nanoseconds, handed in.
 ///
 /// Transitions of the phase: connecting → sending | waiting; sending → waiting | receiving; waiting → receiving.
-struct Deadlines {
-    enum Phase: Equatable { case resolving, connecting, sending, waiting, receiving }
+package struct Deadlines {
+    package enum Phase: Equatable, Sendable { case resolving, connecting, sending, waiting, receiving }
 
     private var timeouts: Timeouts
-    private(set) var phase = Phase.resolving
+    package private(set) var phase = Phase.resolving
     /// Both move on by the length of each suspension, so that suspended time does not count.
     private var startedAt: UInt64
     private var phaseSince: UInt64
     private var suspendedAt: UInt64?
 
-    init(_ timeouts: Timeouts, now: UInt64) {
+    package init(_ timeouts: Timeouts, now: UInt64) {
         self.timeouts = timeouts
         startedAt = now
         phaseSince = now
@@ -22,7 +22,7 @@ struct Deadlines {
     var isSuspended: Bool { suspendedAt != nil }
 
     /// A new phase begins; resolving and connecting count as one.
-    mutating func enter(_ next: Phase, now: UInt64) {
+    package mutating func enter(_ next: Phase, now: UInt64) {
         let isConnecting = phase == .resolving && next == .connecting
         if !isConnecting, phase != next { phaseSince = now }
         phase = next
@@ -32,10 +32,10 @@ struct Deadlines {
     mutating func liftIdle() { timeouts.idle = nil }
 
     /// A byte of a body went or came.
-    mutating func progress(now: UInt64) { phaseSince = now }
+    package mutating func progress(now: UInt64) { phaseSince = now }
 
     /// Stops the clocks, or lets them go on.
-    mutating func setSuspended(_ isWanted: Bool, now: UInt64) {
+    package mutating func setSuspended(_ isWanted: Bool, now: UInt64) {
         if isWanted {
             if suspendedAt == nil { suspendedAt = now }
         } else if let began = suspendedAt {
@@ -47,7 +47,7 @@ struct Deadlines {
     }
 
     /// The earliest deadline; nil while suspended or where none applies.
-    var next: (at: UInt64, what: TimeoutPhase)? {
+    package var next: (at: UInt64, what: TimeoutPhase)? {
         guard suspendedAt == nil else { return nil }
         let (limit, what): (UInt64?, TimeoutPhase) =
             switch phase {
@@ -64,7 +64,7 @@ struct Deadlines {
     }
 
     /// The deadline that has passed.
-    func expired(now: UInt64) -> TimeoutPhase? {
+    package func expired(now: UInt64) -> TimeoutPhase? {
         guard let next, next.at <= now else { return nil }
         return next.what
     }

@@ -124,6 +124,10 @@ import Testing
                 headers: { set: { X-Rule: outer } }
                 auth: { bearer: token }
                 timeout: { first_byte: 100ms }
+              - name: hurried
+                match: { prefix: /hurried }
+                base_url: service:inner
+                timeout: { first_byte: none, total: 100ms }
               - name: inner
                 match: { prefix: /inner }
                 base_url: "\(origin.url)"
@@ -149,6 +153,9 @@ import Testing
             let late = try harness.get("/outer/slow")
             #expect(late.status == 504)
             #expect(late.text.contains("first_byte"))
+            let hurried = try harness.get("/hurried/slow")
+            #expect(hurried.status == 504)
+            #expect(hurried.text.contains("timeout.total"))
         }
     }
 }
