@@ -7,7 +7,8 @@ import Synchronization
 
 extension DiskTier {
     /// The temporary file for a fill that may be stored; no I/O happens before its first bytes. Any thread.
-    package func makeSpill() -> SpillFile {
+    /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
+    package func makeSpill(expected: Int64 = 0) -> SpillFile {
         SpillFile(
             path: folder.temporary(),
             pool: pool,
@@ -15,7 +16,8 @@ extension DiskTier {
                 reserve: { [weak self] in self?.reserve($0) ?? false },
                 release: { [weak self] in self?.release($0) },
                 maxObject: min(limits.maxObject ?? limits.size / 4, limits.size)
-            )
+            ),
+            expected: expected
         )
     }
 

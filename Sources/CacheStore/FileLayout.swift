@@ -138,7 +138,9 @@ struct HeadRecord {
         let encodedHead = UnsafeRawBufferPointer(rebasing: record[headStart..<sumsStart])
         guard let head = try? StoredHead(decoding: encodedHead) else { return nil }
         let bodyLength = Int64(bitPattern: record.number(at: 24, UInt64.self))
-        guard bodyLength >= 0, Int64(counts[2]) == (bodyLength + 262_143) / 262_144 else { return nil }
+        guard bodyLength >= 0, bodyLength < Int64.max / 2, Int64(counts[2]) == (bodyLength + 262_143) / 262_144 else {
+            return nil
+        }
         let decoded = HeadRecord(
             fileID: record.number(at: 16, UInt64.self),
             sequence: record.number(at: 12, UInt32.self),

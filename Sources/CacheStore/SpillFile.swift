@@ -28,9 +28,12 @@ package final class SpillFile: Sendable {
     let path: String
     private let pool: IOPool
     private let room: Room
+    /// The declared length of the body in bytes; zero where there is none.
+    private let expected: Int
     private let state = Mutex(State())
 
-    init(path: String, pool: IOPool, room: Room) {
+    init(path: String, pool: IOPool, room: Room, expected: Int64 = 0) {
+        self.expected = Int(clamping: expected)
         self.path = path
         self.pool = pool
         self.room = room
@@ -68,8 +71,12 @@ package final class SpillFile: Sendable {
         let file = try open()
         let start = written
         guard start + Int64(count) <= room.maxObject else { throw .source("larger than max_object") }
-        guard room.reserve(count) else { throw .file(SystemError("store \(path)", code: ENOSPC)) }
-        state.withLock { $0.reserved += count }
+        // Room for the whole at once: a body that does not fit must not drive others out before that shows.
+        let missing = max(expected, Int(start) + count) - reserved
+        if missing > 0 {
+            guard room.reserve(missing) else { throw .file(SystemError("store \(path)", code: ENOSPC)) }
+            state.withLock { $0.reserved += missing }
+        }
         var position = FileLayout.bodyOffset + start
         var sums = state.withLock { $0.sums }
         for (chunk, range) in pieces {

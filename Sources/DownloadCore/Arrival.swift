@@ -140,7 +140,7 @@ final class Arrival {
             if let length { collected?.reserveCapacity(length) }
         }
         // A small body of known length goes to the disk from memory, in one piece, at the end.
-        if keepsOnDisk, !isWindowed { spill = core.store.makeSpill() }
+        if keepsOnDisk, !isWindowed { spill = core.store.makeSpill(expected: Int64(knownLength ?? 0)) }
     }
 
     private func collect(_ bytes: UnsafeRawBufferPointer) {

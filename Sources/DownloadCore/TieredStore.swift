@@ -92,7 +92,8 @@ final class TieredStore: Sendable {
 
     // MARK: - Keeping
 
-    func makeSpill() -> SpillFile? { disk?.makeSpill() }
+    /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
+    func makeSpill(expected: Int64) -> SpillFile? { disk?.makeSpill(expected: expected) }
 
     /// Stores a response that is whole, unless its key was invalidated since its fetch began, or a newer one is stored.
     /// - Parameters:

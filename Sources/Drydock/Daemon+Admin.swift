@@ -69,11 +69,15 @@ extension Daemon: AdminActions {
     package func entries(_ query: AdminEntryQuery) async -> AdminEntries {
         let plan = state.withLock { $0.plan }
         let now = core.clock.now()
-        let memory = core.memory.responses { response in
-            let url = "\(response.key)"
-            return url.hasPrefix(query.prefix) && query.after.map { url > $0 } ?? true
+        // Many entries mean much text: not on a loop.
+        let memory = try? await files.run { [core] in
+            core.memory.responses { _ in true }.compactMap { response -> AdminEntries.Entry? in
+                let url = "\(response.key)"
+                guard url.hasPrefix(query.prefix), query.after.map({ url > $0 }) ?? true else { return nil }
+                return Self.entry(response, plan, now: now)
+            }
         }
-        return await EntryPage.make(memory: memory.map { Self.entry($0, plan, now: now) }, limit: query.limit) {
+        return await EntryPage.make(memory: memory ?? [], limit: query.limit) {
             [disk] limit in
             // A listing that fails shows what is in memory.
             let pattern = EntryPage.pattern(query.prefix)

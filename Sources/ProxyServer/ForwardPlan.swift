@@ -43,13 +43,13 @@ package struct ForwardPlan: Sendable {
         guard let port = authority.port else { return .refused }
         let byPort = connect.filter { ($0.port == nil || $0.port == port) && $0.host.matches(authority.host) }
         let byHost = allow.filter { $0.matches(authority.host) }
-        if byPort.isEmpty || byHost.isEmpty && !byPort.contains(where: { $0.host.isNamed }) { return .refused }
+        if byPort.isEmpty || byHost.isEmpty && byPort.allSatisfy({ $0.host.isEveryHost }) { return .refused }
         return Self.verdict(byPort.map(\.host) + byHost)
     }
 
     private static func verdict(_ matching: [HostPattern]) -> Verdict {
         if matching.isEmpty { return .refused }
-        return matching.contains { $0.isNamed } ? .named : .anyPublic
+        return matching.contains { $0.isOneHost } ? .named : .anyPublic
     }
 }
 
@@ -59,8 +59,11 @@ struct HostPattern: Sendable, Equatable {
 
     init(_ pattern: String) { self.pattern = Self.canonical(pattern.lowercased()) }
 
-    /// The rule is about this host or domain, not about all.
-    var isNamed: Bool { pattern != "*" }
+    var isEveryHost: Bool { pattern == "*" }
+
+    /// The rule names one host. A rule for all names below a domain does not: whoever has such a name resolved decides
+    /// where it leads.
+    var isOneHost: Bool { !pattern.hasPrefix("*") }
 
     /// - Parameter host: in lower case.
     func matches(_ host: String) -> Bool {

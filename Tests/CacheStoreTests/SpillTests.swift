@@ -54,6 +54,22 @@ import Testing
         }
     }
 
+    @Test func `a body that cannot fit drives nothing out`() async throws {
+        try await withPool { pool, loop in
+            let limits = DiskLimits(size: 4 << 20, maxObject: 4 << 20, minFree: 0)
+            let tier = try await DiskTier.open(path: path, limits: limits, pool: pool)
+            for number in 1...3 { _ = try await tier.store([UInt8](repeating: 7, count: 900_000), key(number)) }
+            let spill = tier.makeSpill(expected: 8 << 20)
+            let piece = Chunk([UInt8](repeating: 1, count: 100_000))
+            await #expect(throws: BodyError.self) {
+                try await pool.run { try spill.appendNow([(piece, 0..<piece.capacity)]) }
+            }
+            #expect(tier.statistics.objects == 3)
+            #expect(tier.statistics.evictions == 0)
+            tier.close()
+        }
+    }
+
     @Test(arguments: [0, 50_000, 1_000_000])
     func `a cut fill is never stored`(stopAt: Int) async throws {
         try await withPool { pool, loop in

@@ -123,11 +123,11 @@ import Testing
                 base_url: service:inner
                 headers: { set: { X-Rule: outer } }
                 auth: { bearer: token }
-                timeout: { first_byte: 100ms }
+                timeout: { first_byte: 2s }
               - name: hurried
                 match: { prefix: /hurried }
                 base_url: service:inner
-                timeout: { first_byte: none, total: 100ms }
+                timeout: { first_byte: none, total: 1s }
               - name: inner
                 match: { prefix: /inner }
                 base_url: "\(origin.url)"
@@ -135,7 +135,7 @@ import Testing
                 endpoints:
                   - { name: x, path: /x }
                   - { name: post, path: /x, method: POST }
-                  - { name: slow, path: /slow, demo: { enabled: true, status: 204, latency: 5s..5s } }
+                  - { name: slow, path: /slow, demo: { enabled: true, status: 204, latency: 20s..20s } }
             """
         try await HandlerHarness.run(text) { harness throws in
             #expect(try harness.get("/outer/x").text == "outer,Bearer token")

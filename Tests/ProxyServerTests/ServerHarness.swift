@@ -71,9 +71,9 @@ final class ServerHarness: Sendable {
         return try client.exchange(method, target)
     }
 
-    /// Looks every 10 ms, for at most 10 s; blocks.
+    /// Looks every 10 ms, for at most a minute; blocks.
     func eventually(_ holds: () -> Bool) -> Bool {
-        for _ in 0..<1000 {
+        for _ in 0..<6000 {
             if holds() { return true }
             usleep(10_000)
         }
