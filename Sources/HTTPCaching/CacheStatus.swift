@@ -74,7 +74,7 @@ package struct CacheStatus: Sendable, Equatable {
         if let ttl { value += "; ttl=\(ttl)" }
         if stored, !hit { value += "; stored" }
         if collapsed, !hit { value += "; collapsed" }
-        if let key { value += "; key=\(Self.quoted(key))" }
+        if let key { value += "; key=\(StructuredText.string(key))" }
         if let detail { value += "; detail=\(Self.tokenOrString(detail))" }
         return value
     }
@@ -87,21 +87,8 @@ package struct CacheStatus: Sendable, Equatable {
         let bytes = Array(text.utf8)
         guard let first = bytes.first, ASCII.isAlpha(first) || first == UInt8(ascii: "*"),
             bytes.allSatisfy({ ASCII.isTokenByte($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "/") })
-        else { return quoted(text) }
+        else { return StructuredText.string(text) }
         return text
-    }
-
-    /// A structured-field string; what it cannot hold becomes a question mark.
-    private static func quoted(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"", "\\": result += "\\\(scalar)"
-            case " "..."~": result.unicodeScalars.append(scalar)
-            default: result += "?"
-            }
-        }
-        return result + "\""
     }
 }
 

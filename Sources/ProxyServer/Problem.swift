@@ -63,22 +63,6 @@ package struct Problem: Error, Sendable, Equatable {
     }
 }
 
-/// Values of structured fields (RFC 8941).
-package enum StructuredText {
-    /// A quoted string; what it cannot hold becomes `?`.
-    package static func string(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"", "\\": result += "\\\(scalar)"
-            case " "..."~": result.unicodeScalars.append(scalar)
-            default: result += "?"
-            }
-        }
-        return result + "\""
-    }
-}
-
 /// Reason phrases of the statuses that Drydock makes itself.
 package enum StatusText {
     private static let reasons: [Int: String] = [
