@@ -86,8 +86,28 @@ package final class IOPool: Sendable {
 
     /// Runs `work` on the pool and suspends the caller until it is done.
     package func run<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
-        try await withUnsafeThrowingContinuation { (continuation: UnsafeContinuation<Value, any Error>) in
-            submit { continuation.resume(with: Result { try work() }) }
+        let outcome = Outcome<Value>()
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+            submit {
+                outcome.set(Result { try work() })
+                continuation.resume()
+            }
+        }
+        return try outcome.take()
+    }
+
+    /// Carries a result from a thread of the pool to the waiting task.
+    ///
+    /// Sendable: under a mutex, so that race detectors see the hand-over, too: they do not see into continuations.
+    private final class Outcome<Value: Sendable>: Sendable {
+        private let result = Mutex<Result<Value, any Error>?>(nil)
+
+        func set(_ result: Result<Value, any Error>) { self.result.withLock { $0 = result } }
+
+        /// - Throws: what the work threw.
+        func take() throws -> Value {
+            guard let result = result.withLock({ $0 }) else { throw CancellationError() }
+            return try result.get()
         }
     }
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite(.timeLimit(.minutes(2))) struct BodyTests {
+@Suite(.timeLimit(.minutes(5))) struct BodyTests {
     let budget = FillBudget()
     let folder = Folder()
 

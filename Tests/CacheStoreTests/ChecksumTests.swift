@@ -52,7 +52,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct FillBudgetTests {
+@Suite(.timeLimit(.minutes(5))) struct FillBudgetTests {
     @Test func `the fuller the budget, the smaller the windows, and never below the least`() {
         let budget = FillBudget(limit: 8 << 20)
         #expect(budget.charge(0, window: 1 << 20) == 1 << 20)

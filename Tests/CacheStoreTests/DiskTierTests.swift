@@ -8,7 +8,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite(.timeLimit(.minutes(2))) struct DiskTierTests {
+@Suite(.timeLimit(.minutes(5))) struct DiskTierTests {
     let folder = Folder()
     var path: String { "\(folder.path)/cache" }
 

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite(.timeLimit(.minutes(2))) struct SpillTests {
+@Suite(.timeLimit(.minutes(5))) struct SpillTests {
     let folder = Folder()
     var path: String { "\(folder.path)/cache" }
 

@@ -11,7 +11,7 @@ import Upstream
 
 private let truncated = FetchError.upstream(UpstreamError(.truncated, detail: "the origin closed within the body"))
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ArrivalTests {
     @Test(
         "a body that is cut ends well for nobody, and is not stored",

@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CollapsingTests {
     @Test("a hundred requests on two loops share one fetch, and each gets every byte while it arrives")
     func hundred() async throws {

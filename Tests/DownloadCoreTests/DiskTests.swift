@@ -10,7 +10,7 @@ import Testing
 
 private let tagged = [("Cache-Control", "max-age=6000"), ("ETag", "\"1\"")]
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DiskTests {
     @Test(
         "a hit from the disk once memory is empty; a small body is promoted, a large one is not",

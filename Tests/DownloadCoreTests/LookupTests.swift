@@ -7,7 +7,7 @@ import HTTPCaching
 import HTTPWire
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LookupTests {
     @Test("a miss is fetched and stored, the next is a hit: one fetch")
     func missThenHit() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ProxyServer
 
-@Suite(.timeLimit(.minutes(1))) struct CrossOriginTests {
+@Suite(.timeLimit(.minutes(5))) struct CrossOriginTests {
     private static let page = "http://page.test"
 
     @Test(

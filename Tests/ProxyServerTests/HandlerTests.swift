@@ -8,7 +8,7 @@ import Testing
 
 private let shared = ("Cache-Control", "max-age=600")
 
-@Suite(.timeLimit(.minutes(1))) struct HandlerTests {
+@Suite(.timeLimit(.minutes(5))) struct HandlerTests {
     private static func service(_ origin: ScriptedOrigin, _ rest: String = "") -> String {
         "services: [{ name: s, match: { prefix: /s }, base_url: \"\(origin.url)\"\(rest.isEmpty ? "" : ", " + rest) }]"
     }

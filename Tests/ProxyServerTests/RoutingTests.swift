@@ -8,7 +8,7 @@ import Testing
 
 @testable import ProxyServer
 
-@Suite(.timeLimit(.minutes(1))) struct RoutingTests {
+@Suite(.timeLimit(.minutes(5))) struct RoutingTests {
     @Test(
         arguments: [
             ("/", "root"), ("/a", "a"), ("/a/", "a"), ("/a?q", "a"), ("/ab", "root"), ("/a/b", "ab"), ("/a/bc", "a"),

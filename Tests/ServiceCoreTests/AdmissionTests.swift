@@ -47,7 +47,7 @@ private func withLoops(_ count: Int = 1, _ body: ([EventLoop]) async throws -> V
     try await body(loops)
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AdmissionTests {
     @Test("without a limit everybody is admitted")
     func unlimited() async throws {

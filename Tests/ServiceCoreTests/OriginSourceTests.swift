@@ -140,7 +140,7 @@ private final class Rig: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OriginSourceTests {
     @Test("Host is the base URL's, the client's where the service preserves it, or what the rules say: always one")
     func host() async throws {
