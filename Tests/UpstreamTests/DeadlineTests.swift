@@ -122,7 +122,7 @@ import Testing
         let origin = try ScriptedOrigin { _ in .pattern(4 << 20) }
         let rig = try Rig()
         defer { rig.close() }
-        let timeouts = Timeouts(firstByte: 10_000_000_000, idle: 40_000_000, total: 10_000_000_000)
+        let timeouts = Timeouts(firstByte: 10_000_000_000, idle: 1_000_000_000, total: 30_000_000_000)
         let (heard, number) = rig.watch(UpstreamRequest(url: origin.url, timeouts: timeouts)) { recorder in
             recorder.onBytes = { _, heard in heard.bodyLength < 1 << 20 ? .pause : .continue }
         }
@@ -138,7 +138,7 @@ import Testing
         let origin = try ScriptedOrigin { .answer(to: $0, "\($0.bodyLength)") }
         let rig = try Rig()
         defer { rig.close() }
-        let timeouts = Timeouts(firstByte: 40_000_000, idle: 40_000_000, total: 10_000_000_000)
+        let timeouts = Timeouts(firstByte: 1_000_000_000, idle: 1_000_000_000, total: 30_000_000_000)
         let request = UpstreamRequest(method: .post, url: origin.url, bodyFraming: .chunked, timeouts: timeouts)
         let waits = Counter()
         let (heard, number) = rig.start(request) {
@@ -156,12 +156,12 @@ import Testing
 }
 
 extension Rig {
-    /// Lets 200 ms pass on the loop: several times the deadlines of these tests.
+    /// Lets 2 s pass on the loop: more than the deadlines of these tests.
     func rest() {
         let slept = Counter()
         loop.submit { loop in
             Task.immediate(executorPreference: loop.taskExecutor) {
-                try? await loop.sleep(nanoseconds: 200_000_000)
+                try? await loop.sleep(nanoseconds: 2_000_000_000)
                 slept.add()
             }
         }
