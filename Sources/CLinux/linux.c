@@ -1,12 +1,10 @@
 // Thin wrappers over Linux calls that need _GNU_SOURCE.
 #define _GNU_SOURCE
 #include "CLinux.h"
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 
 int c_linux_accept(int listener, struct sockaddr_storage *peer, socklen_t *length) {
     *length = sizeof(*peer);
@@ -19,16 +17,4 @@ void c_linux_name_thread(const char *name) {
     char short_name[16];
     snprintf(short_name, sizeof(short_name), "%s", name);
     pthread_setname_np(pthread_self(), short_name);
-}
-
-ssize_t c_linux_read_resident(int file, void *bytes, size_t count, off_t offset) {
-    struct iovec vector = {.iov_base = bytes, .iov_len = count};
-    return preadv2(file, &vector, 1, offset, RWF_NOWAIT);
-}
-
-int c_linux_peer_user(int socket) {
-    struct ucred credentials;
-    socklen_t length = sizeof(credentials);
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return -1;
-    return (int)credentials.uid;
 }

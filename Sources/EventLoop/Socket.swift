@@ -74,7 +74,7 @@ package enum Socket {
         return descriptor
     }
 
-    static func result(isRead: Bool, _ call: () -> Int) -> IOResult {
+    private static func result(isRead: Bool, _ call: () -> Int) -> IOResult {
         while true {
             let count = call()
             if count > 0 { return .bytes(count) }

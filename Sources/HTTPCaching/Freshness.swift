@@ -35,14 +35,6 @@ package struct Lifetime: Sendable, Equatable {
         self.source = source
     }
 
-    /// The response itself says it (RFC 9111 section 4.2.1), rather than the configuration or a guess.
-    package var isExplicit: Bool {
-        switch source {
-        case .sMaxAge, .maxAge, .expires, .targeted, .invalid: true
-        case .ttl, .ttlByStatus, .heuristic, .none: false
-        }
-    }
-
     /// The response became stale at some point, rather than never having been fresh.
     var hasExpiry: Bool { source != .none && source != .invalid }
 }

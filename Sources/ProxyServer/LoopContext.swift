@@ -97,8 +97,6 @@ package final class LoopContext {
         if members.isEmpty { finishDraining() }
     }
 
-    package var memberCount: Int { members.count }
-
     private func sweep() {
         let now = Monotonic.now()
         let elapsed = settings.sweepInterval

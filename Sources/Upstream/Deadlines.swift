@@ -19,8 +19,6 @@ package struct Deadlines {
         phaseSince = now
     }
 
-    var isSuspended: Bool { suspendedAt != nil }
-
     /// A new phase begins; resolving and connecting count as one.
     package mutating func enter(_ next: Phase, now: UInt64) {
         let isConnecting = phase == .resolving && next == .connecting

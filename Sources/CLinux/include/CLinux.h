@@ -16,10 +16,4 @@ int c_linux_eventfd(void);
 /// Names the calling thread for ps and gdb; at most 15 characters count.
 void c_linux_name_thread(const char *name);
 
-/// preadv2(2) with RWF_NOWAIT on one buffer: -1 and EAGAIN where the bytes are not in the page cache.
-ssize_t c_linux_read_resident(int file, void *bytes, size_t count, off_t offset);
-
-/// The credentials of the process at the other end of a unix socket; -1 where there are none.
-int c_linux_peer_user(int socket);
-
 #endif
