@@ -25,6 +25,8 @@ package struct Configuration: Sendable, Equatable {
     package var shutdown: UInt64 = 30_000_000_000
     /// The services in the order of the file, included files after it.
     package var services: [ServiceConfiguration] = []
+    /// Whether the daemon's clock may be moved.
+    package var clock = ClockConfiguration()
     /// The daemon's own log and the access log.
     package var log = LogConfiguration()
     /// Every file that was read, demo files included: what `--watch` has to look at. Absolute paths.
@@ -54,6 +56,6 @@ package struct Configuration: Sendable, Equatable {
         left.listen == right.listen && left.admin == right.admin && left.loops == right.loops && left.name == right.name
             && left.clients == right.clients && left.cache == right.cache && left.forward == right.forward
             && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
-            && left.log == right.log
+            && left.clock == right.clock && left.log == right.log
     }
 }

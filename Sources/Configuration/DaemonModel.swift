@@ -83,6 +83,14 @@ package struct LimitsConfiguration: Sendable, Equatable {
     package init() {}
 }
 
+/// The clock of lifetimes.
+package struct ClockConfiguration: Sendable, Equatable {
+    /// Whether `drydock clock` may move it, for tests. Default: false.
+    package var movable = false
+
+    package init() {}
+}
+
 /// The daemon's own log and the access log.
 package struct LogConfiguration: Sendable, Equatable {
     /// The levels of swift-log, least severe first.

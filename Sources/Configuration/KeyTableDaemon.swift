@@ -121,6 +121,18 @@ enum KeyTable {
         ]
     )
 
+    static let clock = SectionDescriptor(
+        name: "clock",
+        keys: [
+            KeyDescriptor(
+                "movable",
+                .boolean,
+                default: "false",
+                "Whether drydock clock may move the daemon's clock, for tests; a reload with false sets it back."
+            )
+        ]
+    )
+
     static let log = SectionDescriptor(
         name: "log",
         keys: [
@@ -184,6 +196,7 @@ enum KeyTable {
             KeyDescriptor("defaults", .section(defaults), "What every service inherits."),
             KeyDescriptor("services", .sections(service), "The services."),
             KeyDescriptor("demo", .section(daemonDemo), "Demo mode for the whole daemon."),
+            KeyDescriptor("clock", .section(clock), "The clock of lifetimes."),
             KeyDescriptor("log", .section(log), "The daemon's own log and the access log."),
             KeyDescriptor("include", .list(.path), "Files with more services; * and ? match names."),
         ]

@@ -47,6 +47,7 @@ struct Resolver {
         result.forward = forward(reader.section("forward"))
         result.limits = limits(reader.section("limits"))
         result.shutdown = reader.nanoseconds("shutdown") ?? result.shutdown
+        result.clock.movable = reader.section("clock").bool("movable")
         result.log = log(reader.section("log"))
         checkListeners(reader, result)
         result.services = resolveServices(reader)

@@ -30,6 +30,7 @@ extension Daemon: AdminActions {
             listen: addresses,
             services: configuration.services.map { Self.describe($0, plan) },
             counters: counters,
+            clock: clock(isMovable: configuration.clock.movable),
             memory: AdminStatus.Tier(entries: memory.objects, bytes: memory.bytes, limit: memory.limit),
             disk: disk.map {
                 AdminStatus.Tier(entries: $0.objects, bytes: Int(clamping: $0.bytes), limit: Int(clamping: $0.limit))
@@ -129,6 +130,9 @@ extension Daemon: AdminActions {
                 core.memory.statistics.evictions
             },
             Gauge("drydock_fills", "Fetches under way that others may join.") { core.fillCount },
+            Gauge("drydock_clock_ahead_seconds", "How far the daemon's clock has been moved ahead.") {
+                Int(core.clock.ahead)
+            },
         ]
         if let disk {
             gauges += [

@@ -157,6 +157,7 @@ extension Daemon {
             loops: loops,
             settings: ServerSettings(configuration),
             sink: sink,
+            clock: core.clock,
             acceptFailed: { logger.warning("\($0); trying again in 100 ms") },
             makeHandler: { context, loop in
                 ProxyHandler(

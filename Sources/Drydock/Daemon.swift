@@ -112,10 +112,13 @@ public final class Daemon: Sendable {
             )
         }
         plan.takeEffect()
-        state.withLock { state in
+        let wasAhead = state.withLock { state in
             state.configuration = configuration
             state.plan = plan
+            defer { if !configuration.clock.movable { core.clock.reset() } }
+            return !configuration.clock.movable && core.clock.ahead != 0
         }
+        if wasAhead { logger.notice("clock set back, the configuration does not allow to move it any more") }
         running?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
         running?.update(ServerSettings(configuration))
         level.set(configuration.log.level)

@@ -49,16 +49,7 @@ package struct StandardErrorLog: LogHandler {
         fields.merge(event.metadata ?? [:]) { _, new in new }
         let pairs = fields.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
         // One write a line, so that lines of several threads do not mix.
-        let line = "\(Self.timestamp()) \(event.level) \(label): \(event.message)\(pairs)\n"
+        let line = "\(Timestamp.text(Int64(time(nil)))) \(event.level) \(label): \(event.message)\(pairs)\n"
         _ = line.utf8CString.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count - 1) }
-    }
-
-    private static func timestamp() -> String {
-        var now = time(nil)
-        var parts = tm()
-        gmtime_r(&now, &parts)
-        var text = [CChar](repeating: 0, count: 32)
-        let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
-        return String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

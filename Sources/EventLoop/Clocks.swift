@@ -33,6 +33,12 @@ package final class WallClock: Sendable {
         return Int64(time.tv_sec) &+ offset.load(ordering: .relaxed)
     }
 
+    /// Seconds that the clock is ahead of the system's.
+    package var ahead: Int64 { offset.load(ordering: .relaxed) }
+
     /// Moves the clock forward by `seconds`, for tests of lifetimes.
     package func advance(seconds: Int64) { offset.wrappingAdd(seconds, ordering: .relaxed) }
+
+    /// Back to the system's time.
+    package func reset() { offset.store(0, ordering: .relaxed) }
 }

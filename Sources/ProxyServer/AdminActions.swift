@@ -6,6 +6,9 @@ package protocol AdminActions: Sendable {
     func entries(_ query: AdminEntryQuery) async -> AdminEntries
     /// Reads the configuration anew, and takes it over where it has no error.
     func reload() async -> ReloadResult
+    /// Moves the clock that lifetimes are counted by.
+    /// - Throws: ``ClockMove/refused`` unless the configuration allows it, or that it would go too far.
+    func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock
     /// The daemon serves: its sockets listen and its tiers are open.
     var isReady: Bool { get }
     /// In the Prometheus text format.
@@ -55,6 +58,7 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     package var answers: Int
     package var hits: Int
     package var misses: Int
+    package var clock: AdminClock
     package var memory: Tier
     /// Nil where there is no disk tier.
     package var disk: Tier?
@@ -68,6 +72,7 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         listen: [String],
         services: [Service],
         counters: CounterValues,
+        clock: AdminClock,
         memory: Tier,
         disk: Tier?
     ) {
@@ -83,6 +88,7 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         answers = Int(clamping: counters.answers)
         hits = Int(clamping: counters[.cacheHit])
         misses = Int(clamping: counters[.cacheMiss])
+        self.clock = clock
         self.memory = memory
         self.disk = disk
     }

@@ -38,9 +38,14 @@ package final class AdminHandler: ExchangeHandler {
     // MARK: - Routes
 
     private enum Route {
-        case status, entries, reload, metrics, health, readiness
+        case status, entries, reload, clock, metrics, health, readiness
 
-        var method: HTTPWire.Method { self == .reload ? .post : .get }
+        var method: HTTPWire.Method {
+            switch self {
+            case .reload, .clock: .post
+            default: .get
+            }
+        }
     }
 
     private struct Answer {
@@ -54,6 +59,7 @@ package final class AdminHandler: ExchangeHandler {
         case "/v1/status": .status
         case "/v1/entries": .entries
         case "/v1/reload": .reload
+        case "/v1/clock": .clock
         case "/metrics": .metrics
         case "/healthz": .health
         case "/readyz": .readiness
@@ -68,6 +74,7 @@ package final class AdminHandler: ExchangeHandler {
         case .reload:
             let result = await actions.reload()
             return Answer(status: result.isReloaded ? 200 : 422, body: try Self.json(result))
+        case .clock: return Answer(body: try Self.json(await actions.moveClock(try ClockMove(query: query))))
         case .metrics:
             let text = await actions.metricsText()
             return Answer(type: "text/plain; version=0.0.4; charset=utf-8", body: Array(text.utf8))
@@ -118,7 +125,7 @@ package final class AdminHandler: ExchangeHandler {
             status: 404,
             title: "Not found",
             detail: "\(path) is not part of the admin API; "
-                + "there are /v1/status, /v1/entries, /v1/reload, /metrics, /healthz and /readyz"
+                + "there are /v1/status, /v1/entries, /v1/reload, /v1/clock, /metrics, /healthz and /readyz"
         )
     }
 

@@ -1,7 +1,6 @@
 // What the connections of one loop share: settings, handlers, counters, buffers, the sweep for deadlines.
 
 package import EventLoop
-import Glibc
 import HTTPWire
 
 /// Loop-bound, one per loop.
@@ -24,10 +23,18 @@ package final class LoopContext {
     private var drained: UnsafeContinuation<Void, Never>?
     private var drainTimer: LoopTimer?
     private var lastExchange: UInt64 = 0
+    private let clock: WallClock
     private var date = (second: Int64(0), text: "")
 
-    init(on loop: isolated EventLoop, settings: ServerSettings, limits: ConnectionLimits, sink: AccessLogSink?) {
+    init(
+        on loop: isolated EventLoop,
+        settings: ServerSettings,
+        limits: ConnectionLimits,
+        sink: AccessLogSink?,
+        clock: WallClock
+    ) {
         self.loop = loop
+        self.clock = clock
         waits = LoopBox(on: loop) { _ in DescriptorWaits() }
         self.settings = settings
         self.limits = limits
@@ -59,11 +66,10 @@ package final class LoopContext {
         return UInt64(loop.index) << 48 | lastExchange
     }
 
-    /// The value of Date for now (RFC 9110 section 6.6.1).
+    /// The value of Date for now, by the daemon's clock (RFC 9110 section 6.6.1).
     func dateText() -> String {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME_COARSE, &time)
-        if time.tv_sec != date.second { date = (Int64(time.tv_sec), HTTPDate.format(Int64(time.tv_sec))) }
+        let now = clock.now()
+        if now != date.second { date = (now, HTTPDate.format(now)) }
         return date.text
     }
 

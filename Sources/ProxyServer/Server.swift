@@ -27,12 +27,14 @@ package final class Server: Sendable {
     ///
     /// - Parameters:
     ///   - sink: where access log lines go; nil for nowhere.
+    ///   - clock: what Date is written by.
     ///   - acceptFailed: told, on loop 0, of accept errors that are not the client's, such as too many open files.
     ///   - makeHandler: called once on each loop.
     package init(
         loops: LoopGroup,
         settings: ServerSettings,
         sink: AccessLogSink?,
+        clock: WallClock,
         acceptFailed: @escaping @Sendable (SystemError) -> Void,
         makeHandler: @escaping MakeHandler
     ) async {
@@ -43,7 +45,7 @@ package final class Server: Sendable {
         self.limits = limits
         var contexts: [LoopBox<LoopContext>] = []
         for loop in loops.loops {
-            contexts.append(await Self.makeContext(on: loop, settings, limits, sink, makeHandler))
+            contexts.append(await Self.makeContext(on: loop, settings, limits, sink, clock, makeHandler))
         }
         self.contexts = contexts
         listeners = await Self.makeListeners(on: loops.loops[0])
@@ -54,10 +56,11 @@ package final class Server: Sendable {
         _ settings: ServerSettings,
         _ limits: ConnectionLimits,
         _ sink: AccessLogSink?,
+        _ clock: WallClock,
         _ makeHandler: MakeHandler
     ) -> LoopBox<LoopContext> {
         LoopBox(on: loop) { loop in
-            let context = LoopContext(on: loop, settings: settings, limits: limits, sink: sink)
+            let context = LoopContext(on: loop, settings: settings, limits: limits, sink: sink, clock: clock)
             context.setHandler(makeHandler(context, loop), for: .proxy)
             return context
         }

@@ -14,7 +14,7 @@ struct DrydockCommand: AsyncParsableCommand {
             The configuration file is documented in the README and by 'drydock config default'.
             """,
         version: DrydockVersion.current,
-        subcommands: [Serve.self, Check.self, Config.self, Reload.self, Status.self, List.self]
+        subcommands: [Serve.self, Check.self, Config.self, Reload.self, Status.self, List.self, Clock.self]
     )
 }
 

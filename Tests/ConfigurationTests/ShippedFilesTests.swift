@@ -42,7 +42,8 @@ import Testing
         // With its one-line settings uncommented, the file still says the same.
         let text = try String(contentsOfFile: Self.folder + "/drydock.yaml", encoding: .utf8)
         let inForce = try Configuration.load(text: text, file: "drydock.yaml", environment: [:])
-        let names = ["loops", "name", "clients", "shutdown", "limits"] + KeyTable.limits.keys.map { "  " + $0.name }
+        let names =
+            ["loops", "name", "clients", "shutdown", "limits", "clock"] + KeyTable.limits.keys.map { "  " + $0.name }
         var count = 0
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
             guard line.hasPrefix("# "), names.contains(where: { line.dropFirst(2).hasPrefix($0 + ":") }) else {

@@ -157,4 +157,25 @@ import Testing
     func texts(_ rule: TextRule, _ text: String, _ good: Bool) {
         #expect(((try? rule.check(text)) != nil) == good, "\(rule) '\(text)'")
     }
+
+    @Test(
+        arguments: [
+            ("0s", 0, "0s"), ("59s", 59, "59s"), ("120s", 120, "2m"), ("7200s", 7200, "2h"), ("90m", 5400, "90m"),
+            ("48h", 172_800, "2d"), ("36500d", 3_153_600_000, "36500d"), ("3601s", 3601, "3601s"),
+        ] as [(String, Int64, String)]
+    )
+    func lifetimesAsText(_ text: String, seconds: Int64, shortest: String) throws {
+        #expect(try Lifetimes.seconds(text) == seconds)
+        #expect(Lifetimes.text(seconds) == shortest)
+        #expect(try Lifetimes.seconds(shortest) == seconds)
+    }
+
+    @Test(arguments: [
+        ("2", "write 2s"), ("250ms", "whole number of seconds"), ("2 hours", "write 2h"), ("", "2h"), ("-2h", "2h"),
+        ("36501d", "36500d"),
+    ])
+    func noLifetimes(_ text: String, part: String) {
+        let error = #expect(throws: Lifetimes.Malformed.self) { try Lifetimes.seconds(text) }
+        #expect(error?.description.contains(part) == true, "\(String(describing: error))")
+    }
 }

@@ -13,6 +13,7 @@ import Testing
 private final class ScriptedActions: AdminActions {
     let queries = Monitor([AdminEntryQuery]())
     let reloads = Counter()
+    let moves = Monitor([ClockMove]())
     let ready = Monitor(true)
 
     func status() async -> AdminStatus {
@@ -25,6 +26,7 @@ private final class ScriptedActions: AdminActions {
             listen: ["127.0.0.1:8080"],
             services: [.init(name: "github", target: "https://api.github.com", match: "/github", isDemo: false)],
             counters: CounterValues(),
+            clock: AdminClock(isMovable: false, ahead: 0, time: "2026-01-31T12:00:00Z", unixTime: 1_769_860_800),
             memory: .init(entries: 1, bytes: 2, limit: 3),
             disk: nil
         )
@@ -49,6 +51,12 @@ private final class ScriptedActions: AdminActions {
         return reloads.value == 1
             ? ReloadResult(isReloaded: true, summary: "ok (1 service, 0 endpoints)")
             : ReloadResult(isReloaded: false, summary: "1 error", errors: ["drydock.yaml:1:1: unknown key"])
+    }
+
+    func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock {
+        moves.update { $0.append(move) }
+        if move == .reset { throw ClockMove.refused }
+        return AdminClock(isMovable: true, ahead: 7200, time: "2026-01-31T14:00:00Z", unixTime: 1_769_868_000)
     }
 
     var isReady: Bool { ready.read { $0 } }
@@ -123,6 +131,10 @@ private final class ScriptedActions: AdminActions {
     @Test(
         arguments: [
             ("GET", "/nothing", 404, nil), ("GET", "/v1/reload", 405, "POST"), ("POST", "/v1/status", 405, "GET, HEAD"),
+            ("GET", "/v1/clock?reset", 405, "POST"), ("POST", "/v1/clock", 400, nil),
+            ("POST", "/v1/clock?advance=2", 400, nil), ("POST", "/v1/clock?advance=250ms", 400, nil),
+            ("POST", "/v1/clock?advance=-2h", 400, nil), ("POST", "/v1/clock?advance=2h&reset", 400, nil),
+            ("POST", "/v1/clock?reset=1", 400, nil), ("POST", "/v1/clock?back=2h", 400, nil),
             ("GET", "/v1/entries?limit=0", 400, nil), ("GET", "/v1/entries?limit=x", 400, nil),
             ("GET", "/v1/entries?prefx=a", 400, nil), ("GET", "http://other/v1/status", 404, nil),
         ] as [(String, String, Int, String?)]
@@ -140,7 +152,23 @@ private final class ScriptedActions: AdminActions {
             #expect(response.field("Content-Type") == "application/problem+json")
             #expect(response.field("Allow") == allow)
             #expect(actions.reloads.value == 0)
+            #expect(actions.moves.read { $0.isEmpty })
             #expect(try client.exchange("/healthz").status == 200)
+        }
+    }
+
+    @Test func `the clock is moved by a duration, or reset`() async throws {
+        try await Self.run { actions, path, _ in
+            let client = try RawClient(unix: path)
+            let moved = try client.exchange("POST", "/v1/clock?advance=2h", body: [])
+            #expect(moved.status == 200)
+            let document = try AdminJSON.decode(AdminClock.self, from: moved.body)
+            #expect(document.ahead == 7200 && document.time == "2026-01-31T14:00:00Z")
+            #expect(moved.text.contains("\"unix_time\":1769868000"))
+            let refused = try client.exchange("POST", "/v1/clock?reset", body: [])
+            #expect(refused.status == 403)
+            #expect(refused.text.contains("clock: { movable: true }"))
+            #expect(actions.moves.read { $0 } == [.advance(seconds: 7200), .reset])
         }
     }
 

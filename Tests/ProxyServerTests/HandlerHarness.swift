@@ -46,7 +46,8 @@ final class HandlerHarness: Sendable {
             budget: FillBudget(),
             clock: clock
         )
-        server = await Server(loops: loops, settings: ServerSettings(), sink: nil, acceptFailed: { _ in }) {
+        server = await Server(loops: loops, settings: ServerSettings(), sink: nil, clock: clock, acceptFailed: { _ in })
+        {
             context,
             loop in
             ProxyHandler(

@@ -1,5 +1,6 @@
 // Requests through the real handler to a scripted origin: what goes on, what comes back, what is stored and under which key.
 
+import EventLoop
 import HTTPWire
 import TestSupport
 import Testing
@@ -282,6 +283,21 @@ private let shared = ("Cache-Control", "max-age=600")
                     )
                 }
             }
+        }
+    }
+
+    @Test func `Date goes by the clock of the daemon`() async throws {
+        try await HandlerHarness.run("") { harness throws in
+            func date() throws -> Int64 {
+                let text = try harness.get("/x").field("Date") ?? ""
+                return try #require(HTTPDate.parse(text, now: harness.clock.now()))
+            }
+            let before = try date()
+            harness.clock.advance(seconds: 7200)
+            let after = try date()
+            #expect((before + 7200...before + 7230).contains(after))
+            harness.clock.reset()
+            #expect((before...before + 30).contains(try date()))
         }
     }
 

@@ -43,7 +43,8 @@ final class ServerHarness: Sendable {
         if let log { sink = try AccessLogSink(log, pool: pool) }
         let observations = self.observations
         let gate = self.gate
-        server = await Server(loops: loops, settings: settings, sink: sink, acceptFailed: { _ in }) { _, _ in
+        server = await Server(loops: loops, settings: settings, sink: sink, clock: WallClock(), acceptFailed: { _ in })
+        { _, _ in
             ScriptedHandler(observations: observations, gate: gate, pool: pool)
         }
         let socket = try ListeningSocket.bind(Self.anyPort())

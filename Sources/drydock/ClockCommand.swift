@@ -1,0 +1,58 @@
+// `drydock clock`: moves the daemon's clock, for tests of lifetimes.
+
+import ArgumentParser
+import Configuration
+
+/// What the daemon says about its clock.
+struct ClockDocument: Decodable {
+    let isMovable: Bool
+    let ahead: Int64
+    let time: String
+
+    /// `2h ahead, 2026-01-31T12:00:00Z`.
+    var line: String { ahead == 0 ? "the system's, \(time)" : "\(Lifetimes.text(ahead)) ahead, \(time)" }
+}
+
+struct Clock: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Move the clock that lifetimes are counted by, for tests.",
+        discussion: """
+            Lifetimes, windows and the Date of answers go by this clock; deadlines and the logs do not. It is the \
+            system's clock again after a restart. The configuration has to allow it: clock: { movable: true }.
+            """,
+        subcommands: [Advance.self, Reset.self]
+    )
+
+    struct Advance: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Move it forward.",
+            discussion: "Several moves add up, to 25000d at most."
+        )
+        @Argument(help: "How far: whole seconds with a unit, such as 59s, 2m, 2h or 7d.")
+        var duration: String
+        @OptionGroup var options: AdminOptions
+
+        func validate() throws {
+            do throws(Lifetimes.Malformed) { _ = try Lifetimes.seconds(duration) } catch {
+                throw ValidationError(error.description)
+            }
+        }
+
+        func run() throws { try options.moveClock("advance=\(AdminClient.escape(duration))") }
+    }
+
+    struct Reset: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Set it back to the system's time.")
+        @OptionGroup var options: AdminOptions
+
+        func run() throws { try options.moveClock("reset") }
+    }
+}
+
+extension AdminOptions {
+    fileprivate func moveClock(_ query: String) throws {
+        let answer = try client.request("POST", "/v1/clock?\(query)").successful()
+        if json { return print(answer.text, terminator: "") }
+        print("clock: \(try answer.decode(ClockDocument.self).line)")
+    }
+}

@@ -1,0 +1,118 @@
+// `drydock clock`: lifetimes and windows go by a clock that a test moves, where the configuration allows it.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(2))) struct Clock {
+        static let movable = "clock: { movable: true }\n"
+
+        /// Its Date goes by the clock of the daemon, which is `ahead` seconds ahead.
+        private static func origin(_ ahead: Monitor<Int>) throws -> ScriptedOrigin {
+            try ScriptedOrigin { request in
+                let fields = [("Cache-Control", "max-age=60"), ("Date", httpDate(ahead.read { $0 }))]
+                return .resource(request, etag: "\"1\"", fields: fields, "kept")
+            }
+        }
+
+        private func seconds(_ value: String?) throws -> Int {
+            let format = DateFormatter()
+            format.locale = Locale(identifier: "en_US_POSIX")
+            format.timeZone = TimeZone(identifier: "GMT")
+            format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+            let text = try #require(value)
+            let date = try #require(format.date(from: text))
+            return Int(date.timeIntervalSinceNow.rounded())
+        }
+
+        @Test func lifetimesGoByTheMovedClock() throws {
+            let ahead = Monitor(0)
+            let origin = try Self.origin(ahead)
+            var settings = services(service("api", origin.url))
+            settings.rest += Self.movable
+            let daemon = try Daemon(settings)
+            #expect(try daemon.exchange("/api/kept").cacheStatus?.forwarded == "uri-miss")
+
+            let moved = try daemon.command("clock", "advance", "59s")
+            #expect(moved.succeeded && moved.output.hasPrefix("clock: 59s ahead, 20"), "\(moved.report)")
+            let fresh = try daemon.exchange("/api/kept")
+            #expect(fresh.cacheStatus?.isHit == true, "\(fresh.head)")
+            #expect((59...70).contains(fresh.field("Age").flatMap { Int($0) } ?? 0), "\(fresh.head)")
+            #expect(origin.requests() == 1)
+
+            _ = try daemon.command("clock", "advance", "2h")
+            ahead.update { $0 = 7259 }
+            let checked = try daemon.exchange("/api/kept")
+            #expect(checked.cacheStatus?.detail == "revalidated", "\(checked.head)")
+            #expect(origin.requests() == 2)
+            #expect(try daemon.exchange("/api/kept").cacheStatus?.isHit == true)
+
+            // What the daemon says by itself has the same time.
+            let own = try daemon.exchange("/nowhere")
+            #expect((7200...7270).contains(try seconds(own.field("Date"))), "\(own.head)")
+            let status = try daemon.command("status")
+            #expect(status.output.contains("clock          7259s ahead, 20"), "\(status.report)")
+            let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            #expect(metrics.contains("\ndrydock_clock_ahead_seconds 7259\n"))
+            #expect(daemon.errors.contains("clock moved ahead=7259s time=20"), "\(daemon.errors)")
+
+            let back = try daemon.command("clock", "reset", "--json")
+            let document = try JSONSerialization.jsonObject(with: Data(back.output.utf8)) as? [String: Any]
+            #expect(document?["ahead"] as? Int == 0 && document?["is_movable"] as? Bool == true, "\(back.report)")
+            #expect(abs(try seconds(daemon.exchange("/nowhere").field("Date"))) <= 5)
+        }
+
+        @Test func withoutLeaveItStays() throws {
+            let origin = try Self.origin(Monitor(0))
+            let settings = services(service("api", origin.url))
+            let daemon = try Daemon(settings)
+            _ = try daemon.exchange("/api/kept")
+            for arguments in [["advance", "2h"], ["reset"]] {
+                let refused = try Shell.run(
+                    Daemon.binary(),
+                    ["clock"] + arguments,
+                    environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
+                )
+                #expect(refused.end == .exited(1), "\(refused.report)")
+                #expect(refused.errors.contains("clock: { movable: true }"), "\(refused.report)")
+            }
+            let answer = try RawClient(unix: daemon.place.adminSocket).exchange(
+                "POST",
+                "/v1/clock?advance=2h",
+                body: []
+            )
+            expectProblem(answer, 403)
+            #expect(try daemon.exchange("/api/kept").cacheStatus?.isHit == true)
+
+            // A reload gives leave, and takes it and the advance away again.
+            var other = settings
+            other.rest += Self.movable
+            try daemon.rewrite(other)
+            #expect(try daemon.command("reload").succeeded)
+            #expect(try daemon.command("clock", "advance", "2h").succeeded)
+            #expect(try daemon.command("status").output.contains("clock          2h ahead"))
+            try daemon.rewrite(settings)
+            #expect(try daemon.command("reload").succeeded)
+            #expect(try daemon.command("status").output.contains("clock          the system's"))
+            #expect(daemon.errors.contains("clock set back"), "\(daemon.errors)")
+            #expect(try daemon.exchange("/api/kept").cacheStatus?.isHit == true)
+            #expect(origin.requests() == 1)
+        }
+
+        @Test func itHasBoundsAndUnits() throws {
+            var settings = services(service("api", "http://127.0.0.1:9"))
+            settings.rest += Self.movable
+            let daemon = try Daemon(settings)
+            for wrong in ["2", "250ms", "-2h", "2 hours", "36501d"] {
+                let refused = try daemon.command("clock", "advance", "--", wrong)
+                #expect(refused.end == .exited(2), "\(refused.report)")
+            }
+            #expect(try daemon.command("clock", "advance", "24999d").succeeded)
+            let far = try daemon.command("clock", "advance", "25h")
+            #expect(far.end == .exited(1) && far.errors.contains("at most 25000d"), "\(far.report)")
+            #expect(try daemon.command("clock", "advance", "24h").succeeded)
+            #expect(try daemon.command("status").output.contains("clock          25000d ahead, 2"))
+        }
+    }
+}
