@@ -1,0 +1,133 @@
+// Which parts of a representation may be stored, and which belong together (RFC 9111 sections 3.3 and 3.4).
+
+package import HTTPWire
+
+/// What no two different representations of one resource share (RFC 9110 section 8.8.1).
+package enum StrongValidator: Sendable, Equatable {
+    /// A strong entity tag, with its quotes.
+    case tag([UInt8])
+    /// A modification date at least a second before the date of the response, Unix seconds.
+    case date(Int64)
+
+    /// The value of If-Range (RFC 9110 section 13.1.5).
+    package var ifRange: String {
+        switch self {
+        case .tag(let opaque): opaque.withUnsafeBytes { Latin1.string($0) }
+        case .date(let date): HTTPDate.format(date)
+        }
+    }
+}
+
+/// Why a part is not stored although a whole response with its fields would be; the raw value is what `Cache-Status` prints.
+package enum PartRefusal: String, Sendable, CaseIterable {
+    /// Nothing says which parts belong together.
+    case noStrongValidator = "no-strong-validator"
+    case lengthUnknown = "complete-length-unknown"
+
+    package var section: String { self == .noStrongValidator ? "RFC 9111 section 3.4" : "RFC 9110 section 14.4" }
+}
+
+package enum PartDecision: Sendable, Equatable {
+    /// Store it under this head: that of the whole response, with status 200 and the complete length.
+    case store(StoredHead)
+    case refuse(StoreRefusal)
+    case refusePart(PartRefusal)
+}
+
+extension Caching {
+    /// Whether the part that a 206 brings may be stored: where a 200 with its fields might be, and it has a strong validator.
+    /// - Parameter content: what ``checkPart(_:asked:)`` answered.
+    package static func decidePart(
+        request: RequestHead,
+        response: ResponseHead,
+        content: ContentRange,
+        policy: CachePolicy,
+        requestTime: Int64,
+        now: Int64
+    ) -> PartDecision {
+        let whole = asWhole(response, length: content.length)
+        if case .refuse(let refusal) = decideStore(request: request, response: whole, policy: policy, now: now) {
+            return .refuse(refusal)
+        }
+        guard let length = content.length else { return .refusePart(.lengthUnknown) }
+        var stored = makeStoredHead(
+            request: request,
+            response: whole,
+            requestTime: requestTime,
+            responseTime: now,
+            policy: policy
+        )
+        guard strongValidator(stored) != nil else { return .refusePart(.noStrongValidator) }
+        stored.bodyLength = length
+        return .store(stored)
+    }
+
+    /// The strong validator of a stored response. A weak entity tag rules a date out (RFC 9110 section 13.1.5).
+    package static func strongValidator(_ stored: StoredHead) -> StrongValidator? {
+        if let tag = entityTag(stored.fields) { return tag.isWeak ? nil : .tag(tag.opaque) }
+        return strongLastModified(stored.fields, now: stored.responseTime).map { .date($0) }
+    }
+
+    /// Whether the part belongs to the representation of which parts are stored: the same strong validator (RFC 9111
+    /// section 3.4) and the same length.
+    package static func joins(_ stored: StoredHead, part: ResponseHead, content: ContentRange, now: Int64) -> Bool {
+        guard let own = strongValidator(stored), let length = stored.bodyLength else { return false }
+        if let other = content.length, other != length { return false }
+        if let range = content.range, range.upperBound > length { return false }
+        switch own {
+        case .tag(let opaque): return entityTag(part.fields).map { !$0.isWeak && $0.opaque == opaque } ?? false
+        case .date(let date):
+            return entityTag(part.fields) == nil && strongLastModified(part.fields, now: now) == date
+        }
+    }
+
+    /// The head of the parts with the fields of the one that joins them (RFC 9111 sections 3.2 and 3.4).
+    package static func joined(
+        _ stored: StoredHead,
+        part: ResponseHead,
+        requestTime: Int64,
+        responseTime: Int64,
+        request: RequestHead,
+        policy: CachePolicy
+    ) -> StoredHead {
+        var part = part
+        part.fields.removeAll(named: contentDigests)
+        return freshened(
+            stored: stored,
+            by: part,
+            requestTime: requestTime,
+            responseTime: responseTime,
+            request: request,
+            policy: policy
+        )
+    }
+
+    /// Whether what came of a response that was cut short may be kept as a part: the rest can be asked for under the same
+    /// strong validator.
+    package static func mayResume(_ stored: StoredHead) -> Bool {
+        guard stored.status == 200, stored.requestMethod == .get, stored.bodyLength != nil,
+            strongValidator(stored) != nil
+        else { return false }
+        return stored.fields.values(.acceptRanges).contains { value in
+            ASCII.listMembers(value).contains { ASCII.equalIgnoringCase($0, "bytes".utf8) }
+        }
+    }
+
+    /// Last-Modified where it counts as strong (RFC 9110 section 8.8.2.2): Date is at least one second later.
+    static func strongLastModified(_ fields: Fields, now: Int64) -> Int64? {
+        guard let modified = lastModified(fields, now: now),
+            let date = fields.first(.date).flatMap({ HTTPDate.parse($0, now: now) }), modified < date
+        else { return nil }
+        return modified
+    }
+
+    /// The head that the whole representation would have come with.
+    private static func asWhole(_ part: ResponseHead, length: Int64?) -> ResponseHead {
+        var whole = ResponseHead(status: 200, reason: "OK", fields: part.fields)
+        whole.fields.remove(.contentRange)
+        whole.fields.remove(.contentLength)
+        whole.fields.removeAll(named: contentDigests)
+        if let length { whole.fields.append(.contentLength, String(length)) }
+        return whole
+    }
+}
