@@ -14,6 +14,8 @@ package enum RevalidateMethod: String, Sendable {
     case head
     /// By a conditional GET (RFC 9111 section 4.3.1).
     case conditional
+    /// By whichever of the two costs less, judged by what the origin was seen to do and by the length of the body.
+    case auto
     /// Not at all: a stale stored response counts as absent.
     case never
 }
@@ -31,6 +33,10 @@ package struct CachePolicy: Sendable, Equatable {
     package var revalidate: RevalidateMethod
     /// The longest staleness, in seconds, at which a stored response may stand in for an error (RFC 5861 section 4).
     package var staleIfError: Int64
+    /// As the directive of the same name (RFC 5861 section 3), in seconds, for responses without one; default 0: none.
+    package var staleWhileRevalidate: Int64
+    /// How many variants of one URL are kept; the one that was stored or validated the longest ago goes. Default 32.
+    package var maxVariants: Int
     /// The names of targeted fields (RFC 9213 section 2.1), most specific first. Empty in forward mode.
     package var targetedFields: [String]
     package var memory: Bool
@@ -43,6 +49,8 @@ package struct CachePolicy: Sendable, Equatable {
         overrideOrigin: Bool = false,
         revalidate: RevalidateMethod = .head,
         staleIfError: Int64 = 86400,
+        staleWhileRevalidate: Int64 = 0,
+        maxVariants: Int = 32,
         targetedFields: [String] = ["CDN-Cache-Control"],
         memory: Bool = true,
         disk: Bool = true
@@ -53,6 +61,8 @@ package struct CachePolicy: Sendable, Equatable {
         self.overrideOrigin = overrideOrigin
         self.revalidate = revalidate
         self.staleIfError = staleIfError
+        self.staleWhileRevalidate = staleWhileRevalidate
+        self.maxVariants = maxVariants
         self.targetedFields = targetedFields
         self.memory = memory
         self.disk = disk

@@ -34,9 +34,11 @@ package struct HotPathWindow: Sendable, Equatable {
 }
 
 extension Caching {
-    /// The window of a stored response; nil where reuse depends on the request (Vary, Authorization), or it is never fresh.
+    /// The window of a stored response; nil where reuse depends on the request (Vary, Authorization), where it can be invalidated
+    /// with its groups (RFC 9875), or where it is never fresh.
     package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
         guard policy.mode != .none, stored.requestMethod == .get, stored.varyNames.isEmpty else { return nil }
+        guard cacheGroups(stored.fields).isEmpty else { return nil }
         let control = ResponseControl(stored.fields, policy: policy)
         if stored.hadAuthorization, !control.allowsAuthorized { return nil }
         guard !control.requiresValidation(status: stored.status, policy: policy) else { return nil }

@@ -21,6 +21,12 @@ extension Caching {
         }
         return found
     }
+
+    /// Whether `reference`, resolved against `url` (absolute), names the same resource (RFC 9110 section 8.7).
+    static func refers(_ reference: String, to url: String) -> Bool {
+        guard let base = AbsoluteURL(url), let target = base.resolving(reference) else { return false }
+        return target == base.withoutDots
+    }
 }
 
 /// An http or https URL, as far as resolving references against it needs (RFC 3986 section 5.2).
@@ -66,7 +72,7 @@ private struct AbsoluteURL: Equatable, CustomStringConvertible {
     }
 
     /// RFC 3986 section 5.2.4.
-    private var withoutDots: AbsoluteURL {
+    var withoutDots: AbsoluteURL {
         var kept: [Substring] = []
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         for (offset, segment) in segments.enumerated() {

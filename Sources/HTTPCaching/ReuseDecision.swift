@@ -30,6 +30,8 @@ package enum StaleAllowance: String, Sendable, CaseIterable {
     case maxStale = "max-stale"
     /// Within `stale-while-revalidate` (RFC 5861 section 3): answer, and validate behind.
     case whileRevalidate = "refreshing"
+    /// The origin is not to be asked: what is stored answers, whatever its age (RFC 9111 section 4.2.4).
+    case offline
 }
 
 /// Why a stored response is none for this request.
@@ -44,7 +46,7 @@ package enum MismatchReason: String, Sendable, CaseIterable {
 package enum ReuseDecision: Sendable, Equatable {
     /// Answer with it. `age` goes into Age, `ttl` > 0 is the freshness left; both in seconds.
     case fresh(age: Int64, ttl: Int64)
-    /// Answer with it although it has been stale for `by` seconds.
+    /// Answer with it although it has been stale for `by` seconds, below 0 where only the request wants it validated.
     case staleAllowed(age: Int64, by: Int64, allowance: StaleAllowance)
     /// Validate it first. `by` is the staleness in seconds, below 0 where it is fresh by itself.
     case stale(age: Int64, by: Int64, reason: StaleReason)
@@ -55,12 +57,14 @@ package enum ReuseDecision: Sendable, Equatable {
 }
 
 extension Caching {
-    /// Whether `stored` answers `request` at `now` (RFC 9111 section 4).
+    /// Whether `stored` answers `request` at `now` (RFC 9111 section 4). With `isOffline` nothing can be validated: whatever
+    /// the request selects answers, stale or not, also where a directive asks for validation.
     package static func lookup(
         request: RequestHead,
         stored: StoredHead,
         policy: CachePolicy,
-        now: Int64
+        now: Int64,
+        isOffline: Bool = false
     ) -> ReuseDecision {
         guard policy.mode != .none else { return .mismatch(.cacheOff) }
         guard request.method == .get || request.method == .head, stored.requestMethod == .get else {
@@ -82,8 +86,9 @@ extension Caching {
         let by = age - lifetime.seconds
         let reason = validationReason(stored, control, wish, age: age, lifetime: lifetime, policy: policy)
         guard let reason else { return .fresh(age: age, ttl: -by) }
+        if isOffline { return .staleAllowed(age: age, by: by, allowance: .offline) }
         if reason == .expired, control.staleProhibition(status: stored.status, policy: policy) == nil,
-            let allowance = allowance(wish, control, by: by)
+            let allowance = allowance(wish, control, policy, by: by)
         {
             return .staleAllowed(age: age, by: by, allowance: allowance)
         }
@@ -124,7 +129,12 @@ extension Caching {
         return nil
     }
 
-    private static func allowance(_ wish: CacheControl, _ control: ResponseControl, by: Int64) -> StaleAllowance? {
+    private static func allowance(
+        _ wish: CacheControl,
+        _ control: ResponseControl,
+        _ policy: CachePolicy,
+        by: Int64
+    ) -> StaleAllowance? {
         // Who wants it fresh for a while does not want it stale.
         guard wish.minFresh == nil else { return nil }
         switch wish.maxStale {
@@ -133,9 +143,10 @@ extension Caching {
         default: break
         }
         // max-age without max-stale asks for no stale response (RFC 9111 section 5.2.1.1).
-        if wish.maxAge == nil, let limit = control.directives.staleWhileRevalidate, by <= limit {
-            return .whileRevalidate
-        }
-        return nil
+        guard wish.maxAge == nil else { return nil }
+        if let limit = control.directives.staleWhileRevalidate { return by <= limit ? .whileRevalidate : nil }
+        // A configured 0 means never, also at the very moment of expiry.
+        let limit = policy.staleWhileRevalidate
+        return limit > 0 && by <= limit ? .whileRevalidate : nil
     }
 }

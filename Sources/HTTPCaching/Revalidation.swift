@@ -32,35 +32,68 @@ extension Fields {
 }
 
 extension Caching {
-    /// How to check `stored` for `request`; nil where it has no validator, or the policy never asks. HEAD where the policy
-    /// says so, but a conditional GET where the request or the response says `no-cache`, or with `forceConditional`.
+    /// The bytes of entity tags that one If-None-Match lists at most, so that no request grows past what origins read.
+    static let tagListLimit = 4096
+
+    /// How to check `stored` for `request`; nil where it has no validator, or the policy never asks. HEAD or a conditional GET
+    /// as `chooseCheck` says, but a conditional GET where the request or the response says `no-cache`, or with
+    /// `forceConditional`.
+    ///
+    /// `variants` are other stored responses of the URL: their entity tags are listed, too, so that a 304 can name the one that
+    /// is current (RFC 9111 section 4.3.1). Without `stored`, on a Vary miss, theirs alone go, by a conditional GET.
     package static func revalidation(
         request: RequestHead,
-        stored: StoredHead,
+        stored: StoredHead?,
+        variants: [StoredHead] = [],
         policy: CachePolicy,
+        habits: OriginHabits = OriginHabits(),
         forceConditional: Bool = false
     ) -> Revalidation? {
-        guard policy.revalidate != .never, hasValidator(stored.fields) else { return nil }
-        var conditions = Fields()
-        if entityTag(stored.fields) != nil {
-            copyFirst(.etag, of: stored.fields, as: .ifNoneMatch, to: &conditions)
+        guard let chosen = chooseCheck(policy: policy, habits: habits, length: stored?.bodyLength) else { return nil }
+        let conditions = conditions(stored, variants, policy)
+        guard !conditions.isEmpty else { return nil }
+        let noCache = stored.map {
+            ResponseControl($0.fields, policy: policy).requiresValidation(status: $0.status, policy: policy)
         }
-        if lastModified(stored.fields, now: stored.responseTime) != nil {
-            copyFirst(.lastModified, of: stored.fields, as: .ifModifiedSince, to: &conditions)
-        }
-        let noCache = ResponseControl(stored.fields, policy: policy)
-            .requiresValidation(status: stored.status, policy: policy)
-        let asksByHead = policy.revalidate == .head && !forceConditional && !noCache && !isReload(request)
+        let asksByHead = chosen == .head && !forceConditional && noCache == false && !isReload(request)
         return Revalidation(kind: asksByHead ? .head : .conditional, conditions: conditions)
     }
 
-    private static func copyFirst(
-        _ source: KnownField,
-        of fields: Fields,
-        as target: KnownField,
-        to result: inout Fields
-    ) {
-        if let value = fields.first(source) { result.set(target, value) }
+    private static func conditions(_ stored: StoredHead?, _ variants: [StoredHead], _ policy: CachePolicy) -> Fields {
+        var conditions = Fields()
+        var tags: [String] = []
+        if let stored {
+            if entityTag(stored.fields) != nil, let tag = stored.fields.first(.etag) { tags.append(tag) }
+            // A list would keep the origin from looking at the date, which is all this one has.
+            if tags.isEmpty { return dateCondition(stored) }
+        }
+        var length = tags.reduce(0) { $0 + $1.utf8.count }
+        for variant in variants where mayBeNamed(variant, policy) {
+            guard let tag = variant.fields.first(.etag), !tags.contains(tag) else { continue }
+            length += tag.utf8.count + 2
+            guard length <= tagListLimit else { break }
+            tags.append(tag)
+        }
+        guard !tags.isEmpty else { return conditions }
+        conditions.set(.ifNoneMatch, tags.joined(separator: ", "))
+        if let stored, tags.count == 1, let date = dateCondition(stored).first(.ifModifiedSince) {
+            conditions.set(.ifModifiedSince, date)
+        }
+        return conditions
+    }
+
+    private static func dateCondition(_ stored: StoredHead) -> Fields {
+        var conditions = Fields()
+        if lastModified(stored.fields, now: stored.responseTime) != nil, let date = stored.fields.first(.lastModified) {
+            conditions.set(.ifModifiedSince, date)
+        }
+        return conditions
+    }
+
+    /// In a list only a quoted tag can be told from its neighbours; and what one user alone may see is not offered to others.
+    private static func mayBeNamed(_ variant: StoredHead, _ policy: CachePolicy) -> Bool {
+        guard variant.requestMethod == .get, let tag = entityTag(variant.fields), tag.isQuoted else { return false }
+        return !variant.hadAuthorization || ResponseControl(variant.fields, policy: policy).allowsAuthorized
     }
 
     /// `stored` with the fields of a 304 to its conditional request (RFC 9111 section 4.3.4), or of a HEAD answer with the same

@@ -18,6 +18,8 @@ package enum StoreReason: String, Sendable, CaseIterable {
 package enum StoreRefusal: String, Sendable, CaseIterable, Error {
     case cacheOff = "cache-off"
     case method
+    /// An answer to POST without explicit freshness, or whose Content-Location is not the URL that was asked.
+    case post
     case interim
     case status206 = "status-206"
     case status304 = "status-304"
@@ -44,15 +46,17 @@ package enum StoreDecision: Sendable, Equatable {
 }
 
 extension Caching {
-    /// Whether the response to `request` may be stored (RFC 9111 section 3); `now` is when its head arrived.
+    /// Whether the response to `request` may be stored (RFC 9111 section 3); `now` is when its head arrived. `url` is the
+    /// absolute URL that was asked: without it no answer to POST is stored.
     package static func decideStore(
         request: RequestHead,
         response: ResponseHead,
         policy: CachePolicy,
-        now: Int64
+        now: Int64,
+        url: String? = nil
     ) -> StoreDecision {
         guard policy.mode != .none else { return .refuse(.cacheOff) }
-        guard request.method == .get else { return .refuse(.method) }
+        guard request.method == .get || request.method == .post else { return .refuse(.method) }
         switch response.status {
         case ..<200: return .refuse(.interim)
         case 206: return .refuse(.status206)
@@ -60,6 +64,7 @@ extension Caching {
         case 412, 416: return .refuse(.statusConditional)
         default: break
         }
+        if request.method == .post, !answersGet(response, policy: policy, now: now, url: url) { return .refuse(.post) }
         if CacheControl(request: request.fields).noStore { return .refuse(.requestNoStore) }
         let vary = Vary(response.fields)
         if vary.isMalformed { return .refuse(.varyInvalid) }
@@ -131,6 +136,17 @@ extension Caching {
             return .store(.explicit)
         }
         return .refuse(.noFreshnessAndNoValidator)
+    }
+
+    /// Whether the answer to a POST of `url` is the representation that a GET of it would bring (RFC 9110 sections 8.7 and
+    /// 9.3.3). Of the successful statuses only 200 says so: the others tell what the POST has done.
+    static func answersGet(_ response: ResponseHead, policy: CachePolicy, now: Int64, url: String?) -> Bool {
+        guard let url, response.status == 200, response.fields.all(.contentLocation).count == 1,
+            let location = response.fields.first(.contentLocation), refers(location, to: url)
+        else { return false }
+        let control = ResponseControl(response.fields, policy: policy)
+        guard let explicit = explicitLifetime(control, fields: response.fields, responseTime: now) else { return false }
+        return explicit.hasExpiry
     }
 
     private static func isEventStream(_ fields: Fields) -> Bool {

@@ -57,14 +57,18 @@ package struct StoredHead: Sendable, Equatable {
 
 extension Caching {
     /// What is kept of a response: everything but hop-by-hop fields, what Connection, `private="…"` and `no-cache="…"`
-    /// name (RFC 9111 sections 3.1, 5.2.2.4 and 5.2.2.7), and Age. Times are Unix seconds.
+    /// name (RFC 9111 sections 3.1, 5.2.2.4 and 5.2.2.7), and Age. Times are Unix seconds. An answer to a POST of `url` that
+    /// may be stored is stored as the answer to GET (RFC 9110 section 9.3.3).
     package static func makeStoredHead(
         request: RequestHead,
         response: ResponseHead,
         requestTime: Int64,
         responseTime: Int64,
-        policy: CachePolicy = CachePolicy()
+        policy: CachePolicy = CachePolicy(),
+        url: String? = nil
     ) -> StoredHead {
+        let isGet =
+            request.method == .post && answersGet(response, policy: policy, now: responseTime, url: url)
         let vary = Vary(response.fields)
         var fields = HopByHop.forwardable(response.fields, isRequest: false)
         fields.remove(.age)
@@ -82,7 +86,7 @@ extension Caching {
             varyFields: vary.selectingFields(of: request.fields),
             varyNames: vary.names,
             bodyLength: contentLength(response.fields),
-            requestMethod: request.method,
+            requestMethod: isGet ? .get : request.method,
             hadAuthorization: request.fields.contains(.authorization)
         )
     }

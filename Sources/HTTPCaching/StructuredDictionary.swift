@@ -1,4 +1,5 @@
-// A strict parser for Structured Field dictionaries (RFC 9651 section 4.2.2), which targeted cache-control fields are (RFC 9213).
+// A strict parser for Structured Field dictionaries and lists (RFC 9651 section 4.2), which targeted cache-control fields (RFC 9213) and cache
+// groups (RFC 9875) are.
 
 /// The type and value of a dictionary member, as far as cache directives have a use for it.
 enum StructuredValue: Equatable {
@@ -34,6 +35,26 @@ struct StructuredDictionary {
             // A trailing comma is an error.
             if cursor.atEnd { return nil }
         }
+    }
+}
+
+enum StructuredList {
+    /// The members of the list that the field's lines spell together, or nil if they do not (RFC 9651 section 4.2.1).
+    static func parse(_ lines: [[UInt8]]) -> [StructuredValue]? {
+        var cursor = Cursor(Array(lines.joined(separator: [ASCII.comma, 0x20])))
+        var members: [StructuredValue] = []
+        cursor.skipSpaces()
+        while !cursor.atEnd {
+            guard let member = cursor.itemOrInnerList() else { return nil }
+            members.append(member)
+            cursor.skipWhitespace()
+            if cursor.atEnd { return members }
+            guard cursor.take(ASCII.comma) else { return nil }
+            cursor.skipWhitespace()
+            // A trailing comma is an error.
+            if cursor.atEnd { return nil }
+        }
+        return members
     }
 }
 

@@ -16,6 +16,12 @@ struct EntityTag: Equatable {
         self.opaque = opaque
     }
 
+    /// Between two quotes, with none inside (RFC 9110 section 8.8.3).
+    var isQuoted: Bool {
+        opaque.count >= 2 && opaque.first == ASCII.quote && opaque.last == ASCII.quote
+            && !opaque.dropFirst().dropLast().contains(ASCII.quote)
+    }
+
     /// RFC 9110 section 8.8.3.2.
     func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 

@@ -46,11 +46,19 @@ extension Caching {
         }
     }
 
-    /// The newest of the stored responses that the request selects, as an index into `variants`.
+    /// The most recent of the stored responses that the request selects, as an index into `variants`.
     package static func select(from variants: [StoredHead], request: RequestHead) -> Int? {
         variants.indices
             .filter { selects(stored: variants[$0], request: request) }
-            .max { variants[$0].responseTime < variants[$1].responseTime }
+            .max { isMoreRecent(variants[$1], than: variants[$0]) }
+    }
+
+    /// By the Date field, as RFC 9111 section 4 has it, and by arrival where the dates are the same.
+    static func isMoreRecent(_ stored: StoredHead, than other: StoredHead) -> Bool {
+        let dates = (
+            date(stored.fields, responseTime: stored.responseTime), date(other.fields, responseTime: other.responseTime)
+        )
+        return dates.0 != dates.1 ? dates.0 > dates.1 : stored.responseTime > other.responseTime
     }
 
     /// Fields whose commas are part of the value: they are compared as they are.

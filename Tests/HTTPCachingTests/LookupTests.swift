@@ -164,6 +164,64 @@ struct LookupTests {
     )
     func staleWhileRevalidate(example: ReuseCase) { check(example) }
 
+    @Test(
+        "The configured stale-while-revalidate holds where the response has none of its own; prohibitions hold, too",
+        arguments: [
+            ("max-age=60", 60, 10, .staleAllowed(age: 60, by: 0, allowance: .whileRevalidate)),
+            ("max-age=60", 70, 10, .staleAllowed(age: 70, by: 10, allowance: .whileRevalidate)),
+            ("max-age=60", 71, 10, .stale(age: 71, by: 11, reason: .expired)),
+            ("max-age=60", 60, 0, .stale(age: 60, by: 0, reason: .expired)),
+            ("max-age=60, stale-while-revalidate=5", 66, 10, .stale(age: 66, by: 6, reason: .expired)),
+            ("max-age=60, must-revalidate", 61, 10, .stale(age: 61, by: 1, reason: .expired)),
+            ("s-maxage=60", 61, 10, .stale(age: 61, by: 1, reason: .expired)),
+            ("max-age=x", 1, 10, .stale(age: 1, by: 1, reason: .invalidFreshness)),
+        ] as [(String, Int64, Int64, ReuseDecision)]
+    )
+    func configuredStaleWhileRevalidate(directives: String, after: Int64, configured: Int64, expected: ReuseDecision) {
+        let policy = CachePolicy(staleWhileRevalidate: configured)
+        check(ReuseCase(Self.cc(directives), after: after, expected, policy: policy))
+    }
+
+    @Test(
+        "RFC 9111 4.2.4: offline, what the request selects answers whatever its age and whatever asks for a check",
+        arguments: [
+            (fresh, nil, 59, .fresh(age: 59, ttl: 1)),
+            (fresh, nil, 60, .staleAllowed(age: 60, by: 0, allowance: .offline)),
+            (fresh, nil, 1 << 40, .staleAllowed(age: 1 << 31, by: (1 << 31) - 60, allowance: .offline)),
+            (fresh, "no-cache", 1, .staleAllowed(age: 1, by: -59, allowance: .offline)),
+            (fresh, "max-age=0", 1, .staleAllowed(age: 1, by: -59, allowance: .offline)),
+            (fresh, "only-if-cached", 61, .staleAllowed(age: 61, by: 1, allowance: .offline)),
+            (fresh, "max-stale", 61, .staleAllowed(age: 61, by: 1, allowance: .offline)),
+            (cc("max-age=60, must-revalidate"), nil, 61, .staleAllowed(age: 61, by: 1, allowance: .offline)),
+            (cc("no-cache"), nil, 1, .staleAllowed(age: 1, by: 1, allowance: .offline)),
+            ([("ETag", "\"a\"")], nil, 1, .staleAllowed(age: 1, by: 1, allowance: .offline)),
+            (fresh + [("Vary", "Cache-Control")], "max-age=1", 1, .mismatch(.vary)),
+        ] as [([(String, String)], String?, Int64, ReuseDecision)]
+    )
+    func offline(response: [(String, String)], wish: String?, after: Int64, expected: ReuseDecision) {
+        let decision = Caching.lookup(
+            request: request(.get, wish.map { [("Cache-Control", $0)] } ?? []),
+            stored: stored(response),
+            policy: CachePolicy(),
+            now: arrival + after,
+            isOffline: true
+        )
+        #expect(decision == expected)
+    }
+
+    @Test("RFC 9111 3.5: offline, another user's authorized answer is still none")
+    func offlineAuthorized() {
+        let head = stored(Self.fresh, for: request(.get, [("Authorization", "Basic eA==")]))
+        let decision = Caching.lookup(
+            request: request(),
+            stored: head,
+            policy: CachePolicy(),
+            now: arrival,
+            isOffline: true
+        )
+        #expect(decision == .mismatch(.authorization))
+    }
+
     @Test("RFC 9111 4: GET and HEAD are answered from a stored GET, other methods are not")
     func methods() {
         func decision(_ method: HTTPWire.Method, _ head: StoredHead = stored(Self.fresh)) -> ReuseDecision {

@@ -44,7 +44,8 @@ struct StoreDecisionTests {
             StoreCase([("Expires", date(1))], .store(.explicit)),
             StoreCase([fresh], .refuse(.cacheOff), policy: CachePolicy(mode: .none)),
             StoreCase([fresh], .refuse(.method), request: request(.head)),
-            StoreCase([fresh], .refuse(.method), request: request(.post)),
+            StoreCase([fresh], .refuse(.method), request: request(.put)),
+            StoreCase([fresh], .refuse(.post), request: request(.post)),
             StoreCase([fresh], .refuse(.method), request: request(.other("get"))),
             StoreCase([fresh], .refuse(.interim), status: 103),
             StoreCase([fresh], .refuse(.status206), status: 206),
@@ -184,6 +185,50 @@ struct StoreDecisionTests {
         ]
     )
     func mustUnderstand(example: StoreCase) { check(example) }
+
+    @Test(
+        "RFC 9110 9.3.3: an answer to POST is stored for GET with explicit freshness and the asked URL as Content-Location",
+        arguments: [
+            ([fresh, ("Content-Location", "/form?x")], 200, true),
+            ([fresh, ("Content-Location", "http://A.test:80/form?x")], 200, true),
+            ([fresh, ("Content-Location", "form?x")], 200, true),
+            ([("Expires", date(60)), ("Content-Location", "/form?x")], 200, true),
+            ([("Cache-Control", "max-age=0"), tag, ("Content-Location", "/form?x")], 200, true),
+            ([fresh, ("Content-Location", "/form")], 200, false), ([fresh], 200, false),
+            ([fresh, ("Content-Location", "https://a.test/form?x")], 200, false),
+            ([fresh, ("Content-Location", "/form?x"), ("Content-Location", "/form?x")], 200, false),
+            ([fresh, ("Content-Location", "/form?x")], 201, false),
+            ([fresh, ("Content-Location", "/form?x")], 404, false),
+            ([tag, ("Last-Modified", date(-1000)), ("Content-Location", "/form?x")], 200, false),
+            ([("Cache-Control", "max-age=x"), tag, ("Content-Location", "/form?x")], 200, false),
+        ] as [([(String, String)], Int, Bool)]
+    )
+    func post(fields: [(String, String)], status: Int, isStored: Bool) {
+        let policy = CachePolicy(ttl: 9)
+        let (asked, answer) = (request(.post), response(status, fields))
+        let url = "http://a.test/form?x"
+        let decision = Caching.decideStore(request: asked, response: answer, policy: policy, now: arrival, url: url)
+        if isStored {
+            if case .refuse(let refusal) = decision { Issue.record("refused: \(refusal)") }
+        } else {
+            #expect(decision == .refuse(.post))
+        }
+        func head(_ url: String?) -> StoredHead {
+            Caching.makeStoredHead(
+                request: asked,
+                response: answer,
+                requestTime: arrival,
+                responseTime: arrival,
+                policy: policy,
+                url: url
+            )
+        }
+        #expect(head(url).requestMethod == (isStored ? .get : .post))
+        #expect(head(nil).requestMethod == .post)
+        #expect(
+            Caching.decideStore(request: asked, response: answer, policy: policy, now: arrival) == .refuse(.post)
+        )
+    }
 
     @Test("A freshened head is kept or dropped by the same rules")
     func keeping() {

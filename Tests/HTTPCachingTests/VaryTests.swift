@@ -70,8 +70,8 @@ struct VaryTests {
 
     @Test("RFC 9111 4.1: of several stored responses that match, the newest")
     func newest() {
-        func variant(_ value: String, at time: Int64) -> StoredHead {
-            var head = stored([("Vary", "Foo")], for: request(.get, [("Foo", value)]))
+        func variant(_ value: String, at time: Int64, dated: Int64 = 0) -> StoredHead {
+            var head = stored([("Vary", "Foo"), ("Date", date(dated))], for: request(.get, [("Foo", value)]))
             head.responseTime = time
             return head
         }
@@ -80,5 +80,8 @@ struct VaryTests {
         #expect(Caching.select(from: variants, request: request(.get, [("Foo", "2")])) == 1)
         #expect(Caching.select(from: variants, request: request(.get, [("Foo", "3")])) == nil)
         #expect(Caching.select(from: [], request: request()) == nil)
+        // Section 4: the most recent by the Date field, whichever came first.
+        let dated = [variant("1", at: 5, dated: 2), variant("1", at: 9, dated: 1)]
+        #expect(Caching.select(from: dated, request: request(.get, [("Foo", "1")])) == 0)
     }
 }

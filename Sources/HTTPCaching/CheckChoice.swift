@@ -1,0 +1,72 @@
+// Which of HEAD and conditional GET checks a stored response at the least cost, by what its origin was seen to do.
+
+package import HTTPWire
+
+/// What one origin was seen to do with the two ways to check a stored response. Begins with nothing known.
+package struct OriginHabits: Sendable, Equatable {
+    package enum Habit: String, Sendable, CaseIterable {
+        case unknown, honoured, refused
+    }
+
+    /// Answers HEAD as it would answer GET.
+    package var head: Habit
+    /// Answers 304 where a condition holds.
+    package var conditional: Habit
+
+    package init(head: Habit = .unknown, conditional: Habit = .unknown) {
+        self.head = head
+        self.conditional = conditional
+    }
+
+    /// Learns from the answer to a HEAD with conditions, and from what `Caching.judgeHead` made of it.
+    package mutating func noteHead(status: Int, verdict: HeadVerdict) {
+        switch verdict {
+        case .unsupported: head = .refused
+        case .unchanged:
+            head = .honoured
+            // The same validators and yet no 304: it does not look at conditions.
+            if status == 304 { conditional = .honoured } else if conditional == .unknown { conditional = .refused }
+        case .changed(.noValidator), .gone, .failed: break
+        case .changed: head = .honoured
+        }
+    }
+
+    /// Learns from the answer to a conditional GET for `stored`.
+    package mutating func noteConditional(stored: StoredHead, answer: ResponseHead) {
+        if answer.status == 304 {
+            conditional = .honoured
+        } else if answer.status == stored.status, Caching.hasSameValidators(stored.fields, answer.fields) {
+            conditional = .refused
+        }
+    }
+}
+
+extension Caching {
+    /// In bytes: with `auto`, what is longer is checked by HEAD first, unless the origin is known to answer 304.
+    package static let headCheckLength: Int64 = 16384
+
+    /// How the policy has a stored response of `length` bytes checked (nil: unknown); nil where it never asks.
+    ///
+    /// With `auto`: a conditional GET takes one round trip and brings the body along where it has changed; a HEAD takes a second
+    /// one for that, but costs no needless body where the origin ignores conditions.
+    package static func chooseCheck(policy: CachePolicy, habits: OriginHabits, length: Int64?) -> Revalidation.Kind? {
+        switch policy.revalidate {
+        case .never: nil
+        case .conditional: .conditional
+        case .head: habits.head == .refused ? .conditional : .head
+        case .auto:
+            if habits.head == .refused || habits.conditional == .honoured {
+                .conditional
+            } else {
+                (length ?? .max) > headCheckLength ? .head : .conditional
+            }
+        }
+    }
+
+    /// Both have the same strong entity tag, or no tag and the same modification date.
+    static func hasSameValidators(_ old: Fields, _ new: Fields) -> Bool {
+        if let oldTag = entityTag(old), let newTag = entityTag(new) { return oldTag.matchesStrongly(newTag) }
+        guard let date = lastModified(old, now: 0) else { return false }
+        return date == lastModified(new, now: 0)
+    }
+}

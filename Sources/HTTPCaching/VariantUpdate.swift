@@ -1,0 +1,47 @@
+// Several stored responses under one URL: which of them a 304 updates (RFC 9111 section 4.3.4), and which ones are too many.
+
+package import HTTPWire
+
+extension Caching {
+    /// The indices of the stored responses that a 304 with `notModified` updates, most recent first, out of those whose validators
+    /// the request `asked` for (RFC 9111 section 4.3.4): with a strong entity tag all that have it; with weak validators only the
+    /// most recent that matches; without any only where it can mean but one.
+    ///
+    /// Empty: the 304 is about none of them, and what it stands for has to be fetched without conditions.
+    package static func variantsUpdated(
+        by notModified: Fields,
+        among variants: [StoredHead],
+        asked: Revalidation
+    ) -> [Int] {
+        let named = variants.indices.filter { isNamed(variants[$0], in: asked.conditions) }.sorted {
+            isMoreRecent(variants[$0], than: variants[$1])
+        }
+        if let tag = entityTag(notModified) {
+            if !tag.isWeak {
+                return named.filter { entityTag(variants[$0].fields).map(tag.matchesStrongly) ?? false }
+            }
+            return Array(named.filter { entityTag(variants[$0].fields).map(tag.matchesWeakly) ?? false }.prefix(1))
+        }
+        if let date = lastModified(notModified, now: 0) {
+            let same = named.filter { lastModified(variants[$0].fields, now: 0) == date }
+            if !same.isEmpty { return Array(same.prefix(1)) }
+            // A date that contradicts the stored one is another response's.
+            if named.contains(where: { lastModified(variants[$0].fields, now: 0) != nil }) { return [] }
+        }
+        return named.count == 1 ? named : []
+    }
+
+    private static func isNamed(_ variant: StoredHead, in conditions: Fields) -> Bool {
+        if case .tags(let tags)? = EntityTagList(conditions, .ifNoneMatch) {
+            return entityTag(variant.fields).map(tags.contains) ?? false
+        }
+        return variant.fields.contains(.lastModified)
+            && variant.fields.first(.lastModified) == conditions.first(.ifModifiedSince)
+    }
+
+    /// The indices of those that exceed the policy's `maxVariants`: the ones that were stored or validated the longest ago.
+    package static func surplusVariants(_ variants: [StoredHead], policy: CachePolicy) -> [Int] {
+        variants.indices.sorted { variants[$0].validatedAt > variants[$1].validatedAt }
+            .dropFirst(max(1, policy.maxVariants)).sorted()
+    }
+}

@@ -1,0 +1,83 @@
+// Choosing between HEAD and conditional GET, and learning what an origin does with them.
+
+import HTTPWire
+import Testing
+
+@testable import HTTPCaching
+
+@Suite("Choice of the check")
+struct CheckChoiceTests {
+    @Test(
+        "auto: a conditional GET for what is short or where conditions are honoured, HEAD for what is long",
+        arguments: [
+            (.never, .unknown, .unknown, 1, nil), (.conditional, .unknown, .refused, 1 << 30, .conditional),
+            (.conditional, .refused, .unknown, 1, .conditional), (.head, .unknown, .honoured, 1, .head),
+            (.head, .honoured, .unknown, nil, .head), (.head, .refused, .refused, 1 << 30, .conditional),
+            (.auto, .unknown, .unknown, 16384, .conditional), (.auto, .unknown, .unknown, 16385, .head),
+            (.auto, .unknown, .unknown, nil, .head), (.auto, .honoured, .refused, 16385, .head),
+            (.auto, .honoured, .refused, 16384, .conditional), (.auto, .honoured, .honoured, 1 << 30, .conditional),
+            (.auto, .refused, .refused, 1 << 30, .conditional), (.auto, .refused, .unknown, nil, .conditional),
+        ] as [(RevalidateMethod, OriginHabits.Habit, OriginHabits.Habit, Int64?, Revalidation.Kind?)]
+    )
+    func choice(
+        method: RevalidateMethod,
+        head: OriginHabits.Habit,
+        conditional: OriginHabits.Habit,
+        length: Int64?,
+        expected: Revalidation.Kind?
+    ) {
+        let habits = OriginHabits(head: head, conditional: conditional)
+        #expect(
+            Caching.chooseCheck(policy: CachePolicy(revalidate: method), habits: habits, length: length) == expected
+        )
+        var head = stored([("ETag", "\"a\"")])
+        head.bodyLength = length
+        let check = Caching.revalidation(
+            request: request(),
+            stored: head,
+            policy: CachePolicy(revalidate: method),
+            habits: habits
+        )
+        #expect(check?.kind == expected)
+    }
+
+    @Test(
+        "What the answer to a HEAD teaches",
+        arguments: [
+            (304, .unchanged(stored()), OriginHabits(head: .honoured, conditional: .honoured)),
+            (200, .unchanged(stored()), OriginHabits(head: .honoured, conditional: .refused)),
+            (200, .changed(.etag), OriginHabits(head: .honoured)), (200, .changed(.noValidator), OriginHabits()),
+            (405, .unsupported, OriginHabits(head: .refused)), (404, .gone(404), OriginHabits()),
+            (500, .failed(500), OriginHabits()),
+        ] as [(Int, HeadVerdict, OriginHabits)]
+    )
+    func head(status: Int, verdict: HeadVerdict, expected: OriginHabits) {
+        var habits = OriginHabits()
+        habits.noteHead(status: status, verdict: verdict)
+        #expect(habits == expected)
+    }
+
+    @Test("What was seen of conditional GETs outweighs what a HEAD suggests")
+    func order() {
+        var habits = OriginHabits(conditional: .honoured)
+        habits.noteHead(status: 200, verdict: .unchanged(stored()))
+        #expect(habits == OriginHabits(head: .honoured, conditional: .honoured))
+    }
+
+    @Test(
+        "What the answer to a conditional GET teaches",
+        arguments: [
+            (304, [], .honoured), (200, [("ETag", "\"a\"")], .refused), (200, [("ETag", "\"b\"")], .unknown),
+            (200, [("ETag", "W/\"a\"")], .unknown), (200, [("Last-Modified", date(-9))], .refused),
+            (200, [("Last-Modified", date(-8))], .unknown), (200, [], .unknown), (404, [("ETag", "\"a\"")], .unknown),
+            (500, [], .unknown),
+        ] as [(Int, [(String, String)], OriginHabits.Habit)]
+    )
+    func conditional(status: Int, fields: [(String, String)], expected: OriginHabits.Habit) {
+        var habits = OriginHabits()
+        let head = stored([("ETag", "\"a\""), ("Last-Modified", date(-9))])
+        habits.noteConditional(stored: head, answer: response(status, fields))
+        #expect(habits.conditional == expected)
+        #expect(habits.head == .unknown)
+    }
+}
