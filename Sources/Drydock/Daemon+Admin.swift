@@ -17,16 +17,16 @@ extension Daemon: AdminActions {
     package func status() async -> AdminStatus {
         let counters = await running?.counters() ?? CounterValues()
         let (plan, configuration) = state.withLock { ($0.plan, $0.configuration) }
-        let memory = core.memory.statistics
-        let disk = disk?.statistics
+        let memory = parts.core.memory.statistics
+        let disk = parts.disk?.statistics
         var path: String?
-        if case .file(let file) = source { path = file }
+        if case .file(let file) = parts.source { path = file }
         return AdminStatus(
             version: DrydockVersion.current,
             pid: Int(getpid()),
             uptime: Int((Monotonic.now() - startedAt) / 1_000_000_000),
             configuration: path,
-            loops: loops.loops.count,
+            loops: parts.loops.loops.count,
             listen: addresses,
             services: configuration.services.map { Self.describe($0, plan) },
             counters: counters,
@@ -69,9 +69,9 @@ extension Daemon: AdminActions {
 
     package func entries(_ query: AdminEntryQuery) async -> AdminEntries {
         let plan = state.withLock { $0.plan }
-        let now = core.clock.now()
+        let now = parts.core.clock.now()
         // Many entries mean much text: not on a loop.
-        let memory = try? await files.run { [core] in
+        let memory = try? await parts.files.run { [core = parts.core] in
             core.memory.responses { _ in true }.compactMap { response -> AdminEntries.Entry? in
                 let url = "\(response.key)"
                 guard url.hasPrefix(query.prefix), query.after.map({ url > $0 }) ?? true else { return nil }
@@ -79,7 +79,7 @@ extension Daemon: AdminActions {
             }
         }
         return await EntryPage.make(memory: memory ?? [], limit: query.limit) {
-            [disk] limit in
+            [disk = parts.disk] limit in
             // A listing that fails shows what is in memory.
             let pattern = EntryPage.pattern(query.prefix)
             let listed = try? await disk?.entries(matching: pattern, limit: limit, after: query.after)
@@ -122,7 +122,7 @@ extension Daemon: AdminActions {
 
     package func metricsText() async -> String {
         let counters = await running?.counters() ?? CounterValues()
-        let (core, disk) = (core, disk)
+        let (core, disk, sink) = (parts.core, parts.disk, parts.sink)
         var gauges = [
             Gauge("drydock_memory_entries", "Keys in the memory tier.") { core.memory.statistics.objects },
             Gauge("drydock_memory_bytes", "Bytes that the memory tier holds.") { core.memory.statistics.bytes },
@@ -130,6 +130,9 @@ extension Daemon: AdminActions {
                 core.memory.statistics.evictions
             },
             Gauge("drydock_fills", "Fetches under way that others may join.") { core.fillCount },
+            Gauge("drydock_log_dropped_total", "Buffers of access log lines that nobody took.", isCounter: true) {
+                Int(clamping: sink.droppedBuffers)
+            },
             Gauge("drydock_clock_ahead_seconds", "How far the daemon's clock has been moved ahead.") {
                 Int(core.clock.ahead)
             },

@@ -9,7 +9,7 @@ internal import Synchronization
 
 extension Daemon {
     package func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock {
-        let clock = core.clock
+        let clock = parts.core.clock
         // Under the mutex no other move comes between, and no reload that forbids it.
         let refusal: Problem? = state.withLock { state in
             guard state.configuration.clock.movable else { return ClockMove.refused }
@@ -23,13 +23,16 @@ extension Daemon {
         }
         if let refusal { throw refusal }
         let moved = self.clock(isMovable: true)
-        logger.notice("clock moved", metadata: ["ahead": "\(Lifetimes.text(moved.ahead))", "time": "\(moved.time)"])
+        parts.logger.notice(
+            "clock moved",
+            metadata: ["ahead": "\(Lifetimes.text(moved.ahead))", "time": "\(moved.time)"]
+        )
         return moved
     }
 
     /// The clock as it is now.
     func clock(isMovable: Bool) -> AdminClock {
-        let now = core.clock.now()
-        return AdminClock(isMovable: isMovable, ahead: core.clock.ahead, time: Timestamp.text(now), unixTime: now)
+        let now = parts.core.clock.now()
+        return AdminClock(isMovable: isMovable, ahead: parts.core.clock.ahead, time: Timestamp.text(now), unixTime: now)
     }
 }

@@ -10,8 +10,8 @@ internal import ProxyServer
 internal import Synchronization
 internal import Upstream
 
-/// What a daemon is made of before it listens.
-struct DaemonParts {
+/// What a daemon is made of before it listens, and keeps as long as it lives.
+struct DaemonParts: Sendable {
     let source: ConfigurationSource
     let environment: [String: String]
     let logger: Logger
@@ -149,29 +149,18 @@ extension Daemon {
 
     private func serve(_ proxy: [ListeningSocket], _ admin: [ListeningSocket]) async {
         let (configuration, plan) = state.withLock { ($0.configuration, $0.plan) }
-        let addresses = proxy.map(\.address)
-        let adminAddresses = admin.map(\.address)
-        let resolver = Resolver(pool: names)
-        let (core, logger) = (core, logger)
-        let server = await Server(
-            loops: loops,
-            settings: ServerSettings(configuration),
-            sink: sink,
-            clock: core.clock,
-            acceptFailed: { logger.warning("\($0); trying again in 100 ms") },
-            makeHandler: { context, loop in
-                ProxyHandler(
-                    on: loop,
-                    plan: plan,
-                    core: core,
-                    client: UpstreamClient(on: loop, resolver: resolver),
-                    resolver: resolver,
-                    context: context,
-                    listeners: addresses,
-                    adminListeners: adminAddresses
-                )
-            }
+        let logger = parts.logger
+        let proxyParts = ProxyParts(
+            plan: plan,
+            core: parts.core,
+            resolver: Resolver(pool: parts.names),
+            listeners: proxy.map(\.address),
+            adminListeners: admin.map(\.address)
         )
+        let settings = ServerSettings(configuration)
+        let server = await Server(proxyParts, loops: parts.loops, settings: settings, sink: parts.sink) {
+            logger.warning("\($0); trying again in 100 ms")
+        }
         adopt(server)
         if !admin.isEmpty {
             await server.setHandler(for: .admin) { [self] context, loop in

@@ -20,38 +20,17 @@ public final class Daemon: Sendable {
         var isStopping = false
     }
 
-    let source: ConfigurationSource
-    let environment: [String: String]
-    let logger: Logger
-    let level: LogLevel
+    let parts: DaemonParts
     let notifier: ServiceManagerNotifier
-    let startedAt: UInt64
-    let loops: LoopGroup
-    let files: IOPool
-    let names: IOPool
-    let core: DownloadCore
-    let disk: DiskTier?
-    let registry: PlanRegistry
-    let sink: AccessLogSink
+    let startedAt = Monotonic.now()
     let state: Mutex<State>
     let ended = EndRequest()
     private let reloading = Mutex(())
     private let server = Mutex<Server?>(nil)
 
     init(parts: DaemonParts, configuration: Configuration, plan: RoutePlan) {
-        source = parts.source
-        environment = parts.environment
-        logger = parts.logger
-        level = parts.level
+        self.parts = parts
         notifier = ServiceManagerNotifier(environment: parts.environment)
-        startedAt = Monotonic.now()
-        loops = parts.loops
-        files = parts.files
-        names = parts.names
-        core = parts.core
-        disk = parts.disk
-        registry = parts.registry
-        sink = parts.sink
         state = Mutex(State(configuration: configuration, plan: plan))
     }
 
@@ -77,24 +56,28 @@ public final class Daemon: Sendable {
             // The admin API asks on a loop, where no file may be read and no other reload waited for.
             let result = await withUnsafeContinuation {
                 (waiter: UnsafeContinuation<Result<Void, DaemonError>, Never>) in
-                files.submit { [self] in waiter.resume(returning: Result { () throws(DaemonError) in try readAnew() }) }
+                parts.files.submit { [self] in
+                    waiter.resume(returning: Result { () throws(DaemonError) in try readAnew() })
+                }
             }
             try result.get()
             // Each loop takes jobs in their order: once all have counted, all have the new plan.
             _ = await running?.counters()
-            logger.info(
+            parts.logger.info(
                 "configuration reloaded",
                 metadata: ["services": "\(state.withLock { $0.plan.services.count })"]
             )
         } catch {
-            logger.error("reload refused, the old configuration stays in force: \(error)")
+            parts.logger.error("reload refused, the old configuration stays in force: \(error)")
             throw error
         }
     }
 
     /// One reload at a time: the file that was read last is the one in force. On an I/O thread.
     private func readAnew() throws(DaemonError) {
-        try reloading.withLock { _ throws(DaemonError) in try takeOver(try source.load(environment: environment)) }
+        try reloading.withLock { _ throws(DaemonError) in
+            try takeOver(try parts.source.load(environment: parts.environment))
+        }
     }
 
     private func takeOver(_ configuration: Configuration) throws(DaemonError) {
@@ -103,9 +86,9 @@ public final class Daemon: Sendable {
         guard differences.isEmpty else {
             throw .needsRestart(differences.map(\.description).joined(separator: "\n"))
         }
-        let plan = try Self.compile(configuration, registry)
+        let plan = try Self.compile(configuration, parts.registry)
         do throws(SystemError) {
-            try sink.update(configuration.log)
+            try parts.sink.update(configuration.log)
         } catch {
             throw .configuration(
                 "log.access: \(error); name a file in a folder that exists and that the daemon may write"
@@ -115,13 +98,13 @@ public final class Daemon: Sendable {
         let wasAhead = state.withLock { state in
             state.configuration = configuration
             state.plan = plan
-            defer { if !configuration.clock.movable { core.clock.reset() } }
-            return !configuration.clock.movable && core.clock.ahead != 0
+            defer { if !configuration.clock.movable { parts.core.clock.reset() } }
+            return !configuration.clock.movable && parts.core.clock.ahead != 0
         }
-        if wasAhead { logger.notice("clock set back, the configuration does not allow to move it any more") }
+        if wasAhead { parts.logger.notice("clock set back, the configuration does not allow to move it any more") }
         running?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
         running?.update(ServerSettings(configuration))
-        level.set(configuration.log.level)
+        parts.level.set(configuration.log.level)
     }
 
     static func compile(_ configuration: Configuration, _ registry: PlanRegistry) throws(DaemonError) -> RoutePlan {
@@ -149,21 +132,21 @@ public final class Daemon: Sendable {
         }
         guard let grace else { return }
         notifier.stopping()
-        logger.info("stopping")
+        parts.logger.info("stopping")
         await running?.drain(grace: grace)
-        await sink.drain()
+        await parts.sink.drain()
         server.withLock { $0 = nil }
         // Whatever still runs on a loop ends with its loop; file work that is queued is finished.
-        let (loops, disk, files, names) = (loops, disk, files, names)
+        let parts = parts
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             Thread.run {
-                loops.stop()
-                disk?.close()
-                files.stop()
-                names.stop()
+                parts.loops.stop()
+                parts.disk?.close()
+                parts.files.stop()
+                parts.names.stop()
                 done.resume()
             }
         }
-        logger.info("stopped")
+        parts.logger.info("stopped")
     }
 }

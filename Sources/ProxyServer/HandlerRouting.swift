@@ -10,16 +10,7 @@ import Upstream
 
 extension ProxyHandler {
     func route(_ exchange: Exchange, on loop: isolated EventLoop) async throws(Problem) {
-        if LoopDetection.hasPassed(exchange.request.fields, pseudonym: plan.name) {
-            throw LoopDetection.problem(pseudonym: plan.name)
-        }
-        if Self.expectsTheUnknown(exchange.request) {
-            throw Problem(
-                status: 417,
-                title: "Expectation not known",
-                detail: "only 'Expect: 100-continue' is understood; send the request without the other expectation"
-            )
-        }
+        try accept(exchange.request)
         if await answersItself(exchange, on: loop) { return }
         switch exchange.target.form {
         case .authority(let authority):
@@ -74,21 +65,16 @@ extension ProxyHandler {
     // MARK: - Reverse mode
 
     private func reverse(_ exchange: Exchange, _ target: String, on loop: isolated EventLoop) async throws(Problem) {
-        let host = exchange.request.fields.first(.host)
-        let authority = host.flatMap { Authority.parse($0) }
-        if let authority, !hostRules.allows(authority) { throw HostRules.problem(authority) }
-        let named = authority.flatMap { plan.service(host: $0.host) }
-        if let host, let authority { hot.note(host: host, authority, route: named) }
-        var target = target
-        let found = named ?? target.withUTF8 { plan.service(target: UnsafeRawBufferPointer($0)) }
-        guard let route = found else { throw notRouted(target) }
+        let place = try service(for: exchange.request, target)
+        if let (host, authority) = place.host { hot.note(host: host, authority, route: place.named) }
+        guard let route = place.route else { throw notRouted(target) }
         exchange.outcome.route = route.plan.name
         let cors = try CrossOrigin.decide(exchange.request, route)
         if case .preflight(let fields) = cors {
             exchange.sendHead(ResponseHead(status: 204, reason: "No Content", fields: fields), body: .none)
             return exchange.finish()
         }
-        let rest = String(decoding: target.utf8.dropFirst(route.prefix.count), as: UTF8.self)
+        let rest = route.rest(target)
         if let wanted = Self.wantedProtocols(exchange.request, exchange.framing),
             let hop = try upgradeHop(route, rest, exchange.request.method)
         {
@@ -133,21 +119,9 @@ extension ProxyHandler {
         _ path: String,
         on loop: isolated EventLoop
     ) async throws(Problem) {
-        if isOwn(authority, port: 80) { throw LoopDetection.problem(pseudonym: plan.name) }
-        guard let forward = plan.forward else { throw ForwardRules.disabled }
-        guard scheme == "http" else { throw ForwardRules.scheme(scheme) }
-        let verdict = forward.verdict(host: authority.host)
-        if verdict == .refused { throw ForwardRules.refused(authority.description) }
+        let (forward, origin, service) = try forwardTarget(scheme, authority)
         exchange.outcome.route = "forward"
-        let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port, basePath: "")
         hot.note(origin: origin)
-        let service = ServicePlan(
-            name: "",
-            origin: origin,
-            request: forward.request,
-            tls: forward.tls,
-            target: verdict == .named ? .any : .noPrivate
-        )
         if let wanted = Self.wantedProtocols(exchange.request, exchange.framing) {
             let hop = UpgradeHop(service: service, origin: origin, plan: forward.request, path: path)
             return try await upgrade(exchange, to: wanted, hop, rewriting: nil, Fields(), on: loop)
@@ -171,16 +145,7 @@ extension ProxyHandler {
         var result = ServiceAnswer(answer: Answer(head: ResponseHead(status: 502), cacheStatus: nil))
         switch exchange.request.method {
         case .get where isPlain, .head where isPlain:
-            let ask = CacheAsk(
-                key: ForwardPlan.key(origin, path: path),
-                request: head,
-                originFields: forward.request.policy.mode == .none ? fields : Self.withoutUnkeyed(fields),
-                path: path,
-                policy: forward.request.policy,
-                shape: forward.shape,
-                collapse: forward.request.collapse,
-                prepare: { [via = plan.via] in StoredResponse.prepare($0, length: $0.bodyLength, via: via) }
-            )
+            let ask = ask(forward, origin, path, head, originFields: fields)
             result.answer = await core.answer(ask, from: source, onInterim: interim(exchange), on: loop)
         default:
             var fetch = FetchRequest(

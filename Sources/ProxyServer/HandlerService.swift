@@ -39,34 +39,13 @@ extension ProxyHandler {
     static let maximumDepth = 16
 
     func answer(_ request: RoutedRequest, on loop: isolated EventLoop) async throws(Problem) -> ServiceAnswer {
-        let route = request.route
-        var rest = request.rest
-        let endpoint = rest.withUTF8 { bytes in
-            route.plan.endpoint(for: request.head.method, path: UnsafeRawBufferPointer(bytes))
-        }
-        if let rule = route.demo(endpoint) { return try await demo(rule, request, on: loop) }
-        if endpoint == nil, route.listedOnly { throw Self.notListed(route) }
-        let (plan, shape) = route.request(endpoint)
-        let source = try source(route, plan, depth: request.depth)
-        let path = route.path(rest, plan)
-        let isPlain = request.framing == .none || request.framing == .length(0)
-        switch request.head.method {
-        case .get where isPlain, .head where isPlain:
-            let fields = request.originFields
-            let ask = CacheAsk(
-                key: route.key(path: path, host: request.head.fields.first(.host)),
-                request: request.head,
-                originFields: plan.policy.mode == .none ? fields : Self.withoutUnkeyed(fields),
-                path: path,
-                policy: plan.policy,
-                shape: shape,
-                collapse: plan.collapse,
-                prepare: { [via = self.plan.via] in Self.prepare($0, route, via: via) }
-            )
+        switch try step(request) {
+        case .demo(let rule): return try await demo(rule, request, on: loop)
+        case .store(let ask, let source):
             return ServiceAnswer(
                 answer: await core.answer(ask, from: source, onInterim: request.onInterim, on: loop)
             )
-        default:
+        case .pass(let path, let source):
             return ServiceAnswer(answer: await pass(request, path, source, on: loop))
         }
     }
@@ -132,7 +111,7 @@ extension ProxyHandler {
         return ([rest] + others).map { route.key(rest: $0, host: request.fields.first(.host)) }
     }
 
-    private func source(_ route: ServiceRoute, _ plan: RequestPlan, depth: Int) throws(Problem) -> any FetchSource {
+    func source(_ route: ServiceRoute, _ plan: RequestPlan, depth: Int) throws(Problem) -> any FetchSource {
         if let origin = route.plan.origin {
             return OriginSource(
                 service: route.plan,

@@ -181,6 +181,23 @@ import Testing
         #expect(folder.text("access.log") == "three\nfour\n")
     }
 
+    @Test func `what nobody takes is dropped and counted`() async throws {
+        let folder = try TemporaryFolder()
+        let pool = try IOPool(threads: 1)
+        defer { pool.stop() }
+        #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
+        // Holds the pipe open without reading.
+        let reader = open(folder.file("pipe"), O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        var log = LogConfiguration()
+        log.access = .file(path: folder.file("pipe"))
+        let sink = try AccessLogSink(log, pool: pool)
+        for _ in 0..<20 { sink.submit([UInt8](repeating: 10, count: 1 << 20)) }
+        #expect(sink.droppedBuffers >= 1)
+        await sink.drain()
+        #expect(sink.droppedBuffers == 20)
+    }
+
     @Test func `a reload changes where lines go and how they look`() async throws {
         let folder = try TemporaryFolder()
         var log = LogConfiguration()

@@ -36,7 +36,6 @@ final class HandlerHarness: Sendable {
         }
         let socket = try ListeningSocket.bind(any)
         let admin = adminPort.flatMap { SocketAddress(numericHost: "127.0.0.1", port: UInt16($0)) }
-        let resolver = Resolver(pool: pool)
         let core = DownloadCore(
             cacheName: plan.name,
             memory: MemoryTier(size: 1 << 24),
@@ -46,21 +45,14 @@ final class HandlerHarness: Sendable {
             budget: FillBudget(),
             clock: clock
         )
-        server = await Server(loops: loops, settings: ServerSettings(), sink: nil, clock: clock, acceptFailed: { _ in })
-        {
-            context,
-            loop in
-            ProxyHandler(
-                on: loop,
-                plan: plan,
-                core: core,
-                client: UpstreamClient(on: loop, resolver: resolver),
-                resolver: resolver,
-                context: context,
-                listeners: [socket.address],
-                adminListeners: admin.map { [$0] } ?? []
-            )
-        }
+        let parts = ProxyParts(
+            plan: plan,
+            core: core,
+            resolver: Resolver(pool: pool),
+            listeners: [socket.address],
+            adminListeners: admin.map { [$0] } ?? []
+        )
+        server = await Server(parts, loops: loops, settings: ServerSettings(), sink: nil) { _ in }
         await server.listen(on: socket, role: .proxy)
         self.loops = loops
         self.pool = pool

@@ -40,6 +40,7 @@ extension Scenarios {
             #expect(metrics.field("Content-Type")?.hasPrefix("text/plain") == true)
             let lines = metrics.text.split(separator: "\n")
             #expect(lines.contains { $0.hasPrefix("# TYPE drydock_") })
+            #expect(lines.contains("drydock_log_dropped_total 0"))
             for line in lines where !line.hasPrefix("#") {
                 #expect(line.split(separator: " ").last.flatMap { Double($0) } != nil, "\(line)")
             }

@@ -1,0 +1,63 @@
+// A server with the proxy's handler on every loop: the one place where they are put together.
+
+package import DownloadCore
+package import EventLoop
+package import Upstream
+
+/// What the proxy's handlers are made of.
+package struct ProxyParts: Sendable {
+    package var plan: RoutePlan
+    package var core: DownloadCore
+    package var resolver: Resolver
+    /// Where this daemon listens for clients.
+    package var listeners: [SocketAddress]
+    package var adminListeners: [SocketAddress]
+
+    package init(
+        plan: RoutePlan,
+        core: DownloadCore,
+        resolver: Resolver,
+        listeners: [SocketAddress],
+        adminListeners: [SocketAddress] = []
+    ) {
+        self.plan = plan
+        self.core = core
+        self.resolver = resolver
+        self.listeners = listeners
+        self.adminListeners = adminListeners
+    }
+}
+
+extension Server {
+    /// Makes the parts on every loop; nothing listens yet.
+    ///
+    /// - Parameters:
+    ///   - sink: where access log lines go; nil for nowhere.
+    ///   - acceptFailed: told, on loop 0, of accept errors that are not the client's, such as too many open files.
+    package convenience init(
+        _ parts: ProxyParts,
+        loops: LoopGroup,
+        settings: ServerSettings,
+        sink: AccessLogSink?,
+        acceptFailed: @escaping @Sendable (SystemError) -> Void
+    ) async {
+        await self.init(
+            loops: loops,
+            settings: settings,
+            sink: sink,
+            clock: parts.core.clock,
+            acceptFailed: acceptFailed
+        ) { context, loop in
+            ProxyHandler(
+                on: loop,
+                plan: parts.plan,
+                core: parts.core,
+                client: UpstreamClient(on: loop, resolver: parts.resolver),
+                resolver: parts.resolver,
+                context: context,
+                listeners: parts.listeners,
+                adminListeners: parts.adminListeners
+            )
+        }
+    }
+}
