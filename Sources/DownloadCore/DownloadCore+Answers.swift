@@ -7,7 +7,7 @@ internal import HTTPWire
 internal import Upstream
 
 extension DownloadCore {
-    /// An answer from a stored response: whole, or 304 or 412 where the request's conditions say so.
+    /// An answer from a stored response: whole, or 304 where the request's conditions say so.
     func stored(
         _ ask: CacheAsk,
         _ response: StoredResponse,
@@ -19,8 +19,6 @@ extension DownloadCore {
         switch Caching.answerConditional(request: ask.request, stored: head) {
         case .notModified(let fields):
             return Answer(head: ResponseHead(status: 304, fields: fields), age: age, cacheStatus: status)
-        case .preconditionFailed:
-            return Answer(head: ResponseHead(status: 412), length: 0, cacheStatus: status)
         case .full:
             let answerHead = ResponseHead(status: head.status, reason: head.reason, fields: head.fields)
             return Answer(
@@ -44,8 +42,6 @@ extension DownloadCore {
             switch Caching.answerConditional(request: ask.request, stored: fetched.described) {
             case .notModified(let fields):
                 return Answer(head: ResponseHead(status: 304, fields: fields), cacheStatus: status)
-            case .preconditionFailed:
-                return Answer(head: ResponseHead(status: 412), length: 0, cacheStatus: status)
             case .full: break
             }
         }

@@ -162,6 +162,11 @@ package final class DownloadCore: Sendable {
     ) async -> Answer? {
         let fields = ask.request.fields
         if ask.request.method == .head { return await relayHead(ask, source, stale, forward, on: loop) }
+        if Caching.hasPreconditions(ask.request) {
+            // Only the origin may refuse for them (RFC 9111 section 4.3.2).
+            let reason = StaleReason.requestPrecondition.rawValue
+            return await relay(ask, source, forward, reason, onInterim, on: loop)
+        }
         if fields.contains(.range) { return await relay(ask, source, .bypass, "range", onInterim, on: loop) }
         let isAlone =
             turn > 1 || Caching.isReload(ask.request) || fields.contains(.authorization)

@@ -21,6 +21,8 @@ package struct CacheControl: Sendable, Equatable {
     package var noStore = false
     /// `no-cache` without field names.
     package var noCache = false
+    /// `noCache` comes from a request's Pragma.
+    package var isPragma = false
     /// The lower-case names of `no-cache="…"`.
     package var noCacheFields: [String] = []
     /// `private` without field names.
@@ -58,6 +60,7 @@ package struct CacheControl: Sendable, Equatable {
         noCache = fields.values(.pragma).contains { value in
             Directive.parse(value).contains { $0.name == "no-cache" }
         }
+        isPragma = noCache
     }
 
     mutating func apply(_ directive: Directive) {

@@ -7,9 +7,6 @@ package enum ConditionalAnswer: Sendable, Equatable {
     case full
     /// Answer 304 with these fields (RFC 9110 section 15.4.5).
     case notModified(Fields)
-    /// Answer 412: If-Match or If-Unmodified-Since does not hold for the stored response, and a range of it would be
-    /// joined to something else.
-    case preconditionFailed
 }
 
 extension Caching {
@@ -24,11 +21,6 @@ extension Caching {
         let now = stored.responseTime
         let modified = lastModified(stored.fields, now: now)
 
-        if let list = EntityTagList(fields, .ifMatch) {
-            guard holds(list, tag, { $0.matchesStrongly($1) }) else { return .preconditionFailed }
-        } else if let limit = dateCondition(fields, .ifUnmodifiedSince, now: now), let modified, modified > limit {
-            return .preconditionFailed
-        }
         if let list = EntityTagList(fields, .ifNoneMatch) {
             return holds(list, tag, { $0.matchesWeakly($1) }) ? .notModified(notModifiedFields(stored)) : .full
         }
@@ -38,6 +30,23 @@ extension Caching {
             return current <= limit ? .notModified(notModifiedFields(stored)) : .full
         }
         return .full
+    }
+
+    /// Whether a request with If-Match or If-Unmodified-Since may be answered from the store. These conditions are the origin's to
+    /// refuse for (RFC 9111 section 4.3.2), and a cache may ignore them (RFC 9110 section 13.1.1); but a client that asks this
+    /// way joins the answer to what it has, so that one for which they do not hold is the origin's to give.
+    static func meetsPreconditions(request: RequestHead, stored: StoredHead) -> Bool {
+        let fields = request.fields
+        if let list = EntityTagList(fields, .ifMatch) {
+            return holds(list, entityTag(stored.fields), { $0.matchesStrongly($1) })
+        }
+        guard let limit = dateCondition(fields, .ifUnmodifiedSince, now: stored.responseTime) else { return true }
+        return lastModified(stored.fields, now: stored.responseTime).map { $0 <= limit } ?? true
+    }
+
+    /// Whether the request has conditions that only the origin may refuse for: where it is asked, it is asked with them.
+    package static func hasPreconditions(_ request: RequestHead) -> Bool {
+        request.fields.contains(.ifMatch) || request.fields.contains(.ifUnmodifiedSince)
     }
 
     private static func holds(

@@ -50,14 +50,18 @@ extension Caching {
         )
     }
 
-    /// The age in seconds at which a response arrives (RFC 9111 section 4.2.3, corrected_initial_age). Of an Age that is a
-    /// list the first member counts; one that does not parse is ignored (section 5.1).
+    /// The age in seconds at which a response arrives (RFC 9111 section 4.2.3, corrected_initial_age).
     package static func initialAge(_ fields: Fields, requestTime: Int64, responseTime: Int64) -> Int64 {
-        let first = fields.values(.age).first?.split(separator: ASCII.comma, omittingEmptySubsequences: false).first
-        let received = first.flatMap { DeltaSeconds.parse(ASCII.trim($0)) } ?? 0
-        let corrected = received + DeltaSeconds.elapsed(from: requestTime, to: responseTime)
+        let corrected = (receivedAge(fields) ?? 0) + DeltaSeconds.elapsed(from: requestTime, to: responseTime)
         let apparent = DeltaSeconds.elapsed(from: date(fields, responseTime: responseTime), to: responseTime)
         return DeltaSeconds.clamp(max(apparent, corrected))
+    }
+
+    /// The Age field in seconds. Of one that is a list the first member counts; one that does not parse is ignored (RFC 9111
+    /// section 5.1).
+    static func receivedAge(_ fields: Fields) -> Int64? {
+        let first = fields.values(.age).first?.split(separator: ASCII.comma, omittingEmptySubsequences: false).first
+        return first.flatMap { DeltaSeconds.parse(ASCII.trim($0)) }
     }
 
     /// How long the stored response is fresh under the policy.

@@ -10,15 +10,18 @@ package enum StaleReason: String, Sendable, CaseIterable {
     case invalidFreshness = "invalid-freshness"
     /// The response's `no-cache`.
     case noCache = "no-cache"
-    /// The request's `no-cache`, or its `Pragma: no-cache`.
     case requestNoCache = "request-no-cache"
+    /// The request's `Pragma: no-cache`, without Cache-Control.
+    case requestPragma = "request-pragma"
     case requestMaxAge = "request-max-age"
     case requestMinFresh = "request-min-fresh"
+    /// The request's If-Match or If-Unmodified-Since does not hold for it: only the origin may refuse for that.
+    case requestPrecondition = "request-precondition"
 
     /// The request does not want it, although it is fresh by itself.
     package var isFromRequest: Bool {
         switch self {
-        case .requestNoCache, .requestMaxAge, .requestMinFresh: true
+        case .requestNoCache, .requestPragma, .requestMaxAge, .requestMinFresh, .requestPrecondition: true
         case .expired, .noFreshness, .invalidFreshness, .noCache: false
         }
     }
@@ -84,7 +87,9 @@ extension Caching {
             policy: policy
         )
         let by = age - lifetime.seconds
-        let reason = validationReason(stored, control, wish, age: age, lifetime: lifetime, policy: policy)
+        let reason =
+            validationReason(stored, control, wish, age: age, lifetime: lifetime, policy: policy)
+            ?? (meetsPreconditions(request: request, stored: stored) ? nil : .requestPrecondition)
         guard let reason else { return .fresh(age: age, ttl: -by) }
         if isOffline { return .staleAllowed(age: age, by: by, allowance: .offline) }
         if reason == .expired, control.staleProhibition(status: stored.status, policy: policy) == nil,
@@ -116,7 +121,7 @@ extension Caching {
         policy: CachePolicy
     ) -> StaleReason? {
         if control.requiresValidation(status: stored.status, policy: policy) { return .noCache }
-        if wish.noCache { return .requestNoCache }
+        if wish.noCache { return wish.isPragma ? .requestPragma : .requestNoCache }
         if let limit = wish.maxAge, age > limit { return .requestMaxAge }
         if lifetime.seconds <= age {
             switch lifetime.source {

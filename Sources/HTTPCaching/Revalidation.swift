@@ -133,6 +133,7 @@ extension Caching {
         result.requestTime = requestTime
         result.responseTime = responseTime
         result.validatedAt = responseTime
+        result.receivedAge = receivedAge(notModified.fields)
         result.initialAge = initialAge(notModified.fields, requestTime: requestTime, responseTime: responseTime)
         return result
     }

@@ -20,7 +20,7 @@ package enum StoredHeadPart: String, Sendable {
 
 extension StoredHead {
     /// The version that `encode` writes and `init(decoding:)` reads.
-    package static let formatVersion: UInt8 = 1
+    package static let formatVersion: UInt8 = 2
     private static let magic: [UInt8] = [0x44, 0x44, 0x48]  // DDH
 
     /// Appends the encoded head to `bytes`.
@@ -28,7 +28,7 @@ extension StoredHead {
         bytes.append(contentsOf: Self.magic)
         bytes.append(Self.formatVersion)
         bytes.appendInteger(UInt32(truncatingIfNeeded: status))
-        for time in [requestTime, responseTime, validatedAt, initialAge, bodyLength ?? -1] {
+        for time in [requestTime, responseTime, validatedAt, initialAge, bodyLength ?? -1, receivedAge ?? -1] {
             bytes.appendInteger(UInt64(bitPattern: time))
         }
         bytes.append(hadAuthorization ? 1 : 0)
@@ -55,6 +55,8 @@ extension StoredHead {
         guard (0...DeltaSeconds.limit).contains(initialAge) else { throw reader.invalid(.times) }
         let bodyLength = try reader.int64()
         guard bodyLength >= -1 else { throw reader.invalid(.times) }
+        let receivedAge = try reader.int64()
+        guard (-1...DeltaSeconds.limit).contains(receivedAge) else { throw reader.invalid(.times) }
         let flags = try reader.byte()
         guard flags <= 1 else { throw reader.invalid(.flags) }
         let method = try reader.counted()
@@ -84,7 +86,8 @@ extension StoredHead {
             varyNames: varyNames,
             bodyLength: bodyLength == -1 ? nil : bodyLength,
             requestMethod: Method(bytes: method),
-            hadAuthorization: flags == 1
+            hadAuthorization: flags == 1,
+            receivedAge: receivedAge == -1 ? nil : receivedAge
         )
     }
 }

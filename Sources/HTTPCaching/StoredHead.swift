@@ -25,6 +25,9 @@ package struct StoredHead: Sendable, Equatable {
     package var requestMethod: Method
     /// The request carried Authorization (RFC 9111 section 3.5).
     package var hadAuthorization: Bool
+    /// The Age field that came with this head, or with the latest one that freshened it, in seconds; nil where there was none.
+    /// Only explanations read it: `initialAge` has it in it.
+    package var receivedAge: Int64?
 
     package init(
         status: Int,
@@ -38,7 +41,8 @@ package struct StoredHead: Sendable, Equatable {
         varyNames: [String],
         bodyLength: Int64?,
         requestMethod: Method,
-        hadAuthorization: Bool
+        hadAuthorization: Bool,
+        receivedAge: Int64? = nil
     ) {
         self.status = status
         self.reason = reason
@@ -52,6 +56,7 @@ package struct StoredHead: Sendable, Equatable {
         self.bodyLength = bodyLength
         self.requestMethod = requestMethod
         self.hadAuthorization = hadAuthorization
+        self.receivedAge = receivedAge
     }
 }
 
@@ -87,7 +92,8 @@ extension Caching {
             varyNames: vary.names,
             bodyLength: contentLength(response.fields),
             requestMethod: isGet ? .get : request.method,
-            hadAuthorization: request.fields.contains(.authorization)
+            hadAuthorization: request.fields.contains(.authorization),
+            receivedAge: receivedAge(response.fields)
         )
     }
 

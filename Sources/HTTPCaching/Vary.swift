@@ -40,17 +40,31 @@ extension Caching {
     /// Whether the request's selecting fields match those of the stored request (RFC 9111 section 4.1): the same after lines
     /// are joined and optional whitespace is normalised, or absent from both.
     package static func selects(stored: StoredHead, request: RequestHead) -> Bool {
-        stored.varyNames.allSatisfy { name in
-            name != "*"
-                && normalised(request.fields, name: name) == normalised(stored.varyFields, name: name)
-        }
+        stored.varyNames.allSatisfy { agrees(stored: stored, request: request, in: $0) }
     }
 
-    /// The most recent of the stored responses that the request selects, as an index into `variants`.
-    package static func select(from variants: [StoredHead], request: RequestHead) -> Int? {
-        variants.indices
-            .filter { selects(stored: variants[$0], request: request) }
-            .max { isMoreRecent(variants[$1], than: variants[$0]) }
+    /// Whether the request and the stored request agree in one field that Vary names (its name in lower case).
+    static func agrees(stored: StoredHead, request: RequestHead, in name: String) -> Bool {
+        name != "*" && normalised(request.fields, name: name) == normalised(stored.varyFields, name: name)
+    }
+
+    /// Which of the stored responses the request selects, as an index into `variants`: the most recent one that matches.
+    ///
+    /// One without Vary yields to a match that has it and was fresh when the other came (RFC 9111 section 4.1, on resources that
+    /// omit Vary from their default response): had that match been stale by then, the other would have come to replace it.
+    package static func select(
+        from variants: [StoredHead],
+        request: RequestHead,
+        policy: CachePolicy = CachePolicy()
+    ) -> Int? {
+        let matching = variants.indices.filter { selects(stored: variants[$0], request: request) }
+        guard let latest = matching.max(by: { isMoreRecent(variants[$1], than: variants[$0]) }) else { return nil }
+        guard variants[latest].varyNames.isEmpty else { return latest }
+        let varying = matching.filter {
+            !variants[$0].varyNames.isEmpty
+                && staleness(variants[$0], policy: policy, now: variants[latest].responseTime) < 0
+        }
+        return varying.max { isMoreRecent(variants[$1], than: variants[$0]) } ?? latest
     }
 
     /// By the Date field, as RFC 9111 section 4 has it, and by arrival where the dates are the same.

@@ -112,6 +112,22 @@ struct LookupTests {
     )
     func requestDirectives(example: ReuseCase) { check(example) }
 
+    @Test("RFC 9111 5.4: Pragma: no-cache counts without Cache-Control, and says so")
+    func pragma() {
+        func decision(_ fields: [(String, String)]) -> ReuseDecision {
+            Caching.lookup(
+                request: request(.get, fields),
+                stored: stored(Self.fresh),
+                policy: CachePolicy(),
+                now: arrival + 1
+            )
+        }
+        let pragma = [("Pragma", "no-cache")]
+        #expect(decision(pragma) == .stale(age: 1, by: -59, reason: .requestPragma))
+        #expect(decision(pragma + Self.cc("max-age=60")) == .fresh(age: 1, ttl: 59))
+        #expect(decision(pragma + Self.cc("no-cache")) == .stale(age: 1, by: -59, reason: .requestNoCache))
+    }
+
     @Test(
         "RFC 9111 4.2.4: must-revalidate, proxy-revalidate, s-maxage and no-cache forbid stale answers",
         arguments: [
@@ -256,6 +272,8 @@ struct LookupTests {
         #expect(ReuseDecision.stale(age: 9, by: -1, reason: .requestNoCache).forward == .request)
         #expect(ReuseDecision.stale(age: 9, by: 1, reason: .requestNoCache).forward == .stale)
         #expect(ReuseDecision.stale(age: 9, by: -1, reason: .noCache).forward == .stale)
+        #expect(ReuseDecision.stale(age: 9, by: -1, reason: .requestPragma).forward == .request)
+        #expect(ReuseDecision.stale(age: 9, by: -1, reason: .requestPrecondition).forward == .request)
         #expect(ReuseDecision.mismatch(.vary).forward == .varyMiss)
         #expect(ReuseDecision.mismatch(.method).forward == .method)
         #expect(ReuseDecision.mismatch(.cacheOff).forward == .bypass)

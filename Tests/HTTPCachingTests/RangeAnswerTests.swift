@@ -91,10 +91,10 @@ struct RangeAnswerTests {
         "RFC 9110 13.2.2: the other conditions come first",
         arguments: [
             ([("If-None-Match", "\"a\"")], "304"), ([("If-None-Match", "\"b\"")], "206"),
-            ([("If-None-Match", "\"a\""), ("If-Range", "\"b\"")], "304"), ([("If-Match", "\"b\"")], "412"),
-            ([("If-Match", "\"a\"")], "206"), ([("If-Match", "\"b\""), ("If-Range", "\"a\"")], "412"),
+            ([("If-None-Match", "\"a\""), ("If-Range", "\"b\"")], "304"), ([("If-Match", "\"b\"")], "origin"),
+            ([("If-Match", "\"a\"")], "206"), ([("If-Match", "\"b\""), ("If-Range", "\"a\"")], "origin"),
             ([("If-Match", "\"a\""), ("If-Range", "\"b\"")], "200"),
-            ([("If-Unmodified-Since", date(-2000))], "412"), ([("If-Unmodified-Since", date(-1000))], "206"),
+            ([("If-Unmodified-Since", date(-2000))], "origin"), ([("If-Unmodified-Since", date(-1000))], "206"),
             ([("If-Modified-Since", date(-1000))], "304"), ([("If-Modified-Since", date(-1001))], "206"),
             ([("If-Modified-Since", date(-1000)), ("If-None-Match", "\"b\"")], "206"),
         ]
@@ -102,10 +102,19 @@ struct RangeAnswerTests {
     func precedence(_ conditions: [(String, String)], _ expected: String) {
         let asked = request(.get, [("Range", "bytes=0-1")] + conditions)
         let head = stored([Self.strong, Self.old])
+        // Nobody but the origin refuses (RFC 9111 section 4.3.2).
+        if case .stale(_, _, .requestPrecondition) = Caching.lookup(
+            request: asked,
+            stored: head,
+            policy: CachePolicy(),
+            now: arrival
+        ) {
+            #expect(expected == "origin")
+            return
+        }
         let result =
             switch Caching.answerConditional(request: asked, stored: head) {
             case .notModified: "304"
-            case .preconditionFailed: "412"
             case .full: Caching.rangeAnswer(request: asked, stored: head, length: 10) == .whole ? "200" : "206"
             }
         #expect(result == expected)

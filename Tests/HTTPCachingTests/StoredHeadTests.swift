@@ -10,7 +10,7 @@ struct StoredHeadTests {
     static let sample = stored(
         [
             ("Cache-Control", "max-age=60"), ("ETag", "\"a\""), ("Vary", "Accept, X-Tenant"), ("Content-Length", "12"),
-            ("X-Text", "caf\u{E9}"), ("x-twice", "1"), ("X-Twice", "2"), ("X-Empty", ""),
+            ("Age", "7"), ("X-Text", "caf\u{E9}"), ("x-twice", "1"), ("X-Twice", "2"), ("X-Empty", ""),
         ],
         for: request(.get, [("Accept", "text/html"), ("X-Tenant", "7"), ("Authorization", "Basic eA==")])
     )
@@ -89,6 +89,7 @@ struct StoredHeadTests {
         #expect(Self.sample.varyNames == ["accept", "x-tenant"])
         #expect(Self.sample.varyFields.lines.map(\.name) == ["Accept", "X-Tenant"])
         #expect(Self.sample.hadAuthorization)
+        #expect(Self.sample.receivedAge == 7 && bare.receivedAge == nil)
     }
 
     @Test("Every cut is an error that names the place")
@@ -151,7 +152,10 @@ struct StoredHeadTests {
         for _ in 0..<5000 {
             let count = Int.random(in: 0..<200, using: &generator)
             var bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
-            bytes.replaceSubrange(0..<min(4, count), with: [0x44, 0x44, 0x48, 1].prefix(min(4, count)))
+            bytes.replaceSubrange(
+                0..<min(4, count),
+                with: [0x44, 0x44, 0x48, StoredHead.formatVersion].prefix(min(4, count))
+            )
             #expect(throws: StoredHeadError.self) { try Self.decoded(bytes) }
         }
     }

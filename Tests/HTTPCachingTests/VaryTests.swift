@@ -84,4 +84,27 @@ struct VaryTests {
         let dated = [variant("1", at: 5, dated: 2), variant("1", at: 9, dated: 1)]
         #expect(Caching.select(from: dated, request: request(.get, [("Foo", "1")])) == 0)
     }
+
+    @Test("RFC 9111 4.1: a response that omits Vary yields to a match that has it and was fresh when it came")
+    func omittedVary() {
+        func variant(_ fields: [(String, String)], at time: Int64) -> StoredHead {
+            var head = stored(
+                [("Cache-Control", "max-age=60"), ("Date", date(time))] + fields,
+                for: request(.get, [("Foo", "1")])
+            )
+            head.requestTime = arrival + time
+            head.responseTime = arrival + time
+            head.initialAge = 0
+            return head
+        }
+        func chosen(_ variants: [StoredHead], _ foo: String = "1") -> Int? {
+            Caching.select(from: variants, request: request(.get, [("Foo", foo)]))
+        }
+        let varying = variant([("Vary", "Foo")], at: 0)
+        #expect(chosen([varying, variant([], at: 59)]) == 0)
+        // By then it had expired: this one came in its place.
+        #expect(chosen([varying, variant([], at: 60)]) == 1)
+        #expect(chosen([varying, variant([], at: 59)], "2") == 1)
+        #expect(chosen([variant([], at: 0), variant([("Vary", "Foo")], at: 9)]) == 1)
+    }
 }

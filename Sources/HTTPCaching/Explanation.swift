@@ -1,0 +1,165 @@
+// Why a request is answered as it is: the same functions that decide, with everything they looked at.
+
+package import HTTPWire
+
+/// What the rules make of a request and of what is stored under its URL.
+package struct Explanation: Sendable, Equatable {
+    /// One request field that Vary names (RFC 9111 section 4.1).
+    package struct SelectingField: Sendable, Equatable {
+        /// In lower case; `*` where nothing ever matches.
+        package var name: String
+        /// The lines of the stored request, joined; nil where it had none.
+        package var stored: String?
+        /// The lines of the request in question, joined; nil where it has none.
+        package var asked: String?
+        package var matches: Bool
+    }
+
+    /// One stored response, in the order in which they were given.
+    package struct Variant: Sendable, Equatable {
+        package var status: Int
+        /// When it arrived or was validated, Unix seconds.
+        package var validatedAt: Int64
+        package var bodyLength: Int64?
+        package var etag: String?
+        package var lastModified: String?
+        package var groups: [String]
+        package var selecting: [SelectingField]
+        package var age: AgeArithmetic
+        package var lifetime: Lifetime
+        /// It answers, if any does.
+        package var isChosen: Bool
+        /// What the rules say of it by itself: for those that are not chosen why not, or that a more recent one is.
+        package var decision: ReuseDecision
+        /// Whether it may stand in for an error of the origin, at its present staleness (RFC 5861 section 4).
+        package var ifError: StaleVerdict
+    }
+
+    /// The terms of RFC 9111 section 4.2.3, times in Unix seconds, all else in seconds.
+    package struct AgeArithmetic: Sendable, Equatable {
+        package var dateValue: Int64
+        package var requestTime: Int64
+        package var responseTime: Int64
+        package var apparentAge: Int64
+        /// The Age field; nil where none came.
+        package var ageValue: Int64?
+        package var responseDelay: Int64
+        package var correctedInitialAge: Int64
+        package var residentTime: Int64
+        package var currentAge: Int64
+    }
+
+    /// Unix seconds.
+    package var now: Int64
+    package var isOffline: Bool
+    package var variants: [Variant]
+    /// The index of the stored response that the decision is about.
+    package var chosen: Int?
+    /// nil where nothing is stored that the request selects.
+    package var decision: ReuseDecision?
+    /// The request wants a 504 rather than a fetch (RFC 9111 section 5.2.1.7).
+    package var onlyIfCached: Bool
+    /// How the origin would be asked about what is stored; nil where it is not asked, or asked without conditions.
+    package var check: Revalidation?
+
+    /// What the rules say about the variant that is chosen.
+    package var variant: Variant? { chosen.map { variants[$0] } }
+
+    /// The deciding reason, as `Cache-Status` has it in `fwd` or `detail`.
+    package var reason: String { decision?.reason ?? (variants.isEmpty ? "uri-miss" : "vary-miss") }
+
+    /// The section behind the reason, such as `RFC 9111 section 4.2`.
+    package var section: String {
+        if let decision { return decision.section }
+        if isOffline { return StaleAllowance.offline.section }
+        if onlyIfCached { return "RFC 9111 section 5.2.1.7" }
+        return variants.isEmpty ? "RFC 9111 section 4" : MismatchReason.vary.section
+    }
+}
+
+extension Caching {
+    /// What `lookup` and its neighbours say about `request` at `now` (Unix seconds), given all that is stored under its URL.
+    package static func explain(
+        request: RequestHead,
+        variants: [StoredHead],
+        policy: CachePolicy,
+        now: Int64,
+        isOffline: Bool = false,
+        habits: OriginHabits = OriginHabits()
+    ) -> Explanation {
+        let chosen = select(from: variants, request: request, policy: policy)
+        let described = variants.indices.map { index in
+            describe(variants[index], request, policy, now, isOffline, isChosen: index == chosen)
+        }
+        let decision = chosen.map { described[$0].decision }
+        let others = variants.indices.filter { $0 != chosen }.map { variants[$0] }
+        var check: Revalidation?
+        switch decision {
+        case .fresh, .staleAllowed(_, _, .maxStale), .staleAllowed(_, _, .offline), .onlyIfCachedMiss: break
+        default:
+            check = revalidation(
+                request: request,
+                stored: chosen.map { variants[$0] },
+                variants: others,
+                policy: policy,
+                habits: habits
+            )
+        }
+        return Explanation(
+            now: now,
+            isOffline: isOffline,
+            variants: described,
+            chosen: chosen,
+            decision: decision,
+            onlyIfCached: onlyIfCached(request),
+            check: isOffline ? nil : check
+        )
+    }
+
+    private static func describe(
+        _ stored: StoredHead,
+        _ request: RequestHead,
+        _ policy: CachePolicy,
+        _ now: Int64,
+        _ isOffline: Bool,
+        isChosen: Bool
+    ) -> Explanation.Variant {
+        let staleness = staleness(stored, policy: policy, now: now)
+        return Explanation.Variant(
+            status: stored.status,
+            validatedAt: stored.validatedAt,
+            bodyLength: stored.bodyLength,
+            etag: stored.fields.first(.etag),
+            lastModified: stored.fields.first(.lastModified),
+            groups: cacheGroups(stored.fields),
+            selecting: stored.varyNames.map { name in
+                Explanation.SelectingField(
+                    name: name,
+                    stored: stored.varyFields.combined(name),
+                    asked: request.fields.combined(name),
+                    matches: agrees(stored: stored, request: request, in: name)
+                )
+            },
+            age: arithmetic(stored, now: now),
+            lifetime: freshnessLifetime(stored, policy: policy),
+            isChosen: isChosen,
+            decision: lookup(request: request, stored: stored, policy: policy, now: now, isOffline: isOffline),
+            ifError: mayServeStale(stored: stored, policy: policy, staleness: staleness, request: request)
+        )
+    }
+
+    private static func arithmetic(_ stored: StoredHead, now: Int64) -> Explanation.AgeArithmetic {
+        let dateValue = date(stored.fields, responseTime: stored.responseTime)
+        return Explanation.AgeArithmetic(
+            dateValue: dateValue,
+            requestTime: stored.requestTime,
+            responseTime: stored.responseTime,
+            apparentAge: DeltaSeconds.elapsed(from: dateValue, to: stored.responseTime),
+            ageValue: stored.receivedAge,
+            responseDelay: DeltaSeconds.elapsed(from: stored.requestTime, to: stored.responseTime),
+            correctedInitialAge: stored.initialAge,
+            residentTime: DeltaSeconds.elapsed(from: stored.responseTime, to: now),
+            currentAge: age(stored, now: now)
+        )
+    }
+}
