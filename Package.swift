@@ -21,8 +21,13 @@ func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: dependencies + ["TestSupport"], swiftSettings: settings)
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(
+        name: name,
+        dependencies: dependencies + ["TestSupport"],
+        exclude: exclude,
+        swiftSettings: settings
+    )
 }
 
 let package = Package(
@@ -96,7 +101,7 @@ let package = Package(
                 "Upstream", "ServiceCore", "Drydock",
             ]
         ),
-        tests("ScenarioTests", []),
+        tests("ScenarioTests", [], exclude: ["Rules"]),
     ]
 )
 

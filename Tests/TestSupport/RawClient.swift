@@ -28,6 +28,8 @@ package final class RawClient {
     package internal(set) var trailers: [(name: String, value: String)] = []
     /// The interim responses before the last final head.
     package private(set) var interim: [RawHead] = []
+    /// Heads that were read before the response as a whole was asked for.
+    var early: [RawHead] = []
 
     /// Connects to 127.0.0.1; every send and receive is bounded by `seconds` (default 20).
     package init(port: Int, seconds: Double = 20, receiveBuffer: Int? = nil) throws {
@@ -128,7 +130,7 @@ package final class RawClient {
         interim = []
         trailers = []
         while true {
-            let head = try readOneHead()
+            let head = try early.isEmpty ? readOneHead() : early.removeFirst()
             if head.status >= 200 || head.status == 101 {
                 try expectBody(head.framing(method: method))
                 return head

@@ -1,0 +1,164 @@
+// One run of one scenario in one way: its steps, in order, up to the first that does not hold.
+
+import Foundation
+import TestSupport
+
+final class ScenarioRun {
+    private let rig: WayRig
+    private let daemon: Daemon
+    private let client: ClientSide
+    private let admin: AdminSide
+    private let base: String
+    private var started: [String: SentRequest] = [:]
+    private var isOffline = false
+    private var failures: [ScenarioFailure] = []
+
+    init(rig: WayRig, daemon: Daemon, client: ClientSide, admin: AdminSide, base: String) {
+        self.rig = rig
+        self.daemon = daemon
+        self.client = client
+        self.admin = admin
+        self.base = base
+    }
+
+    private var way: Way { rig.way }
+    private var clientBase: String { way.mode == .reverse ? "/s\(base)" : base }
+    private var clientAuthority: String {
+        way.mode == .reverse ? "127.0.0.1:\(daemon.port)" : rig.origin.authority
+    }
+    private var originScope: ScriptScope {
+        ScriptScope(now: rig.now, authority: rig.origin.authority, path: base)
+    }
+    private var clientScope: ScriptScope {
+        ScriptScope(now: rig.now, authority: clientAuthority, path: clientBase)
+    }
+
+    func run(_ scenario: Scenario) -> [ScenarioFailure] {
+        defer {
+            // Best effort: a daemon that does not answer any more fails the next scenario with its reason.
+            if isOffline { try? admin.setOffline(false) }
+        }
+        for step in scenario.steps {
+            do {
+                try run(step)
+            } catch let error as ScriptTextError {
+                fail(step.place, error.message)
+            } catch {
+                fail(step.place, "\(error)")
+            }
+            let unexpected = rig.origin.state.read { $0.unexpected }
+            if !unexpected.isEmpty {
+                fail(step.place, "the origin was asked what the script has no answer for: \(unexpected)")
+            }
+            if !failures.isEmpty { break }
+        }
+        if failures.isEmpty, let name = started.keys.sorted().first {
+            fail(scenario.place, "\(name) was started and never finished")
+        }
+        return failures
+    }
+
+    private func fail(_ place: ScriptPlace, _ message: String) {
+        failures.append(ScenarioFailure(place: place, way: way, message: message))
+    }
+
+    private func run(_ step: ScriptStep) throws {
+        switch step.action {
+        case .origin(let script): try rig.origin.install(script, scope: originScope)
+        case .ask(let request, let expectations):
+            try check(client.read(try send(request)), expectations, at: step.place)
+        case .start(let name, let request):
+            guard started[name] == nil else { return fail(step.place, "\(name) is under way already") }
+            started[name] = try send(request)
+            try admin.waitUntilSeen()
+        case .finish(let name, let expectations):
+            guard let sent = started.removeValue(forKey: name) else {
+                return fail(step.place, "\(name) was not started")
+            }
+            try check(client.read(sent), expectations, at: step.place)
+        case .release(let path):
+            if !rig.origin.release(path) { fail(step.place, "nothing of the origin's script waits at \(path)") }
+        case .settle:
+            if try !admin.waitUntilSettled() { fail(step.place, "a fetch is still under way after 10 s") }
+        case .asked(let expected): checkAsked(expected, at: step.place)
+        case .clock(let seconds): try rig.advance(seconds, admin)
+        case .offline(let on):
+            try admin.setOffline(on)
+            isOffline = on
+        case .explain(let request, let lines): try explain(request, lines)
+        }
+    }
+
+    private func send(_ request: RequestScript) throws -> SentRequest {
+        let target = way.target(request.path == "*" ? "*" : base + request.path, origin: rig.origin.authority)
+        return try client.send(request, target: target, authority: clientAuthority, scope: clientScope)
+    }
+
+    private func check(_ response: RawResponse, _ expectations: [Expectation], at place: ScriptPlace) throws {
+        let comparison = try ResponseComparison(response, expectations, scope: clientScope)
+        for mismatch in comparison.mismatches {
+            fail(mismatch.place ?? place, mismatch.message + "\n" + comparison.summary)
+        }
+    }
+
+    private func explain(_ request: RequestScript, _ lines: [ScriptLine]) throws {
+        let scope = clientScope
+        let fields = try request.fields.map { ($0.name, try scope.expand($0.value)) }
+        let result = try admin.explain(scope.url + request.path, fields: fields)
+        for line in lines {
+            let expected = try scope.expand(line.text)
+            if expected.hasPrefix("!~ ") {
+                if result.output.contains(expected.dropFirst(3)) { fail(line.place, "is in: \(result.report)") }
+            } else if !result.output.contains(expected) {
+                fail(line.place, "expected “\(expected)” in: \(result.report)")
+            }
+        }
+    }
+
+    // MARK: - What the origin was asked
+
+    private func checkAsked(_ scripts: [AskedScript], at place: ScriptPlace) {
+        let expected = scripts.compactMap { script -> AskedScript? in
+            var script = script
+            if script.method == "REFETCH" {
+                if way.check == .conditional { return nil }
+                script.method = "GET"
+            } else if script.method == "CHECK" {
+                script.method = way.check == .head ? "HEAD" : "GET"
+            }
+            return script
+        }
+        let asked = rig.origin.takeAsked(expected.count)
+        let got = asked.map { "\($0.request.method) \($0.path)" }
+        let wanted = expected.map { "\($0.method) \($0.path)" }
+        guard got == wanted else {
+            return fail(place, "the origin was asked\n  expected \(wanted)\n  got \(got)\n\(asked.map(describe))")
+        }
+        for (script, asked) in zip(expected, asked) { compare(script, asked.request) }
+    }
+
+    private func compare(_ script: AskedScript, _ request: OriginRequest) {
+        let trailers = [(name: String, value: String)]()
+        for (fields, received) in [(script.fields, request.fields), (script.trailers, trailers)] {
+            for field in fields {
+                let values = received.filter { $0.name.lowercased() == field.name.lowercased() }.map(\.value)
+                let joined = values.isEmpty ? nil : values.joined(separator: ", ")
+                do {
+                    if let mismatch = try field.test.mismatch(field.name, joined, originScope) {
+                        fail(field.place, "asked \(mismatch)\n  in \(script.method) \(script.path) \(request.fields)")
+                    }
+                } catch {
+                    fail(field.place, error.message)
+                }
+            }
+        }
+        if let body = script.body, ClientSide.bytes(body) != request.body {
+            let (expected, got) = (excerpt(ClientSide.bytes(body)), excerpt(request.body))
+            fail(script.place, "the origin received the body\n  expected \(expected)\n  got \(got)")
+        }
+    }
+
+    private func describe(_ asked: OriginSide.Asked) -> String {
+        "\(asked.request.method) \(asked.path) \(asked.request.fields.map { "\($0.name): \($0.value)" })"
+    }
+}

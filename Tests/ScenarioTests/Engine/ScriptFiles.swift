@@ -1,0 +1,46 @@
+// The scripts of the suite: every .scenario file of Rules, and which of their scenarios this run is about.
+
+import Foundation
+
+/// The files as they were read, once.
+struct ScriptFiles: Sendable {
+    /// By the file's name.
+    private(set) var files: [String: [Scenario]] = [:]
+    private(set) var errors: [ScriptError] = []
+
+    static let rules = ScriptFiles(
+        folder: URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Rules")
+    )
+
+    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("Rules").path
+
+    init(folder: URL) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        for name in names.sorted() where name.hasSuffix(".scenario") {
+            guard let data = FileManager.default.contents(atPath: folder.appendingPathComponent(name).path) else {
+                errors.append(ScriptError(place: ScriptPlace(file: name, line: 1), message: "cannot be read"))
+                continue
+            }
+            let parser = ScriptParser(file: name, text: String(decoding: data, as: UTF8.self))
+            files[name] = parser.scenarios
+            errors += parser.errors
+        }
+    }
+
+    /// In the order of their files and lines.
+    var scenarios: [Scenario] { files.keys.sorted().flatMap { files[$0] ?? [] } }
+
+    /// `DRYDOCK_SCENARIO`: a part of the title or of the file's name; nil for all.
+    static var filter: String? { ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO"] }
+
+    /// `DRYDOCK_SCENARIO_FIRST=1`: nothing more runs after the first scenario that fails.
+    static var endsAtFirstFailure: Bool { ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO_FIRST"] == "1" }
+
+    /// Those that this run is about.
+    var chosen: [Scenario] {
+        guard let filter = ScriptFiles.filter else { return scenarios }
+        return scenarios.filter { $0.testDescription.contains(filter) }
+    }
+}

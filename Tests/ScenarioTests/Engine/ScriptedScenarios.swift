@@ -1,0 +1,53 @@
+// The suite that runs every scenario of the .scenario files in every way.
+
+import Foundation
+import TestSupport
+import Testing
+
+/// The four rigs, each used by one thread at a time; they and their daemons end with the suite.
+final class Fleet: Sendable {
+    @TaskLocal static var current: Fleet?
+
+    /// A rig's monitor is held while a scenario runs on it.
+    private let rigs: [Monitor<WayRig>]
+    let hasFailed = Monitor(false)
+
+    init() throws { rigs = try Way.all.map { Monitor(try WayRig($0)) } }
+
+    /// Runs a scenario in every way that it allows, at once; what did not hold.
+    func run(_ scenario: Scenario) throws -> [ScenarioFailure] {
+        let rigs = zip(Way.all, rigs).filter { scenario.runs(in: $0.0) }.map(\.1)
+        return try Threads.run(rigs.count) { index in rigs[index].update { $0.run(scenario) } }.flatMap { $0 }
+    }
+}
+
+/// Gives the tests of a suite one fleet.
+struct SharedFleet: SuiteTrait, TestScoping {
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @Sendable @concurrent () async throws -> Void
+    ) async throws {
+        try await Fleet.$current.withValue(try Fleet()) { try await function() }
+    }
+}
+
+extension Scenarios {
+    @Suite(SharedFleet(), .timeLimit(.minutes(2))) struct Scripted {
+        @Test(arguments: ScriptFiles.rules.chosen) func holds(_ scenario: Scenario) throws {
+            let fleet = try #require(Fleet.current)
+            if ScriptFiles.endsAtFirstFailure, fleet.hasFailed.read({ $0 }) { return }
+            let failures = try fleet.run(scenario)
+            if !failures.isEmpty { fleet.hasFailed.update { $0 = true } }
+            for failure in failures {
+                let place = SourceLocation(
+                    fileID: "ScenarioTests/\(failure.place.file)",
+                    filePath: "\(ScriptFiles.folder)/\(failure.place.file)",
+                    line: failure.place.line,
+                    column: 1
+                )
+                Issue.record("\(failure) — \(scenario.title)", sourceLocation: place)
+            }
+        }
+    }
+}

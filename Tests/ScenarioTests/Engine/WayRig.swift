@@ -1,0 +1,140 @@
+// One way's daemon, origin and client, and the running of scenarios on them, one after the other.
+
+import Foundation
+import TestSupport
+
+/// A line of a script that did not hold.
+struct ScenarioFailure: Error, CustomStringConvertible {
+    var place: ScriptPlace
+    var way: Way
+    var message: String
+
+    var description: String { "\(place) [\(way)] \(message)" }
+}
+
+/// Used by one thread at a time.
+final class WayRig {
+    /// The clock is put back when it is so far ahead, in seconds: its limit is 25000 days.
+    private static let farAhead: Int64 = 100 * 86_400
+
+    let way: Way
+    let origin: OriginSide
+    private var running: (daemon: Daemon, client: ClientSide, admin: AdminSide)?
+    private var count = 0
+    /// The daemon's clock is so many seconds ahead.
+    private(set) var ahead: Int64 = 0
+
+    init(_ way: Way) throws {
+        self.way = way
+        origin = try OriginSide()
+    }
+
+    /// Seconds since 1970, as the daemon counts them.
+    var now: Int64 { Int64(time(nil)) + ahead }
+
+    /// Runs a scenario; what did not hold, up to the end of the first step that did not.
+    ///
+    /// Ages count in whole seconds of the daemon's running clock: a scenario that failed and in which a second began
+    /// is run again on another path.
+    func run(_ scenario: Scenario) -> [ScenarioFailure] {
+        let start = Date()
+        var failures: [ScenarioFailure] = []
+        for _ in 0..<5 {
+            let second = time(nil)
+            failures = runOnce(scenario)
+            if failures.isEmpty || time(nil) == second || Date().timeIntervalSince(start) > 8 { break }
+        }
+        return failures
+    }
+
+    private func runOnce(_ scenario: Scenario) -> [ScenarioFailure] {
+        do {
+            if scenario.hasOwnDaemon { running = nil }
+            defer { if scenario.hasOwnDaemon { running = nil } }
+            let (daemon, client, admin) = try started()
+            if ahead > Self.farAhead {
+                try admin.resetClock()
+                ahead = 0
+            }
+            count += 1
+            origin.begin("/c\(count)", ahead: ahead)
+            let run = ScenarioRun(rig: self, daemon: daemon, client: client, admin: admin, base: "/c\(count)")
+            defer { origin.begin("/", ahead: ahead) }
+            return run.run(scenario)
+        } catch {
+            // A daemon that does not answer its admin socket is started anew for the next scenario.
+            running = nil
+            return [ScenarioFailure(place: scenario.place, way: way, message: "\(error)")]
+        }
+    }
+
+    private func started() throws -> (daemon: Daemon, client: ClientSide, admin: AdminSide) {
+        if let running, running.daemon.process.isRunning { return running }
+        let daemon = try Daemon(way.settings(origin: origin.url))
+        ahead = 0
+        let parts = (daemon, ClientSide(port: daemon.port), try AdminSide(daemon))
+        running = parts
+        return parts
+    }
+
+    func advance(_ seconds: Int64, _ admin: AdminSide) throws {
+        try admin.advanceClock(seconds)
+        ahead += seconds
+        let ahead = ahead
+        origin.state.update { $0.ahead = ahead }
+    }
+}
+
+/// The admin API of a daemon under test, over one connection.
+final class AdminSide {
+    private let daemon: Daemon
+    private let client: RawClient
+
+    init(_ daemon: Daemon) throws {
+        self.daemon = daemon
+        client = try RawClient(unix: daemon.place.adminSocket, seconds: 10)
+    }
+
+    func advanceClock(_ seconds: Int64) throws { try post("/v1/clock?advance=\(seconds)s") }
+
+    func resetClock() throws { try post("/v1/clock?reset") }
+
+    func setOffline(_ isOffline: Bool) throws { try post("/v1/offline?\(isOffline ? "on" : "off")") }
+
+    /// Returns when the daemon's loop has seen everything that was sent before: the loop takes what is ready in
+    /// turns, and each answer here is a turn.
+    func waitUntilSeen() throws {
+        for _ in 0..<5 { _ = try client.exchange("/healthz") }
+    }
+
+    /// Waits until no fetch and no check is under way; at most 10 s.
+    func waitUntilSettled() throws -> Bool {
+        let limit = Date(timeIntervalSinceNow: 10)
+        repeat {
+            try waitUntilSeen()
+            let metrics = try client.exchange("/metrics").text
+            guard metrics.contains("\ndrydock_fills ") else {
+                throw TestSupportError.missing("the metric drydock_fills, by which a script settles")
+            }
+            if metrics.contains("\ndrydock_fills 0\n") { return true }
+        } while Date() < limit
+        return false
+    }
+
+    /// What `drydock explain` prints.
+    func explain(_ url: String, fields: [(String, String)]) throws -> ShellResult {
+        try Shell.run(
+            Daemon.binary(),
+            ["explain", url] + fields.flatMap { ["-H", "\($0.0): \($0.1)"] },
+            environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"],
+            seconds: 10
+        )
+    }
+
+    private func post(_ target: String) throws {
+        let answer = try client.exchange("POST", target, body: [])
+        guard answer.status == 200 else {
+            throw TestSupportError.failed("the admin API answered \(answer.status) to \(target): \(answer.text)")
+        }
+    }
+}
