@@ -61,6 +61,9 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// Whether `ttl` and `ttl_by_status` win over what the origin says.
     package var overrideOrigin = false
     package var revalidate = Revalidate.head
+    /// Seconds past its freshness that a response may serve while a fetch behind it refreshes it, where it has no
+    /// directive of its own (RFC 5861 section 3). Default: 0, none.
+    package var staleWhileRevalidate: Int64 = 0
     /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day.
     package var staleIfError: Int64 = 86_400
     package var memory = true

@@ -59,6 +59,13 @@ extension KeyTable {
                 inherited: .endpoints
             ),
             KeyDescriptor(
+                "stale_while_revalidate",
+                .lifetime,
+                default: "0s",
+                "How long past its freshness a response may serve while it is refreshed behind, unless it says so itself.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
                 "stale_if_error",
                 .lifetime,
                 default: "1d",

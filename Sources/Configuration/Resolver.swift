@@ -213,6 +213,7 @@ struct Resolver {
         }
         result.overrideOrigin = reader.bool("override_origin")
         result.revalidate = reader.text("revalidate").flatMap(CacheConfiguration.Revalidate.init) ?? result.revalidate
+        result.staleWhileRevalidate = reader.seconds("stale_while_revalidate") ?? result.staleWhileRevalidate
         result.staleIfError = reader.seconds("stale_if_error") ?? result.staleIfError
         result.memory = reader.bool("memory")
         result.disk = reader.bool("disk")

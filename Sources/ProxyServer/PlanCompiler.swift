@@ -204,6 +204,7 @@ extension RoutePlan {
             overrideOrigin: cache.overrideOrigin,
             revalidate: revalidate,
             staleIfError: cache.staleIfError,
+            staleWhileRevalidate: cache.staleWhileRevalidate,
             targetedFields: targetedFields,
             memory: cache.memory,
             disk: cache.disk
