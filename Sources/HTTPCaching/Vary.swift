@@ -38,7 +38,7 @@ struct Vary {
 
 extension Caching {
     /// Whether the request's selecting fields match those of the stored request (RFC 9111 section 4.1): the same after lines
-    /// are joined and optional whitespace is normalised, or absent from both.
+    /// are joined and optional whitespace is normalised, and what Accept and its kin mean is compared, or absent from both.
     package static func selects(stored: StoredHead, request: RequestHead) -> Bool {
         stored.varyNames.allSatisfy { agrees(stored: stored, request: request, in: $0) }
     }
@@ -85,6 +85,7 @@ extension Caching {
         guard !values.isEmpty else { return nil }
         let joined = Array(values.joined(separator: [ASCII.comma]))
         guard !singletons.contains(name) else { return joined }
+        if Preferences.covers(name) { return Preferences.normalised(name, ASCII.listMembers(joined)) }
         return Array(ASCII.listMembers(joined).map(withoutOptionalSpace).joined(separator: [ASCII.comma]))
     }
 
