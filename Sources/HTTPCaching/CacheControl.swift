@@ -70,11 +70,12 @@ package struct CacheControl: Sendable, Equatable {
         case "no-store": noStore = true
         case "no-cache": applyNames(directive.argument, whole: \.noCache, names: \.noCacheFields)
         case "private": applyNames(directive.argument, whole: \.private, names: \.privateFields)
-        // What allows something counts only where it is well-formed.
-        case "public": self.public = self.public || directive.argument != .malformed
-        case "must-understand": mustUnderstand = mustUnderstand || directive.argument != .malformed
+        // What allows something counts only where it is well-formed, and that is without an argument (RFC 9111 section 5.2).
+        case "public": self.public = self.public || directive.argument == .none
+        case "must-understand": mustUnderstand = mustUnderstand || directive.argument == .none
         case "must-revalidate": mustRevalidate = true
         case "proxy-revalidate": proxyRevalidate = true
+        // Its arguments are ignored (RFC 8246 section 2).
         case "immutable": immutable = immutable || directive.argument != .malformed
         case "no-transform": noTransform = true
         case "only-if-cached": onlyIfCached = true

@@ -71,12 +71,16 @@ extension Caching {
 
     private static func notModifiedFields(_ stored: StoredHead) -> Fields {
         var kept: Set<String> = [
-            "cache-control", "cdn-cache-control", "content-location", "date", "etag", "expires", "vary",
+            "cache-control", "content-location", "date", "etag", "expires", "vary",
         ]
         // Without a tag the date is what guides the client's own cache.
         if entityTag(stored.fields) == nil { kept.insert("last-modified") }
         var fields = stored.fields
-        fields.removeAll { name, _ in !kept.contains(ASCII.lowercased(name)) }
+        fields.removeAll { name, _ in
+            let name = ASCII.lowercased(name)
+            // Targeted fields are named so by convention (RFC 9213 section 2.4).
+            return !kept.contains(name) && !name.hasSuffix("-cache-control")
+        }
         return fields
     }
 }

@@ -102,12 +102,18 @@ extension Caching {
             return Lifetime(seconds: seconds, source: isTargeted ? .targeted : .maxAge)
         }
         guard !isTargeted, fields.contains(.expires) else { return nil }
-        let dates = fields.all(.expires).map { HTTPDate.parse($0, now: responseTime) }
+        let dates = fields.all(.expires).map { expiry($0, now: responseTime) }
         guard let earliest = dates.compactMap(\.self).min(), !dates.contains(nil) else {
             return Lifetime(seconds: 0, source: .invalid)
         }
         let seconds = DeltaSeconds.elapsed(from: date(fields, responseTime: responseTime), to: earliest)
         return Lifetime(seconds: seconds, source: .expires)
+    }
+
+    /// A date that says when something expires: no zone but GMT is valid in it (RFC 9111 section 4.2).
+    private static func expiry(_ value: String, now: Int64) -> Int64? {
+        let isGMT = !ASCII.equalIgnoringCase(value.utf8.suffix(3), "UTC".utf8)
+        return isGMT ? HTTPDate.parse(value, now: now) : nil
     }
 
     private static func heuristicLifetime(

@@ -36,17 +36,7 @@ extension Caching {
         request: RequestHead? = nil,
         policy: CachePolicy = CachePolicy()
     ) -> HeadVerdict {
-        let status = headAnswer.status
-        switch status {
-        case 403, 405, 501: return .unsupported
-        case 304: break
-        case stored.status: break
-        case 404, 410: return .gone(status)
-        case 200..<400: return .changed(.status)
-        default: return .failed(status)
-        }
-        if let change = change(from: stored, to: headAnswer, now: now) { return .changed(change) }
-        return .unchanged(
+        func updated() -> StoredHead {
             freshened(
                 stored: stored,
                 by: headAnswer,
@@ -55,12 +45,27 @@ extension Caching {
                 request: request,
                 policy: policy
             )
-        )
+        }
+        let status = headAnswer.status
+        switch status {
+        case 403, 405, 501: return .unsupported
+        case 304:
+            // It has matched by itself, but it may be about another response (section 4.3.4).
+            if identified(by: headAnswer.fields, among: [stored]).isEmpty {
+                return .changed(entityTag(headAnswer.fields) == nil ? .lastModified : .etag)
+            }
+            return .unchanged(updated())
+        case stored.status: break
+        case 404, 410: return .gone(status)
+        case 200..<400: return .changed(.status)
+        default: return .failed(status)
+        }
+        if let change = change(from: stored, to: headAnswer, now: now) { return .changed(change) }
+        return .unchanged(updated())
     }
 
     private static func change(from stored: StoredHead, to answer: ResponseHead, now: Int64) -> HeadChange? {
-        // A 304 has matched by itself; validators it brings may still belong to another response (section 4.3.4).
-        var matched = answer.status == 304
+        var matched = false
         if let old = entityTag(stored.fields), let new = entityTag(answer.fields) {
             guard old.matchesWeakly(new) else { return .etag }
             matched = true
@@ -70,7 +75,7 @@ extension Caching {
             guard oldDate != nil ? oldDate == HTTPDate.parse(new, now: now) : old == new else { return .lastModified }
             matched = matched || oldDate != nil
         }
-        if answer.status != 304, let new = contentLength(answer.fields),
+        if let new = contentLength(answer.fields),
             let old = stored.bodyLength, new != old
         {
             return .length

@@ -27,7 +27,8 @@ package struct ResponseControl: Sendable, Equatable {
 
     /// RFC 9111 section 3.5: what lets the answer to a request with Authorization be stored and shared.
     var allowsAuthorized: Bool {
-        directives.public || directives.sMaxAge != nil || directives.mustRevalidate
+        directives.public || directives.mustRevalidate
+            || directives.sMaxAge != nil && !directives.hasInvalidFreshness
     }
 
     /// Every reuse must be validated first (RFC 9111 section 5.2.2.4), unless the configured ttl was given the last word.

@@ -122,7 +122,10 @@ extension Caching {
     ) -> StaleReason? {
         if control.requiresValidation(status: stored.status, policy: policy) { return .noCache }
         if wish.noCache { return wish.isPragma ? .requestPragma : .requestNoCache }
-        if let limit = wish.maxAge, age > limit { return .requestMaxAge }
+        // What says that it does not change while it is fresh is not checked for a mere reload (RFC 8246 section 2.1); no-cache
+        // asks for a check all the same. With max-age=0 a response of this very second is too old: it may be older by a part of it.
+        let isImmutable = control.directives.immutable && lifetime.seconds > age
+        if let limit = wish.maxAge, age > limit || limit == 0, !isImmutable { return .requestMaxAge }
         if lifetime.seconds <= age {
             switch lifetime.source {
             case .none: return .noFreshness

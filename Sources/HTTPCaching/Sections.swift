@@ -23,6 +23,7 @@ extension StoreRefusal {
         case .status206: "RFC 9111 section 3.3"
         case .status304: "RFC 9111 section 4.3.4"
         case .statusConditional: "RFC 9110 section 13.2.1"
+        case .statusNeverStored: "RFC 6585 sections 3 to 6"
         case .mustUnderstand: "RFC 9111 section 5.2.2.3"
         case .noStore: "RFC 9111 section 5.2.2.5"
         case .requestNoStore: "RFC 9111 section 5.2.1.5"

@@ -25,6 +25,8 @@ package enum StoreRefusal: String, Sendable, CaseIterable, Error {
     case status304 = "status-304"
     /// A 412 or 416 answers the conditions of one request, not the next one's.
     case statusConditional = "status-conditional"
+    /// A 428, 429, 431 or 511 speaks to one client: no cache may store it.
+    case statusNeverStored = "status-never-stored"
     /// Without explicit freshness only heuristically cacheable statuses are stored.
     case statusNotCacheable = "status-not-cacheable"
     case mustUnderstand = "must-understand"
@@ -62,6 +64,7 @@ extension Caching {
         case 206: return .refuse(.status206)
         case 304: return .refuse(.status304)
         case 412, 416: return .refuse(.statusConditional)
+        case 428, 429, 431, 511: return .refuse(.statusNeverStored)
         default: break
         }
         if request.method == .post, !answersGet(response, policy: policy, now: now, url: url) { return .refuse(.post) }

@@ -13,22 +13,26 @@ extension Caching {
         among variants: [StoredHead],
         asked: Revalidation
     ) -> [Int] {
-        let named = variants.indices.filter { isNamed(variants[$0], in: asked.conditions) }.sorted {
-            isMoreRecent(variants[$0], than: variants[$1])
-        }
+        let named = variants.indices.filter { isNamed(variants[$0], in: asked.conditions) }
+        return identified(by: notModified, among: named.map { variants[$0] }).map { named[$0] }
+    }
+
+    /// The same, all of `variants` having been asked for.
+    static func identified(by notModified: Fields, among variants: [StoredHead]) -> [Int] {
+        let recent = variants.indices.sorted { isMoreRecent(variants[$0], than: variants[$1]) }
         if let tag = entityTag(notModified) {
-            if !tag.isWeak {
-                return named.filter { entityTag(variants[$0].fields).map(tag.matchesStrongly) ?? false }
+            let same = recent.filter { index in
+                entityTag(variants[index].fields).map(tag.isWeak ? tag.matchesWeakly : tag.matchesStrongly) ?? false
             }
-            return Array(named.filter { entityTag(variants[$0].fields).map(tag.matchesWeakly) ?? false }.prefix(1))
+            return tag.isWeak ? Array(same.prefix(1)) : same
         }
         if let date = lastModified(notModified, now: 0) {
-            let same = named.filter { lastModified(variants[$0].fields, now: 0) == date }
+            let same = recent.filter { lastModified(variants[$0].fields, now: 0) == date }
             if !same.isEmpty { return Array(same.prefix(1)) }
             // A date that contradicts the stored one is another response's.
-            if named.contains(where: { lastModified(variants[$0].fields, now: 0) != nil }) { return [] }
+            if recent.contains(where: { lastModified(variants[$0].fields, now: 0) != nil }) { return [] }
         }
-        return named.count == 1 ? named : []
+        return recent.count == 1 ? recent : []
     }
 
     private static func isNamed(_ variant: StoredHead, in conditions: Fields) -> Bool {

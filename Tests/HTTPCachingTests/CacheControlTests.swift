@@ -103,6 +103,11 @@ struct CacheControlTests {
                 $0.mustUnderstand = true
                 $0.immutable = true
             },
+            DirectiveCase("public=1, must-understand=x, immutable=1") { $0.immutable = true },
+            DirectiveCase("must-revalidate=x, proxy-revalidate=\"\"") {
+                $0.mustRevalidate = true
+                $0.proxyRevalidate = true
+            },
             DirectiveCase("stale-while-revalidate=9, stale-if-error=8, stale-if-error=10") {
                 $0.staleWhileRevalidate = 9
                 $0.staleIfError = 8

@@ -77,6 +77,9 @@ struct HeadVerdictTests {
             VerdictCase([tag], 304, [other], .changed(.etag)),
             VerdictCase([modified], 304, [later], .changed(.lastModified)),
             VerdictCase([tag, length], 304, [tag, longer], .unchanged),
+            VerdictCase([weak], 304, [tag], .changed(.etag)), VerdictCase([tag], 304, [weak], .unchanged),
+            VerdictCase([modified], 304, [tag], .changed(.etag)), VerdictCase([tag], 304, [modified], .unchanged),
+            VerdictCase([tag, modified], 304, [tag, later], .unchanged),
         ]
     )
     func notModified(example: VerdictCase) { check(example) }

@@ -69,7 +69,8 @@ struct LookupTests {
         "RFC 9111 5.2.1: what a request's Cache-Control asks for",
         arguments: [
             ReuseCase(fresh, request: "no-cache", after: 1, .stale(age: 1, by: -59, reason: .requestNoCache)),
-            ReuseCase(fresh, request: "max-age=0", after: 0, .fresh(age: 0, ttl: 60)),
+            ReuseCase(fresh, request: "max-age=0", after: 0, .stale(age: 0, by: -60, reason: .requestMaxAge)),
+            ReuseCase(fresh, request: "max-age=1", after: 1, .fresh(age: 1, ttl: 59)),
             ReuseCase(fresh, request: "max-age=0", after: 1, .stale(age: 1, by: -59, reason: .requestMaxAge)),
             ReuseCase(fresh, request: "max-age=10", after: 10, .fresh(age: 10, ttl: 50)),
             ReuseCase(fresh, request: "max-age=10", after: 11, .stale(age: 11, by: -49, reason: .requestMaxAge)),
@@ -111,6 +112,40 @@ struct LookupTests {
         ]
     )
     func requestDirectives(example: ReuseCase) { check(example) }
+
+    @Test(
+        "RFC 8246 2.1: what is immutable is checked for no-cache only, while it is fresh",
+        arguments: [
+            ReuseCase(cc("max-age=60, immutable"), request: "max-age=0", after: 59, .fresh(age: 59, ttl: 1)),
+            ReuseCase(cc("max-age=60, immutable"), request: "max-age=5", after: 6, .fresh(age: 6, ttl: 54)),
+            ReuseCase(
+                cc("max-age=60, immutable"),
+                request: "max-age=0",
+                after: 60,
+                .stale(age: 60, by: 0, reason: .requestMaxAge)
+            ),
+            ReuseCase(cc("max-age=60, immutable"), after: 60, .stale(age: 60, by: 0, reason: .expired)),
+            ReuseCase(
+                cc("max-age=60, immutable"),
+                request: "no-cache",
+                after: 1,
+                .stale(age: 1, by: -59, reason: .requestNoCache)
+            ),
+            ReuseCase(
+                cc("max-age=60, immutable, no-cache"),
+                request: "max-age=0",
+                after: 1,
+                .stale(age: 1, by: -59, reason: .noCache)
+            ),
+            ReuseCase(
+                cc("max-age=60"),
+                request: "max-age=0, immutable",
+                after: 1,
+                .stale(age: 1, by: -59, reason: .requestMaxAge)
+            ),
+        ]
+    )
+    func immutable(example: ReuseCase) { check(example) }
 
     @Test("RFC 9111 5.4: Pragma: no-cache counts without Cache-Control, and says so")
     func pragma() {

@@ -70,9 +70,15 @@ struct StoreDecisionTests {
 
     @Test("RFC 9111 3: any final status with explicit freshness, known or not")
     func anyFinalStatus() {
-        for status in 200...599 where ![206, 304, 412, 416].contains(status) {
+        for status in 200...599 where ![206, 304, 412, 416, 428, 429, 431, 511].contains(status) {
             check(StoreCase([Self.fresh], .store(.explicit), status: status))
         }
+    }
+
+    @Test("RFC 6585 3 to 6: these statuses are never stored", arguments: [428, 429, 431, 511])
+    func neverStored(status: Int) {
+        check(StoreCase([Self.fresh], .refuse(.statusNeverStored), status: status))
+        check(StoreCase([("Cache-Control", "public"), Self.tag], .refuse(.statusNeverStored), status: status))
     }
 
     @Test(
@@ -136,6 +142,9 @@ struct StoreDecisionTests {
             StoreCase([("Cache-Control", "max-age=60, public")], .store(.explicit), request: authorized),
             StoreCase([("Cache-Control", "s-maxage=60")], .store(.explicit), request: authorized),
             StoreCase([("Cache-Control", "max-age=60, must-revalidate")], .store(.explicit), request: authorized),
+            StoreCase([("Cache-Control", "max-age=60, public=x")], .refuse(.authorization), request: authorized),
+            StoreCase([("Cache-Control", "s-maxage=x"), tag], .refuse(.authorization), request: authorized),
+            StoreCase([("Cache-Control", "s-maxage=0"), tag], .store(.validator), request: authorized),
             StoreCase(
                 [("Cache-Control", "max-age=60, proxy-revalidate")],
                 .refuse(.authorization),
