@@ -87,10 +87,11 @@ package final class BodyReader {
     private func wait(on loop: isolated EventLoop) async {
         guard case .fill(let fill) = body.source else { return }
         let id = id
+        let serial = fill.serial(of: id)
         await withTaskCancellationHandler {
             await withUnsafeContinuation { fill.park(id, $0) }
         } onCancel: {
-            fill.interrupt(id)
+            fill.interrupt(id, serial: serial)
         }
     }
 }

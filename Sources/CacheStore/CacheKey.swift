@@ -44,6 +44,17 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// The URL.
     package var description: String { String(decoding: bytes.drop { $0 != 0 }.dropFirst(), as: UTF8.self) }
 
+    /// Service, scheme and authority: everything up to the third slash. What holds for an origin is kept by it.
+    package var originBytes: [UInt8] {
+        var slashes = 0
+        return Array(
+            bytes.prefix { byte in
+                if byte == UInt8(ascii: "/") { slashes += 1 }
+                return slashes < 3
+            }
+        )
+    }
+
     private static func appendNormalised(_ url: [UInt8], to bytes: inout [UInt8]) {
         let colon = UInt8(ascii: ":")
         let slash = UInt8(ascii: "/")

@@ -83,6 +83,7 @@ final class DiskFolder: Sendable {
 
     var objects: String { "\(path)/objects" }
     var index: String { "\(path)/index.sqlite" }
+    var invalidations: String { "\(path)/invalidations" }
 
     func place(of name: Digest) -> String { "\(objects)/\(name.relativePath)" }
 

@@ -94,6 +94,14 @@ struct DiskTable {
         return slot
     }
 
+    /// Takes the files of a key out that were stored before the newest `count`; never the one that was just stored.
+    mutating func removeOldest(of stored: Slot, beyond count: Int) -> [Slot] {
+        let others = find(stored.keyHash).filter { $0.name != stored.name }
+        let removed = others.dropFirst(count - 1)
+        for slot in removed { remove(slot.keyHash, slot.name) }
+        return Array(removed)
+    }
+
     /// The longest unused of a few files chosen at random: close to least recent use, without a list to maintain.
     func victim() -> Slot? {
         guard index.count > 0 else { return nil }

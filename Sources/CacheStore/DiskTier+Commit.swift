@@ -25,6 +25,7 @@ extension DiskTier {
     /// - Parameters:
     ///   - spill: the file that the body's fill was given; nil for a body that is in memory.
     ///   - generation: noted when the fill began: nothing is stored if the key was invalidated since.
+    ///   - maxVariants: files of one key at most, at least 1; the one that was stored longest ago goes.
     /// - Throws: `DiskTierError` (`.refused`, `.invalidated`, `.folder`, `.closed`); the response is not stored then.
     @discardableResult
     package func commit(
@@ -32,7 +33,8 @@ extension DiskTier {
         spill: SpillFile? = nil,
         key: CacheKey,
         head: StoredHead,
-        generation: (Generations, GenerationToken)? = nil
+        generation: (Generations, GenerationToken)? = nil,
+        maxVariants: Int = 32
     ) async throws -> DiskEntry {
         if let (generations, token) = generation, !generations.isUnchanged(token) { throw DiskTierError.invalidated }
         let target = spill ?? makeSpill()
@@ -44,7 +46,7 @@ extension DiskTier {
                 try await pool.run { try target.appendNow([(chunk, 0..<chunk.capacity)]) }
             }
             return try await pool.run { [self] in
-                try place(target, key: key, head: head, generation: generation)
+                try place(target, key: key, head: head, generation: generation, maxVariants: maxVariants)
             }
         } catch let error as BodyError {
             state.withLock { $0.statistics.refusals += 1 }
@@ -57,13 +59,14 @@ extension DiskTier {
         _ spill: SpillFile,
         key: CacheKey,
         head: StoredHead,
-        generation: (Generations, GenerationToken)?
+        generation: (Generations, GenerationToken)?,
+        maxVariants: Int
     ) throws -> DiskEntry {
         let file = try spill.open()
         var head = head
         head.bodyLength = spill.written
         let record = HeadRecord(
-            fileID: .random(in: 1 ... .max),
+            fileID: makeFileID(),
             sequence: 1,
             bodyLength: spill.written,
             key: key.bytes,
@@ -106,6 +109,7 @@ extension DiskTier {
             }
             index.note(.put(IndexRow(slot: slot, key: key.bytes, status: head.status)))
         }
+        deleteBehind(state.withLock { $0.table.removeOldest(of: slot, beyond: max(1, maxVariants)) })
         return DiskEntry(key: key, slot: slot)
     }
 
@@ -170,7 +174,9 @@ extension DiskTier {
             }
             switch decision {
             case .grant: return true
-            case .refuse: return false
+            case .refuse:
+                state.withLock { $0.refusal = (bytes, Monotonic.coarse()) }
+                return false
             case .evict(let victim): delete(victim.keyHash, victim.name)
             }
         }

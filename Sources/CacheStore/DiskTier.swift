@@ -53,6 +53,8 @@ package final class DiskTier: Sendable {
         var deletions: [DiskTable.Slot] = []
         var isRebuilding: Bool
         var isClosed = false
+        /// The last refusal for want of room: its bytes, and when it was, in monotonic nanoseconds.
+        var refusal: (bytes: Int64, at: UInt64)?
     }
 
     final class FileLock: Sendable {
@@ -66,7 +68,11 @@ package final class DiskTier: Sendable {
     let index: DiskIndex
     let pool: IOPool
     let limits: DiskLimits
+    /// Kept beside the files: what they outlive, the rules outlive, too.
+    package let generations: Generations
     let state: Mutex<State>
+    /// The number of the newest file of this process.
+    private let lastFileID = Atomic<UInt64>(0)
     /// Held while files are removed, so that closing waits for it.
     private let deletion = FileLock()
     private let locks = (0..<64).map { _ in FileLock() }
@@ -81,17 +87,33 @@ package final class DiskTier: Sendable {
             let (index, table, isComplete) = try DiskIndex.open(folder.index)
             let isKnown = isComplete || DiskFolder.names(folder.objects).isEmpty
             let state = State(table: table, isRebuilding: !isKnown)
-            return DiskTier(folder: folder, index: index, pool: pool, limits: limits, state: state)
+            let generations = Generations(path: folder.invalidations, pool: pool)
+            return DiskTier(
+                folder: folder,
+                index: index,
+                pool: pool,
+                limits: limits,
+                generations: generations,
+                state: state
+            )
         }
         if tier.state.withLock({ $0.isRebuilding }) { DiskRebuild.start(tier) }
         return tier
     }
 
-    private init(folder: DiskFolder, index: DiskIndex, pool: IOPool, limits: DiskLimits, state: sending State) {
+    private init(
+        folder: DiskFolder,
+        index: DiskIndex,
+        pool: IOPool,
+        limits: DiskLimits,
+        generations: Generations,
+        state: sending State
+    ) {
         self.folder = folder
         self.index = index
         self.pool = pool
         self.limits = limits
+        self.generations = generations
         self.state = Mutex(state)
     }
 
@@ -108,6 +130,14 @@ package final class DiskTier: Sendable {
             state.statistics.misses += 1
             guard state.isRebuilding, !state.doomed.contains(digest.low) else { return [] }
             return [DiskEntry(key: key, guess: digest)]
+        }
+    }
+
+    /// False for a while after as much was refused for want of room. Any thread; asks no disk.
+    package func mayHaveRoom(for bytes: Int) -> Bool {
+        state.withLock { state in
+            guard let refusal = state.refusal, bytes >= refusal.bytes else { return true }
+            return Monotonic.coarse() &- refusal.at > 10_000_000_000
         }
     }
 
@@ -170,7 +200,7 @@ package final class DiskTier: Sendable {
         deleteBehind(removed)
     }
 
-    private func deleteBehind(_ slots: [DiskTable.Slot]) {
+    func deleteBehind(_ slots: [DiskTable.Slot]) {
         guard !slots.isEmpty else { return }
         state.withLock { $0.deletions += slots }
         pool.submit { [self] in deleteNow() }
@@ -203,11 +233,24 @@ package final class DiskTier: Sendable {
             return !state.isRebuilding
         }
         deleteNow()
+        generations.close()
         index.close(isComplete: isComplete)
         folder.release()
     }
 
     // MARK: - Helpers
+
+    /// Unique, and greater than those before it: of files that were stored in one second it tells which is newer.
+    func makeFileID() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        let now = UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
+        while true {
+            let last = lastFileID.load(ordering: .relaxed)
+            let next = max(now, last &+ 1)
+            if lastFileID.compareExchange(expected: last, desired: next, ordering: .relaxed).exchanged { return next }
+        }
+    }
 
     func lock(_ name: Digest) -> FileLock { locks[Int(name.low & 63)] }
     func keyHash(_ key: CacheKey) -> UInt64 { Digest(key.bytes, key: folder.digestKey).low }

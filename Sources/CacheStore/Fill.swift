@@ -130,14 +130,12 @@ final class Fill: Sendable {
         if isReady { waiter.resume() }
     }
 
-    /// Wakes a reader whose task is cancelled; any thread.
-    func interrupt(_ id: Int) {
-        let waiter = state.withLock { guarded in
-            guarded.fill.readers[id].isInterrupted = true
-            let waiter = guarded.fill.readers[id].waiter
-            guarded.fill.readers[id].waiter = nil
-            return waiter
-        }
+    /// Which of the readers that have had this place over time has it now.
+    func serial(of id: Int) -> UInt64 { state.withLock { $0.fill.readers[id].serial } }
+
+    /// Wakes a reader whose task is cancelled; any thread. Its place may be another reader's by then.
+    func interrupt(_ id: Int, serial: UInt64) {
+        let waiter = state.withLock { $0.fill.interrupt(id, serial: serial) }
         waiter?.resume()
     }
 

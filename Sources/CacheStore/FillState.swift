@@ -12,6 +12,8 @@ struct FillState {
     }
 
     struct Reader {
+        /// Tells it from those that had its place before.
+        var serial: UInt64 = 0
         var position: Int64 = 0
         var waiter: UnsafeContinuation<Void, Never>?
         var isLive = true
@@ -37,6 +39,7 @@ struct FillState {
     var length: Int64 = 0
     var end = BodyEnd.open
     var readers: [Reader] = []
+    private var lastSerial: UInt64 = 0
     /// The file has the bytes before this one.
     var filed: Int64 = 0
     /// What leaves the window goes to the file.
@@ -68,11 +71,12 @@ struct FillState {
     // MARK: - Readers
 
     mutating func join() -> Int {
+        lastSerial += 1
         if let free = readers.firstIndex(where: { !$0.isLive }) {
-            readers[free] = Reader()
+            readers[free] = Reader(serial: lastSerial)
             return free
         }
-        readers.append(Reader())
+        readers.append(Reader(serial: lastSerial))
         return readers.count - 1
     }
 
@@ -103,6 +107,14 @@ struct FillState {
     }
 
     mutating func advance(_ id: Int, by count: Int) { readers[id].position += Int64(count) }
+
+    /// A reader's task was cancelled: it must not wait any more. One that has its place by now is not meant.
+    mutating func interrupt(_ id: Int, serial: UInt64) -> UnsafeContinuation<Void, Never>? {
+        guard readers[id].serial == serial else { return nil }
+        readers[id].isInterrupted = true
+        defer { readers[id].waiter = nil }
+        return readers[id].waiter
+    }
 
     /// Takes the waiters out that have something to do now.
     mutating func readyWaiters() -> [UnsafeContinuation<Void, Never>] {

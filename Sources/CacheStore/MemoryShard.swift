@@ -4,7 +4,6 @@ import Glibc
 
 /// A value without a lock: `MemoryTier` keeps it under the shard's mutex.
 struct MemoryShard {
-    static let mostVariants = 16
     private static let none: Int32 = -1
 
     private struct Entry {
@@ -72,8 +71,8 @@ struct MemoryShard {
 
     // MARK: - Changes
 
-    /// Returns what the response replaces.
-    mutating func insert(_ response: StoredResponse) -> [StoredResponse] {
+    /// Returns what the response replaces, and the variants that were stored longest ago beyond `maxVariants`.
+    mutating func insert(_ response: StoredResponse, maxVariants: Int) -> [StoredResponse] {
         guard let slot = find(response.key) else {
             add(response)
             return []
@@ -81,8 +80,8 @@ struct MemoryShard {
         return replace(slot) { variants in
             let replaced = variants.filter { $0.isSameVariant(as: response) }
             variants = [response] + variants.filter { !$0.isSameVariant(as: response) }
-            let dropped = variants.dropFirst(Self.mostVariants)
-            variants = Array(variants.prefix(Self.mostVariants))
+            let dropped = variants.dropFirst(max(1, maxVariants))
+            variants.removeLast(dropped.count)
             return replaced + dropped
         }
     }

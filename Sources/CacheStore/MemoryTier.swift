@@ -76,17 +76,22 @@ package final class MemoryTier: Sendable {
 
     // MARK: - Changes
 
+    /// Whether a body of so many bytes may be kept at all.
+    package func takes(_ bytes: Int) -> Bool {
+        bytes <= maxObject && bytes <= size - StoredResponse.overhead && objects > 0
+    }
+
     /// Keeps a response whose body is one chunk in memory; it replaces the same variant.
+    /// - Parameter maxVariants: responses of one key at most, at least 1; the one that was stored longest ago goes.
     /// - Returns: false where it is too large, or its body is not in memory; then the older variant has gone, too.
     @discardableResult
-    package func insert(_ response: StoredResponse) -> Bool {
-        guard response.body.wholeChunk != nil, response.body.heldBytes <= maxObject, response.cost <= size, objects > 0
-        else {
+    package func insert(_ response: StoredResponse, maxVariants: Int = 32) -> Bool {
+        guard response.body.wholeChunk != nil, takes(response.body.heldBytes), response.cost <= size else {
             tooLarge.wrappingAdd(1, ordering: .relaxed)
             remove(response.key) { $0.isSameVariant(as: response) }
             return false
         }
-        _ = change(response.key.hash) { $0.insert(response) }
+        _ = change(response.key.hash) { $0.insert(response, maxVariants: maxVariants) }
         insertions.wrappingAdd(1, ordering: .relaxed)
         shrink(toBytes: size, objects: objects)
         return true

@@ -24,6 +24,8 @@ package final class StoredResponse: Sendable {
     package let diskEntry: DiskEntry?
     /// Names what ``preparedHead`` was made for, such as a route; whoever wants another shape makes the head anew.
     package let shape: UInt64
+    /// The rules that would invalidate it; without any there is nothing to look at when it is found.
+    package let rules: [InvalidationRule]
 
     /// What the bookkeeping of one entry costs besides its bytes: objects, arrays, slots.
     package static let overhead = 768
@@ -51,7 +53,7 @@ package final class StoredResponse: Sendable {
         )
     }
 
-    /// - Parameter hot: dropped where the body is not one chunk in memory.
+    /// - Parameter hot: dropped where the body is not one chunk in memory, or a rule may invalidate the response.
     package init(
         key: CacheKey,
         head: StoredHead,
@@ -66,13 +68,15 @@ package final class StoredResponse: Sendable {
         self.head = head
         self.body = body
         self.preparedHead = preparedHead
-        self.hot = body.wholeChunk == nil ? nil : hot
+        rules = InvalidationRule.concerning(head, key)
+        self.hot = body.wholeChunk == nil || !rules.isEmpty ? nil : hot
         self.tier = tier
         self.diskEntry = diskEntry
         self.shape = shape
         let fields = head.fields.wireLength + head.varyFields.wireLength
         let lines = (head.fields.count + head.varyFields.count) * 16 + head.varyNames.count * 16
-        cost = body.heldBytes + preparedHead.count + key.bytes.count + fields + lines + Self.overhead
+        let names = rules.reduce(0) { $0 + $1.bytes.count + 32 }
+        cost = body.heldBytes + preparedHead.count + key.bytes.count + fields + lines + names + Self.overhead
     }
 
     /// True where both answer the same selecting fields (RFC 9111 section 4.1): the newer replaces the older.
