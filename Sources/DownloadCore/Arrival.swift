@@ -19,8 +19,7 @@ final class Arrival {
     private let described: StoredHead
     private let replaces: Bool
     private var spill: SpillFile?
-    private var keepsInMemory = false
-    private var keepsOnDisk = false
+    private var keeping: Keeping?
     /// The bytes for the memory tier, while they are few enough; nil where none are collected.
     private var collected: [UInt8]?
     private var received = 0
@@ -28,13 +27,17 @@ final class Arrival {
     private var core: DownloadCore { runner.core }
     private var ask: CacheAsk { runner.ask }
 
+    /// - Parameters:
+    ///   - replaces: a stored response was checked before and found to be changed.
+    ///   - url: the absolute URL of a POST whose answer may be stored.
     init(
         runner: FillRunner,
         head: FetchStream.Head,
         stream: FetchStream,
         requestTime: Int64,
         now: Int64,
-        replaces: Bool
+        replaces: Bool,
+        url: String? = nil
     ) {
         self.runner = runner
         self.head = head
@@ -42,16 +45,19 @@ final class Arrival {
         self.now = now
         self.replaces = replaces
         let (request, policy) = (runner.ask.request, runner.ask.policy)
-        decision = Caching.decideStore(request: request, response: head.response, policy: policy, now: now)
+        decision = Caching.decideStore(request: request, response: head.response, policy: policy, now: now, url: url)
         described = Caching.makeStoredHead(
             request: request,
             response: head.response,
             requestTime: requestTime,
             responseTime: now,
-            policy: policy
+            policy: policy,
+            url: url
         )
     }
 
+    private var keepsInMemory: Bool { keeping?.inMemory ?? false }
+    private var keepsOnDisk: Bool { keeping?.onDisk ?? false }
     private var isStored: Bool { if case .store = decision { true } else { false } }
 
     private var knownLength: Int? {
@@ -83,8 +89,7 @@ final class Arrival {
             }
             core.uncacheable.forget(ask.key)
             prepareToStore()
-        } else if case .refuse(let refusal) = decision, refusal != .requestNoStore, refusal != .authorization {
-            // What one request forbids says nothing about the next one.
+        } else if case .refuse(let refusal) = decision, isLasting(refusal) {
             core.uncacheable.note(ask.key, now: now)
         }
         // What fits the memory tier and goes nowhere else is held whole, so that it never waits for a reader.
@@ -106,8 +111,9 @@ final class Arrival {
                     body: body,
                     decision: decision,
                     described: described,
-                    isKept: keepsInMemory || keepsOnDisk,
-                    replacesStale: replaces
+                    keepRefusal: keeping?.refusal,
+                    replacesStale: replaces,
+                    token: runner.generation.concerned(by: InvalidationRule.concerning(described, ask.key))
                 )
             )
         )
@@ -131,10 +137,17 @@ final class Arrival {
         stream.flow(into: pump)
     }
 
+    /// What one request forbids, or one bad moment of the origin, says nothing about the next answer.
+    private func isLasting(_ refusal: StoreRefusal) -> Bool {
+        switch refusal {
+        case .requestNoStore, .authorization: false
+        default: head.response.status < 500
+        }
+    }
+
     private func prepareToStore() {
         let length = knownLength
-        keepsInMemory = ask.policy.memory && (length ?? 0) <= core.memoryMaxObject
-        keepsOnDisk = ask.policy.disk && core.disk != nil && (length ?? 0) <= core.diskMaxObject
+        keeping = Keeping(ask.policy, core, length: length)
         if keepsInMemory, !isWindowed {
             collected = []
             if let length { collected?.reserveCapacity(length) }
@@ -151,7 +164,7 @@ final class Arrival {
 
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
         writer.finish(trailers: trailers)
-        guard isStored, case .complete(let length) = body.end else { return core.finish(runner.fill) }
+        guard let keeping, case .complete(let length) = body.end else { return core.finish(runner.fill) }
         var stored = described
         stored.bodyLength = length
         let whole = collected.map { Body.complete($0) } ?? body.inMemory()
@@ -163,8 +176,7 @@ final class Arrival {
             body: body,
             whole: whole,
             spill: spill,
-            keepsInMemory: keepsInMemory,
-            keepsOnDisk: keepsOnDisk
+            keeping: keeping
         ) {
             core.finish(fill)
         }

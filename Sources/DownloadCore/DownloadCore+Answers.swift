@@ -54,18 +54,25 @@ extension DownloadCore {
     }
 
     /// No answer from the origin.
+    /// - Parameter staleRefusal: why the stale stored response, if there is one, may not stand in.
     func failure(
         _ error: FetchError,
-        forward: CacheStatus.Forward,
-        isCollapsed: Bool = false
+        _ way: Way,
+        isCollapsed: Bool = false,
+        staleRefusal: StaleRefusal? = nil
     ) -> Answer {
-        Answer(
+        if case .offline = error {
+            // It did not go forward, and it is no hit.
+            let status = CacheStatus(cacheName: cacheName, detail: StaleAllowance.offline.rawValue)
+            return Answer(head: ResponseHead(status: error.status), cacheStatus: status, failure: error)
+        }
+        return Answer(
             head: ResponseHead(status: error.status),
             cacheStatus: CacheStatus(
                 cacheName: cacheName,
-                forward: forward,
+                forward: way.forward,
                 collapsed: isCollapsed,
-                detail: error.proxyStatus
+                detail: staleRefusal?.rawValue ?? error.proxyStatus
             ),
             failure: error
         )

@@ -2,20 +2,31 @@
 
 import CacheStore
 package import EventLoop
-package import HTTPCaching
+import HTTPCaching
 package import HTTPWire
 import Upstream
 
 extension DownloadCore {
+    /// Starts a fetch, unless nobody is to be asked.
+    /// - Throws: `FetchError`; `.offline` where the daemon is offline and the source would open a socket.
+    func start(
+        _ stream: FetchStream,
+        _ request: FetchRequest,
+        from source: any FetchSource,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> FetchStream.Head {
+        if isOffline, source.opensSockets {
+            throw .offline("\(request.method.name) is for the origin to answer, \(Self.offlineAdvice)")
+        }
+        return try await stream.start(request, from: source, on: loop)
+    }
+
     /// Passes one request on and its answer back; nothing is stored or shared.
-    /// - Parameters:
-    ///   - forward: why it goes to the origin.
-    ///   - detail: what Cache-Status says besides.
+    /// - Parameter way: why it goes to the origin.
     package func relay(
         _ request: FetchRequest,
         from source: any FetchSource,
-        forward: CacheStatus.Forward,
-        detail: String? = nil,
+        _ way: Way,
         onInterim: ((ResponseHead) -> Void)? = nil,
         on loop: isolated EventLoop
     ) async -> Answer {
@@ -24,23 +35,35 @@ extension DownloadCore {
         stream.onInterim = onInterim
         let head: FetchStream.Head
         do throws(FetchError) {
-            head = try await stream.start(request, from: source, on: loop)
+            head = try await start(stream, request, from: source, on: loop)
         } catch {
-            return failure(error, forward: forward)
+            return failure(error, way)
         }
         stream.onInterim = nil
+        var answer = relayed(head, stream, isHead: request.method == .head, way, on: loop)
+        answer.originTime = Monotonic.now() &- began
+        return answer
+    }
+
+    /// The answer to a request that has been passed on, from its head on.
+    func relayed(
+        _ head: FetchStream.Head,
+        _ stream: FetchStream,
+        isHead: Bool,
+        _ way: Way,
+        on loop: isolated EventLoop
+    ) -> Answer {
         var answer = head.response
         answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
         let status = CacheStatus(
             cacheName: cacheName,
-            forward: forward,
+            forward: way.forward,
             forwardStatus: answer.status,
-            detail: detail
+            detail: way.reason
         )
         var result = Answer(head: answer, cacheStatus: status)
-        result.originTime = Monotonic.now() &- began
         switch head.framing {
-        case _ where request.method == .head || answer.status == 304:
+        case _ where isHead || answer.status == 304:
             // The length is that of the body which is left out.
             result.length = answer.fields.first(.contentLength).flatMap { Int64($0) }
             stream.flow(into: Discard(stream))
@@ -62,52 +85,45 @@ extension DownloadCore {
     func relay(
         _ ask: CacheAsk,
         _ source: any FetchSource,
-        _ forward: CacheStatus.Forward,
-        _ detail: String?,
-        _ onInterim: ((ResponseHead) -> Void)? = nil,
+        _ way: Way,
+        _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer {
-        await relay(
-            request(ask),
-            from: source,
-            forward: forward,
-            detail: detail,
-            onInterim: onInterim,
-            on: loop
-        )
+        await relay(request(ask), from: source, way, onInterim: onInterim, on: loop)
     }
 
-    /// A client's HEAD goes on as HEAD; what it answers freshens the stored response, too (RFC 9111 section 4.3.5).
+    /// A client's HEAD goes on as HEAD; what it answers freshens or removes stored responses, too (RFC 9111 section
+    /// 4.3.5).
     func relayHead(
-        _ ask: CacheAsk,
-        _ source: any FetchSource,
-        _ stale: StoredResponse?,
-        _ forward: CacheStatus.Forward,
+        _ question: Question,
+        _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer {
+        let ask = question.ask
         let generation = generations.note(ask.key)
         let requestTime = clock.now()
-        let answer = await relay(request(ask), from: source, forward: forward, on: loop)
-        guard let stale else { return answer }
-        if let cause = staleCause(answer), mayServeStale(stale, ask, errorStatus: cause.errorStatus) {
-            return settled(ask, .stale(stale, cause: cause), nil, forward, isCollapsed: false, on: loop)
+        let answer = await relay(ask, question.source, question.way, onInterim, on: loop)
+        if let stale = question.stale, let cause = staleCause(answer),
+            mayServeStale(stale, ask, errorStatus: cause.errorStatus)
+        {
+            return settled(question, .stale(stale, cause: cause), nil, isCollapsed: false, on: loop)
         }
-        guard answer.failure == nil, answer.head.status != 304 else { return answer }
-        let verdict = Caching.judgeHead(
-            stored: stale.head,
-            headAnswer: answer.head,
-            now: clock.now(),
+        if let failure = answer.failure {
+            return settled(question, .failed(failure), nil, isCollapsed: false, on: loop)
+        }
+        guard question.newest != nil else { return answer }
+        let known = Variants(ask, question.stale, await store.variants(ask, on: loop))
+        let update = VariantUpdate(
+            self,
+            known,
+            generation,
+            answer.head,
             requestTime: requestTime,
-            request: ask.request,
-            policy: ask.policy
+            now: clock.now()
         )
-        switch verdict {
-        case .unchanged(let head):
-            _ = await store.freshen(stale, head: head, ask: ask, token: generation, on: loop)
-        case .changed(.etag), .changed(.lastModified), .changed(.length):
-            store.remove(stale)
-        case .changed, .gone, .unsupported, .failed: break
-        }
+        // The client's own conditions: a 304 to them tells as much as one to this cache's.
+        let asked = answer.head.status == 304 ? Revalidation(kind: .head, conditions: ask.originFields.conditions) : nil
+        _ = await update.byHead(asked, on: loop)
         return answer
     }
 
@@ -124,5 +140,16 @@ extension DownloadCore {
             fields: ask.originFields,
             clientHost: ask.request.fields.first(.host)
         )
+    }
+}
+
+extension Fields {
+    /// The conditions that a 304 may answer.
+    fileprivate var conditions: Fields {
+        var conditions = Fields()
+        for field in [KnownField.ifNoneMatch, .ifModifiedSince] {
+            if let value = combined(field) { conditions.set(field, value) }
+        }
+        return conditions
     }
 }

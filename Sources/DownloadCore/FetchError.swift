@@ -10,6 +10,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     case notAdmitted(String)
     /// The request wants nothing from the origin (RFC 9111 section 5.2.1.7).
     case onlyIfCached(String)
+    /// The origin is not to be asked at present.
+    case offline(String)
     /// The service that plays the origin inside the daemon failed.
     case inner(String)
     /// Whoever asked has left.
@@ -21,7 +23,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .upstream(let error): error.status
         case .notAdmitted, .cancelled: 503
         case .inner: 502
-        case .onlyIfCached: 504
+        case .onlyIfCached, .offline: 504
         }
     }
 
@@ -31,6 +33,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .upstream(let error): error.proxyStatus
         case .notAdmitted: "connection_limit_reached"
         case .onlyIfCached: nil
+        case .offline: "destination_unavailable"
         case .inner, .cancelled: "proxy_internal_error"
         }
     }
@@ -39,7 +42,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .upstream(let error): error.detail
-        case .notAdmitted(let detail), .onlyIfCached(let detail), .inner(let detail): detail
+        case .notAdmitted(let detail), .onlyIfCached(let detail), .offline(let detail), .inner(let detail): detail
         case .cancelled: "the request was given up"
         }
     }
@@ -48,7 +51,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     package var isOriginFailure: Bool {
         switch self {
         case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused
-        case .notAdmitted, .inner: true
+        case .notAdmitted, .inner, .offline: true
         case .onlyIfCached, .cancelled: false
         }
     }

@@ -37,6 +37,9 @@ package struct FetchRequest {
 
 /// An origin as the download core sees it; loop-bound, one per loop and service.
 package protocol FetchSource: AnyObject {
+    /// Whether asking it opens a socket, which an offline daemon does not; true unless a source says otherwise.
+    var opensSockets: Bool { get }
+
     /// Waits for admission, then starts. The sink is never called before this returns.
     /// - Throws: `FetchError` where the fetch is not admitted or cannot start.
     func start(
@@ -44,6 +47,10 @@ package protocol FetchSource: AnyObject {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle
+}
+
+extension FetchSource {
+    package var opensSockets: Bool { true }
 }
 
 /// A fetch under way; loop-bound.

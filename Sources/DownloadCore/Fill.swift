@@ -41,10 +41,12 @@ package struct FetchedResponse: Sendable {
     package let described: StoredHead
     /// The same where it is being stored, else nil.
     package var stored: StoredHead? { if case .store = decision { described } else { nil } }
-    /// A tier takes the response, if all of it comes.
-    package let isKept: Bool
+    /// Why no tier takes the response although it may be stored; nil where one does, if all of it comes.
+    package let keepRefusal: KeepRefusal?
     /// A stored response was checked before and found to be changed.
     package let replacesStale: Bool
+    /// Of the time when the fetch began, for what the head says.
+    let token: GenerationToken
     /// The status that the origin answered.
     package var status: Int { head.status }
 }
@@ -52,16 +54,32 @@ package struct FetchedResponse: Sendable {
 /// One fill. Any loop.
 final class Fill: Sendable {
     let key: CacheKey
+    /// The request that began it.
+    let request: RequestHead
     /// Set as soon as it is known what the origin says.
     let outcome = Latch<FillOutcome>()
     /// Set when the last byte has come and what is to be stored is stored, or when the fill has failed.
     let end = Latch<Void>()
     private let waiting = Atomic<Int>(0)
 
-    init(key: CacheKey) { self.key = key }
+    init(_ ask: CacheAsk) {
+        key = ask.key
+        request = ask.request
+    }
 
     /// Requests besides the leader's that wait for the outcome.
     var waiters: Int { waiting.load(ordering: .relaxed) }
+
+    /// Whether `request` may be answered by what this fill brings, as far as anybody can tell (RFC 9111 section 4.1).
+    /// - Parameter known: a stored response of the same key: what it varies by, the next one probably varies by, too.
+    fileprivate func maySelect(_ request: RequestHead, known: StoredHead?) -> Bool {
+        if case .streaming(let response)? = outcome.value {
+            return response.stored.map { Caching.selects(stored: $0, request: request) } ?? true
+        }
+        guard var expected = known, !expected.varyNames.isEmpty else { return true }
+        expected.varyFields = expected.selectingFields(of: self.request)
+        return Caching.selects(stored: expected, request: request)
+    }
 
     /// One more waits, if there may be one more; only under the table's mutex.
     fileprivate func enter(atMost limit: Int) -> Bool {
@@ -74,7 +92,18 @@ final class Fill: Sendable {
     func leave() { waiting.wrappingSubtract(1, ordering: .relaxed) }
 }
 
-/// The fills under way, by key.
+extension StoredHead {
+    /// The lines of `request` that select this response.
+    func selectingFields(of request: RequestHead) -> Fields {
+        var fields = Fields()
+        for name in varyNames {
+            for value in request.fields.all(name) { _ = fields.append(name, value) }
+        }
+        return fields
+    }
+}
+
+/// The fills under way, by key: one for each selection of request fields that is known to make a difference.
 ///
 /// Sendable: sharded, each shard under its own mutex.
 final class FillTable: Sendable {
@@ -89,46 +118,56 @@ final class FillTable: Sendable {
     }
 
     private final class Shard: Sendable {
-        let fills = Mutex<[CacheKey: Fill]>([:])
+        let fills = Mutex<[CacheKey: [Fill]]>([:])
     }
 
     private let shards: [Shard] = (0..<16).map { _ in Shard() }
 
     private func shard(_ key: CacheKey) -> Shard { shards[Int(truncatingIfNeeded: key.hash & 15)] }
 
-    /// Finds the fill of a key, or begins one.
-    func join(_ key: CacheKey, maxWaiters: Int) -> Place {
-        shard(key).fills.withLock { fills in
-            if let fill = fills[key] { return fill.enter(atMost: maxWaiters) ? .waiter(fill) : .full }
-            let fill = Fill(key: key)
-            fills[key] = fill
+    /// Finds a fill whose answer may be this request's, or begins one.
+    /// - Parameter known: a stored response of the same key, if there is one.
+    func join(_ ask: CacheAsk, known: StoredHead?) -> Place {
+        shard(ask.key).fills.withLock { fills in
+            if let fill = fills[ask.key]?.first(where: { $0.maySelect(ask.request, known: known) }) {
+                return fill.enter(atMost: ask.collapse.waiters) ? .waiter(fill) : .full
+            }
+            let fill = Fill(ask)
+            fills[ask.key, default: []].append(fill)
             return .leader(fill)
         }
     }
 
-    /// Begins the fill of a key; nil where one is under way.
-    func lead(_ key: CacheKey) -> Fill? {
-        shard(key).fills.withLock { fills in
-            guard fills[key] == nil else { return nil }
-            let fill = Fill(key: key)
-            fills[key] = fill
+    /// Begins a fill; nil where one is under way whose answer may be this request's.
+    func lead(_ ask: CacheAsk, known: StoredHead?) -> Fill? {
+        shard(ask.key).fills.withLock { fills in
+            if fills[ask.key]?.contains(where: { $0.maySelect(ask.request, known: known) }) == true { return nil }
+            let fill = Fill(ask)
+            fills[ask.key, default: []].append(fill)
             return fill
         }
     }
 
-    /// Keeps later requests from joining the fill of a key; those that wait for it go on waiting.
+    /// Keeps later requests from joining the fills of a key; those that wait for them go on waiting.
     func forget(_ key: CacheKey) { shard(key).fills.withLock { _ = $0.removeValue(forKey: key) } }
 
     /// The fill is over: what it brought is stored, or will never be.
     func remove(_ fill: Fill) {
         shard(fill.key).fills.withLock { fills in
-            if fills[fill.key] === fill { fills[fill.key] = nil }
+            guard var left = fills[fill.key] else { return }
+            left.removeAll { $0 === fill }
+            fills[fill.key] = left.isEmpty ? nil : left
         }
     }
 
     /// Whether others can find the fill.
-    func contains(_ fill: Fill) -> Bool { shard(fill.key).fills.withLock { $0[fill.key] === fill } }
+    func contains(_ fill: Fill) -> Bool {
+        shard(fill.key).fills.withLock { $0[fill.key]?.contains { $0 === fill } ?? false }
+    }
+
+    /// Fills of a key.
+    func count(of key: CacheKey) -> Int { shard(key).fills.withLock { $0[key]?.count ?? 0 } }
 
     /// Fills under way.
-    var count: Int { shards.reduce(0) { $0 + $1.fills.withLock { $0.count } } }
+    var count: Int { shards.reduce(0) { $0 + $1.fills.withLock { $0.values.reduce(0) { $0 + $1.count } } } }
 }

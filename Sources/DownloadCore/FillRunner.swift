@@ -1,4 +1,4 @@
-// Runs one fill: checks a stale stored response by HEAD or by a conditional GET, fetches, and stores what may be stored.
+// Runs one fill: checks what is stored by HEAD or by a conditional GET, fetches, and stores what may be stored.
 
 internal import CacheStore
 internal import EventLoop
@@ -17,6 +17,8 @@ final class FillRunner {
     /// A stored response that may not be used without asking; nil on a miss.
     let stale: StoredResponse?
     let generation: GenerationToken
+    /// There are stored responses that other requests select.
+    let hasOthers: Bool
     /// Hears 1xx answers while the leader waits.
     var onInterim: ((ResponseHead) -> Void)?
     /// A request on this loop waits for the outcome: the body is made with its reader, so that no byte can be missed.
@@ -26,12 +28,20 @@ final class FillRunner {
     private var isCancelled = false
     private var task: Task<Void, Never>?
 
-    init(core: DownloadCore, fill: Fill, ask: CacheAsk, source: any FetchSource, stale: StoredResponse?) {
+    init(
+        core: DownloadCore,
+        fill: Fill,
+        ask: CacheAsk,
+        source: any FetchSource,
+        stale: StoredResponse?,
+        hasOthers: Bool = false
+    ) {
         self.core = core
         self.fill = fill
         self.ask = ask
         self.source = source
         self.stale = stale
+        self.hasOthers = hasOthers
         generation = core.generations.note(ask.key)
     }
 
@@ -70,109 +80,97 @@ final class FillRunner {
     // MARK: - Checking
 
     private func checkAndFetch(on loop: isolated EventLoop) async throws(FetchError) {
-        var replaces = false
-        var check: Revalidation?
-        if let stale {
-            check = Caching.revalidation(request: ask.request, stored: stale.head, policy: ask.policy)
-            if let byHead = check, byHead.kind == .head {
-                switch try await checkByHead(stale, byHead, on: loop) {
-                case .settled: return
-                case .changed:
-                    // Known to be different: a conditional GET could only confirm that.
-                    check = nil
-                    replaces = true
-                case .askByGet:
-                    check = Caching.revalidation(
-                        request: ask.request,
-                        stored: stale.head,
-                        policy: ask.policy,
-                        forceConditional: true
-                    )
-                }
-            }
+        guard ask.policy.revalidate != .never, stale != nil || hasOthers else {
+            return try await fetch(nil, replaces: false, on: loop)
         }
-        try await fetch(check: check, replaces: replaces, on: loop)
+        let known = Variants(ask, stale, await core.store.variants(ask, on: loop))
+        guard let check = known.check(habits: core.habits[ask.key]), check.kind == .head, let stale else {
+            return try await fetch(known, replaces: false, on: loop)
+        }
+        switch try await checkByHead(stale, known, check, on: loop) {
+        case .settled: return
+        // Known to be different: a conditional GET could only confirm that.
+        case .changed: try await fetch(nil, replaces: true, on: loop)
+        case .askByGet: try await fetch(known, replaces: false, on: loop)
+        }
     }
 
     private enum HeadResult { case settled, changed, askByGet }
 
     private func checkByHead(
         _ stale: StoredResponse,
+        _ known: Variants,
         _ check: Revalidation,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> HeadResult {
-        if core.headRefusers.contains(ask.key) { return .askByGet }
         let requestTime = core.clock.now()
         let (stream, head) = try await start(.head, check, on: loop)
         stream.flow(into: Discard(stream))
+        let answer = head.response
         let now = core.clock.now()
         let verdict = Caching.judgeHead(
             stored: stale.head,
-            headAnswer: head.response,
+            headAnswer: answer,
             now: now,
             requestTime: requestTime,
             request: ask.request,
             policy: ask.policy
         )
-        switch verdict {
-        case .unchanged(let freshened):
-            await refreshed(stale, freshened, status: head.response.status, on: loop)
+        core.habits.note(ask.key) { $0.noteHead(status: answer.status, verdict: verdict) }
+        let update = VariantUpdate(core, known, generation, answer, requestTime: requestTime, now: now)
+        if let response = await update.byHead(check, on: loop) {
+            settle(.refreshed(response, status: answer.status))
             return .settled
-        case .changed(.noValidator): return .askByGet
-        case .changed, .gone: return .changed
-        case .unsupported:
-            core.headRefusers.insert(ask.key)
-            return .askByGet
+        }
+        switch verdict {
+        case .changed(.noValidator), .unsupported: return .askByGet
         case .failed(let status):
             guard mayServeStale(errorStatus: status) else { return .askByGet }
-            fill.outcome.set(.stale(stale, cause: .status(status)))
-            core.finish(fill)
+            settle(.stale(stale, cause: .status(status)))
             return .settled
+        case .unchanged, .changed, .gone: return .changed
         }
     }
 
-    private func refreshed(
-        _ stale: StoredResponse,
-        _ head: StoredHead,
-        status: Int,
-        on loop: isolated EventLoop
-    ) async {
-        let response = await core.store.freshen(stale, head: head, ask: ask, token: generation, on: loop)
-        fill.outcome.set(.refreshed(response, status: status))
+    private func settle(_ outcome: FillOutcome) {
+        fill.outcome.set(outcome)
         core.finish(fill)
     }
 
     // MARK: - Fetching
 
-    private func fetch(check: Revalidation?, replaces: Bool, on loop: isolated EventLoop) async throws(FetchError) {
+    /// - Parameter known: what is stored and may be confirmed; nil fetches without conditions.
+    private func fetch(_ known: Variants?, replaces: Bool, on loop: isolated EventLoop) async throws(FetchError) {
+        let check = known?.check(habits: core.habits[ask.key], byGet: true)
         let requestTime = core.clock.now()
         let (stream, head) = try await start(.get, check, on: loop)
+        let answer = head.response
         let now = core.clock.now()
-        let status = head.response.status
-        if status == 304 {
-            stream.flow(into: Discard(stream))
-            guard let stale, check != nil else {
-                throw .upstream(
-                    UpstreamError(
-                        .unexpectedStatus(304),
-                        detail: "\(ask.key) answered 304 to a request without conditions; the origin is at fault"
-                    )
-                )
+        if let check, let known {
+            core.habits.note(ask.key) { habits in
+                if let stored = known.likeliest { habits.noteConditional(stored: stored.head, answer: answer) }
             }
-            let freshened = Caching.freshened(
-                stored: stale.head,
-                by: head.response,
-                requestTime: requestTime,
-                responseTime: now,
-                request: ask.request,
-                policy: ask.policy
-            )
-            return await refreshed(stale, freshened, status: 304, on: loop)
-        }
-        if let stale, (500...599).contains(status), mayServeStale(errorStatus: status) {
+            if answer.status == 304 {
+                stream.flow(into: Discard(stream))
+                let update = VariantUpdate(core, known, generation, answer, requestTime: requestTime, now: now)
+                if let response = await update.by304(check, on: loop) {
+                    return settle(.refreshed(response, status: 304))
+                }
+                // It is about something that is not stored (RFC 9111 section 4.3.4).
+                return try await fetch(nil, replaces: replaces || stale != nil, on: loop)
+            }
+        } else if answer.status == 304 {
             stream.flow(into: Discard(stream))
-            fill.outcome.set(.stale(stale, cause: .status(status)))
-            return core.finish(fill)
+            throw .upstream(
+                UpstreamError(
+                    .unexpectedStatus(304),
+                    detail: "\(ask.key) answered 304 to a request without conditions; the origin is at fault"
+                )
+            )
+        }
+        if let stale, (500...599).contains(answer.status), mayServeStale(errorStatus: answer.status) {
+            stream.flow(into: Discard(stream))
+            return settle(.stale(stale, cause: .status(answer.status)))
         }
         let arrival = Arrival(
             runner: self,
@@ -180,7 +178,7 @@ final class FillRunner {
             stream: stream,
             requestTime: requestTime,
             now: now,
-            replaces: replaces || check != nil
+            replaces: replaces || check != nil && stale != nil
         )
         try await arrival.begin(on: loop)
     }
@@ -203,7 +201,7 @@ final class FillRunner {
             fields: fields,
             clientHost: ask.request.fields.first(.host)
         )
-        return (stream, try await stream.start(request, from: source, on: loop))
+        return (stream, try await core.start(stream, request, from: source, on: loop))
     }
 
     // MARK: - Failing

@@ -1,4 +1,4 @@
-// Memory before disk: finds the stored response that a request selects, keeps new ones, and writes freshened heads to both.
+// Memory before disk: finds the stored responses of a key, keeps new ones, and writes freshened heads to both.
 
 internal import CacheStore
 internal import EventLoop
@@ -12,8 +12,14 @@ final class TieredStore: Sendable {
         /// The newest response that the request selects.
         var response: StoredResponse?
         var tier = StoreTier.memory
-        /// There are responses that other requests select.
-        var hasOthers = false
+        /// The newest response of all: what it varies by, the next one probably varies by, too.
+        var newest: StoredHead?
+
+        mutating func note(_ variants: [StoredResponse]) {
+            for variant in variants where variant.head.responseTime > newest?.responseTime ?? .min {
+                newest = variant.head
+            }
+        }
     }
 
     private let memory: MemoryTier
@@ -32,37 +38,93 @@ final class TieredStore: Sendable {
         var found = Found()
         let token = generations.note(ask.key)
         if ask.policy.memory {
-            let variants = memory.variants(ask.key)
-            found.hasOthers = !variants.isEmpty
-            if let response = select(variants, ask) {
+            let variants = valid(memory.variants(ask.key))
+            found.note(variants)
+            if let response = select(variants, ask), !hasNewer(than: response, besides: variants, ask) {
                 found.response = prepared(response, ask, token)
                 return found
             }
         }
         guard ask.policy.disk, let disk else { return found }
-        var loaded: [StoredResponse] = []
-        for entry in disk.lookup(ask.key) {
-            // What cannot be loaded is absent or damaged: the disk tier has given it up, and it counts as a miss.
-            if let response = try? await disk.load(entry, via: nil, policy: ask.policy) { loaded.append(response) }
-        }
-        found.hasOthers = found.hasOthers || !loaded.isEmpty
-        if let response = select(loaded, ask) {
+        let inMemory = ask.policy.memory ? valid(memory.variants(ask.key)) : []
+        let loaded = await load(disk.lookup(ask.key, besides: inMemory.map(\.head)), ask, disk)
+        found.note(loaded)
+        guard let response = select(inMemory + loaded, ask) else { return found }
+        if inMemory.contains(where: { $0 === response }) {
+            found.response = prepared(response, ask, token)
+        } else {
             found.tier = .disk
             found.response = promote(response, ask, token)
         }
         return found
     }
 
+    /// Whether the disk has a variant that memory has not and that came later: a long body, for one.
+    private func hasNewer(
+        than response: StoredResponse,
+        besides variants: [StoredResponse],
+        _ ask: CacheAsk
+    ) -> Bool {
+        guard ask.policy.disk, let disk else { return false }
+        let time = response.head.responseTime
+        let newer = disk.lookup(ask.key).count { $0.storedAt >= time }
+        // As many as memory has that are as new: no need to tell them by name.
+        guard newer > variants.count(where: { $0.head.responseTime >= time }) else { return false }
+        return disk.lookup(ask.key, besides: variants.map(\.head)).contains { $0.storedAt >= time }
+    }
+
+    /// All stored responses of a key, those in memory first, and those on the disk that are not in memory.
+    func variants(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [StoredResponse] {
+        let inMemory = ask.policy.memory ? valid(memory.variants(ask.key)) : []
+        guard ask.policy.disk, let disk else { return inMemory }
+        return inMemory + (await load(disk.lookup(ask.key, besides: inMemory.map(\.head)), ask, disk))
+    }
+
+    /// All stored responses of a key with the tiers that hold them, invalidated ones too; nothing changes by it.
+    func all(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [(response: StoredResponse, tiers: [StoreTier])] {
+        let inMemory = ask.policy.memory ? memory.variants(ask.key) : []
+        guard ask.policy.disk, let disk else { return inMemory.map { ($0, [.memory]) } }
+        var all = inMemory.map { response in
+            (response, disk.entry(ask.key, response.head) == nil ? [StoreTier.memory] : [.memory, .disk])
+        }
+        for entry in disk.lookup(ask.key, besides: inMemory.map(\.head)) {
+            if let response = try? await disk.load(entry, via: nil, policy: ask.policy) {
+                all.append((response, [.disk]))
+            }
+        }
+        return all
+    }
+
+    private func load(_ entries: [DiskEntry], _ ask: CacheAsk, _ disk: DiskTier) async -> [StoredResponse] {
+        var loaded: [StoredResponse] = []
+        for entry in entries {
+            // What cannot be loaded is absent or damaged: the disk tier has given it up, and it counts as a miss.
+            if let response = try? await disk.load(entry, via: nil, policy: ask.policy) { loaded.append(response) }
+        }
+        return valid(loaded)
+    }
+
+    /// Those that no rule has invalidated; the others leave their tier now that they have been met.
+    private func valid(_ variants: [StoredResponse]) -> [StoredResponse] {
+        guard variants.contains(where: { !$0.rules.isEmpty }) else { return variants }
+        return variants.filter { response in
+            if !generations.isInvalid(response.rules, validatedAt: response.head.validatedAt) { return true }
+            memory.remove(response.key) { $0 === response }
+            if let entry = response.diskEntry { disk?.remove(entry) }
+            return false
+        }
+    }
+
     private func select(_ variants: [StoredResponse], _ ask: CacheAsk) -> StoredResponse? {
-        Caching.select(from: variants.map(\.head), request: ask.request).map { variants[$0] }
+        Caching.select(from: variants.map(\.head), request: ask.request, policy: ask.policy).map { variants[$0] }
     }
 
     /// A response whose ready head was made for another route, or before a reload, is made ready anew.
     private func prepared(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
         guard response.shape != ask.shape, response.body.wholeChunk != nil else { return response }
         let fresh = make(response.head, response.body, ask, tier: .memory)
-        _ = generations.ifUnchanged(token) {
-            if memory.variants(ask.key).contains(where: { $0 === response }) { memory.insert(fresh) }
+        _ = generations.ifUnchanged(token.concerned(by: fresh.rules)) {
+            if memory.variants(ask.key).contains(where: { $0 === response }) { insert(fresh, ask) }
         }
         return fresh
     }
@@ -71,11 +133,15 @@ final class TieredStore: Sendable {
     private func promote(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
         guard ask.policy.memory, response.body.wholeChunk != nil else { return response }
         let copy = make(response.head, response.body, ask, tier: .memory)
-        _ = generations.ifUnchanged(token) {
+        _ = generations.ifUnchanged(token.concerned(by: copy.rules)) {
             // What has come into memory while the file was read is newer.
-            if !memory.variants(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { memory.insert(copy) }
+            if !memory.variants(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, ask) }
         }
         return copy
+    }
+
+    private func insert(_ response: StoredResponse, _ ask: CacheAsk) {
+        memory.insert(response, maxVariants: ask.policy.maxVariants)
     }
 
     private func make(_ head: StoredHead, _ body: Body, _ ask: CacheAsk, tier: StoreTier) -> StoredResponse {
@@ -90,6 +156,15 @@ final class TieredStore: Sendable {
         )
     }
 
+    /// Whether something newer has taken the place of a response that was found a while ago.
+    func isSuperseded(_ response: StoredResponse) -> Bool {
+        let head = response.head
+        if let entry = disk?.entry(response.key, head), entry.storedAt > head.responseTime { return true }
+        return memory.variants(response.key).contains {
+            $0.isSameVariant(as: response) && $0.head != head && $0.head.responseTime >= head.responseTime
+        }
+    }
+
     // MARK: - Keeping
 
     /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
@@ -100,8 +175,7 @@ final class TieredStore: Sendable {
     ///   - body: as its readers have it, complete.
     ///   - whole: the same in memory, where it is.
     ///   - spill: the body's file, where it was written while it arrived.
-    ///   - keepsInMemory: the memory tier may have it.
-    ///   - keepsOnDisk: the disk tier may have it.
+    ///   - keeping: the tiers that may have it.
     ///   - done: called when both tiers have it, or will not have it; any thread.
     func commit(
         _ head: StoredHead,
@@ -110,23 +184,40 @@ final class TieredStore: Sendable {
         body: Body,
         whole: Body?,
         spill: SpillFile?,
-        keepsInMemory: Bool,
-        keepsOnDisk: Bool,
+        keeping: Keeping,
         done: @escaping @Sendable () -> Void
     ) {
+        let rules = InvalidationRule.concerning(head, ask.key)
+        let token = token.concerned(by: rules)
+        let head = dated(head, rules)
         var isCurrent = false
         _ = generations.ifUnchanged(token) {
             guard !isOutdated(head, ask) else { return }
             isCurrent = true
-            if keepsInMemory, let whole { memory.insert(make(head, whole, ask, tier: .memory)) }
+            if keeping.inMemory, let whole { insert(make(head, whole, ask, tier: .memory), ask) }
         }
-        guard isCurrent, keepsOnDisk, let disk else { return done() }
-        let (key, generations) = (ask.key, generations)
+        guard isCurrent, keeping.onDisk, let disk else { return done() }
+        let (key, generations, maxVariants) = (ask.key, generations, ask.policy.maxVariants)
         Task {
             // A response that the disk tier refuses has been answered all the same; its statistics count it.
-            _ = try? await disk.commit(body, spill: spill, key: key, head: head, generation: (generations, token))
+            _ = try? await disk.commit(
+                body,
+                spill: spill,
+                key: key,
+                head: head,
+                generation: (generations, token),
+                maxVariants: maxVariants
+            )
             done()
         }
+    }
+
+    /// `head` as one that is valid after all that the rules have invalidated so far.
+    private func dated(_ head: StoredHead, _ rules: [InvalidationRule]) -> StoredHead {
+        guard !rules.isEmpty else { return head }
+        var head = head
+        head.validatedAt = max(head.validatedAt, generations.leastValidation(rules))
+        return head
     }
 
     /// A response that was asked for later is stored already: a slow fetch does not undo a reload.
@@ -144,6 +235,7 @@ final class TieredStore: Sendable {
     }
 
     /// Gives a stored response a new head, in every tier that holds it.
+    /// - Parameter isOther: the new head is that of another variant with the same body, and the stored one stays.
     /// - Returns: the response to answer with; it is not stored any more where the new head forbids that, or where the
     ///   key was invalidated since `token`.
     func freshen(
@@ -151,19 +243,28 @@ final class TieredStore: Sendable {
         head: StoredHead,
         ask: CacheAsk,
         token: GenerationToken,
+        isOther: Bool = false,
         on loop: isolated EventLoop
     ) async -> StoredResponse {
+        let rules = InvalidationRule.concerning(head, ask.key)
+        let token = token.concerned(by: rules + response.rules)
+        let head = dated(head, rules)
         let fresh = make(head, response.body, ask, tier: response.tier)
+        // RFC 9111 section 5.2.1.5: nothing of the answer to this request is kept.
+        if CacheControl(request: ask.request.fields).noStore { return fresh }
         guard case .store = Caching.decideKeep(head, policy: ask.policy) else {
-            remove(response)
+            if !isOther { remove(response) }
             return fresh
         }
         // A file is named after its selecting fields: under another Vary it would not be found again.
-        if !fresh.isSameVariant(as: response) { remove(response) }
+        let isSame = fresh.isSameVariant(as: response)
+        if !isOther, !isSame { remove(response) }
         _ = generations.ifUnchanged(token) {
-            if ask.policy.memory, response.body.wholeChunk != nil { memory.insert(fresh) }
+            if ask.policy.memory, response.body.wholeChunk != nil { insert(fresh, ask) }
         }
-        if let disk, ask.policy.disk, generations.isUnchanged(token), let entry = disk.entry(ask.key, response.head) {
+        if isSame, let disk, ask.policy.disk, generations.isUnchanged(token),
+            let entry = disk.entry(ask.key, response.head)
+        {
             await disk.freshen(entry, head: head)
         }
         return fresh

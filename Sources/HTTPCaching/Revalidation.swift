@@ -13,6 +13,11 @@ package struct Revalidation: Sendable, Equatable {
     /// If-None-Match and If-Modified-Since with the stored validators, byte for byte.
     package var conditions: Fields
 
+    package init(kind: Kind, conditions: Fields) {
+        self.kind = kind
+        self.conditions = conditions
+    }
+
     package var method: Method { kind == .head ? .head : .get }
 
     /// Replaces a request's own conditions and Range by these.

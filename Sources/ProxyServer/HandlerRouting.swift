@@ -143,9 +143,9 @@ extension ProxyHandler {
         let isPlain = exchange.framing == .none || exchange.framing == .length(0)
         let fields = originFields(head, hasBody: !isPlain)
         var result = ServiceAnswer(answer: Answer(head: ResponseHead(status: 502), cacheStatus: nil))
+        let ask = ask(forward, origin, path, head, originFields: fields)
         switch exchange.request.method {
         case .get where isPlain, .head where isPlain:
-            let ask = ask(forward, origin, path, head, originFields: fields)
             result.answer = await core.answer(ask, from: source, onInterim: interim(exchange), on: loop)
         default:
             var fetch = FetchRequest(
@@ -156,20 +156,11 @@ extension ProxyHandler {
                 body: exchange.framing == .none ? nil : exchange.requestBody
             )
             fetch.bindBody = { [body = exchange.requestBody] in body.onAvailable = $0 }
-            result.answer = await core.relay(
-                fetch,
-                from: source,
-                forward: .method,
-                onInterim: interim(exchange),
-                on: loop
-            )
-            let answer = result.answer
-            if answer.failure == nil, Caching.invalidates(method: exchange.request.method, status: answer.head.status) {
-                let url = origin.root + path
-                for url in [url] + Caching.invalidatedURLs(url: url, response: answer.head) {
-                    core.invalidate(CacheKey(service: "", url: url))
-                }
+            let url = origin.root + path
+            let pass = PassAsk(fetch, ask, url: url) { answer in
+                Caching.invalidatedURLs(url: url, response: answer).map { CacheKey(service: "", url: $0) }
             }
+            result.answer = await core.pass(pass, from: source, onInterim: interim(exchange), on: loop)
         }
         await send(result, nil, Fields(), exchange, on: loop)
     }

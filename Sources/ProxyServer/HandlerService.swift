@@ -59,7 +59,7 @@ extension ProxyHandler {
         )
     }
 
-    /// A method that is not answered from the store; its success invalidates what is stored (RFC 9111 section 4.4).
+    /// A method that is not answered from the store, and what its success does to what is stored (RFC 9111 section 4.4).
     private func pass(
         _ request: RoutedRequest,
         _ path: String,
@@ -75,40 +75,44 @@ extension ProxyHandler {
             body: request.body
         )
         fetch.bindBody = request.bindBody
-        let answer = await core.relay(
-            fetch,
-            from: source,
-            forward: .method,
-            onInterim: request.onInterim,
-            on: loop
-        )
-        if answer.failure == nil, Caching.invalidates(method: request.head.method, status: answer.head.status) {
-            for key in Self.invalidated(request.route, request.rest, request.head, answer.head) {
-                core.invalidate(key)
-            }
+        // What is stored for the target is what a GET of it gets, as the endpoint of that GET has it.
+        let route = request.route
+        var rest = request.rest
+        let endpoint = rest.withUTF8 { route.plan.endpoint(for: .get, path: UnsafeRawBufferPointer($0)) }
+        let (plan, shape) = route.request(endpoint)
+        let url = Self.target(route, rest)
+        let pass = PassAsk(fetch, ask(request, route.path(rest, plan), plan, shape), url: url) { answer in
+            Self.named(by: answer, url, route, host: request.head.fields.first(.host))
         }
-        return answer
+        return await core.pass(pass, from: source, onInterim: request.onInterim, on: loop)
     }
 
-    /// The keys under which a GET of the target, and of what Location and Content-Location name on the same origin, may
-    /// be stored.
-    static func invalidated(
-        _ route: ServiceRoute,
-        _ rest: String,
-        _ request: RequestHead,
-        _ response: ResponseHead
-    ) -> [CacheKey] {
-        // Where services stand in for the origin, references are those of the origin behind them.
-        let origin =
-            route.rewriting.origin
+    /// Where services stand in for the origin, references are those of the origin behind them.
+    private static func origin(_ route: ServiceRoute) -> OriginAddress {
+        route.rewriting.origin
             ?? OriginAddress(scheme: "http", host: route.address.host.lowercased(), port: nil, basePath: "")
-        let target = origin.root + origin.path(appending: rest)
-        let others = Caching.invalidatedURLs(url: target, response: response).compactMap { url -> String? in
-            guard url.hasPrefix(origin.base) else { return nil }
-            let rest = url.dropFirst(origin.base.count)
-            return rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") ? String(rest) : nil
+    }
+
+    /// The absolute URL of a target on its origin.
+    private static func target(_ route: ServiceRoute, _ rest: String) -> String {
+        let origin = origin(route)
+        return origin.root + origin.path(appending: rest)
+    }
+
+    /// The keys under which a GET of what Location and Content-Location name on the same origin may be stored.
+    private static func named(
+        by answer: ResponseHead,
+        _ url: String,
+        _ route: ServiceRoute,
+        host: String?
+    ) -> [CacheKey] {
+        let base = origin(route).base
+        return Caching.invalidatedURLs(url: url, response: answer).compactMap { url in
+            guard url.hasPrefix(base) else { return nil }
+            let rest = url.dropFirst(base.count)
+            guard rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") else { return nil }
+            return route.key(rest: String(rest), host: host)
         }
-        return ([rest] + others).map { route.key(rest: $0, host: request.fields.first(.host)) }
     }
 
     func source(_ route: ServiceRoute, _ plan: RequestPlan, depth: Int) throws(Problem) -> any FetchSource {

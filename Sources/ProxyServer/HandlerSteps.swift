@@ -73,8 +73,14 @@ extension ProxyHandler {
         guard isPlain, request.head.method == .get || request.head.method == .head else {
             return .pass(path: path, source)
         }
-        let fields = request.originFields
-        let ask = CacheAsk(
+        return .store(ask(request, path, plan, shape), source)
+    }
+
+    /// The question of a request in reverse mode.
+    /// - Parameter path: path and query on the origin.
+    func ask(_ request: RoutedRequest, _ path: String, _ plan: RequestPlan, _ shape: UInt64) -> CacheAsk {
+        let (route, fields) = (request.route, request.originFields)
+        return CacheAsk(
             key: route.key(path: path, host: request.head.fields.first(.host)),
             request: request.head,
             originFields: plan.policy.mode == .none ? fields : Self.withoutUnkeyed(fields),
@@ -84,7 +90,6 @@ extension ProxyHandler {
             collapse: plan.collapse,
             prepare: { [via = self.plan.via] in Self.prepare($0, route, via: via) }
         )
-        return .store(ask, source)
     }
 
     // MARK: - Forward mode
@@ -111,7 +116,7 @@ extension ProxyHandler {
         return (forward, origin, service)
     }
 
-    /// The question of a GET or HEAD in forward mode.
+    /// The question of a request in forward mode.
     /// - Parameter originFields: from ``originFields(_:hasBody:)``.
     func ask(
         _ forward: ForwardPlan,

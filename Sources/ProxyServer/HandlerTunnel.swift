@@ -1,6 +1,8 @@
 // CONNECT and Upgrade: who may be reached, and the tunnel to it.
 
+import DownloadCore
 import EventLoop
+import HTTPCaching
 import HTTPWire
 import ServiceCore
 import Upstream
@@ -100,6 +102,7 @@ extension ProxyHandler {
         _ exchange: Exchange,
         on loop: isolated EventLoop
     ) async throws(Problem) -> Int32 {
+        if core.isOffline { throw offlineProblem }
         do throws(UpstreamError) {
             let addresses = try await resolver.resolve(host, port: port, rules: rules)
             if isOwn(addresses) { throw Self.ownListener(host) }
@@ -113,6 +116,19 @@ extension ProxyHandler {
         } catch {
             throw Problem(error)
         }
+    }
+
+    /// A tunnel needs a socket of its own, which an offline daemon does not open.
+    private var offlineProblem: Problem {
+        var fields = Fields()
+        CacheStatus(cacheName: plan.name, detail: StaleAllowance.offline.rawValue).append(to: &fields)
+        return Problem(
+            status: 504,
+            title: StatusText.reason(504),
+            detail: "a tunnel needs the origin, and the daemon is offline, so that nobody is asked; switch it on again",
+            proxyError: "destination_unavailable",
+            fields: fields
+        )
     }
 
     // MARK: - Own listeners

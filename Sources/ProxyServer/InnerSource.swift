@@ -15,6 +15,9 @@ final class InnerSource: FetchSource {
     private let plan: RequestPlan
     private let depth: Int
 
+    /// Whoever answers inside the daemon may still have to ask: that one is held to it.
+    var opensSockets: Bool { false }
+
     /// - Parameters:
     ///   - route: the service that answers.
     ///   - asking: the service whose base URL it is.

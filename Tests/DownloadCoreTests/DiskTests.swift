@@ -138,7 +138,7 @@ struct DiskTests {
             }
             let got = await rig.get()
             #expect(got.body?.count == size && got.error == nil)
-            #expect(got.cache == "fwd=uri-miss; fwd-status=200")
+            #expect(got.cache == "fwd=uri-miss; fwd-status=200; detail=too-large")
             #expect(await rig.settle())
             #expect(rig.disk?.lookup(rig.key()).isEmpty == true)
         }

@@ -146,7 +146,7 @@ final class Rig: Sendable {
         let (core, origin) = (core, origin)
         return await onLoop(loops[index]) { loop in
             let request = FetchRequest(method: method, path: path, fields: Fields())
-            let answer = await core.relay(request, from: ScriptedSource(origin), forward: .method, on: loop)
+            let answer = await core.relay(request, from: ScriptedSource(origin), Way(.method), on: loop)
             return await Self.read(answer, nil, on: loop)
         }
     }

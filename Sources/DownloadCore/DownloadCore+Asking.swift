@@ -1,0 +1,204 @@
+// Asking the origin: together with others where one answer may be for all, alone where it may not.
+
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+
+/// What the origin is to be asked, and what is known before.
+struct Question {
+    let ask: CacheAsk
+    let source: any FetchSource
+    /// The stored response that the request selects and that may not be used without asking.
+    let stale: StoredResponse?
+    /// The newest stored response of the key, whoever selects it.
+    let newest: StoredHead?
+    let way: Way
+}
+
+extension DownloadCore {
+    /// Nil: look again, something has been stored meanwhile.
+    func askOrigin(
+        _ question: Question,
+        _ turn: Int,
+        _ onInterim: ((ResponseHead) -> Void)?,
+        on loop: isolated EventLoop
+    ) async -> Answer? {
+        let (ask, fields) = (question.ask, question.ask.request.fields)
+        if isOffline, question.source.opensSockets {
+            return failure(.offline("nothing is stored for this request, \(Self.offlineAdvice)"), question.way)
+        }
+        if ask.request.method == .head { return await relayHead(question, onInterim, on: loop) }
+        if Caching.hasPreconditions(ask.request) {
+            // Only the origin may refuse for them (RFC 9111 section 4.3.2).
+            let way = Way(question.way.forward, StaleReason.requestPrecondition.rawValue)
+            return await relay(ask, question.source, way, onInterim, on: loop)
+        }
+        if fields.contains(.range) {
+            return await relay(ask, question.source, Way(.bypass, "range"), onInterim, on: loop)
+        }
+        switch turn > 1 || isForItself(question) ? .full : fills.join(ask, known: question.newest) {
+        case .leader(let fill):
+            return await lead(fill, question, onInterim, on: loop)
+        case .full:
+            return await lead(Fill(ask), question, onInterim, on: loop)
+        case .waiter(let fill):
+            defer { fill.leave() }
+            if isWhole(fill) {
+                // All has come and is being stored: a moment later it is a hit.
+                _ = await fill.end.wait(patience: ask.collapse.wait, on: loop)
+                return nil
+            }
+            guard let outcome = await fill.outcome.wait(patience: ask.collapse.wait, on: loop) else {
+                if Task.isCancelled { return failure(.cancelled, question.way) }
+                return await lead(Fill(ask), question, onInterim, on: loop)
+            }
+            return joined(question, outcome, on: loop)
+        }
+    }
+
+    static let offlineAdvice = "and the daemon is offline, so that nobody is asked; switch it on again"
+
+    /// Whether the answer to another's fetch would be none for this request: waiting for it would be in vain.
+    private func isForItself(_ question: Question) -> Bool {
+        let (ask, fields) = (question.ask, question.ask.request.fields)
+        if Caching.isReload(ask.request) || fields.contains(.authorization) || CacheControl(request: fields).noStore {
+            return true
+        }
+        if uncacheable.contains(ask.key, now: clock.now()) { return true }
+        guard let stale = question.stale?.head else { return false }
+        // What was not fresh for it when it arrived will not be the next time: each needs a check of its own.
+        let onArrival = Caching.lookup(
+            request: ask.request,
+            stored: stale,
+            policy: ask.policy,
+            now: stale.responseTime
+        )
+        if case .fresh = onArrival { return false }
+        return true
+    }
+
+    private func isWhole(_ fill: Fill) -> Bool {
+        guard case .streaming(let response)? = fill.outcome.value, case .complete = response.body.end else {
+            return false
+        }
+        return true
+    }
+
+    private func lead(
+        _ fill: Fill,
+        _ question: Question,
+        _ onInterim: ((ResponseHead) -> Void)?,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let began = Monotonic.now()
+        let runner = FillRunner(
+            core: self,
+            fill: fill,
+            ask: question.ask,
+            source: question.source,
+            stale: question.stale,
+            hasOthers: question.newest != nil
+        )
+        runner.onInterim = onInterim
+        runner.hasLeader = true
+        runner.start(on: loop)
+        let outcome = await fill.outcome.wait(patience: nil, on: loop)
+        runner.onInterim = nil
+        let reader = runner.takeLeaderReader()
+        guard let outcome else {
+            // The client has left. Others may wait on a shared fill, and what is stored serves the next one.
+            if !fills.contains(fill), fill.waiters == 0 { runner.cancel() }
+            return failure(.cancelled, question.way)
+        }
+        var answer = settled(question, outcome, reader, isCollapsed: false, on: loop)
+        answer.originTime = Monotonic.now() &- began
+        return answer
+    }
+
+    /// A waiter decides again with what came: nil where it has to look or fetch for itself.
+    private func joined(_ question: Question, _ outcome: FillOutcome, on loop: isolated EventLoop) -> Answer? {
+        let (ask, stale) = (question.ask, question.stale)
+        switch outcome {
+        case .streaming(let fetched):
+            // What has been invalidated since the fetch began is not for whoever asks now.
+            guard let head = fetched.stored, generations.isUnchanged(fetched.token),
+                case .fresh = Caching.lookup(
+                    request: ask.request,
+                    stored: head,
+                    policy: ask.policy,
+                    now: clock.now()
+                ),
+                let reader = fetched.body.makeReader(on: loop)
+            else { return nil }
+            return settled(question, outcome, reader, isCollapsed: true, on: loop)
+        case .refreshed, .failed(.cancelled): return nil
+        case .stale(_, let cause):
+            // The leader's stale response may be another variant: each uses its own, if it has one that it may use.
+            guard let stale, mayServeStale(stale, ask, errorStatus: cause.errorStatus) else { return nil }
+            return settled(question, .stale(stale, cause: cause), nil, isCollapsed: true, on: loop)
+        case .failed(let error):
+            guard let stale, error.isOriginFailure, mayServeStale(stale, ask, errorStatus: nil) else {
+                return settled(question, outcome, nil, isCollapsed: true, on: loop)
+            }
+            return settled(question, .stale(stale, cause: .error(error)), nil, isCollapsed: true, on: loop)
+        }
+    }
+
+    /// Whether a stale response may stand in for an answer with `errorStatus`, or for none (RFC 9111 section 4.2.4).
+    func mayServeStale(_ stale: StoredResponse, _ ask: CacheAsk, errorStatus: Int?) -> Bool {
+        staleVerdict(stale, ask, errorStatus: errorStatus).isAllowed
+    }
+
+    private func staleVerdict(_ stale: StoredResponse, _ ask: CacheAsk, errorStatus: Int?) -> StaleVerdict {
+        Caching.mayServeStale(
+            stored: stale.head,
+            policy: ask.policy,
+            staleness: Caching.staleness(stale.head, policy: ask.policy, now: clock.now()),
+            request: ask.request,
+            errorStatus: errorStatus
+        )
+    }
+
+    func settled(
+        _ question: Question,
+        _ outcome: FillOutcome,
+        _ reader: BodyReader?,
+        isCollapsed: Bool,
+        on loop: isolated EventLoop
+    ) -> Answer {
+        let (ask, way) = (question.ask, question.way)
+        var status = CacheStatus(cacheName: cacheName, forward: way.forward, collapsed: isCollapsed)
+        let now = clock.now()
+        switch outcome {
+        case .streaming(let fetched):
+            status.forwardStatus = fetched.status
+            switch fetched.decision {
+            case .store:
+                status.stored = fetched.keepRefusal == nil
+                let replaced = fetched.replacesStale ? CacheStatus.Detail.replaced.rawValue : nil
+                status.detail = fetched.keepRefusal?.rawValue ?? replaced ?? way.reason
+            case .refuse(let refusal): status.detail = refusal.rawValue
+            }
+            return arriving(ask, fetched, reader, status)
+        case .refreshed(let response, let code):
+            status.forwardStatus = code
+            status.detail = CacheStatus.Detail.revalidated.rawValue
+            status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)
+            return stored(ask, response, age: Caching.age(response.head, now: now), status, on: loop)
+        case .stale(let response, let cause):
+            if case .status(let code) = cause { status.forwardStatus = code }
+            status.detail = CacheStatus.Detail.staleIfError.rawValue
+            status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)
+            return stored(ask, response, age: Caching.age(response.head, now: now), status, on: loop)
+        case .failed(let error):
+            var refusal: StaleRefusal?
+            if let stale = question.stale, error.isOriginFailure,
+                case .refused(let reason) = staleVerdict(stale, ask, errorStatus: nil)
+            {
+                refusal = reason
+            }
+            return failure(error, way, isCollapsed: isCollapsed, staleRefusal: refusal)
+        }
+    }
+}

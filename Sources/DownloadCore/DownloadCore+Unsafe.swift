@@ -1,0 +1,123 @@
+// Requests that are not answered from the store, and what their answers do to it: invalidate, then store (RFC 9111
+// section 4.4, RFC 9110 section 9.3.3).
+
+package import CacheStore
+package import EventLoop
+import HTTPCaching
+package import HTTPWire
+
+/// A request that the origin has to answer. Loop-bound, because its body is.
+package struct PassAsk {
+    /// As it goes to the origin.
+    package var request: FetchRequest
+    /// The client's request, under the key and the policy that a GET of its target has.
+    package var ask: CacheAsk
+    /// The absolute URL of the target on the origin, which Content-Location is held against.
+    package var url: String
+    /// The keys of what an answer names besides, on the same origin.
+    package var related: (ResponseHead) -> [CacheKey]
+
+    package init(
+        _ request: FetchRequest,
+        _ ask: CacheAsk,
+        url: String,
+        related: @escaping (ResponseHead) -> [CacheKey]
+    ) {
+        self.request = request
+        self.ask = ask
+        self.url = url
+        self.related = related
+    }
+}
+
+extension DownloadCore {
+    /// Passes a request on. An answer without an error to a method that is not safe invalidates, before the client hears
+    /// of it, what is stored for its target and for what it names; one to a POST may then be stored for GET.
+    /// - Parameter onInterim: hears 1xx answers, on the loop.
+    package func pass(
+        _ pass: PassAsk,
+        from source: any FetchSource,
+        onInterim: ((ResponseHead) -> Void)? = nil,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let method = pass.request.method
+        let way = method.isSafe && (method == .get || method == .head) ? Way(.bypass, "content") : Way(.method)
+        let began = Monotonic.now()
+        let requestTime = clock.now()
+        let stream = FetchStream()
+        stream.onInterim = onInterim
+        let head: FetchStream.Head
+        do throws(FetchError) {
+            head = try await start(stream, pass.request, from: source, on: loop)
+        } catch {
+            return failure(error, way)
+        }
+        stream.onInterim = nil
+        if Caching.invalidates(method: method, status: head.response.status) {
+            await invalidate(after: pass, head.response, on: loop)
+        }
+        var answer: Answer
+        if let stored = await store(pass, head, stream, requestTime, source, way, on: loop) {
+            answer = stored
+        } else {
+            answer = relayed(head, stream, isHead: method == .head, way, on: loop)
+        }
+        answer.originTime = Monotonic.now() &- began
+        return answer
+    }
+
+    private func invalidate(after pass: PassAsk, _ answer: ResponseHead, on loop: isolated EventLoop) async {
+        let key = pass.ask.key
+        var rules = Set<InvalidationRule>()
+        // RFC 9875 section 2.2.1: what shares a group with an invalidated response goes with it, and no further.
+        for response in await store.variants(pass.ask, on: loop) { rules.formUnion(response.rules) }
+        for group in Caching.invalidatedGroups(method: pass.request.method, response: answer) {
+            rules.insert(.group(group, of: key))
+        }
+        for key in [key] + pass.related(answer) { invalidate(key) }
+        invalidate(Array(rules))
+    }
+
+    /// Nil where the answer is none that a GET would get, or where it may not be stored.
+    private func store(
+        _ pass: PassAsk,
+        _ head: FetchStream.Head,
+        _ stream: FetchStream,
+        _ requestTime: Int64,
+        _ source: any FetchSource,
+        _ way: Way,
+        on loop: isolated EventLoop
+    ) async -> Answer? {
+        guard pass.request.method == .post else { return nil }
+        let now = clock.now()
+        let decision = Caching.decideStore(
+            request: pass.ask.request,
+            response: head.response,
+            policy: pass.ask.policy,
+            now: now,
+            url: pass.url
+        )
+        guard case .store = decision else { return nil }
+        // Begun after the invalidation: the answer itself is not older than it.
+        let fill = Fill(pass.ask)
+        let runner = FillRunner(core: self, fill: fill, ask: pass.ask, source: source, stale: nil)
+        runner.hasLeader = true
+        let arrival = Arrival(
+            runner: runner,
+            head: head,
+            stream: stream,
+            requestTime: requestTime,
+            now: now,
+            replaces: false,
+            url: pass.url
+        )
+        let question = Question(ask: pass.ask, source: source, stale: nil, newest: nil, way: way)
+        do throws(FetchError) {
+            try await arrival.begin(on: loop)
+        } catch {
+            return failure(error, way)
+        }
+        guard let outcome = fill.outcome.value else { return nil }
+        return settled(question, outcome, runner.takeLeaderReader(), isCollapsed: false, on: loop)
+    }
+}
