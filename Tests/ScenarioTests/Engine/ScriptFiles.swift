@@ -33,7 +33,9 @@ struct ScriptFiles: Sendable {
     var scenarios: [Scenario] { files.keys.sorted().flatMap { files[$0] ?? [] } }
 
     /// `DRYDOCK_SCENARIO`: a part of the title or of the file's name; nil for all.
-    static var filter: String? { ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO"] }
+    static var filter: String? {
+        ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO"].flatMap { $0.isEmpty ? nil : $0 }
+    }
 
     /// `DRYDOCK_SCENARIO_FIRST=1`: nothing more runs after the first scenario that fails.
     static var endsAtFirstFailure: Bool { ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO_FIRST"] == "1" }
