@@ -257,12 +257,7 @@ package final class DiskTier: Sendable {
 
     /// The name of a response's file: its key and, where it varies, its selecting fields.
     func name(_ key: CacheKey, _ head: StoredHead) -> Digest {
-        var bytes = key.bytes
-        if !head.varyNames.isEmpty {
-            for name in head.varyNames.sorted() { bytes += [0] + Array(name.utf8) }
-            for line in head.varyFields.lines { bytes += [0] + Array("\(line.name.lowercased()):\(line.value)".utf8) }
-        }
-        return Digest(bytes, key: folder.digestKey)
+        Digest(key.bytes + Caching.variantKey(head), key: folder.digestKey)
     }
 
     static func now() -> UInt32 { UInt32(clamping: time(nil)) }

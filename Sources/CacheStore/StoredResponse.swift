@@ -102,5 +102,6 @@ extension StoredHead {
     /// True where both answer the same selecting fields (RFC 9111 section 4.1).
     package func isSameVariant(as other: StoredHead) -> Bool {
         varyNames == other.varyNames && varyFields == other.varyFields
+            || Caching.variantKey(self) == Caching.variantKey(other)
     }
 }

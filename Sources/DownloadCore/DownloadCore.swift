@@ -141,7 +141,11 @@ package final class DownloadCore: Sendable {
             return allowance == .whileRevalidate ? .refreshBehind(answer, response) : .answer(answer)
         case .onlyIfCachedMiss(let reason):
             return .answer(gatewayTimeout("the stored response needs a check (\(reason.rawValue))"))
-        case .mismatch: return .ask(stale: nil, Way(decision))
+        case .mismatch:
+            if Caching.onlyIfCached(ask.request) {
+                return .answer(gatewayTimeout("nothing is stored for this request"))
+            }
+            return .ask(stale: nil, Way(decision))
         case .stale: return .ask(stale: response, Way(decision))
         }
     }

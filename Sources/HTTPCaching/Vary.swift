@@ -48,6 +48,19 @@ extension Caching {
         name != "*" && normalised(request.fields, name: name) == normalised(stored.varyFields, name: name)
     }
 
+    /// Names the variant that `stored` is, by what its selecting fields mean: two heads with the same key answer the same
+    /// requests. Empty without Vary.
+    package static func variantKey(_ stored: StoredHead) -> [UInt8] {
+        var key: [UInt8] = []
+        for name in stored.varyNames.sorted() {
+            key.append(0)
+            key += Array(name.utf8)
+            // No field value has a NUL or an SOH in it.
+            if let value = normalised(stored.varyFields, name: name) { key += [1] + value }
+        }
+        return key
+    }
+
     /// Which of the stored responses the request selects, as an index into `variants`: the most recent one that matches.
     ///
     /// One without Vary yields to a match that has it and was fresh when the other came (RFC 9111 section 4.1, on resources that

@@ -14,9 +14,16 @@ struct VaryMeaningTests {
         return Caching.selects(stored: head, request: request(.get, fields(asked)))
     }
 
+    /// The name of the variant that such a response is.
+    private func key(_ field: String, _ value: String?) -> [UInt8] {
+        let asked = request(.get, value.map { [(field, $0)] } ?? [])
+        return Caching.variantKey(HTTPCachingTests.stored([("Vary", field)], for: asked))
+    }
+
     private func check(_ field: String, _ one: String?, _ other: String?, _ expected: Bool) {
         #expect(matches(field, one, other) == expected)
         #expect(matches(field, other, one) == expected)
+        #expect((key(field, one) == key(field, other)) == expected)
         // What is the same for one spelling of the name is the same for any.
         #expect(matches(field.uppercased(), one, other) == expected)
     }
@@ -78,6 +85,20 @@ struct VaryMeaningTests {
         ] as [(String?, String?, Bool)]
     )
     func accept(one: String?, other: String?, expected: Bool) { check("Accept", one, other, expected) }
+
+    @Test("RFC 9111 4.1: the name of a variant: the order of Vary does not count, absent and empty differ")
+    func variantKeys() {
+        func key(_ vary: String, _ fields: [(String, String)]) -> [UInt8] {
+            Caching.variantKey(HTTPCachingTests.stored([("Vary", vary)], for: request(.get, fields)))
+        }
+        let fields = [("A", "1"), ("B", "2")]
+        #expect(key("A, B", fields) == key("b, a", fields.reversed()))
+        #expect(key("A", fields) != key("B", fields))
+        #expect(key("A, B", fields) != key("A", fields))
+        #expect(key("A, B", [("A", "1")]) != key("A, B", [("B", "1")]))
+        #expect(key("A", []) != key("A", [("A", "")]))
+        #expect(Caching.variantKey(HTTPCachingTests.stored()).isEmpty)
+    }
 
     @Test("RFC 9111 4.1: other fields keep the order and the case of their members")
     func others() {
