@@ -1,15 +1,20 @@
-// The reading side of a body.
+// The reading side of a body: of all of it, or of one range.
 
 package import EventLoop
+package import HTTPWire
 
 /// Loop-bound: used on the loop it was made for. It closes itself when it goes away.
 package final class BodyReader {
-    package let body: Body
+    private let body: Body
     private let id: Int
     private let loop: EventLoop
     private var isClosed = false
     /// In bytes, of a complete source; a fill keeps the position itself.
     private var position: Int64 = 0
+    /// Bytes still to be read, at most.
+    private var remaining = Int64.max
+    /// What is read instead of a body: several readers, one after the other.
+    private var sequence: BodySequence?
 
     init(body: Body, id: Int, loop: EventLoop) {
         self.body = body
@@ -17,7 +22,25 @@ package final class BodyReader {
         self.loop = loop
     }
 
+    /// Reads several things, one after the other.
+    package init(_ sequence: BodySequence, on loop: EventLoop) {
+        body = Body.complete([])
+        id = 0
+        self.loop = loop
+        self.sequence = sequence
+    }
+
     deinit { close() }
+
+    /// Reads only these bytes, which must lie within the body; before the first piece.
+    package func narrow(to range: Range<Int64>) {
+        position = range.lowerBound
+        remaining = range.upperBound - range.lowerBound
+        if case .fill(let fill) = body.source, !isClosed { fill.seek(id, to: range.lowerBound) }
+    }
+
+    /// The trailer fields that came with the body, once it is complete; none where only a part is read.
+    package var trailers: Fields { remaining == .max ? body.trailers : Fields() }
 
     /// The next piece; waits until there is one.
     /// - Parameter maxBytes: bytes at most, at least 1.
@@ -25,7 +48,8 @@ package final class BodyReader {
     /// - Throws: `BodyError`: `.cancelled` when the task is cancelled, else why the body ends early.
     package func next(maxBytes: Int, on loop: isolated EventLoop) async throws(BodyError) -> BodyPiece? {
         while true {
-            if Task.isCancelled { throw .cancelled }
+            if Task.isCancelled || isClosed { throw .cancelled }
+            if let sequence { return try await sequence.next(maxBytes: maxBytes, on: loop) }
             switch step(maxBytes: maxBytes) {
             case .ready(.piece(let piece)): return piece
             case .ready(.end): return nil
@@ -44,6 +68,7 @@ package final class BodyReader {
 
     /// The next piece if it can be had without waiting, neither for the writer nor for the disk.
     package func nextIfReady(maxBytes: Int) -> BodyStep {
+        if let sequence { return isClosed ? .failed(.cancelled) : sequence.nextIfReady(maxBytes: maxBytes) }
         switch step(maxBytes: maxBytes) {
         case .ready(let step): return step
         case .file(let file, let offset, let count):
@@ -56,31 +81,39 @@ package final class BodyReader {
     package func close() {
         guard !isClosed else { return }
         isClosed = true
+        sequence?.close()
         if case .fill(let fill) = body.source { fill.leave(id) }
     }
 
     private func step(maxBytes: Int) -> ReaderStep {
         assert(loop.isCurrent, "a reader was used off its loop")
         if isClosed { return .ready(.failed(.cancelled)) }
-        let most = max(1, maxBytes)
+        guard remaining > 0 else { return .ready(.end) }
+        let most = Int(min(Int64(max(1, maxBytes)), remaining))
         switch body.source {
         case .chunk(let chunk):
             guard position < Int64(chunk.capacity) else { return .ready(.end) }
             let start = Int(position)
             let end = min(chunk.capacity, start + min(most, chunk.capacity))
             position = Int64(end)
+            count(end - start)
             return .ready(.piece(.bytes(chunk, start..<end)))
         case .file(let file, let offset, let length):
             guard position < length else { return .ready(.end) }
             let count = file.pieceCount(at: offset + position, count: min(length - position, Int64(most)))
             return .file(file, offset: offset + position, count: count)
         case .fill(let fill):
-            return fill.step(id, maxBytes: most)
+            let step = fill.step(id, maxBytes: most)
+            if case .ready(.piece(let piece)) = step { count(piece.count) }
+            return step
         }
     }
 
+    private func count(_ bytes: Int) { if remaining != .max { remaining -= Int64(bytes) } }
+
     private func confirm(_ file: SharedFile, _ offset: Int64, _ count: Int) -> BodyPiece {
         if case .fill(let fill) = body.source { fill.advance(id, by: count) } else { position += Int64(count) }
+        self.count(count)
         return .file(file, offset: offset, count: count)
     }
 

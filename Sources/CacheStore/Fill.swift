@@ -43,7 +43,11 @@ final class Fill: Sendable {
         change { guarded in
             guarded.fill.append(count, in: chunk)
             settle(&guarded)
-            if guarded.fill.mustPause { guarded.fill.isPaused = true }
+            if guarded.fill.mustPause {
+                guarded.fill.isPaused = true
+                // Who reads only what comes later will not make room by reading.
+                settle(&guarded)
+            }
             return guarded.fill.isPaused ? .pause : .continue
         }
     }
@@ -85,6 +89,9 @@ final class Fill: Sendable {
             return guarded.fill.isJoinable ? guarded.fill.join() : nil
         }
     }
+
+    /// The reader goes on from `position`, also where that has not come yet.
+    func seek(_ id: Int, to position: Int64) { state.withLock { $0.fill.readers[id].position = position } }
 
     func leave(_ id: Int) {
         change { guarded in

@@ -66,7 +66,11 @@ struct FillState {
     var isJoinable: Bool { windowStart <= filed }
     var pendingLimit: Int { spills ? min(2 * 1024 * 1024, 2 * window) : 0 }
     var mustPause: Bool { !isEnded && heldBytes >= window + pendingLimit }
-    var mayResume: Bool { heldBytes <= (spills ? window + pendingLimit / 2 : window / 2) }
+    var mayResume: Bool { heldBytes <= (spills ? window + pendingLimit / 2 : window / 2) || isReadToItsEnd }
+    /// Nothing is left but the chunk that the writer still fills, and everybody has read it.
+    private var isReadToItsEnd: Bool {
+        held.count <= 1 && hasReaders && readers.allSatisfy { !$0.counts || $0.position >= length }
+    }
 
     // MARK: - Readers
 
@@ -204,7 +208,8 @@ struct FillState {
     /// - Returns: whether somebody lags still, so that it is worth looking again.
     mutating func cutLaggards(now: UInt64, limit: UInt64) -> Bool {
         guard !spills, !isEnded else { return false }
-        let fastest = readers.reduce(Int64(0)) { $1.counts ? max($0, $1.position) : $0 }
+        // Who waits for what is still to come is no faster than the source.
+        let fastest = readers.reduce(Int64(0)) { $1.counts ? max($0, min($1.position, length)) : $0 }
         var isLagging = false
         for id in readers.indices where readers[id].counts {
             if fastest - readers[id].position < Int64(window / 2) {

@@ -20,6 +20,7 @@ extension DownloadCore {
         case .notModified(let fields):
             return Answer(head: ResponseHead(status: 304, fields: fields), age: age, cacheStatus: status)
         case .full:
+            if let answer = ranged(ask, response, age: age, status, on: loop) { return answer }
             let answerHead = ResponseHead(status: head.status, reason: head.reason, fields: head.fields)
             return Answer(
                 head: answerHead,
@@ -44,6 +45,7 @@ extension DownloadCore {
                 return Answer(head: ResponseHead(status: 304, fields: fields), cacheStatus: status)
             case .full: break
             }
+            if let answer = arrivingPart(ask, fetched, reader, status) { return answer }
         }
         return Answer(
             head: fetched.head,

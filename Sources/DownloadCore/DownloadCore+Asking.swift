@@ -34,7 +34,7 @@ extension DownloadCore {
             let way = Way(question.way.forward, StaleReason.requestPrecondition.rawValue)
             return await relay(ask, question.source, way, onInterim, on: loop)
         }
-        if fields.contains(.range) {
+        if question.stale == nil, ByteRanges.parse(fields) != nil {
             return await relay(ask, question.source, Way(.bypass, "range"), onInterim, on: loop)
         }
         switch turn > 1 || isForItself(question) ? .full : fills.join(ask, known: question.newest) {

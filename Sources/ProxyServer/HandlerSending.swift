@@ -45,7 +45,7 @@ extension ProxyHandler {
         defer { reader.close() }
         do {
             while let piece = try await reader.next(maxBytes: 262_144, on: loop) { try await exchange.send(piece) }
-            exchange.finish(trailers: reader.body.trailers)
+            exchange.finish(trailers: reader.trailers)
         } catch {
             // Cut short: what the client has must not pass as complete.
             exchange.outcome.error = (error as? BodyError)?.description ?? "the client left"

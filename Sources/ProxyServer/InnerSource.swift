@@ -174,7 +174,7 @@ private final class InnerFetch: FetchHandle {
                 deadlines.progress(now: Monotonic.now())
                 if flow == .pause, self.sink != nil { await waitForResume(on: loop) }
             }
-            result = .success(reader?.body.trailers ?? Fields())
+            result = .success(reader?.trailers ?? Fields())
         } catch {
             result = .failure(.inner(error.description))
         }

@@ -168,7 +168,7 @@ final class Rig: Sendable {
                 let part = try await piece.load(on: loop)
                 bytes += part.chunk.array(part.range)
             }
-            got.trailers = reader.body.trailers
+            got.trailers = reader.trailers
         } catch {
             got.error = error
         }

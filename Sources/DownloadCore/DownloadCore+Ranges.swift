@@ -1,0 +1,100 @@
+// How a request with Range is answered from a response that is stored as a whole, or that arrives as one (RFC 9110 section 14).
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+
+extension DownloadCore {
+    /// The parts that a request asks for of a stored response; nil where it gets the whole.
+    func ranged(
+        _ ask: CacheAsk,
+        _ response: StoredResponse,
+        age: Int64,
+        _ status: CacheStatus,
+        on loop: isolated EventLoop
+    ) -> Answer? {
+        guard let length = response.body.knownLength else { return nil }
+        switch Caching.rangeAnswer(request: ask.request, stored: response.head, length: length) {
+        case .whole: return nil
+        case .unsatisfiable: return unsatisfiable(length, status)
+        case .parts(let ranges):
+            var readers: [BodySequence.Part] = []
+            for range in ranges {
+                guard let reader = response.body.makeReader(range, on: loop) else { return nil }
+                readers.append(.reader(reader))
+            }
+            return parts(ranges, of: response.head, length, readers, age: age, status, on: loop)
+        }
+    }
+
+    /// A 206 with one part, or with several.
+    /// - Parameter readers: one for each range.
+    func parts(
+        _ ranges: [Range<Int64>],
+        of head: StoredHead,
+        _ length: Int64,
+        _ readers: [BodySequence.Part],
+        age: Int64?,
+        _ status: CacheStatus,
+        on loop: isolated EventLoop
+    ) -> Answer {
+        if ranges.count == 1 {
+            return Answer(
+                head: Caching.partHead(stored: head, range: ranges[0], length: length),
+                reader: BodyReader(BodySequence(readers), on: loop),
+                length: ranges[0].upperBound - ranges[0].lowerBound,
+                age: age,
+                cacheStatus: status
+            )
+        }
+        let boundary = (0..<2).map { _ in String(UInt64.random(in: 0 ... .max), radix: 36) }.joined()
+        let multipart = Multipart(ranges: ranges, complete: length, stored: head.fields, boundary: boundary)
+        let bytes = { (bytes: [UInt8]) in Body.complete(bytes).makeReader(on: loop).map { BodySequence.Part.reader($0) }
+        }
+        var sequence: [BodySequence.Part] = []
+        for (index, reader) in readers.enumerated() {
+            if let head = bytes(multipart.heads[index]) { sequence.append(head) }
+            sequence.append(reader)
+        }
+        if let tail = bytes(multipart.tail) { sequence.append(tail) }
+        return Answer(
+            head: Caching.multipartHead(stored: head, multipart),
+            reader: BodyReader(BodySequence(sequence), on: loop),
+            length: multipart.length,
+            age: age,
+            cacheStatus: status
+        )
+    }
+
+    /// 416 (RFC 9110 section 15.5.17).
+    func unsatisfiable(_ length: Int64, _ status: CacheStatus) -> Answer {
+        Answer(head: Caching.unsatisfiableHead(length: length), length: 0, cacheStatus: status)
+    }
+
+    /// One part of a response that arrives as a whole and is being stored. Several parts of it would have to wait for one
+    /// another in memory: who asks for them gets the whole, as for a length that nobody knows yet.
+    func arrivingPart(
+        _ ask: CacheAsk,
+        _ fetched: FetchedResponse,
+        _ reader: BodyReader?,
+        _ status: CacheStatus
+    ) -> Answer? {
+        guard var head = fetched.stored, let length = fetched.body.knownLength else { return nil }
+        switch Caching.rangeAnswer(request: ask.request, stored: head, length: length) {
+        case .unsatisfiable:
+            reader?.close()
+            return unsatisfiable(length, status)
+        case .parts(let ranges) where ranges.count == 1:
+            reader?.narrow(to: ranges[0])
+            head.fields = fetched.head.fields
+            return Answer(
+                head: Caching.partHead(stored: head, range: ranges[0], length: length),
+                reader: reader,
+                length: ranges[0].upperBound - ranges[0].lowerBound,
+                cacheStatus: status
+            )
+        case .parts, .whole: return nil
+        }
+    }
+}
