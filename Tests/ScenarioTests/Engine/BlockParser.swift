@@ -110,6 +110,11 @@ enum BlockParser {
         if line.text == "end cut" { return .cut }
         if let text = line.after("body") {
             if text == "-" { return .body([]) }
+            if text.hasPrefix("~ ") {
+                return .bodyPart(
+                    try line.reading { () throws(ScriptTextError) in try ScriptText.unescape(text.dropFirst(2)) }
+                )
+            }
             guard let range = text.hasPrefix("pattern ") ? text.dropFirst(8).split(separator: "..<") : nil else {
                 return .body(try line.reading { () throws(ScriptTextError) in try ScriptText.unescape(text) })
             }

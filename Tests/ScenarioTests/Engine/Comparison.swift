@@ -84,6 +84,10 @@ struct ResponseComparison {
         case .field(let name, let test): try check(place, name, test, response.head.fields, scope)
         case .body(let bytes):
             if response.body != bytes { add(place, "body", excerpt(bytes), excerpt(response.body)) }
+        case .bodyPart(let bytes):
+            if response.body.firstRange(of: bytes) == nil {
+                add(place, "body", "something with \(excerpt(bytes))", excerpt(response.body))
+            }
         case .pattern(let range):
             let isPattern = response.body.withUnsafeBytes { Pattern.matches($0, at: range.lowerBound) }
             if response.body.count != range.count || !isPattern {

@@ -141,6 +141,8 @@ struct Expectation: Sendable {
         case reason(String)
         case field(String, FieldTest)
         case body([UInt8])
+        /// Somewhere in the body.
+        case bodyPart([UInt8])
         case pattern(Range<Int>)
         case interim(Int)
         /// Of the last `interim` before it.
