@@ -140,7 +140,7 @@ final class Arrival {
     /// What one request forbids, or one bad moment of the origin, says nothing about the next answer.
     private func isLasting(_ refusal: StoreRefusal) -> Bool {
         switch refusal {
-        case .requestNoStore, .authorization: false
+        case .requestNoStore, .authorization, .status206, .statusConditional, .statusNeverStored: false
         default: head.response.status < 500
         }
     }

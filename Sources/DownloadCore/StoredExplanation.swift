@@ -12,6 +12,11 @@ package struct StoredExplanation: Sendable {
         package var tiers: [StoreTier]
         /// A rule has invalidated it: it will never be used, and goes when it is met.
         package var isInvalidated: Bool
+
+        package init(tiers: [StoreTier], isInvalidated: Bool) {
+            self.tiers = tiers
+            self.isInvalidated = isInvalidated
+        }
     }
 
     package var key: CacheKey

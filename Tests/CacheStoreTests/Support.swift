@@ -74,6 +74,12 @@ final class Folder: Sendable {
         return names.sorted()
     }
 
+    /// The length of a file in bytes; nil where there is none.
+    func size(of name: String) -> Int? {
+        var status = stat()
+        return stat("\(path)/\(name)", &status) == 0 ? Int(status.st_size) : nil
+    }
+
     /// All plain files below `path`.
     static func files(below path: String) -> [String] {
         names(in: path).flatMap { name in

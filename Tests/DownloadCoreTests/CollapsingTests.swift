@@ -295,4 +295,112 @@ struct CollapsingTests {
             #expect(rig.origin.count == 1)
         }
     }
+
+    @Test("who selects another variant than a fill will bring does not wait for it, and shares one with its like")
+    func otherVariants() async throws {
+        try await withRig(loops: 2) { rig in
+            @Sendable func reply(_ asked: Asked, head: Valve? = nil) -> Reply {
+                let language = asked.fields.first(.acceptLanguage) ?? "-"
+                return .whole(
+                    200,
+                    [("Cache-Control", "max-age=6000"), ("Vary", "Accept-Language")],
+                    Array(language.utf8),
+                    head: head
+                )
+            }
+            rig.origin.answers { reply($0) }
+            _ = await rig.get("/a", [("Accept-Language", "en")])
+            let (de, fr) = (Valve(), Valve())
+            rig.origin.answers { reply($0, head: $0.fields.first(.acceptLanguage) == "de" ? de : fr) }
+            var tasks: [String: [Task<Got, Never>]] = [:]
+            for number in 0..<6 {
+                for language in ["de", "fr"] {
+                    let task = await rig.start(rig.ask("/a", [("Accept-Language", language)]), loop: number % 2)
+                    tasks[language, default: []].append(task)
+                }
+            }
+            fr.open()
+            for task in tasks["fr"] ?? [] { #expect(await task.value.text == "fr", "it did not wait for the other") }
+            #expect(rig.origin.count == 3)
+            de.open()
+            for task in tasks["de"] ?? [] { #expect(await task.value.text == "de") }
+            #expect(rig.origin.count == 3)
+        }
+    }
+
+    @Test("who finds that an arriving answer is another's variant shares the next fetch with its like")
+    func variantsOnArrival() async throws {
+        try await withRig { rig in
+            let (tail, second) = (Valve(), Valve())
+            rig.origin.answers { asked in
+                let fields = [("Cache-Control", "max-age=6000"), ("Vary", "Accept-Language")]
+                return asked.number == 1
+                    ? .pieces(fields, length: 2, [.bytes([1]), .valve(tail), .bytes([1]), .end(Fields())])
+                    : .whole(200, fields, [2], head: second)
+            }
+            let answered = Valve()
+            let first = await rig.start(rig.ask("/a", [("Accept-Language", "en")]), answered: answered)
+            #expect(await eventually { answered.isOpen })
+            var others: [Task<Got, Never>] = []
+            for _ in 0..<5 { others.append(await rig.start(rig.ask("/a", [("Accept-Language", "fr")]))) }
+            #expect(await eventually { rig.origin.count == 2 })
+            second.open()
+            for task in others { #expect(await task.value.body == [2]) }
+            #expect(rig.origin.count == 2)
+            tail.open()
+            #expect(await first.value.body == [1, 1])
+        }
+    }
+
+    @Test(
+        "what needs a check of its own for every request is never waited for",
+        arguments: ["no-cache", "max-age=0, must-revalidate"]
+    )
+    func alwaysChecked(_ control: String) async throws {
+        try await withRig { rig in
+            let fields = [("Cache-Control", control), ("ETag", "\"1\"")]
+            rig.origin.answers { _ in .whole(200, fields) }
+            _ = await rig.get()
+            let valve = Valve()
+            rig.origin.answers { asked in
+                Reply(
+                    steps: [.valve(valve)]
+                        + (asked.method == .head ? Reply.headOnly(304, fields) : .whole(304, fields)).steps
+                )
+            }
+            var tasks: [Task<Got, Never>] = []
+            for _ in 0..<5 { tasks.append(await rig.start(rig.ask())) }
+            #expect(await eventually { rig.origin.count == 6 }, "all ask at once")
+            valve.open()
+            for task in tasks { #expect(await task.value.cache.hasSuffix("detail=revalidated")) }
+            #expect(rig.origin.count == 6)
+        }
+    }
+
+    @Test("an error that passes does not keep later requests from sharing", arguments: [503, 429])
+    func passingError(_ status: Int) async throws {
+        try await withRig { rig in
+            rig.origin.answers { _ in .whole(status, []) }
+            #expect(await rig.get().status == status)
+            let head = Valve()
+            rig.origin.answers { _ in .whole(head: head) }
+            let tasks = [await rig.start(rig.ask()), await rig.start(rig.ask())]
+            head.open()
+            for task in tasks { #expect(await task.value.text == "hello") }
+            #expect(rig.origin.count == 2)
+        }
+    }
+
+    @Test("requests with Authorization share nothing while they are on their way")
+    func authorized() async throws {
+        try await withRig { rig in
+            let head = Valve()
+            rig.origin.answers { _ in .whole(head: head) }
+            var tasks = [await rig.start(rig.ask())]
+            for _ in 0..<2 { tasks.append(await rig.start(rig.ask("/a", [("Authorization", "Basic eDp5")]))) }
+            #expect(await eventually { rig.origin.count == 3 })
+            head.open()
+            for task in tasks { #expect(await task.value.text == "hello") }
+        }
+    }
 }

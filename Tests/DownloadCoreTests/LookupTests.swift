@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -254,6 +255,90 @@ struct LookupTests {
             #expect(await rig.get().trailers.first("X-Sum") == "1")
             let stored = await rig.get()
             #expect(stored.body == [7] && stored.trailers.isEmpty && !stored.fields.contains("X-Sum"))
+        }
+    }
+
+    @Test(
+        "why no tier takes what may be stored",
+        arguments: [
+            (CachePolicy(memory: false, disk: false), 5, "tiers-off"), (CachePolicy(disk: false), 2000, "too-large"),
+            (CachePolicy(), 2000, nil), (CachePolicy(), (64 << 20) + 1, "too-large"),
+            (CachePolicy(disk: false), 5, nil),
+        ]
+    )
+    func notKept(_ policy: CachePolicy, _ size: Int, _ reason: String?) async throws {
+        try await withRig(disk: true, memoryMaxObject: 1000) { rig in
+            rig.origin.answers { _ in
+                let part = Reply.Step.bytes([UInt8](repeating: 9, count: min(size, 1 << 20)))
+                let rest = size - size / (1 << 20) * (1 << 20)
+                let last = size > 1 << 20 && rest > 0 ? [Reply.Step.bytes([UInt8](repeating: 9, count: rest))] : []
+                return .pieces(
+                    length: size,
+                    Array(repeating: part, count: max(1, size >> 20)) + last + [.end(Fields())]
+                )
+            }
+            let got = await rig.get("/a", policy: policy)
+            #expect(got.body?.count == size && got.error == nil)
+            #expect(got.cache == "fwd=uri-miss; fwd-status=200; \(reason.map { "detail=\($0)" } ?? "stored")")
+        }
+    }
+
+    @Test("a disk that has just refused for want of room is not said to store")
+    func noRoom() async throws {
+        try await withRig(disk: true, memoryMaxObject: 1000) { rig in
+            let policy = CachePolicy(memory: false)
+            rig.origin.answers { _ in
+                .whole(200, [("Cache-Control", "max-age=6000")], [UInt8](repeating: 1, count: 300_000))
+            }
+            rig.disk?.close()
+            // The first finds out; the tier has been closed, which refuses all room.
+            _ = await rig.get("/a", policy: policy)
+            #expect(await rig.settle())
+            #expect(await rig.get("/a", policy: policy).cache == "fwd=uri-miss; fwd-status=200; detail=no-room")
+        }
+    }
+
+    @Test("interim answers reach who leads, who is checked for, and who passes by", arguments: [0, 1, 2])
+    func interims(_ way: Int) async throws {
+        try await withRig { rig in
+            let fields = [("Cache-Control", "max-age=6000"), ("ETag", "\"1\"")]
+            rig.origin.answers { _ in .whole(200, fields) }
+            if way == 1 { _ = await rig.get() }
+            rig.clock.advance(seconds: 6100)
+            rig.origin.answers { asked in
+                Reply(
+                    steps: [.interim(103)]
+                        + (asked.method == .head ? Reply.headOnly(200, fields) : .whole(200, fields)).steps
+                )
+            }
+            let told = Counter()
+            let policy = way == 2 ? CachePolicy(mode: .none) : CachePolicy()
+            let task = await rig.start(rig.ask(policy: policy), onInterim: { told.add($0) })
+            #expect(await task.value.text == "hello")
+            #expect(told.value == 103)
+            let again = await rig.start(rig.ask(), onInterim: { told.add($0) })
+            _ = await again.value
+            #expect(way == 2 || told.value == 103, "never stored")
+        }
+    }
+
+    @Test("trailers are neither merged into the head nor stored, on the disk either, and pass by relays")
+    func trailersApart() async throws {
+        try await withRig(disk: true) { rig in
+            rig.origin.answers { _ in
+                .pieces(
+                    [("Cache-Control", "max-age=6000"), ("ETag", "\"1\"")],
+                    length: nil,
+                    [.bytes([7]), .end(Fields([("Cache-Control", "no-store"), ("ETag", "\"2\""), ("X-Sum", "1")]))]
+                )
+            }
+            let policy = CachePolicy(memory: false)
+            #expect(await rig.get("/a", policy: policy).trailers.first("X-Sum") == "1")
+            #expect(await rig.settle())
+            let stored = await rig.get("/a", policy: policy)
+            #expect(stored.cache == "hit; ttl=6000; detail=disk" && stored.fields.first(.etag) == "\"1\"")
+            #expect(stored.trailers.isEmpty && !stored.fields.contains("X-Sum"))
+            #expect(await rig.pass(.post).trailers.first("X-Sum") == "1")
         }
     }
 }

@@ -141,6 +141,37 @@ final class Rig: Sendable {
         await get(ask(path, fields, policy: policy))
     }
 
+    /// A request that the origin has to answer, with what its answer does to what is stored.
+    /// - Parameter named: the paths that the answer names on the same origin.
+    func pass(
+        _ method: Method,
+        _ path: String = "/a",
+        _ fields: [(String, String)] = [],
+        named: [String] = [],
+        policy: CachePolicy = CachePolicy(),
+        onInterim: (@Sendable (Int) -> Void)? = nil,
+        loop index: Int = 0
+    ) async -> Got {
+        let (core, origin) = (core, origin)
+        let ask = ask(path, method: method, fields, policy: policy)
+        let keys = named.map { key($0) }
+        return await onLoop(loops[index]) { loop in
+            let request = FetchRequest(method: method, path: path, fields: ask.originFields)
+            let answer = await core.pass(
+                PassAsk(request, ask, url: host + path) { _ in keys },
+                from: ScriptedSource(origin),
+                onInterim: onInterim.map { told in { told($0.status) } },
+                on: loop
+            )
+            return await Self.read(answer, nil, on: loop)
+        }
+    }
+
+    func explain(_ ask: CacheAsk) async -> StoredExplanation {
+        let core = core
+        return await onLoop(loops[0]) { loop in await core.explain(ask, on: loop) }
+    }
+
     /// Another method, or whatever else passes by.
     func relay(_ method: Method, _ path: String = "/a", loop index: Int = 0) async -> Got {
         let (core, origin) = (core, origin)

@@ -141,8 +141,12 @@ final class Origin: Sendable {
 /// Loop-bound.
 final class ScriptedSource: FetchSource {
     private let origin: Origin
+    let opensSockets: Bool
 
-    init(_ origin: Origin) { self.origin = origin }
+    init(_ origin: Origin, opensSockets: Bool = true) {
+        self.origin = origin
+        self.opensSockets = opensSockets
+    }
 
     func start(
         _ request: FetchRequest,
