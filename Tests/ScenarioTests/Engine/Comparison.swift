@@ -29,9 +29,13 @@ extension FieldTest {
     }
 }
 
-/// A body as a message shows it.
+/// A body as a message shows it: its beginning, what is not printable as `\xHH`.
 func excerpt(_ bytes: [UInt8]) -> String {
-    "“\(String(decoding: bytes.prefix(80), as: UTF8.self))”\(bytes.count > 80 ? "…" : "") (\(bytes.count) bytes)"
+    let text = bytes.prefix(60).map { byte in
+        (32..<127).contains(byte)
+            ? String(UnicodeScalar(byte)) : "\\x" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
+    }
+    return "“\(text.joined())”\(bytes.count > 60 ? "…" : "") (\(bytes.count) bytes)"
 }
 
 /// Compares one response with the lines below a request.

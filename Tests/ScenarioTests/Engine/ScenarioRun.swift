@@ -96,8 +96,9 @@ final class ScenarioRun {
 
     private func check(_ response: RawResponse, _ expectations: [Expectation], at place: ScriptPlace) throws {
         let comparison = try ResponseComparison(response, expectations, scope: clientScope)
-        for mismatch in comparison.mismatches {
-            fail(mismatch.place ?? place, mismatch.message + "\n" + comparison.summary)
+        for (index, mismatch) in comparison.mismatches.enumerated() {
+            let isLast = index == comparison.mismatches.count - 1
+            fail(mismatch.place ?? place, mismatch.message + (isLast ? "\n" + comparison.summary : ""))
         }
     }
 
