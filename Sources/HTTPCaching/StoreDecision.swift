@@ -131,10 +131,10 @@ extension Caching {
             }
         }
         if hasValidator(fields) { return .store(.validator) }
-        // Never fresh and not to be checked, but the origin says that it may be used stale (RFC 5861).
+        // Never fresh and not to be checked, but the origin or the configuration says that it may be used stale (RFC 5861).
         let directives = control.directives
         if lifetime.hasExpiry, control.staleProhibition(status: status, policy: policy) == nil,
-            (directives.staleWhileRevalidate ?? 0) > 0 || (directives.staleIfError ?? 0) > 0
+            (directives.staleWhileRevalidate ?? policy.staleWhileRevalidate) > 0 || (directives.staleIfError ?? 0) > 0
         {
             return .store(.explicit)
         }

@@ -116,6 +116,17 @@ struct StoreDecisionTests {
             StoreCase([fresh, ("Age", "59")], .store(.explicit)),
             StoreCase([("Cache-Control", "max-age=0, stale-while-revalidate=9")], .store(.explicit)),
             StoreCase(
+                [("Cache-Control", "max-age=0")],
+                .store(.explicit),
+                policy: CachePolicy(staleWhileRevalidate: 9)
+            ),
+            StoreCase(
+                [("Cache-Control", "max-age=0, stale-while-revalidate=0")],
+                .refuse(.noFreshnessAndNoValidator),
+                policy: CachePolicy(staleWhileRevalidate: 9)
+            ),
+            StoreCase([], .refuse(.noFreshnessAndNoValidator), policy: CachePolicy(staleWhileRevalidate: 9)),
+            StoreCase(
                 [("Cache-Control", "max-age=0, stale-if-error=9, must-revalidate")],
                 .refuse(.noFreshnessAndNoValidator)
             ),
