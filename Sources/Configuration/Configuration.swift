@@ -25,6 +25,8 @@ package struct Configuration: Sendable, Equatable {
     package var shutdown: UInt64 = 30_000_000_000
     /// The services in the order of the file, included files after it.
     package var services: [ServiceConfiguration] = []
+    /// Whether nobody is asked, and what is stored answers whatever its age. Default: false.
+    package var offline = false
     /// Whether the daemon's clock may be moved.
     package var clock = ClockConfiguration()
     /// The daemon's own log and the access log.
@@ -56,6 +58,6 @@ package struct Configuration: Sendable, Equatable {
         left.listen == right.listen && left.admin == right.admin && left.loops == right.loops && left.name == right.name
             && left.clients == right.clients && left.cache == right.cache && left.forward == right.forward
             && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
-            && left.clock == right.clock && left.log == right.log
+            && left.offline == right.offline && left.clock == right.clock && left.log == right.log
     }
 }

@@ -51,7 +51,7 @@ package struct EndpointPath: Sendable, Hashable, CustomStringConvertible {
 /// How responses are stored and reused.
 package struct CacheConfiguration: Sendable, Equatable {
     package enum Mode: String, Sendable, CaseIterable { case standard, none }
-    package enum Revalidate: String, Sendable, CaseIterable { case head, conditional, never }
+    package enum Revalidate: String, Sendable, CaseIterable { case head, conditional, auto, never }
 
     package var mode = Mode.standard
     /// Seconds of freshness for responses that bring none of their own; nil: none.
@@ -66,6 +66,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var staleWhileRevalidate: Int64 = 0
     /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day.
     package var staleIfError: Int64 = 86_400
+    /// Variants of one URL that are kept. Default: 32.
+    package var maxVariants = 32
     package var memory = true
     package var disk = true
     package var collapse = CollapseConfiguration()

@@ -55,7 +55,7 @@ extension KeyTable {
                 "revalidate",
                 .choice(CacheConfiguration.Revalidate.allCases.map(\.rawValue)),
                 default: "head",
-                "How a stale response is checked: by HEAD, by a conditional GET, or never (stale counts as absent).",
+                "How a stale response is checked: by HEAD, by a conditional GET, by whichever costs less, or never (stale counts as absent).",
                 inherited: .endpoints
             ),
             KeyDescriptor(
@@ -70,6 +70,13 @@ extension KeyTable {
                 .lifetime,
                 default: "1d",
                 "How long past its freshness a response may serve while the origin fails.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "max_variants",
+                .integer(1...10_000),
+                default: "32",
+                "Variants of one URL that are kept; the one stored or checked the longest ago goes.",
                 inherited: .endpoints
             ),
             KeyDescriptor(

@@ -196,6 +196,12 @@ enum KeyTable {
             KeyDescriptor("defaults", .section(defaults), "What every service inherits."),
             KeyDescriptor("services", .sections(service), "The services."),
             KeyDescriptor("demo", .section(daemonDemo), "Demo mode for the whole daemon."),
+            KeyDescriptor(
+                "offline",
+                .boolean,
+                default: "false",
+                "Whether origins are left alone: what is stored answers whatever its age, everything else is 504."
+            ),
             KeyDescriptor("clock", .section(clock), "The clock of lifetimes."),
             KeyDescriptor("log", .section(log), "The daemon's own log and the access log."),
             KeyDescriptor("include", .list(.path), "Files with more services; * and ? match names."),

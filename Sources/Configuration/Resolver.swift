@@ -47,6 +47,7 @@ struct Resolver {
         result.forward = forward(reader.section("forward"))
         result.limits = limits(reader.section("limits"))
         result.shutdown = reader.nanoseconds("shutdown") ?? result.shutdown
+        result.offline = reader.bool("offline")
         result.clock.movable = reader.section("clock").bool("movable")
         result.log = log(reader.section("log"))
         checkListeners(reader, result)
@@ -215,6 +216,7 @@ struct Resolver {
         result.revalidate = reader.text("revalidate").flatMap(CacheConfiguration.Revalidate.init) ?? result.revalidate
         result.staleWhileRevalidate = reader.seconds("stale_while_revalidate") ?? result.staleWhileRevalidate
         result.staleIfError = reader.seconds("stale_if_error") ?? result.staleIfError
+        result.maxVariants = reader.int("max_variants") ?? result.maxVariants
         result.memory = reader.bool("memory")
         result.disk = reader.bool("disk")
         let collapse = reader.section("collapse")

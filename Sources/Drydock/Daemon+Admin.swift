@@ -30,6 +30,7 @@ extension Daemon: AdminActions {
             listen: addresses,
             services: configuration.services.map { Self.describe($0, plan) },
             counters: counters,
+            isOffline: parts.core.isOffline,
             clock: clock(isMovable: configuration.clock.movable),
             memory: AdminStatus.Tier(entries: memory.objects, bytes: memory.bytes, limit: memory.limit),
             disk: disk.map {
@@ -118,6 +119,13 @@ extension Daemon: AdminActions {
         )
     }
 
+    package func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation {
+        guard let answer = await running?.explain(question) else {
+            throw Problem(status: 503, title: "Ending", detail: "the daemon is ending, and explains nothing any more")
+        }
+        return try answer.get()
+    }
+
     // MARK: - Metrics
 
     package func metricsText() async -> String {
@@ -133,6 +141,7 @@ extension Daemon: AdminActions {
             Gauge("drydock_log_dropped_total", "Buffers of access log lines that nobody took.", isCounter: true) {
                 Int(clamping: sink.droppedBuffers)
             },
+            Gauge("drydock_offline", "1 while nobody is asked.") { core.isOffline ? 1 : 0 },
             Gauge("drydock_clock_ahead_seconds", "How far the daemon's clock has been moved ahead.") {
                 Int(core.clock.ahead)
             },

@@ -161,6 +161,7 @@ extension Daemon {
         let server = await Server(proxyParts, loops: parts.loops, settings: settings, sink: parts.sink) {
             logger.warning("\($0); trying again in 100 ms")
         }
+        switchOffline(configuration.offline)
         adopt(server)
         if !admin.isEmpty {
             await server.setHandler(for: .admin) { [self] context, loop in

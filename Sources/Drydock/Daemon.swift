@@ -102,6 +102,7 @@ public final class Daemon: Sendable {
             return !configuration.clock.movable && parts.core.clock.ahead != 0
         }
         if wasAhead { parts.logger.notice("clock set back, the configuration does not allow to move it any more") }
+        switchOffline(configuration.offline)
         running?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
         running?.update(ServerSettings(configuration))
         parts.level.set(configuration.log.level)

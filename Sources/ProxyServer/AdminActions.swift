@@ -6,6 +6,11 @@ package protocol AdminActions: Sendable {
     func entries(_ query: AdminEntryQuery) async -> AdminEntries
     /// Reads the configuration anew, and takes it over where it has no error.
     func reload() async -> ReloadResult
+    /// What would become of a request; nothing changes by it.
+    /// - Throws: the refusal of the question, or the one that the request would be answered with.
+    func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation
+    /// Leaves origins alone from now on, or asks them again; a reload puts the configuration's word in force.
+    func setOffline(_ isOffline: Bool) async -> AdminOffline
     /// Moves the clock that lifetimes are counted by.
     /// - Throws: ``ClockMove/refused`` unless the configuration allows it, or that it would go too far.
     func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock
@@ -58,6 +63,8 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     package var answers: Int
     package var hits: Int
     package var misses: Int
+    /// Nobody is asked.
+    package var isOffline: Bool
     package var clock: AdminClock
     package var memory: Tier
     /// Nil where there is no disk tier.
@@ -72,6 +79,7 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         listen: [String],
         services: [Service],
         counters: CounterValues,
+        isOffline: Bool,
         clock: AdminClock,
         memory: Tier,
         disk: Tier?
@@ -88,6 +96,7 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         answers = Int(clamping: counters.answers)
         hits = Int(clamping: counters[.cacheHit])
         misses = Int(clamping: counters[.cacheMiss])
+        self.isOffline = isOffline
         self.clock = clock
         self.memory = memory
         self.disk = disk
@@ -169,4 +178,12 @@ package struct ReloadResult: Codable, Sendable, Equatable {
         self.summary = summary
         self.errors = errors
     }
+}
+
+/// `POST /v1/offline`.
+package struct AdminOffline: Codable, Sendable, Equatable {
+    /// Nobody is asked.
+    package var isOffline: Bool
+
+    package init(isOffline: Bool) { self.isOffline = isOffline }
 }

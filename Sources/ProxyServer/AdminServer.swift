@@ -16,11 +16,11 @@ package final class AdminHandler: ExchangeHandler {
         do throws(Problem) {
             try Self.check(exchange.request.fields, listener: exchange.listener)
             guard case .origin(let target) = exchange.target.form else { throw Self.notFound(exchange.request.target) }
-            let (path, query) = AdminQuery.split(target)
+            let (path, members) = AdminQuery.split(target)
             let route = try Self.route(path)
             guard exchange.request.method == route.method || exchange.request.method == .head && route.method == .get
             else { throw Self.notAllowed(path, route.method) }
-            let answer = try await perform(route, query)
+            let answer = try await perform(route, members)
             let fields = Fields([("Content-Type", answer.type), ("Cache-Control", "no-store")])
             let head = ResponseHead(
                 status: answer.status,
@@ -38,11 +38,11 @@ package final class AdminHandler: ExchangeHandler {
     // MARK: - Routes
 
     private enum Route {
-        case status, entries, reload, clock, metrics, health, readiness
+        case status, entries, explain, reload, offline, clock, metrics, health, readiness
 
         var method: HTTPWire.Method {
             switch self {
-            case .reload, .clock: .post
+            case .reload, .offline, .clock: .post
             default: .get
             }
         }
@@ -58,7 +58,9 @@ package final class AdminHandler: ExchangeHandler {
         switch path {
         case "/v1/status": .status
         case "/v1/entries": .entries
+        case "/v1/explain": .explain
         case "/v1/reload": .reload
+        case "/v1/offline": .offline
         case "/v1/clock": .clock
         case "/metrics": .metrics
         case "/healthz": .health
@@ -67,13 +69,20 @@ package final class AdminHandler: ExchangeHandler {
         }
     }
 
-    private func perform(_ route: Route, _ query: [String: String]) async throws(Problem) -> Answer {
+    private func perform(_ route: Route, _ members: AdminQuery.Members) async throws(Problem) -> Answer {
+        // Of duplicates the last counts.
+        let query = Dictionary(members.map { ($0.name, $0.value) }) { $1 }
         switch route {
         case .status: return Answer(body: try Self.json(await actions.status()))
         case .entries: return Answer(body: try Self.json(await actions.entries(try AdminQuery.entries(query))))
+        case .explain:
+            let explanation = try await actions.explain(try ExplainQuestion(members: members))
+            guard query["as"] == "text" else { return Answer(body: try Self.json(explanation)) }
+            return Answer(type: "text/plain; charset=utf-8", body: Array(explanation.text.utf8))
         case .reload:
             let result = await actions.reload()
             return Answer(status: result.isReloaded ? 200 : 422, body: try Self.json(result))
+        case .offline: return Answer(body: try Self.json(await actions.setOffline(try AdminQuery.offline(query))))
         case .clock: return Answer(body: try Self.json(await actions.moveClock(try ClockMove(query: query))))
         case .metrics:
             let text = await actions.metricsText()
@@ -125,7 +134,7 @@ package final class AdminHandler: ExchangeHandler {
             status: 404,
             title: "Not found",
             detail: "\(path) is not part of the admin API; "
-                + "there are /v1/status, /v1/entries, /v1/reload, /v1/clock, /metrics, /healthz and /readyz"
+                + "there are /v1/status, /v1/entries, /v1/explain, /v1/reload, /v1/offline, /v1/clock, /metrics, /healthz and /readyz"
         )
     }
 
@@ -162,15 +171,16 @@ package enum AdminJSON {
 
 /// The query of an admin request.
 enum AdminQuery {
-    /// The path, and the query's members, percent-decoded; of duplicates the last counts.
-    static func split(_ target: String) -> (path: String, query: [String: String]) {
+    typealias Members = [(name: String, value: String)]
+
+    /// The path, and the query's members, percent-decoded.
+    static func split(_ target: String) -> (path: String, members: Members) {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        var query: [String: String] = [:]
-        for member in parts.count > 1 ? parts[1].split(separator: "&") : [] {
+        let members = (parts.count > 1 ? parts[1].split(separator: "&") : []).map { member in
             let pair = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            query[decode(pair[0])] = pair.count > 1 ? decode(pair[1]) : ""
+            return (name: decode(pair[0]), value: pair.count > 1 ? decode(pair[1]) : "")
         }
-        return (String(parts[0]), query)
+        return (String(parts[0]), members)
     }
 
     static func entries(_ query: [String: String]) throws(Problem) -> AdminEntryQuery {
@@ -188,6 +198,14 @@ enum AdminQuery {
             }
         }
         return result
+    }
+
+    /// `on` or `off`.
+    static func offline(_ query: [String: String]) throws(Problem) -> Bool {
+        guard query.count == 1, let word = query.first, word.value.isEmpty, word.key == "on" || word.key == "off" else {
+            throw bad("give either on or off")
+        }
+        return word.key == "on"
     }
 
     private static func bad(_ detail: String) -> Problem {

@@ -15,7 +15,7 @@ package final class ProxyHandler: ExchangeHandler {
     let resolver: Resolver
     let context: LoopContext
     /// Where this daemon listens for clients.
-    private let listeners: [SocketAddress]
+    let listeners: [SocketAddress]
     /// All its listeners, those of the admin API, too: none of them may be the target of a forward request.
     let ownListeners: [SocketAddress]
     private(set) var hostRules: HostRules

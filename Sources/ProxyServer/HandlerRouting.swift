@@ -101,7 +101,7 @@ extension ProxyHandler {
         await send(result, route.rewriting, cors.fields, exchange, on: loop)
     }
 
-    private func notRouted(_ target: String) -> Problem {
+    func notRouted(_ target: String) -> Problem {
         let mounted = plan.services.map { route in
             let place = route.host ?? (route.prefix.isEmpty ? "/" : String(decoding: route.prefix, as: UTF8.self))
             return "\(place) (\(route.plan.name))"

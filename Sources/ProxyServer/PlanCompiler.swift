@@ -195,6 +195,7 @@ extension RoutePlan {
             switch cache.revalidate {
             case .head: .head
             case .conditional: .conditional
+            case .auto: .auto
             case .never: .never
             }
         return CachePolicy(
@@ -205,6 +206,7 @@ extension RoutePlan {
             revalidate: revalidate,
             staleIfError: cache.staleIfError,
             staleWhileRevalidate: cache.staleWhileRevalidate,
+            maxVariants: cache.maxVariants,
             targetedFields: targetedFields,
             memory: cache.memory,
             disk: cache.disk

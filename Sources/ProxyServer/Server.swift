@@ -18,7 +18,7 @@ package final class Server: Sendable {
 
     package let loops: LoopGroup
     package let limits: ConnectionLimits
-    private let contexts: [LoopBox<LoopContext>]
+    let contexts: [LoopBox<LoopContext>]
     private let listeners: LoopBox<Listeners>
     private let state: Mutex<State>
     private let acceptFailed: @Sendable (SystemError) -> Void

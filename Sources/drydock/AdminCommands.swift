@@ -61,6 +61,7 @@ struct Status: ParsableCommand {
         let answers: Int
         let hits: Int
         let misses: Int
+        let isOffline: Bool
         let clock: ClockDocument
         let memory: Tier
         let disk: Tier?
@@ -76,6 +77,7 @@ struct Status: ParsableCommand {
             "listening on   \(status.listen.joined(separator: ", "))  (\(status.loops) loops)",
             "connections    \(status.connections), tunnels \(status.tunnels)",
             "answers        \(status.answers), hits \(status.hits), misses \(status.misses)",
+            "offline        \(status.isOffline ? "yes, no origin is asked" : "no")",
             "clock          \(status.clock.line)",
             "memory         \(tier(status.memory))",
             "disk           \(status.disk.map(tier) ?? "off")",

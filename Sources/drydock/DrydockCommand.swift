@@ -14,7 +14,10 @@ struct DrydockCommand: AsyncParsableCommand {
             The configuration file is documented in the README and by 'drydock config default'.
             """,
         version: DrydockVersion.current,
-        subcommands: [Serve.self, Check.self, Config.self, Reload.self, Status.self, List.self, Clock.self]
+        subcommands: [
+            Serve.self, Check.self, Config.self, Reload.self, Status.self, List.self, Explain.self, Offline.self,
+            Clock.self,
+        ]
     )
 }
 

@@ -52,7 +52,7 @@ import Testing
             expectError("services:\n  - \(later)\n", "2:5", ["unknown key '\(later.prefix { $0 != ":" })'"])
         }
         expectError("defaults: { cache: { mode: library } }\n", "1:28", ["does not know 'library'", "standard, none"])
-        expectError("defaults: { cache: { revalidate: auto } }\n", "1:34", ["does not know 'auto'"])
+        expectError("defaults: { cache: { revalidate: always } }\n", "1:34", ["does not know 'always'"])
         expectError("defaults: { name: x }\n", "1:13", ["unknown key 'name'"])
         expectError("<<: { listen: x }\n", "1:1", ["merge keys are not supported"])
     }

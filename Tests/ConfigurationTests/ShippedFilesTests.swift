@@ -43,7 +43,8 @@ import Testing
         let text = try String(contentsOfFile: Self.folder + "/drydock.yaml", encoding: .utf8)
         let inForce = try Configuration.load(text: text, file: "drydock.yaml", environment: [:])
         let names =
-            ["loops", "name", "clients", "shutdown", "limits", "clock"] + KeyTable.limits.keys.map { "  " + $0.name }
+            ["loops", "name", "clients", "shutdown", "limits", "offline", "clock"]
+            + KeyTable.limits.keys.map { "  " + $0.name }
         var count = 0
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
             guard line.hasPrefix("# "), names.contains(where: { line.dropFirst(2).hasPrefix($0 + ":") }) else {

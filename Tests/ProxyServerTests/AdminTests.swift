@@ -13,6 +13,8 @@ import Testing
 private final class ScriptedActions: AdminActions {
     let queries = Monitor([AdminEntryQuery]())
     let reloads = Counter()
+    let questions = Monitor([ExplainQuestion]())
+    let switches = Monitor([Bool]())
     let moves = Monitor([ClockMove]())
     let ready = Monitor(true)
 
@@ -26,6 +28,7 @@ private final class ScriptedActions: AdminActions {
             listen: ["127.0.0.1:8080"],
             services: [.init(name: "github", target: "https://api.github.com", match: "/github", isDemo: false)],
             counters: CounterValues(),
+            isOffline: false,
             clock: AdminClock(isMovable: false, ahead: 0, time: "2026-01-31T12:00:00Z", unixTime: 1_769_860_800),
             memory: .init(entries: 1, bytes: 2, limit: 3),
             disk: nil
@@ -51,6 +54,16 @@ private final class ScriptedActions: AdminActions {
         return reloads.value == 1
             ? ReloadResult(isReloaded: true, summary: "ok (1 service, 0 endpoints)")
             : ReloadResult(isReloaded: false, summary: "1 error", errors: ["drydock.yaml:1:1: unknown key"])
+    }
+
+    func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation {
+        questions.update { $0.append(question) }
+        throw Problem(status: 422, title: "Refused", detail: "as the request would be")
+    }
+
+    func setOffline(_ isOffline: Bool) async -> AdminOffline {
+        switches.update { $0.append(isOffline) }
+        return AdminOffline(isOffline: isOffline)
     }
 
     func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock {
@@ -131,6 +144,9 @@ private final class ScriptedActions: AdminActions {
     @Test(
         arguments: [
             ("GET", "/nothing", 404, nil), ("GET", "/v1/reload", 405, "POST"), ("POST", "/v1/status", 405, "GET, HEAD"),
+            ("GET", "/v1/offline?on", 405, "POST"), ("POST", "/v1/offline", 400, nil),
+            ("POST", "/v1/offline?on&off", 400, nil), ("POST", "/v1/offline?yes", 400, nil),
+            ("POST", "/v1/offline?on=1", 400, nil),
             ("GET", "/v1/clock?reset", 405, "POST"), ("POST", "/v1/clock", 400, nil),
             ("POST", "/v1/clock?advance=2", 400, nil), ("POST", "/v1/clock?advance=250ms", 400, nil),
             ("POST", "/v1/clock?advance=-2h", 400, nil), ("POST", "/v1/clock?advance=2h&reset", 400, nil),
@@ -152,8 +168,40 @@ private final class ScriptedActions: AdminActions {
             #expect(response.field("Content-Type") == "application/problem+json")
             #expect(response.field("Allow") == allow)
             #expect(actions.reloads.value == 0)
-            #expect(actions.moves.read { $0.isEmpty })
+            #expect(actions.moves.read { $0.isEmpty } && actions.switches.read { $0.isEmpty })
             #expect(try client.exchange("/healthz").status == 200)
+        }
+    }
+
+    @Test func `a question has a URL and any fields`() async throws {
+        try await Self.run { actions, path, _ in
+            let client = try RawClient(unix: path)
+            let query = "url=%2Fa%3Fb&as=text&field=Accept:%20x&field=X-Y:"
+            #expect(try client.exchange("/v1/explain?\(query)").status == 422)
+            let question = try #require(actions.questions.read { $0.first })
+            #expect(question.url == "/a?b")
+            #expect(question.fields.map(\.name) == ["Accept", "X-Y"])
+            #expect(question.fields.map(\.value) == ["x", ""])
+        }
+    }
+
+    @Test(arguments: [
+        ("/a#b", "GET /a", "here:80"), ("http://own.test:8080/a?b#c", "GET /a?b", "own.test:8080"),
+        ("http://own.test:8080", "GET /", "own.test:8080"),
+        ("http://other.test/a", "GET http://other.test/a", "other.test"),
+        ("https://own.test:8080/a", "GET https://own.test:8080/a", "own.test:8080"),
+    ])
+    func `a question is written as a client writes it`(url: String, line: String, host: String) throws {
+        let bytes = try ExplainQuestion(url: url).bytes(host: "here:80") { $0.host == "own.test" }
+        #expect(String(decoding: bytes, as: UTF8.self) == "\(line) HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+    }
+
+    @Test func `offline is switched by a word`() async throws {
+        try await Self.run { actions, path, _ in
+            let client = try RawClient(unix: path)
+            #expect(try client.exchange("POST", "/v1/offline?on", body: []).text == "{\"is_offline\":true}\n")
+            #expect(try client.exchange("POST", "/v1/offline?off", body: []).text == "{\"is_offline\":false}\n")
+            #expect(actions.switches.read { $0 } == [true, false])
         }
     }
 

@@ -1,4 +1,4 @@
-// `drydock clock`: moves the daemon's clock, for tests of lifetimes.
+// `drydock offline` and `drydock clock`: what is switched while the daemon runs.
 
 import ArgumentParser
 import Configuration
@@ -11,6 +11,29 @@ struct ClockDocument: Decodable {
 
     /// `2h ahead, 2026-01-31T12:00:00Z`.
     var line: String { ahead == 0 ? "the system's, \(time)" : "\(Lifetimes.text(ahead)) ahead, \(time)" }
+}
+
+struct Offline: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Answer from what is stored, whatever its age, and ask no origin.",
+        discussion: """
+            Everything that is not stored is answered 504, and no connection to an origin is opened; those under way end \
+            as they may. Demo answers are given as ever. A reload puts the configuration's 'offline' in force again.
+            """
+    )
+    enum Word: String, ExpressibleByArgument, CaseIterable { case on, off }
+
+    @Argument(help: ArgumentHelp("Whether origins are left alone.", valueName: "on|off"))
+    var word: Word
+    @OptionGroup var options: AdminOptions
+
+    private struct Document: Decodable { let isOffline: Bool }
+
+    func run() throws {
+        let answer = try options.client.request("POST", "/v1/offline?\(word.rawValue)").successful()
+        if options.json { return print(answer.text, terminator: "") }
+        print(try answer.decode(Document.self).isOffline ? "offline, no origin is asked" : "online, origins are asked")
+    }
 }
 
 struct Clock: ParsableCommand {

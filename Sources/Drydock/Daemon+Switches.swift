@@ -1,4 +1,4 @@
-// The daemon's clock, moved while it runs where the configuration allows it.
+// What is switched while the daemon runs: whether origins are asked, and the clock.
 
 internal import Configuration
 internal import DownloadCore
@@ -8,6 +8,18 @@ package import ProxyServer
 internal import Synchronization
 
 extension Daemon {
+    package func setOffline(_ isOffline: Bool) async -> AdminOffline {
+        switchOffline(isOffline)
+        return AdminOffline(isOffline: isOffline)
+    }
+
+    /// Any thread.
+    func switchOffline(_ isOffline: Bool) {
+        guard parts.core.isOffline != isOffline else { return }
+        parts.core.isOffline = isOffline
+        parts.logger.notice(isOffline ? "offline, no origin is asked" : "online, origins are asked")
+    }
+
     package func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock {
         let clock = parts.core.clock
         // Under the mutex no other move comes between, and no reload that forbids it.

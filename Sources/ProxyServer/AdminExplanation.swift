@@ -1,0 +1,255 @@
+// The document of `GET /v1/explain`: where a request goes, what is stored for it, what is decided, and which rule says so.
+
+internal import CacheStore
+internal import DownloadCore
+internal import HTTPCaching
+internal import HTTPWire
+internal import ServiceCore
+
+/// Lengths of time are seconds, times seconds since 1970, sizes bytes. Reasons are those of Cache-Status.
+package struct AdminExplanation: Codable, Sendable, Equatable {
+    package struct Field: Codable, Sendable, Equatable {
+        package var name: String
+        package var value: String
+    }
+
+    package struct Route: Codable, Sendable, Equatable {
+        package enum Kind: String, Codable, Sendable {
+            case service, forward
+            /// Played from a file.
+            case demo
+            /// The request upgrades: bytes go through, nothing is stored.
+            case tunnel
+        }
+
+        package var kind: Kind
+        /// The service, and what it is matched by.
+        package var service: String?
+        package var match: String?
+        package var endpoint: String?
+        /// The URL that is asked; nil for a demo answer.
+        package var asks: String?
+    }
+
+    /// A reason with the section of the specification behind it.
+    package struct Ruling: Codable, Sendable, Equatable {
+        package var reason: String
+        package var section: String
+    }
+
+    /// The terms of RFC 9111 section 4.2.3.
+    package struct Age: Codable, Sendable, Equatable {
+        package var dateValue: Int64
+        package var requestTime: Int64
+        package var responseTime: Int64
+        package var ageValue: Int64
+        package var apparentAge: Int64
+        package var responseDelay: Int64
+        package var correctedAgeValue: Int64
+        package var correctedInitialAge: Int64
+        package var residentTime: Int64
+        package var currentAge: Int64
+    }
+
+    package struct Selecting: Codable, Sendable, Equatable {
+        package var name: String
+        /// Nil where the stored request had no such field.
+        package var stored: String?
+        package var asked: String?
+        package var matches: Bool
+    }
+
+    package struct Variant: Codable, Sendable, Equatable {
+        package var status: Int
+        /// Of the body; nil where it is not known.
+        package var size: Int64?
+        /// The fastest first.
+        package var tiers: [String]
+        package var etag: String?
+        package var lastModified: String?
+        package var groups: [String]
+        package var selecting: [Selecting]
+        package var age: Age
+        package var lifetime: Int64
+        /// Where the lifetime comes from.
+        package var source: Ruling
+        /// Freshness left, below zero staleness.
+        package var ttl: Int64
+        package var isChosen: Bool
+        /// A rule has invalidated it, so that it never answers.
+        package var isInvalidated: Bool
+        /// What the rules say of it by itself.
+        package var decision: Ruling
+        /// Up to which staleness it answers where the origin fails; nil where it does not.
+        package var staleIfError: Int64?
+        /// Why it does not.
+        package var staleRefusal: Ruling?
+    }
+
+    package enum Outcome: String, Codable, Sendable {
+        /// From the store.
+        case answer
+        /// From the store, and refreshed behind.
+        case refresh
+        /// The origin is asked whether what is stored is still good.
+        case check
+        /// The origin is asked for the whole.
+        case fetch
+        /// 504: nobody is asked.
+        case refuse
+    }
+
+    package struct Upstream: Codable, Sendable, Equatable {
+        package var method: String
+        package var url: String
+        /// If-None-Match and If-Modified-Since.
+        package var conditions: [Field]
+    }
+
+    package struct Cache: Codable, Sendable, Equatable {
+        /// The service of the key; empty in forward mode.
+        package var service: String
+        /// The URL of the key.
+        package var url: String
+        /// As configured: `head`, `conditional`, `auto` or `never`.
+        package var revalidate: String
+        package var variants: [Variant]
+        package var outcome: Outcome
+        package var decision: Ruling
+        /// What the origin would be sent; nil where it is not asked.
+        package var upstream: Upstream?
+        /// Fetches of the key under way that others may join.
+        package var fills: Int
+        /// The last answer could not be shared: requests for the key do not wait for one another.
+        package var isUncacheable: Bool
+    }
+
+    package var method: String
+    package var target: String
+    package var fields: [Field]
+    package var route: Route
+    package var now: Int64
+    package var isOffline: Bool
+    /// Why nothing is stored or looked up for it; nil where `cache` says what is.
+    package var bypass: Ruling?
+    package var cache: Cache?
+}
+
+extension AdminExplanation.Route {
+    init(_ route: ServiceRoute, _ rest: String) {
+        kind = .service
+        service = route.plan.name
+        match = route.host ?? (route.prefix.isEmpty ? "/" : String(decoding: route.prefix, as: UTF8.self))
+        var rest = rest
+        endpoint = rest.withUTF8 { route.plan.endpoint(for: .get, path: UnsafeRawBufferPointer($0)) }
+            .map { route.plan.endpoints[$0].name }
+    }
+}
+
+extension AdminExplanation {
+    /// For a request that no cache is asked about.
+    init(_ request: RequestHead, _ route: Route, now: Int64, isOffline: Bool, bypass: Ruling? = nil) {
+        method = request.method.name
+        target = request.target
+        fields = request.fields.lines.map { Field(name: $0.name, value: $0.value) }
+        self.route = route
+        self.now = now
+        self.isOffline = isOffline
+        self.bypass = bypass
+    }
+
+    init(_ request: RequestHead, _ route: Route, _ ask: CacheAsk, _ stored: StoredExplanation) {
+        self.init(request, route, now: stored.rules.now, isOffline: stored.rules.isOffline)
+        let outcome = Outcome(stored.rules)
+        cache = Cache(
+            service: stored.key.service,
+            url: stored.key.description,
+            revalidate: ask.policy.revalidate.rawValue,
+            variants: zip(stored.rules.variants, stored.places).map { Variant($0, $1) },
+            outcome: outcome,
+            decision: Ruling(stored.rules, outcome),
+            upstream: outcome == .answer || outcome == .refuse
+                ? nil : Upstream(stored.rules.check, route.asks ?? stored.key.description),
+            fills: stored.fills,
+            isUncacheable: stored.isRememberedAsUncacheable
+        )
+    }
+}
+
+extension AdminExplanation.Ruling {
+    /// Where nothing is stored that the request selects and nobody is asked, the reason is why nobody is.
+    fileprivate init(_ rules: Explanation, _ outcome: AdminExplanation.Outcome) {
+        section = rules.section
+        guard outcome == .refuse, rules.decision == nil else {
+            reason = rules.reason
+            return
+        }
+        reason = rules.isOffline ? StaleAllowance.offline.rawValue : CacheStatus.Detail.onlyIfCached.rawValue
+    }
+}
+
+extension AdminExplanation.Upstream {
+    /// - Parameter check: nil for a fetch of the whole.
+    fileprivate init(_ check: Revalidation?, _ url: String) {
+        method = (check?.method ?? .get).name
+        self.url = url
+        conditions = (check?.conditions.lines ?? []).map { AdminExplanation.Field(name: $0.name, value: $0.value) }
+    }
+}
+
+extension AdminExplanation.Outcome {
+    fileprivate init(_ rules: Explanation) {
+        switch rules.decision {
+        case .fresh: self = .answer
+        case .staleAllowed(_, _, let allowance): self = allowance == .whileRevalidate ? .refresh : .answer
+        case .onlyIfCachedMiss: self = .refuse
+        case .stale, .mismatch, nil:
+            if rules.isOffline || rules.onlyIfCached {
+                self = .refuse
+            } else {
+                self = rules.check == nil ? .fetch : .check
+            }
+        }
+    }
+}
+
+extension AdminExplanation.Variant {
+    fileprivate init(_ variant: Explanation.Variant, _ place: StoredExplanation.Place) {
+        status = variant.status
+        size = variant.bodyLength
+        tiers = place.tiers.map(\.rawValue)
+        etag = variant.etag
+        lastModified = variant.lastModified
+        groups = variant.groups
+        selecting = variant.selecting.map {
+            AdminExplanation.Selecting(name: $0.name, stored: $0.stored, asked: $0.asked, matches: $0.matches)
+        }
+        let terms = variant.age
+        age = AdminExplanation.Age(
+            dateValue: terms.dateValue,
+            requestTime: terms.requestTime,
+            responseTime: terms.responseTime,
+            ageValue: terms.ageValue ?? 0,
+            apparentAge: terms.apparentAge,
+            responseDelay: terms.responseDelay,
+            correctedAgeValue: (terms.ageValue ?? 0) + terms.responseDelay,
+            correctedInitialAge: terms.correctedInitialAge,
+            residentTime: terms.residentTime,
+            currentAge: terms.currentAge
+        )
+        lifetime = variant.lifetime.seconds
+        source = AdminExplanation.Ruling(
+            reason: variant.lifetime.source.rawValue,
+            section: variant.lifetime.source.section
+        )
+        ttl = variant.lifetime.seconds - terms.currentAge
+        isChosen = variant.isChosen
+        isInvalidated = place.isInvalidated
+        decision = AdminExplanation.Ruling(reason: variant.decision.reason, section: variant.decision.section)
+        switch variant.ifError {
+        case .allowed(let limit): staleIfError = limit
+        case .refused(let refusal):
+            staleRefusal = AdminExplanation.Ruling(reason: refusal.rawValue, section: refusal.section)
+        }
+    }
+}

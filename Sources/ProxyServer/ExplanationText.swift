@@ -1,0 +1,155 @@
+// An explanation as `drydock explain` prints it: a line for each step, and the section of the rule behind it.
+
+internal import Configuration
+internal import HTTPWire
+
+extension AdminExplanation {
+    /// Lines with a line end each; labels begin in column 0, what belongs to them in column 15.
+    package var text: String {
+        var text = ExplanationText()
+        text.add("request", "\(method) \(target)")
+        for field in fields { text.add("", "\(field.name): \(field.value)") }
+        text.add("route", route.text)
+        if let asks = route.asks { text.add("origin", asks) }
+        if let bypass { text.add("decision", "nothing is stored or looked up: \(bypass.text)") }
+        if let cache { text.add(cache, now: now) }
+        text.add("now", "\(HTTPDate.format(now)) (\(now))")
+        text.add("offline", isOffline ? "yes, no origin is asked" : "no")
+        return text.text
+    }
+}
+
+extension AdminExplanation.Ruling {
+    /// `max-age (RFC 9111 section 5.2.2.1)`
+    fileprivate var text: String { "\(reason) (\(section))" }
+}
+
+extension AdminExplanation.Route {
+    fileprivate var text: String {
+        switch kind {
+        case .forward: return "forward mode"
+        case .tunnel: return service.map { "a tunnel of service \($0)" } ?? "a tunnel of forward mode"
+        case .service, .demo:
+            let place = "service \(service ?? "") at \(match ?? "")\(endpoint.map { ", endpoint \($0)" } ?? "")"
+            return kind == .demo ? place + ", a demo answer" : place
+        }
+    }
+}
+
+private struct ExplanationText {
+    private(set) var text = ""
+
+    mutating func add(_ label: String, _ value: String) {
+        text += label + String(repeating: " ", count: max(1, 15 - label.utf8.count)) + value + "\n"
+    }
+
+    mutating func add(_ cache: AdminExplanation.Cache, now: Int64) {
+        add("key", cache.service.isEmpty ? cache.url : "\(cache.url) of service \(cache.service)")
+        add("stored", cache.variants.isEmpty ? "nothing" : Self.count(cache.variants.count, "response"))
+        for (index, variant) in cache.variants.enumerated() { add(variant, number: index + 1) }
+        let chosen = cache.variants.first { $0.isChosen }
+        if let chosen { add(chosen, now: now) }
+        add("decision", "\(Self.outcome(cache, chosen)): \(cache.decision.text)")
+        if let upstream = cache.upstream {
+            add("sends", "\(upstream.method) \(upstream.url), revalidate: \(cache.revalidate)")
+            for field in upstream.conditions { add("", "\(field.name): \(field.value)") }
+        }
+        if cache.upstream == nil {
+            // Nothing can fail.
+        } else if let limit = chosen?.staleIfError {
+            add("on failure", "answers with it up to \(Lifetimes.text(limit)) past its freshness (RFC 5861 section 4)")
+        } else if let refusal = chosen?.staleRefusal {
+            add("on failure", "does not answer with it: \(refusal.text)")
+        }
+        add("fetches", cache.fills == 0 ? "none under way" : "\(cache.fills) under way, which others may join")
+        add("uncacheable", cache.isUncacheable ? "remembered, so that requests do not wait for one another" : "no")
+    }
+
+    private mutating func add(_ variant: AdminExplanation.Variant, number: Int) {
+        var parts = ["\(variant.status)", variant.size.map { "\($0) B" } ?? "of unknown length"]
+        parts.append(variant.tiers.joined(separator: "+"))
+        if variant.isInvalidated {
+            parts.append("invalidated")
+        } else if variant.isChosen {
+            parts.append("chosen")
+        } else {
+            parts.append("not chosen: " + variant.refusal)
+        }
+        add("response \(number)", parts.joined(separator: ", "))
+        if let etag = variant.etag { add("", "ETag: \(etag)") }
+        if let date = variant.lastModified { add("", "Last-Modified: \(date)") }
+        if !variant.groups.isEmpty { add("", "Cache-Groups: \(variant.groups.joined(separator: ", "))") }
+        for field in variant.selecting {
+            let asked = "the request has \(field.asked.map { "'\($0)'" } ?? "none")"
+            let kept = field.stored.map { "'\($0)'" } ?? "none"
+            add("", "varies by \(field.name), stored for \(kept), \(asked): \(field.matches ? "matches" : "differs")")
+        }
+    }
+
+    /// RFC 9111 sections 4.2.3 and 4.2.1, a term a line.
+    private mutating func add(_ variant: AdminExplanation.Variant, now: Int64) {
+        let age = variant.age
+        add("age", "\(age.currentAge)s (RFC 9111 section 4.2.3)")
+        term(
+            "apparent_age",
+            "max(0, response_time - date_value)",
+            "max(0, \(age.responseTime) - \(age.dateValue))",
+            age.apparentAge
+        )
+        term(
+            "response_delay",
+            "response_time - request_time",
+            "\(age.responseTime) - \(age.requestTime)",
+            age.responseDelay
+        )
+        term(
+            "corrected_age_value",
+            "age_value + response_delay",
+            "\(age.ageValue) + \(age.responseDelay)",
+            age.correctedAgeValue
+        )
+        term(
+            "corrected_initial_age",
+            "max(apparent_age, corrected_age_value)",
+            "max(\(age.apparentAge), \(age.correctedAgeValue))",
+            age.correctedInitialAge
+        )
+        term("resident_time", "now - response_time", "\(now) - \(age.responseTime)", age.residentTime)
+        term(
+            "current_age",
+            "corrected_initial_age + resident_time",
+            "\(age.correctedInitialAge) + \(age.residentTime)",
+            age.currentAge
+        )
+        add("lifetime", "\(variant.lifetime)s from \(variant.source.text)")
+        add("freshness", variant.ttl > 0 ? "fresh for \(variant.ttl)s" : "stale for \(-variant.ttl)s")
+    }
+
+    private mutating func term(_ name: String, _ form: String, _ numbers: String, _ value: Int64) {
+        add("", "\(name) = \(form) = \(numbers) = \(value)")
+    }
+
+    private static func outcome(
+        _ cache: AdminExplanation.Cache,
+        _ chosen: AdminExplanation.Variant?
+    ) -> String {
+        let tier = chosen?.tiers.first ?? ""
+        switch cache.outcome {
+        case .answer: return "answers from \(tier)"
+        case .refresh: return "answers from \(tier), and refreshes behind"
+        case .check: return "asks the origin whether it is still good"
+        case .fetch: return "asks the origin for the whole"
+        case .refuse: return "answers 504, since nobody is to be asked"
+        }
+    }
+
+    private static func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
+}
+
+extension AdminExplanation.Variant {
+    /// Why another one is chosen.
+    fileprivate var refusal: String {
+        selecting.contains { !$0.matches } || decision.reason != "fresh" && decision.reason != "expired"
+            ? decision.text : "another one is more recent (RFC 9111 section 4)"
+    }
+}
