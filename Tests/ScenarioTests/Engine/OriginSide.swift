@@ -17,7 +17,8 @@ final class OriginSide: Sendable {
         var request: OriginRequest
         /// Without the scenario's own path.
         var path: String
-        /// It was dropped on a connection that had served before, so that it may come once more.
+        /// It is idempotent and was dropped on a connection that had served before, so that it may come once more
+        /// (RFC 9112 section 9.3.1): the two count as one.
         var mayComeAgain = false
     }
 
@@ -92,6 +93,9 @@ final class OriginSide: Sendable {
         }
     }
 
+    /// RFC 9110 section 9.2.2.
+    private static let idempotent: Set<String> = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]
+
     private static func reply(to request: OriginRequest, _ state: Monitor<State>) -> OriginReply {
         let found = state.update { state -> (Block, Int64)? in
             var path = request.target
@@ -102,7 +106,8 @@ final class OriginSide: Sendable {
             }
             let block = state.blocks["\(request.method) \(path)"]
             var asked = Asked(request: request, path: path)
-            asked.mayComeAgain = block?.script.drops == true && request.ordinal > 1
+            asked.mayComeAgain =
+                block?.script.drops == true && request.ordinal > 1 && idempotent.contains(request.method)
             if let last = state.asked.last, last.mayComeAgain, request.ordinal == 1, last.path == path,
                 last.request.method == request.method
             {
