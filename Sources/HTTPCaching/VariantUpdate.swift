@@ -1,4 +1,4 @@
-// Several stored responses under one URL: which of them a 304 updates (RFC 9111 section 4.3.4), and which ones are too many.
+// Several stored responses under one URL: which of them a 304 updates (RFC 9111 section 4.3.4).
 
 package import HTTPWire
 
@@ -41,11 +41,5 @@ extension Caching {
         }
         return variant.fields.contains(.lastModified)
             && variant.fields.first(.lastModified) == conditions.first(.ifModifiedSince)
-    }
-
-    /// The indices of those that exceed the policy's `maxVariants`: the ones that were stored or validated the longest ago.
-    package static func surplusVariants(_ variants: [StoredHead], policy: CachePolicy) -> [Int] {
-        variants.indices.sorted { variants[$0].validatedAt > variants[$1].validatedAt }
-            .dropFirst(max(1, policy.maxVariants)).sorted()
     }
 }

@@ -61,6 +61,30 @@ enum RandomHeads {
         )
     }
 
+    /// Fields with values of bytes that mean something somewhere, in no order.
+    static func noise(_ generator: inout SeededGenerator) -> Fields {
+        let names = [
+            "Cache-Control", "CDN-Cache-Control", "Pragma", "Expires", "Age", "Date", "Vary", "ETag", "Last-Modified",
+            "Accept", "Accept-Encoding", "Accept-Language", "Cookie", "X-T", "If-None-Match", "If-Match",
+            "If-Modified-Since", "If-Unmodified-Since", "Range", "If-Range", "Content-Range", "Content-Location",
+            "Location", "Cache-Groups", "Cache-Group-Invalidation", "Content-Length", "Connection", "Content-Type",
+        ]
+        let bytes = Array("aq01*W/,;=\"\\ \t-.:?()@%_GMT".utf8) + [0xE9, 0xFF]
+        var fields = Fields()
+        for _ in 0..<Int.random(in: 0...12, using: &generator) {
+            let name = Array(names.randomElement(using: &generator, or: "X-T").utf8)
+            let value = (0..<Int.random(in: 0...16, using: &generator)).map { _ in
+                bytes.randomElement(using: &generator, or: 0)
+            }
+            name.withUnsafeBytes { name in
+                value.withUnsafeBytes { _ = fields.append(nameBytes: name, valueBytes: $0) }
+            }
+        }
+        // Some names of fields in Vary, so that what selects is noise, too.
+        if Bool.random(using: &generator) { fields.append("Vary", "accept, Accept-Encoding, cookie, x-t") }
+        return fields
+    }
+
     private static func pick<Element>(
         _ pieces: [Element],
         atMost: Int,

@@ -151,6 +151,38 @@ struct TotalityTests {
         #expect(chosenCount > 50 && updatedCount > 20)
     }
 
+    @Test("Random bytes in any field that is read: decisions are total", arguments: 21...24 as ClosedRange<UInt64>)
+    func noise(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<500 {
+            let asked = RequestHead(method: .get, target: "/", fields: RandomHeads.noise(&generator))
+            let answer = ResponseHead(
+                status: [200, 206, 304].randomElement(using: &generator, or: 200),
+                fields: RandomHeads.noise(&generator)
+            )
+            let policy = RandomHeads.policy(&generator)
+            _ = Caching.decideStore(request: asked, response: answer, policy: policy, now: arrival, url: Self.url)
+            let head = Caching.makeStoredHead(
+                request: asked,
+                response: answer,
+                requestTime: arrival,
+                responseTime: arrival,
+                policy: policy,
+                url: Self.url
+            )
+            exercise(head, answer, asked, policy, arrival + 9)
+            // What a request selects once it selects again, and under one name.
+            let again = Caching.makeStoredHead(
+                request: asked,
+                response: answer,
+                requestTime: arrival,
+                responseTime: arrival
+            )
+            #expect(Caching.variantKey(head) == Caching.variantKey(again))
+            if !head.varyNames.contains("*") { #expect(Caching.selects(stored: head, request: asked)) }
+        }
+    }
+
     @Test("Times at the ends of Int64 are answered like any others")
     func extremes() {
         for time in [Int64.min, -1, 0, 1, .max] {

@@ -137,21 +137,4 @@ struct VariantTests {
         #expect(Caching.variantsUpdated(by: Fields(), among: [Self.b, Self.a, Self.dated], asked: asked) == [1])
         #expect(Caching.variantsUpdated(by: Fields([("ETag", "\"b\"")]), among: [Self.b], asked: asked).isEmpty)
     }
-
-    @Test("Of too many variants those go that were stored or validated the longest ago")
-    func surplus() {
-        func head(_ validated: Int64) -> StoredHead {
-            var head = stored()
-            head.validatedAt = validated
-            return head
-        }
-        let variants = [head(5), head(1), head(3), head(4)]
-        func surplus(_ most: Int) -> [Int] {
-            Caching.surplusVariants(variants, policy: CachePolicy(maxVariants: most))
-        }
-        #expect(surplus(4).isEmpty)
-        #expect(surplus(3) == [1])
-        #expect(surplus(2) == [1, 2])
-        #expect(surplus(0) == [1, 2, 3])
-    }
 }
