@@ -64,8 +64,8 @@ package final class Daemon: Sendable {
     /// The path of the release binary: `DRYDOCK_BINARY`, else `.build/release/drydock` of this package.
     ///
     /// - Throws: `TestSupportError.missing` with the command that builds it.
-    package static func binary(file: StaticString = #filePath) throws -> String {
-        let source = URL(fileURLWithPath: "\(file)").deletingLastPathComponent()
+    package static func binary() throws -> String {
+        let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let root = source.deletingLastPathComponent().deletingLastPathComponent().path
         let path = ProcessInfo.processInfo.environment["DRYDOCK_BINARY"] ?? "\(root)/.build/release/drydock"
         guard access(path, X_OK) == 0 else {

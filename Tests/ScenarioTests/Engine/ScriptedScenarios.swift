@@ -28,6 +28,8 @@ struct SharedFleet: SuiteTrait, TestScoping {
         testCase: Test.Case?,
         performing function: @Sendable @concurrent () async throws -> Void
     ) async throws {
+        // Said once, not by every scenario.
+        _ = try Daemon.binary()
         try await Fleet.$current.withValue(try Fleet()) { try await function() }
     }
 }
