@@ -121,13 +121,16 @@ package final class DiskTier: Sendable {
 
     /// The files of a key, newest first, from the table in memory; any thread. While the folders are being walked, a
     /// file may be named that does not exist: ``load(_:via:policy:inMemoryUpTo:)`` tells.
-    package func lookup(_ key: CacheKey) -> [DiskEntry] {
+    package func lookup(_ key: CacheKey) -> [DiskEntry] { lookup(key, isCounted: true) }
+
+    /// - Parameter isCounted: finding nothing is a miss; false for whoever asks besides a lookup.
+    func lookup(_ key: CacheKey, isCounted: Bool) -> [DiskEntry] {
         let digest = Digest(key.bytes, key: folder.digestKey)
         return state.withLock { state in
             if state.isClosed { return [] }
             let found = state.table.find(digest.low)
             if !found.isEmpty { return found.map { DiskEntry(key: key, slot: $0) } }
-            state.statistics.misses += 1
+            if isCounted { state.statistics.misses += 1 }
             guard state.isRebuilding, !state.doomed.contains(digest.low) else { return [] }
             return [DiskEntry(key: key, guess: digest)]
         }

@@ -55,6 +55,11 @@ struct MemoryShard {
         return [first] + entries[slot].others
     }
 
+    func peek(_ key: CacheKey) -> [StoredResponse] {
+        guard let slot = find(key), let first = entries[slot].first else { return [] }
+        return [first] + entries[slot].others
+    }
+
     private func find(_ key: CacheKey) -> Int? { key.bytes.withUnsafeBytes { find($0, key.hash) } }
 
     private func find(_ key: UnsafeRawBufferPointer, _ hash: UInt64) -> Int? {

@@ -74,6 +74,9 @@ package final class MemoryTier: Sendable {
         shard(key.hash).state.withLock { $0.variants(key) }
     }
 
+    /// As ``variants(_:)``, for whoever asks besides a lookup: neither counted nor held for a use.
+    package func peek(_ key: CacheKey) -> [StoredResponse] { shard(key.hash).state.withLock { $0.peek(key) } }
+
     // MARK: - Changes
 
     /// Whether a body of so many bytes may be kept at all.

@@ -91,6 +91,8 @@ final class Arrival {
             prepareToStore()
         } else if case .refuse(let refusal) = decision, isLasting(refusal) {
             core.uncacheable.note(ask.key, now: now)
+            // What was stored is outdated, and nothing takes its place.
+            if let stale = runner.stale, isAnswer { core.store.remove(stale) }
         }
         // What fits the memory tier and goes nowhere else is held whole, so that it never waits for a reader.
         let isHeldWhole = keepsInMemory && spill == nil && knownLength != nil
@@ -142,6 +144,14 @@ final class Arrival {
         switch refusal {
         case .requestNoStore, .authorization, .status206, .statusConditional, .statusNeverStored: false
         default: head.response.status < 500
+        }
+    }
+
+    /// The origin says what the resource is now, or that there is none.
+    private var isAnswer: Bool {
+        switch head.response.status {
+        case 200..<400, 404, 410: true
+        default: false
         }
     }
 

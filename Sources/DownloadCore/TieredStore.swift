@@ -37,17 +37,15 @@ final class TieredStore: Sendable {
     func find(_ ask: CacheAsk, on loop: isolated EventLoop) async -> Found {
         var found = Found()
         let token = generations.note(ask.key)
-        if ask.policy.memory {
-            let variants = valid(memory.variants(ask.key))
-            found.note(variants)
-            if let response = select(variants, ask), !hasNewer(than: response, besides: variants, ask) {
-                found.response = prepared(response, ask, token)
-                return found
-            }
+        let inMemory = ask.policy.memory ? valid(memory.variants(ask.key)) : []
+        found.note(inMemory)
+        if let response = select(inMemory, ask), !hasNewer(than: response, besides: inMemory, ask) {
+            found.response = prepared(response, ask, token)
+            return found
         }
         guard ask.policy.disk, let disk else { return found }
-        let inMemory = ask.policy.memory ? valid(memory.variants(ask.key)) : []
-        let loaded = await load(disk.lookup(ask.key, besides: inMemory.map(\.head)), ask, disk)
+        let entries = inMemory.isEmpty ? disk.lookup(ask.key) : disk.lookup(ask.key, besides: inMemory.map(\.head))
+        let loaded = await load(entries, ask, disk)
         found.note(loaded)
         guard let response = select(inMemory + loaded, ask) else { return found }
         if inMemory.contains(where: { $0 === response }) {
@@ -67,22 +65,22 @@ final class TieredStore: Sendable {
     ) -> Bool {
         guard ask.policy.disk, let disk else { return false }
         let time = response.head.responseTime
-        let newer = disk.lookup(ask.key).count { $0.storedAt >= time }
-        // As many as memory has that are as new: no need to tell them by name.
-        guard newer > variants.count(where: { $0.head.responseTime >= time }) else { return false }
+        // Not more than memory has that are as new: no need to tell them by name.
+        let known = variants.count { $0.head.responseTime >= time }
+        guard disk.count(of: ask.key, since: time) > known else { return false }
         return disk.lookup(ask.key, besides: variants.map(\.head)).contains { $0.storedAt >= time }
     }
 
     /// All stored responses of a key, those in memory first, and those on the disk that are not in memory.
     func variants(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [StoredResponse] {
-        let inMemory = ask.policy.memory ? valid(memory.variants(ask.key)) : []
+        let inMemory = ask.policy.memory ? valid(memory.peek(ask.key)) : []
         guard ask.policy.disk, let disk else { return inMemory }
         return inMemory + (await load(disk.lookup(ask.key, besides: inMemory.map(\.head)), ask, disk))
     }
 
     /// All stored responses of a key with the tiers that hold them, invalidated ones too; nothing changes by it.
     func all(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [(response: StoredResponse, tiers: [StoreTier])] {
-        let inMemory = ask.policy.memory ? memory.variants(ask.key) : []
+        let inMemory = ask.policy.memory ? memory.peek(ask.key) : []
         guard ask.policy.disk, let disk else { return inMemory.map { ($0, [.memory]) } }
         var all = inMemory.map { response in
             (response, disk.entry(ask.key, response.head) == nil ? [StoreTier.memory] : [.memory, .disk])
@@ -124,7 +122,7 @@ final class TieredStore: Sendable {
         guard response.shape != ask.shape, response.body.wholeChunk != nil else { return response }
         let fresh = make(response.head, response.body, ask, tier: .memory)
         _ = generations.ifUnchanged(token.concerned(by: fresh.rules)) {
-            if memory.variants(ask.key).contains(where: { $0 === response }) { insert(fresh, ask) }
+            if memory.peek(ask.key).contains(where: { $0 === response }) { insert(fresh, ask) }
         }
         return fresh
     }
@@ -135,7 +133,7 @@ final class TieredStore: Sendable {
         let copy = make(response.head, response.body, ask, tier: .memory)
         _ = generations.ifUnchanged(token.concerned(by: copy.rules)) {
             // What has come into memory while the file was read is newer.
-            if !memory.variants(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, ask) }
+            if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, ask) }
         }
         return copy
     }
@@ -160,7 +158,7 @@ final class TieredStore: Sendable {
     func isSuperseded(_ response: StoredResponse) -> Bool {
         let head = response.head
         if let entry = disk?.entry(response.key, head), entry.storedAt > head.responseTime { return true }
-        return memory.variants(response.key).contains {
+        return memory.peek(response.key).contains {
             $0.isSameVariant(as: response) && $0.head != head && $0.head.responseTime >= head.responseTime
         }
     }
@@ -223,7 +221,7 @@ final class TieredStore: Sendable {
     /// A response that was asked for later is stored already: a slow fetch does not undo a reload.
     private func isOutdated(_ head: StoredHead, _ ask: CacheAsk) -> Bool {
         if ask.policy.disk, let entry = disk?.entry(ask.key, head), entry.storedAt > head.responseTime { return true }
-        return memory.variants(ask.key).contains {
+        return memory.peek(ask.key).contains {
             $0.head.isSameVariant(as: head) && $0.head.responseTime > head.responseTime
         }
     }

@@ -25,7 +25,7 @@ extension ProxyHandler {
         if let demo = result.demo {
             head.fields.set("Drydock-Demo", demo)
         } else {
-            head.fields.appendMember(.via, plan.via)
+            head.fields.appendMember(.via, via(head.version))
         }
         answer.cacheStatus?.append(to: &head.fields)
         CrossOrigin.apply(added, to: &head.fields)
@@ -40,6 +40,9 @@ extension ProxyHandler {
         exchange.sendHead(head, body: answer.length.map { .known($0) } ?? .unknown)
         await stream(reader, exchange, on: loop)
     }
+
+    /// This proxy in Via, behind the version in which the message came (RFC 9110 section 7.6.3).
+    func via(_ version: HTTPVersion) -> String { version == .http10 ? "1.0 \(plan.name)" : plan.via }
 
     private func stream(_ reader: BodyReader, _ exchange: Exchange, on loop: isolated EventLoop) async {
         defer { reader.close() }

@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import TestSupport
 import Testing
 
 private let fresh = ("Cache-Control", "max-age=6000")

@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import TestSupport
 import Testing
 import Upstream
 
@@ -204,6 +205,24 @@ struct RevalidationTests {
             #expect(await rig.get().text == "hello")
             #expect(await rig.settle())
             #expect(rig.origin.cancelled == 1)
+        }
+    }
+
+    @Test(
+        "what may not be stored any more takes what was stored along; an error does not",
+        arguments: [
+            (200, "no-store", true), (404, "private", true), (403, "no-store", false), (500, "no-store", false),
+        ]
+    )
+    func outdated(_ status: Int, _ control: String, _ isGone: Bool) async throws {
+        try await withStale([], control: "max-age=6000, stale-while-revalidate=3000", disk: true) { rig in
+            rig.origin.answers { _ in .whole(status, [("Cache-Control", control)], [9]) }
+            #expect(await rig.get().cache == "hit; ttl=-100; detail=refreshing")
+            #expect(await eventually { rig.origin.count == 2 && rig.origin.active == 0 })
+            #expect(await rig.settle())
+            let next = await rig.get()
+            #expect(next.cache.hasPrefix(isGone ? "fwd=uri-miss" : "hit"))
+            #expect(await eventually { rig.origin.active == 0 })
         }
     }
 

@@ -27,16 +27,6 @@ struct Got: Sendable {
     var text: String? { body.map { String(decoding: $0, as: UTF8.self) } }
 }
 
-/// Polls, for what happens behind an answer.
-func eventually(_ holds: () async -> Bool) async -> Bool {
-    // Two minutes at most: a sanitizer makes everything ten times slower.
-    for _ in 0..<60_000 {
-        if await holds() { return true }
-        try? await Task.sleep(nanoseconds: 2_000_000)
-    }
-    return false
-}
-
 /// Starts a task on a loop.
 func begin<R: Sendable>(
     on loop: EventLoop,

@@ -3,6 +3,7 @@
 import EventLoop
 import ServiceCore
 import Synchronization
+import TestSupport
 import Testing
 
 /// Starts a task on a loop.
@@ -15,16 +16,6 @@ func begin<R: Sendable>(
             done.resume(returning: Task.immediate(executorPreference: loop.taskExecutor) { await body(loop) })
         }
     }
-}
-
-/// Polls, for what happens behind.
-func eventually(_ holds: () -> Bool) async -> Bool {
-    // Two minutes at most: a sanitizer makes everything ten times slower.
-    for _ in 0..<60_000 {
-        if holds() { return true }
-        try? await Task.sleep(nanoseconds: 2_000_000)
-    }
-    return false
 }
 
 private let patient: UInt64 = 60_000_000_000
