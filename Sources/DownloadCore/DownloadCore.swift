@@ -162,7 +162,11 @@ package final class DownloadCore: Sendable {
         ask.request.method = .get
         guard let fill = fills.lead(ask, known: stale.head) else { return }
         // Another one may have ended since this one was looked up.
-        if store.isSuperseded(stale) { return finish(fill) }
+        if store.isSuperseded(stale) {
+            // Who has joined meanwhile looks again.
+            fill.outcome.set(.failed(.cancelled))
+            return finish(fill)
+        }
         let runner = FillRunner(core: self, fill: fill, ask: ask, source: source, stale: stale)
         runner.start(on: loop)
     }
