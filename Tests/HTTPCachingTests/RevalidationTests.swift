@@ -131,6 +131,17 @@ struct RevalidationTests {
         #expect(head.fields.all("X-C") == ["1"])
     }
 
+    @Test(
+        "RFC 9111 5.2.2.7: what a 304 lists as private stays out, also where a targeted field governs the stored response"
+    )
+    func listedBesideTargeted() {
+        let head = freshened(
+            [("CDN-Cache-Control", "max-age=60"), ("Cache-Control", "max-age=1")],
+            [("Cache-Control", "private=\"x-a\""), ("X-A", "1"), ("X-B", "1")]
+        )
+        #expect(!head.fields.contains("X-A") && head.fields.contains("X-B"))
+    }
+
     @Test("A 304's Set-Cookie is kept with explicit freshness only")
     func cookies() {
         #expect(freshened([("Cache-Control", "max-age=60")], [("Set-Cookie", "a=2")]).fields.contains(.setCookie))
