@@ -106,6 +106,15 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var conditions: [Field]
     }
 
+    /// What the client gets of what is stored.
+    package struct Reply: Codable, Sendable, Equatable {
+        package var status: Int
+        /// Of a 206: the first and the last byte of each part.
+        package var parts: [String]
+        /// The section behind another status than the stored one.
+        package var section: String?
+    }
+
     package struct Cache: Codable, Sendable, Equatable {
         /// The service of the key; empty in forward mode.
         package var service: String
@@ -116,6 +125,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var variants: [Variant]
         package var outcome: Outcome
         package var decision: Ruling
+        /// Nil where the store does not answer.
+        package var reply: Reply?
         /// What the origin would be sent; nil where it is not asked.
         package var upstream: Upstream?
         /// Fetches of the key under way that others may join.
@@ -168,6 +179,10 @@ extension AdminExplanation {
             variants: zip(stored.rules.variants, stored.places).map { Variant($0, $1) },
             outcome: outcome,
             decision: Ruling(stored.rules, outcome),
+            reply: stored.reply.map { reply in
+                let parts = reply.parts.map { "\($0.lowerBound)-\($0.upperBound - 1)" }
+                return Reply(status: reply.status, parts: parts, section: reply.section)
+            },
             upstream: outcome == .answer || outcome == .refuse
                 ? nil : Upstream(stored.rules.check, route.asks ?? stored.key.description),
             fills: stored.fills,

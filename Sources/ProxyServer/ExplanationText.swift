@@ -50,6 +50,10 @@ private struct ExplanationText {
         let chosen = cache.variants.first { $0.isChosen }
         if let chosen { add(chosen, now: now) }
         add("decision", "\(Self.outcome(cache, chosen)): \(cache.decision.text)")
+        if let reply = cache.reply {
+            let parts = reply.parts.isEmpty ? "" : ", bytes \(reply.parts.joined(separator: ", "))"
+            add("status", "\(reply.status)\(parts)\(reply.section.map { " (\($0))" } ?? "")")
+        }
         if let upstream = cache.upstream {
             add("sends", "\(upstream.method) \(upstream.url), revalidate: \(cache.revalidate)")
             for field in upstream.conditions { add("", "\(field.name): \(field.value)") }

@@ -121,6 +121,26 @@ extension Scenarios {
             #expect(refused?["outcome"] as? String == "refuse" && refused?["upstream"] == nil)
         }
 
+        /// What of it the client gets, as it then does.
+        @Test func conditionsAndRangesAreAnswered() throws {
+            let origin = try Self.origin()
+            let daemon = try Self.daemon(origin)
+            _ = try daemon.exchange("/api/x")
+            let ways: [(name: String, value: String, line: String, status: Int)] = [
+                ("Accept", "text/plain", "status         200\n", 200),
+                ("If-None-Match", "W/\"1\"", "status         304 (RFC 9111 section 4.3.2)\n", 304),
+                ("Range", "bytes=1-2", "status         206, bytes 1-2 (RFC 9110 section 14.2)\n", 206),
+                ("Range", "bytes=-1, 0-0", "status         206, bytes 3-3, 0-0 (RFC 9110 section 14.2)\n", 206),
+                ("Range", "bytes=9-", "status         416 (RFC 9110 section 15.5.17)\n", 416),
+            ]
+            for way in ways {
+                let said = try daemon.command("explain", "/api/x", "-H", "\(way.name): \(way.value)")
+                #expect(said.output.contains(way.line), "\(way) \(said.report)")
+                #expect(try daemon.exchange("/api/x", fields: [(way.name, way.value)]).status == way.status, "\(way)")
+            }
+            #expect(origin.requests() == 1)
+        }
+
         @Test func whatGoesPastTheStoreIsSaid() throws {
             let origin = try Self.origin()
             let daemon = try Self.daemon(origin)
