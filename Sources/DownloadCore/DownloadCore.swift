@@ -52,7 +52,7 @@ package final class DownloadCore: Sendable {
         store = TieredStore(memory: memory, disk: disk, generations: self.generations)
     }
 
-    /// Fills under way that others may join.
+    /// Fetches for the store that are under way, until what they bring is stored or given up.
     package var fillCount: Int { fills.count }
 
     /// Nobody is asked: what is stored answers whatever its age, and everything else is 504. What is under way ends as it
@@ -105,7 +105,7 @@ package final class DownloadCore: Sendable {
 
     /// A fill is over: what it brought is stored, or will never be. Any thread.
     func finish(_ fill: Fill) {
-        fills.remove(fill)
+        fills.end(fill)
         fill.end.set(())
     }
 
