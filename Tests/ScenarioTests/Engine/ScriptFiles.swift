@@ -8,13 +8,11 @@ struct ScriptFiles: Sendable {
     private(set) var files: [String: [Scenario]] = [:]
     private(set) var errors: [ScriptError] = []
 
-    static let rules = ScriptFiles(
-        folder: URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Rules")
-    )
-
+    /// `Rules`, beside the folder of this file.
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("Rules").path
+        .appendingPathComponent("Rules")
+
+    static let rules = ScriptFiles(folder: folder)
 
     init(folder: URL) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []

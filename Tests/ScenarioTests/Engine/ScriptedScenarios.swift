@@ -45,7 +45,7 @@ extension Scenarios {
             for failure in failures {
                 let place = SourceLocation(
                     fileID: "ScenarioTests/\(failure.place.file)",
-                    filePath: "\(ScriptFiles.folder)/\(failure.place.file)",
+                    filePath: "\(ScriptFiles.folder.path)/\(failure.place.file)",
                     line: failure.place.line,
                     column: 1
                 )
