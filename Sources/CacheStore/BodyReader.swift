@@ -39,6 +39,9 @@ package final class BodyReader {
         if case .fill(let fill) = body.source, !isClosed { fill.seek(id, to: range.lowerBound) }
     }
 
+    /// Not all of the body is read.
+    package var isNarrowed: Bool { remaining != .max }
+
     /// The trailer fields that came with the body, once it is complete; none where only a part is read.
     package var trailers: Fields { remaining == .max ? body.trailers : Fields() }
 

@@ -12,23 +12,27 @@ extension DiskTier {
         SpillFile(
             path: folder.temporary(),
             pool: pool,
-            room: SpillFile.Room(
-                reserve: { [weak self] in self?.reserve($0) ?? false },
-                release: { [weak self] in self?.release($0) },
-                maxObject: min(limits.maxObject ?? limits.size / 4, limits.size)
-            ),
+            room: room,
             expected: expected
+        )
+    }
+
+    /// What temporary files may take.
+    var room: SpillFile.Room {
+        SpillFile.Room(
+            reserve: { [weak self] in self?.reserve($0) ?? false },
+            release: { [weak self] in self?.release($0) },
+            maxObject: min(limits.maxObject ?? limits.size / 4, limits.size)
         )
     }
 
     /// Stores a complete body under its key.
     /// - Parameters:
-    ///   - spill: the file that the body's fill was given; nil for a body that is in memory.
+    ///   - spill: the file that the body's fill was given, or one that holds the body already; nil for a body that is in
+    ///     memory.
     ///   - generation: noted when the fill began: nothing is stored if the key was invalidated since.
     ///   - maxVariants: files of one key at most, at least 1; the one that was stored longest ago goes.
-    ///   - fileID: from ``makeFileID()``, taken when the response was whole: writes may overtake one another.
-    /// - Throws: `DiskTierError` (`.refused`, `.invalidated`, `.outdated`, `.folder`, `.closed`); the response is not stored
-    ///   then.
+    /// - Throws: `DiskTierError` (`.refused`, `.invalidated`, `.folder`, `.closed`); the response is not stored then.
     @discardableResult
     package func commit(
         _ body: Body,
@@ -36,20 +40,21 @@ extension DiskTier {
         key: CacheKey,
         head: StoredHead,
         generation: (Generations, GenerationToken)? = nil,
-        maxVariants: Int = 32,
-        fileID: UInt64? = nil
+        maxVariants: Int = 32
     ) async throws -> DiskEntry {
         if let (generations, token) = generation, !generations.isUnchanged(token) { throw DiskTierError.invalidated }
         let target = spill ?? makeSpill()
         do {
             if spill != nil, case .fill(let fill) = body.source {
                 try await fill.flush()
+            } else if let spill, spill.written > 0, spill.written == body.knownLength {
+                // Sealed: nothing is left to write.
             } else {
                 guard let chunk = body.inMemory()?.wholeChunk else { throw BodyError.abandoned }
                 try await pool.run { try target.appendNow([(chunk, 0..<chunk.capacity)]) }
             }
             return try await pool.run { [self] in
-                try place(target, fileID ?? makeFileID(), key: key, head: head, generation, maxVariants: maxVariants)
+                try place(target, key: key, head: head, generation: generation, maxVariants: maxVariants)
             }
         } catch let error as BodyError {
             state.withLock { $0.statistics.refusals += 1 }
@@ -60,17 +65,16 @@ extension DiskTier {
     /// Writes the preamble and the first record, then gives the file its name; I/O thread.
     private func place(
         _ spill: SpillFile,
-        _ fileID: UInt64,
         key: CacheKey,
         head: StoredHead,
-        _ generation: (Generations, GenerationToken)?,
+        generation: (Generations, GenerationToken)?,
         maxVariants: Int
     ) throws -> DiskEntry {
         let file = try spill.open()
         var head = head
         head.bodyLength = spill.written
         let record = HeadRecord(
-            fileID: fileID,
+            fileID: makeFileID(),
             sequence: 1,
             bodyLength: spill.written,
             key: key.bytes,
@@ -97,11 +101,7 @@ extension DiskTier {
             isSeen: true
         )
         try lock(slot.name).withLock { () throws(DiskTierError) in
-            let (isClosed, isOutdated) = state.withLock { state in
-                (state.isClosed, state.table.find(slot.keyHash, slot.name)?.isNewer(than: slot) ?? false)
-            }
-            if isClosed { throw .closed }
-            if isOutdated { throw .outdated }
+            if state.withLock({ $0.isClosed }) { throw .closed }
             try folder.move(spill.path, to: slot.name)
             defer { release(spill.markCommitted()) }
             let insert = { [self] in state.withLock { $0.add(slot) } }
@@ -117,7 +117,7 @@ extension DiskTier {
             }
             index.note(.put(IndexRow(slot: slot, key: key.bytes, status: head.status)))
         }
-        deleteBehind(state.withLock { $0.table.removeOldest(slot.keyHash, beyond: max(1, maxVariants)) })
+        deleteBehind(state.withLock { $0.table.removeOldest(of: slot, beyond: max(1, maxVariants)) })
         return DiskEntry(key: key, slot: slot)
     }
 

@@ -109,8 +109,8 @@ final class Fill: Sendable {
                 if guarded.fill.isPaused || !guarded.fill.keepsStart { settle(&guarded) }
                 return .ready(.piece(.bytes(chunk, range)))
             case .filed(let count):
-                guard let file = spill?.file else { return .ready(.failed(.tooSlow)) }
-                let offset = FileLayout.bodyOffset + guarded.fill.readers[id].position
+                guard let spill, let file = spill.file else { return .ready(.failed(.tooSlow)) }
+                let offset = spill.offset + guarded.fill.readers[id].position
                 let most = file.pieceCount(at: offset, count: min(count, Int64(max(1, maxBytes))))
                 return .file(file, offset: offset, count: most)
             case .end: return .ready(.end)
@@ -157,6 +157,32 @@ final class Fill: Sendable {
                 guarded.flushWaiters.append(waiter)
             }
         }
+    }
+
+    /// A reader that begins now can get every byte, unless the source fails later.
+    var canServe: Bool {
+        state.withLock { guarded in
+            if case .failed = guarded.fill.end { false } else { guarded.fill.isJoinable }
+        }
+    }
+
+    /// What there is of a body that has failed: the bytes of the file, and those behind them where memory has them.
+    func salvage() -> (filed: Int64, rest: Chunk?) {
+        let (filed, pieces) = state.withLock { guarded in
+            let fill = guarded.fill
+            return (fill.filed, fill.isJoinable ? fill.held.filter { $0.end > fill.filed } : [])
+        }
+        let count = pieces.reduce(0) { $0 + Int($1.end - max($1.start, filed)) }
+        guard count > 0 else { return (filed, nil) }
+        let rest = Chunk(capacity: count)
+        for piece in pieces {
+            let start = max(piece.start, filed)
+            piece.chunk.withBytes { bytes in
+                let part = UnsafeRawBufferPointer(rebasing: bytes[Int(start - piece.start)..<piece.count])
+                rest.fill(at: Int(start - filed), with: part)
+            }
+        }
+        return (filed, rest)
     }
 
     /// All of the body in one chunk, if it is complete and the window has it.

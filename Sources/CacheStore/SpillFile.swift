@@ -22,12 +22,17 @@ package final class SpillFile: Sendable {
         var sums = BlockSums()
         var written: Int64 = 0
         var reserved = 0
+        /// The file is somebody else's now.
         var isCommitted = false
     }
 
     let path: String
+    /// Where the first byte of the body stands in the file.
+    let offset: Int64
+    let room: Room
     private let pool: IOPool
-    private let room: Room
+    /// The file that this is a part of, which removes it.
+    private let sparse: SparseFile?
     /// The declared length of the body in bytes; zero where there is none.
     private let expected: Int
     private let state = Mutex(State())
@@ -37,6 +42,29 @@ package final class SpillFile: Sendable {
         self.path = path
         self.pool = pool
         self.room = room
+        offset = FileLayout.bodyOffset
+        sparse = nil
+    }
+
+    /// A part of a file whose other parts come from elsewhere; what it reserves is that file's.
+    init(in sparse: SparseFile, at position: Int64, expected: Int64, maxObject: Int64) {
+        self.expected = Int(clamping: expected)
+        path = sparse.path
+        pool = sparse.pool
+        room = Room(reserve: { sparse.reserve($0) }, release: { _ in }, maxObject: maxObject)
+        offset = FileLayout.bodyOffset + position
+        self.sparse = sparse
+    }
+
+    /// A file that has all bytes already.
+    init(sealed file: SharedFile, path: String, room: Room, length: Int64, sums: BlockSums, reserved: Int) {
+        expected = Int(clamping: length)
+        self.path = path
+        pool = file.pool
+        self.room = room
+        offset = FileLayout.bodyOffset
+        sparse = nil
+        state.withLock { $0 = State(file: file, sums: sums, written: length, reserved: reserved) }
     }
 
     deinit {
@@ -44,7 +72,7 @@ package final class SpillFile: Sendable {
         room.release(reserved)
         // A loop may be the last user: the removal of a large file can take a while.
         let path = path
-        if isOpen { pool.submit { unlink(path) } }
+        if isOpen, sparse == nil { pool.submit { unlink(path) } }
     }
 
     /// Nil before the first bytes.
@@ -77,7 +105,7 @@ package final class SpillFile: Sendable {
             guard room.reserve(missing) else { throw .file(SystemError("store \(path)", code: ENOSPC)) }
             state.withLock { $0.reserved += missing }
         }
-        var position = FileLayout.bodyOffset + start
+        var position = offset + start
         var sums = state.withLock { $0.sums }
         for (chunk, range) in pieces {
             try chunk.withBytes { bytes throws(BodyError) in
@@ -96,11 +124,26 @@ package final class SpillFile: Sendable {
     /// Creates the file if there is none yet; I/O thread.
     func open() throws(BodyError) -> SharedFile {
         if let file { return file }
-        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        if descriptor < 0 { throw .file(SystemError("create \(path)")) }
-        let file = SharedFile(descriptor: descriptor, pool: pool)
+        let file: SharedFile
+        if let sparse { file = try sparse.open() } else { file = try Self.create(path, pool: pool) }
         state.withLock { $0.file = file }
         return file
+    }
+
+    static func create(_ path: String, pool: IOPool) throws(BodyError) -> SharedFile {
+        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if descriptor < 0 { throw .file(SystemError("create \(path)")) }
+        return SharedFile(descriptor: descriptor, pool: pool)
+    }
+
+    /// Gives the file away with what is reserved for it; nil where it is no file of its own, or has no bytes.
+    func surrender() -> (file: SharedFile, reserved: Int)? {
+        state.withLock { state in
+            guard sparse == nil, !state.isCommitted, let file = state.file else { return nil }
+            defer { state.reserved = 0 }
+            state.isCommitted = true
+            return (file, state.reserved)
+        }
     }
 
     /// The file has its place now, and the reservation has become its size.

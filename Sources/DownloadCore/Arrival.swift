@@ -18,6 +18,7 @@ final class Arrival {
     /// The head as it would be stored.
     private let described: StoredHead
     private let replaces: Bool
+    private let partRefusal: String?
     private var spill: SpillFile?
     private var keeping: Keeping?
     /// The bytes for the memory tier, while they are few enough; nil where none are collected.
@@ -29,6 +30,7 @@ final class Arrival {
 
     /// - Parameters:
     ///   - replaces: a stored response was checked before and found to be changed.
+    ///   - partRefusal: why a 206 is passed on without being stored.
     ///   - url: the absolute URL of a POST whose answer may be stored.
     init(
         runner: FillRunner,
@@ -37,6 +39,7 @@ final class Arrival {
         requestTime: Int64,
         now: Int64,
         replaces: Bool,
+        partRefusal: String? = nil,
         url: String? = nil
     ) {
         self.runner = runner
@@ -44,6 +47,7 @@ final class Arrival {
         self.stream = stream
         self.now = now
         self.replaces = replaces
+        self.partRefusal = partRefusal
         let (request, policy) = (runner.ask.request, runner.ask.policy)
         decision = Caching.decideStore(request: request, response: head.response, policy: policy, now: now, url: url)
         described = Caching.makeStoredHead(
@@ -115,12 +119,13 @@ final class Arrival {
                     described: described,
                     keepRefusal: keeping?.refusal,
                     replacesStale: replaces,
+                    partRefusal: partRefusal,
                     token: runner.generation.concerned(by: InvalidationRule.concerning(described, ask.key))
                 )
             )
         )
         // What is not stored is nobody's but theirs who wait already.
-        if !isStored { core.fills.end(runner.fill) }
+        if !isStored { core.fills.remove(runner.fill) }
         let pump = BodyPump(
             stream: stream,
             body: body,
@@ -133,6 +138,7 @@ final class Arrival {
         } whole: { [self] trailers, writer in
             complete(body, writer, trailers)
         } broken: { [self] in
+            keepCut(body)
             spill = nil
             core.finish(runner.fill)
         }
@@ -172,11 +178,34 @@ final class Arrival {
         if received <= core.memoryMaxObject { collected?.append(contentsOf: bytes) } else { collected = nil }
     }
 
+    /// What came of a body that was cut short: the rest can be asked for later.
+    private func keepCut(_ body: Body) {
+        guard let keeping, received > 0, Caching.mayResume(described), let length = described.bodyLength,
+            body.arrived < length
+        else { return }
+        let partial: Partial
+        if let spill, let file = SparseFile(of: spill) {
+            let extents = Extents(length: length, file: file)
+            partial = Partial(key: ask.key, token: runner.generation, head: described, extents: extents)
+        } else {
+            partial = core.newPartial(ask, runner.generation, described, keeping)
+        }
+        if let collected, partial.extents.file == nil {
+            partial.extents.add(0..<Int64(collected.count), .complete(collected))
+        } else {
+            partial.extents.keep(from: body, at: 0)
+        }
+        guard !partial.extents.isEmpty else { return }
+        core.keep(partial)
+        core.partials.shrink()
+    }
+
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
         writer.finish(trailers: trailers)
         guard let keeping, case .complete(let length) = body.end else { return core.finish(runner.fill) }
         var stored = described
         stored.bodyLength = length
+        core.partials.remove(ask.key) { $0.head.isSameVariant(as: stored) }
         let whole = collected.map { Body.complete($0) } ?? body.inMemory()
         let (core, fill) = (core, runner.fill)
         core.store.commit(

@@ -14,6 +14,8 @@ struct Question {
     /// The newest stored response of the key, whoever selects it.
     let newest: StoredHead?
     let way: Way
+    /// The part to ask for; nil asks for the whole.
+    var plan: PartPlan?
 }
 
 extension DownloadCore {
@@ -24,7 +26,7 @@ extension DownloadCore {
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer? {
-        let (ask, fields) = (question.ask, question.ask.request.fields)
+        let ask = question.ask
         if isOffline, question.source.opensSockets {
             return failure(.offline("nothing is stored for this request, \(Self.offlineAdvice)"), question.way)
         }
@@ -34,14 +36,14 @@ extension DownloadCore {
             let way = Way(question.way.forward, StaleReason.requestPrecondition.rawValue)
             return await relay(ask, question.source, way, onInterim, on: loop)
         }
-        if question.stale == nil, ByteRanges.parse(fields) != nil {
+        if let plan = question.plan, isUnstored(plan, ask) {
             return await relay(ask, question.source, Way(.bypass, "range"), onInterim, on: loop)
         }
         switch turn > 1 || isForItself(question) ? .full : fills.join(ask, known: question.newest) {
         case .leader(let fill):
             return await lead(fill, question, onInterim, on: loop)
         case .full:
-            return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
+            return await lead(Fill(ask), question, onInterim, on: loop)
         case .waiter(let fill):
             defer { fill.leave() }
             if isWhole(fill) {
@@ -51,7 +53,10 @@ extension DownloadCore {
             }
             guard let outcome = await fill.outcome.wait(patience: ask.collapse.wait, on: loop) else {
                 if Task.isCancelled { return failure(.cancelled, question.way) }
-                return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
+                return await lead(Fill(ask), question, onInterim, on: loop)
+            }
+            if question.plan != nil, isFarAhead(ask, of: outcome) {
+                return await lead(Fill(ask), question, onInterim, on: loop)
             }
             return joined(question, outcome, on: loop)
         }
@@ -90,7 +95,7 @@ extension DownloadCore {
         _ question: Question,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
-    ) async -> Answer {
+    ) async -> Answer? {
         let began = Monotonic.now()
         let runner = FillRunner(
             core: self,
@@ -98,20 +103,22 @@ extension DownloadCore {
             ask: question.ask,
             source: question.source,
             stale: question.stale,
-            hasOthers: question.newest != nil
+            hasOthers: question.newest != nil,
+            plan: question.plan
         )
         runner.onInterim = onInterim
         runner.hasLeader = true
         runner.start(on: loop)
         let outcome = await fill.outcome.wait(patience: nil, on: loop)
         runner.onInterim = nil
-        let reader = runner.takeLeaderReader()
+        let (part, reader) = (runner.takeLeaderPart(), runner.takeLeaderReader())
         guard let outcome else {
             // The client has left. Others may wait on a shared fill, and what is stored serves the next one.
             if !fills.contains(fill), fill.waiters == 0 { runner.cancel() }
             return failure(.cancelled, question.way)
         }
-        var answer = settled(question, outcome, reader, isCollapsed: false, on: loop)
+        if case .again = outcome { return nil }
+        var answer = settled(question, outcome, reader, part, isCollapsed: false, on: loop)
         answer.originTime = Monotonic.now() &- began
         return answer
     }
@@ -132,7 +139,7 @@ extension DownloadCore {
                 let reader = fetched.body.makeReader(on: loop)
             else { return nil }
             return settled(question, outcome, reader, isCollapsed: true, on: loop)
-        case .refreshed, .failed(.cancelled): return nil
+        case .refreshed, .failed(.cancelled), .part, .stalePart, .again: return nil
         case .stale(_, let cause):
             // The leader's stale response may be another variant: each uses its own, if it has one that it may use.
             guard let stale, mayServeStale(stale, ask, errorStatus: cause.errorStatus) else { return nil }
@@ -164,6 +171,7 @@ extension DownloadCore {
         _ question: Question,
         _ outcome: FillOutcome,
         _ reader: BodyReader?,
+        _ part: ArrivingPart? = nil,
         isCollapsed: Bool,
         on loop: isolated EventLoop
     ) -> Answer {
@@ -178,7 +186,7 @@ extension DownloadCore {
                 status.stored = fetched.keepRefusal == nil
                 let replaced = fetched.replacesStale ? CacheStatus.Detail.replaced.rawValue : nil
                 status.detail = fetched.keepRefusal?.rawValue ?? replaced ?? way.reason
-            case .refuse(let refusal): status.detail = refusal.rawValue
+            case .refuse(let refusal): status.detail = fetched.partRefusal ?? refusal.rawValue
             }
             return arriving(ask, fetched, reader, status)
         case .refreshed(let response, let code):
@@ -191,6 +199,24 @@ extension DownloadCore {
             status.detail = CacheStatus.Detail.staleIfError.rawValue
             status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)
             return stored(ask, response, age: Caching.age(response.head, now: now), status, on: loop)
+        case .part(let partial, let code):
+            let staleness = Caching.staleness(partial.head, policy: ask.policy, now: now)
+            status.forwardStatus = code
+            status.stored = code == 206 && generations.isUnchanged(partial.token)
+            status.detail = code == 304 ? CacheStatus.Detail.revalidated.rawValue : way.reason
+            if code == 304 { status.ttl = -staleness }
+            let age = Caching.age(partial.head, now: now)
+            let isFirst = code == 206 && age == 0 && question.plan?.partial == nil
+            var made = PartialAnswer(self, ask, question.source, partial)
+            made.arriving = part
+            return made.make(status, age: isFirst ? nil : age, on: loop)
+        case .stalePart(let partial, let cause):
+            if case .status(let code) = cause { status.forwardStatus = code }
+            status.detail = CacheStatus.Detail.staleIfError.rawValue
+            status.ttl = -Caching.staleness(partial.head, policy: ask.policy, now: now)
+            let age = Caching.age(partial.head, now: now)
+            return PartialAnswer(self, ask, question.source, partial).make(status, age: age, on: loop)
+        case .again: return failure(.cancelled, way)
         case .failed(let error):
             var refusal: StaleRefusal?
             if let stale = question.stale, error.isOriginFailure,

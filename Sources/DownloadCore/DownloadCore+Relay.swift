@@ -40,6 +40,14 @@ extension DownloadCore {
             return failure(error, way)
         }
         stream.onInterim = nil
+        if request.method == .get, head.response.status == 206 {
+            do throws(PartMismatch) {
+                try Caching.checkRelayedPart(head.response, request: request.fields)
+            } catch {
+                stream.cancel()
+                return failure(.wrongPart(request.path, request.fields.first(.range) ?? "of all", error), way)
+            }
+        }
         var answer = relayed(head, stream, isHead: request.method == .head, way, on: loop)
         answer.originTime = Monotonic.now() &- began
         return answer
@@ -111,6 +119,7 @@ extension DownloadCore {
         if let failure = answer.failure {
             return settled(question, .failed(failure), nil, isCollapsed: false, on: loop)
         }
+        judgeParts(ask, byHead: answer.head)
         guard question.newest != nil else { return answer }
         let known = Variants(ask, question.stale, await store.variants(ask, on: loop))
         let update = VariantUpdate(

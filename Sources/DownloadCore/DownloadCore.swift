@@ -24,6 +24,11 @@ package final class DownloadCore: Sendable {
     let fills = FillTable()
     let uncacheable = UncacheableKeys()
     let habits = HabitTable()
+    let partials: PartialTable
+    /// Keys whose parts could not be stored when one was last asked for.
+    let unstoredParts = UncacheableKeys()
+    /// Parts that are arriving or being made whole.
+    let partsUnderWay = Atomic<Int>(0)
     private let offline = Atomic<Bool>(false)
 
     /// - Parameters:
@@ -49,11 +54,19 @@ package final class DownloadCore: Sendable {
         self.memoryMaxObject = memoryMaxObject
         self.diskMaxObject = diskMaxObject
         self.generations = generations ?? disk?.generations ?? Generations()
+        // An eighth of the memory tier and a quarter of the disk tier are for what is not whole.
+        partials = PartialTable(
+            heldLimit: memory.statistics.limit / 8,
+            filedLimit: Int(clamping: (disk?.statistics.limit ?? 0) / 4)
+        )
         store = TieredStore(memory: memory, disk: disk, generations: self.generations)
     }
 
-    /// Fetches for the store that are under way, until what they bring is stored or given up.
-    package var fillCount: Int { fills.count }
+    /// Fetches under way that others may join.
+    package var fillCount: Int { fills.count + partsUnderWay.load(ordering: .relaxed) }
+
+    /// What is stored of representations that are not whole.
+    package var partialStatistics: PartialStatistics { partials.statistics }
 
     /// Nobody is asked: what is stored answers whatever its age, and everything else is 504. What is under way ends as it
     /// may. Any thread.
@@ -67,6 +80,7 @@ package final class DownloadCore: Sendable {
     package func invalidate(_ key: CacheKey) {
         generations.bump(key)
         fills.forget(key)
+        partials.remove(key)
         memory.remove(key)
         disk?.remove(key)
     }
@@ -88,14 +102,17 @@ package final class DownloadCore: Sendable {
         // Each turn has seen a fill end since the last one; who finds nothing after that fetches for itself.
         for turn in 0..<4 {
             let found = await store.find(ask, on: loop)
-            let step = decide(ask, found, on: loop)
+            let hasOthers = found.newest != nil
+            let parts = found.response == nil ? partialStep(ask, source, hasOthers: hasOthers, on: loop) : nil
+            let step = parts ?? decide(ask, found, on: loop)
             switch step {
             case .answer(let answer): return answer
             case .refreshBehind(let answer, let stale):
                 refreshBehind(ask, source, stale, on: loop)
                 return answer
-            case .ask(let stale, let way):
-                let question = Question(ask: ask, source: source, stale: stale, newest: found.newest, way: way)
+            case .ask(let stale, let way, let plan):
+                var question = Question(ask: ask, source: source, stale: stale, newest: found.newest, way: way)
+                question.plan = plan
                 if let answer = await askOrigin(question, turn, onInterim, on: loop) { return answer }
             }
             if Task.isCancelled { return failure(.cancelled, Way(.uriMiss)) }
@@ -105,16 +122,16 @@ package final class DownloadCore: Sendable {
 
     /// A fill is over: what it brought is stored, or will never be. Any thread.
     func finish(_ fill: Fill) {
-        fills.end(fill)
+        fills.remove(fill)
         fill.end.set(())
     }
 
     // MARK: - Deciding
 
-    private enum Step {
+    enum Step {
         case answer(Answer)
         case refreshBehind(Answer, StoredResponse)
-        case ask(stale: StoredResponse?, Way)
+        case ask(stale: StoredResponse?, Way, PartPlan? = nil)
     }
 
     private func decide(_ ask: CacheAsk, _ found: TieredStore.Found, on loop: isolated EventLoop) -> Step {

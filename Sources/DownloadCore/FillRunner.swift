@@ -19,11 +19,15 @@ final class FillRunner {
     let generation: GenerationToken
     /// There are stored responses that other requests select.
     let hasOthers: Bool
+    /// The part to ask for; nil asks for the whole.
+    let plan: PartPlan?
     /// Hears 1xx answers while the leader waits.
     var onInterim: ((ResponseHead) -> Void)?
     /// A request on this loop waits for the outcome: the body is made with its reader, so that no byte can be missed.
     var hasLeader = false
     var leaderReader: BodyReader?
+    /// The same where a part arrives.
+    var leaderPart: ArrivingPart?
     private var stream: FetchStream?
     private var isCancelled = false
     private var task: Task<Void, Never>?
@@ -34,7 +38,8 @@ final class FillRunner {
         ask: CacheAsk,
         source: any FetchSource,
         stale: StoredResponse?,
-        hasOthers: Bool = false
+        hasOthers: Bool = false,
+        plan: PartPlan? = nil
     ) {
         self.core = core
         self.fill = fill
@@ -42,6 +47,7 @@ final class FillRunner {
         self.source = source
         self.stale = stale
         self.hasOthers = hasOthers
+        self.plan = plan
         generation = core.generations.note(ask.key)
     }
 
@@ -77,9 +83,16 @@ final class FillRunner {
         return leaderReader
     }
 
+    /// The leader's reader of a part, once.
+    func takeLeaderPart() -> ArrivingPart? {
+        defer { leaderPart = nil }
+        return leaderPart
+    }
+
     // MARK: - Checking
 
     private func checkAndFetch(on loop: isolated EventLoop) async throws(FetchError) {
+        if let plan { return try await fetchPart(plan, on: loop) }
         guard ask.policy.revalidate != .never, stale != nil || hasOthers else {
             return try await fetch(nil, replaces: false, on: loop)
         }
@@ -132,7 +145,7 @@ final class FillRunner {
         }
     }
 
-    private func settle(_ outcome: FillOutcome) {
+    func settle(_ outcome: FillOutcome) {
         fill.outcome.set(outcome)
         core.finish(fill)
     }
@@ -172,6 +185,10 @@ final class FillRunner {
             stream.flow(into: Discard(stream))
             return settle(.stale(stale, cause: .status(answer.status)))
         }
+        if answer.status == 206 {
+            stream.cancel()
+            throw .wrongPart(ask.key.description, "of all", .unasked)
+        }
         let arrival = Arrival(
             runner: self,
             head: head,
@@ -188,19 +205,26 @@ final class FillRunner {
         _ check: Revalidation?,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
-        if isCancelled { throw .cancelled }
         var fields = ask.originFields
         if let check { check.apply(to: &fields) } else { fields.removeConditions() }
-        let stream = FetchStream()
-        // Through the runner: it forgets a leader that has left.
-        stream.onInterim = { [weak self] in self?.onInterim?($0) }
-        self.stream = stream
         let request = FetchRequest(
             method: method,
             path: ask.path,
             fields: fields,
             clientHost: ask.request.fields.first(.host)
         )
+        return try await start(request, on: loop)
+    }
+
+    func start(
+        _ request: FetchRequest,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
+        if isCancelled { throw .cancelled }
+        let stream = FetchStream()
+        // Through the runner: it forgets a leader that has left.
+        stream.onInterim = { [weak self] in self?.onInterim?($0) }
+        self.stream = stream
         return (stream, try await core.start(stream, request, from: source, on: loop))
     }
 
@@ -211,6 +235,11 @@ final class FillRunner {
     }
 
     private func outcome(of error: FetchError) -> FillOutcome {
+        if let plan, plan.isCheck, let partial = plan.partial, error.isOriginFailure,
+            mayServeStale(partial, errorStatus: nil)
+        {
+            return .stalePart(partial, cause: .error(error))
+        }
         guard let stale, error.isOriginFailure, mayServeStale(errorStatus: nil) else { return .failed(error) }
         return .stale(stale, cause: .error(error))
     }

@@ -137,7 +137,16 @@ extension Daemon: AdminActions {
             Gauge("drydock_memory_evictions_total", "Responses that made room for others.", isCounter: true) {
                 core.memory.statistics.evictions
             },
-            Gauge("drydock_fills", "Fetches for the store that are under way.") { core.fillCount },
+            Gauge("drydock_partial_entries", "Responses of which only parts are stored.") {
+                core.partialStatistics.objects
+            },
+            Gauge("drydock_partial_memory_bytes", "Bytes of such parts in memory.") {
+                core.partialStatistics.heldBytes
+            },
+            Gauge("drydock_partial_disk_bytes", "Bytes of such parts on the disk.") {
+                core.partialStatistics.filedBytes
+            },
+            Gauge("drydock_fills", "Fetches under way that others may join.") { core.fillCount },
             Gauge("drydock_log_dropped_total", "Buffers of access log lines that nobody took.", isCounter: true) {
                 Int(clamping: sink.droppedBuffers)
             },

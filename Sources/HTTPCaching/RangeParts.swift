@@ -131,3 +131,23 @@ extension Caching {
         return whole
     }
 }
+
+extension Caching {
+    /// The conditions of a request for more of stored parts: If-Range, so that a changed representation comes as a whole
+    /// (RFC 9110 section 13.1.5). For a check, a 304 says that the parts are current.
+    package static func partConditions(_ stored: StoredHead, isCheck: Bool) -> Fields {
+        switch strongValidator(stored) {
+        case nil: Fields()
+        case .tag(let tag)?:
+            Fields([(isCheck ? "If-None-Match" : "If-Range", StrongValidator.tag(tag).ifRange)])
+        case .date(let date)?:
+            Fields([(isCheck ? "If-Modified-Since" : "If-Range", StrongValidator.date(date).ifRange)])
+        }
+    }
+
+    /// Whether a 304 to such a check is about these parts (RFC 9111 section 4.3.4).
+    package static func confirms(_ notModified: Fields, _ stored: StoredHead) -> Bool {
+        guard let tag = entityTag(notModified), let own = entityTag(stored.fields) else { return true }
+        return tag.matchesStrongly(own)
+    }
+}

@@ -129,25 +129,6 @@ struct LookupTests {
         }
     }
 
-    @Test("a range of what is not fresh goes to the origin as it is, and is not stored")
-    func rangePassesBy() async throws {
-        try await withRig { rig in
-            rig.origin.answers { asked in
-                asked.fields.contains(.range)
-                    ? .pieces(
-                        [("Content-Range", "bytes 0-1/5"), ("Cache-Control", "max-age=6000")],
-                        length: 2,
-                        [.bytes([1, 2]), .end(Fields())]
-                    ) : .whole()
-            }
-            let part = await rig.get("/a", [("Range", "bytes=0-1")])
-            #expect(part.body == [1, 2] && part.cache == "fwd=bypass; fwd-status=200; detail=range")
-            #expect(rig.origin.log[0].fields.first(.range) == "bytes=0-1")
-            #expect(await rig.get().cache == "fwd=uri-miss; fwd-status=200; stored")
-            #expect(await rig.get("/a", [("Range", "bytes=0-1")]).cache == "hit; ttl=6000; detail=memory")
-        }
-    }
-
     @Test("mode none looks nothing up, stores nothing, and says so")
     func modeNone() async throws {
         try await withRig(disk: true) { rig in

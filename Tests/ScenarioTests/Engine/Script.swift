@@ -169,4 +169,5 @@ struct AskedScript: Sendable {
     var path: String
     var fields: [Field] = []
     var body: ScriptBody?
+    var trailers: [Field] = []
 }

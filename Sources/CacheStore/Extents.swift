@@ -1,0 +1,213 @@
+// The parts of one representation that are stored or arriving, under one strong validator (RFC 9111 section 3.4).
+
+import HTTPWire
+import Synchronization
+
+/// Sendable: the list of parts is under a mutex; bodies are Sendable.
+package final class Extents: Sendable {
+    /// What there is of a range, in order.
+    package enum Segment: Sendable {
+        /// These bytes of the body; it may still grow, or fail.
+        case present(Body, Range<Int64>)
+        case missing(Range<Int64>)
+    }
+
+    private struct Part {
+        var range: Range<Int64>
+        /// Its first byte is the first of the range.
+        var body: Body
+        var isArriving: Bool
+    }
+
+    /// Parts at most; more of them are answered, but not kept.
+    package static let limit = 256
+
+    /// Of the whole representation, in bytes.
+    package let length: Int64
+    /// Where large parts go; nil where all are in memory.
+    package let file: SparseFile?
+    /// In order of their first bytes; they may overlap.
+    private let parts = Mutex<[Part]>([])
+
+    package init(length: Int64, file: SparseFile?) {
+        self.length = length
+        self.file = file
+    }
+
+    // MARK: - What is there
+
+    /// What there is of a range; where parts overlap, one that is stored before one that is arriving.
+    package func segments(_ range: Range<Int64>) -> [Segment] {
+        parts.withLock { parts in
+            var result: [Segment] = []
+            var position = range.lowerBound
+            while position < range.upperBound {
+                let here = parts.filter { $0.range.contains(position) && $0.body.canServe }
+                let best = here.max { left, right in
+                    left.isArriving != right.isArriving
+                        ? left.isArriving : left.range.upperBound < right.range.upperBound
+                }
+                if let best {
+                    let end = min(best.range.upperBound, range.upperBound)
+                    let start = best.range.lowerBound
+                    result.append(.present(best.body, position - start..<end - start))
+                    position = end
+                } else {
+                    let next = parts.first { $0.range.lowerBound > position && $0.body.canServe }?.range.lowerBound
+                    let end = min(next ?? range.upperBound, range.upperBound)
+                    result.append(.missing(position..<end))
+                    position = end
+                }
+            }
+            return result
+        }
+    }
+
+    /// The first bytes of a range that are neither stored nor arriving.
+    package func firstMissing(in range: Range<Int64>) -> Range<Int64>? {
+        for case .missing(let hole) in segments(range) { return hole }
+        return nil
+    }
+
+    /// The stored ranges, in order; those that touch are one.
+    package var stored: [Range<Int64>] {
+        parts.withLock { parts in
+            var result: [Range<Int64>] = []
+            for part in parts where !part.isArriving {
+                if let last = result.last, part.range.lowerBound <= last.upperBound {
+                    result[result.count - 1] = last.lowerBound..<max(last.upperBound, part.range.upperBound)
+                } else {
+                    result.append(part.range)
+                }
+            }
+            return result
+        }
+    }
+
+    /// Nothing is stored or arriving.
+    package var isEmpty: Bool { parts.withLock { $0.isEmpty } }
+
+    /// Nothing is missing.
+    package var isComplete: Bool { length > 0 && stored == [0..<length] }
+
+    /// Bytes of stored parts that are in memory.
+    package var heldBytes: Int { parts.withLock { $0.reduce(0) { $1.isArriving ? $0 : $0 + $1.body.heldBytes } } }
+
+    /// Some bytes come from the file.
+    package var usesFile: Bool {
+        parts.withLock { $0.contains { if case .file = $0.body.source { true } else { false } } }
+    }
+
+    // MARK: - Changes
+
+    /// A part begins to arrive: others may read it from now on.
+    package func begin(_ range: Range<Int64>, _ body: Body) { insert(Part(range: range, body: body, isArriving: true)) }
+
+    /// A part is stored as a whole.
+    package func add(_ range: Range<Int64>, _ body: Body) {
+        guard !range.isEmpty, body.knownLength == range.upperBound - range.lowerBound else { return }
+        guard parts.withLock({ $0.count < Self.limit }) else { return }
+        insert(Part(range: range, body: body, isArriving: false))
+        mergeFiled()
+    }
+
+    /// A part that arrived is over: what is kept of it has been added.
+    package func end(_ body: Body) { parts.withLock { $0.removeAll { $0.isArriving && $0.body === body } } }
+
+    private func insert(_ part: Part) {
+        parts.withLock { parts in
+            let place = parts.firstIndex { $0.range.lowerBound > part.range.lowerBound } ?? parts.endIndex
+            parts.insert(part, at: place)
+        }
+    }
+
+    /// Parts of the file that touch become one, so that reading in order does not fill the list.
+    private func mergeFiled() {
+        guard let file else { return }
+        parts.withLock { parts in
+            var merged: [Part] = []
+            for part in parts {
+                guard !part.isArriving, case .file = part.body.source,
+                    let last = merged.lastIndex(where: {
+                        if case .file = $0.body.source { !$0.isArriving } else { false }
+                    }), part.range.lowerBound <= merged[last].range.upperBound
+                else {
+                    merged.append(part)
+                    continue
+                }
+                let end = max(merged[last].range.upperBound, part.range.upperBound)
+                let range = merged[last].range.lowerBound..<end
+                if let body = file.body(range) { merged[last] = Part(range: range, body: body, isArriving: false) }
+            }
+            parts = merged
+        }
+    }
+}
+
+// MARK: - Completion
+
+extension Extents {
+    /// All bytes as one body for the memory tier; reads what is in the file.
+    /// - Throws: `BodyError` where bytes are missing or cannot be read.
+    package func gather() async throws -> Body {
+        let whole = Chunk(capacity: Int(length))
+        for segment in segments(0..<length) {
+            guard case .present(let body, let range) = segment else { throw BodyError.truncated }
+            let place = try await place(of: body, range)
+            place.chunk.withBytes {
+                whole.fill(at: Int(place.position), with: UnsafeRawBufferPointer(rebasing: $0[place.range]))
+            }
+        }
+        return .complete(whole)
+    }
+
+    /// All bytes as a file for the disk tier, and the body that reads it.
+    /// - Throws: `BodyError` where bytes are missing, or cannot be written or read.
+    package func seal() async throws -> (body: Body, spill: SpillFile) {
+        guard let file, isComplete else { throw BodyError.truncated }
+        let extra: [(Int64, Chunk)] = parts.withLock { parts in
+            parts.compactMap { part in part.body.wholeChunk.map { (part.range.lowerBound, $0) } }
+        }
+        let spill = try await file.seal(length: length, extra: extra)
+        guard let body = file.body(0..<length) else { throw BodyError.abandoned }
+        return (body, spill)
+    }
+
+    private func place(of body: Body, _ range: Range<Int64>) async throws -> (
+        chunk: Chunk, range: Range<Int>, position: Int64
+    ) {
+        let start = parts.withLock { parts in parts.first { $0.body === body }?.range.lowerBound }
+        guard let start else { throw BodyError.truncated }
+        let position = start + range.lowerBound
+        switch body.source {
+        case .chunk(let chunk): return (chunk, Int(range.lowerBound)..<Int(range.upperBound), position)
+        case .file(let file, let offset, _):
+            let count = Int(range.upperBound - range.lowerBound)
+            let chunk = try await file.load(offset: offset + range.lowerBound, count: count)
+            return (chunk, 0..<count, position)
+        case .fill: throw BodyError.truncated
+        }
+    }
+}
+
+extension Body {
+    /// A reader that begins now can get every byte, unless the source fails later.
+    fileprivate var canServe: Bool {
+        guard case .fill(let fill) = source else { return true }
+        return fill.canServe
+    }
+
+    /// What came of a body that was cut short, from its first byte on.
+    /// - Returns: how many bytes the file has, and those that follow them in memory.
+    package func salvage() -> (filed: Int64, rest: Chunk?) {
+        guard case .fill(let fill) = source else { return (0, nil) }
+        return fill.salvage()
+    }
+
+    /// Waits until the file has the whole of a body that is complete.
+    /// - Throws: `BodyError` where it cannot be written.
+    package func flush() async throws {
+        guard case .fill(let fill) = source else { return }
+        try await fill.flush()
+    }
+}

@@ -1,0 +1,125 @@
+// The temporary file that the stored parts of one representation share, each part at its place.
+
+import EventLoop
+import Glibc
+import Synchronization
+
+/// It has the layout of a stored file, so that it becomes one when nothing is missing. Made without I/O: the file is created
+/// with its first bytes, and removed with the object unless it was sealed.
+///
+/// Sendable: the state is under a mutex, held while the file is created, on I/O threads only.
+package final class SparseFile: Sendable {
+    private struct State {
+        var file: SharedFile?
+        var reserved = 0
+        var isTaken = false
+    }
+
+    let path: String
+    let pool: IOPool
+    private let room: SpillFile.Room
+    private let state: Mutex<State>
+
+    init(path: String, pool: IOPool, room: SpillFile.Room) {
+        self.path = path
+        self.pool = pool
+        self.room = room
+        state = Mutex(State())
+    }
+
+    /// Takes over the file of a fill that was cut short; nil where it has none.
+    package init?(of spill: SpillFile) {
+        guard let (file, reserved) = spill.surrender() else { return nil }
+        path = spill.path
+        pool = file.pool
+        room = spill.room
+        state = Mutex(State(file: file, reserved: reserved))
+    }
+
+    deinit {
+        let state = state.withLock { $0 }
+        room.release(state.reserved)
+        // A loop may be the last user: the removal of a large file can take a while.
+        let path = path
+        if state.file != nil, !state.isTaken { pool.submit { unlink(path) } }
+    }
+
+    /// Bytes that are reserved on the disk for this file.
+    package var reserved: Int { state.withLock { $0.reserved } }
+
+    /// Where the bytes of a part go while they arrive.
+    /// - Parameters:
+    ///   - position: of its first byte, in the representation.
+    ///   - count: its length in bytes.
+    package func part(at position: Int64, count: Int64) -> SpillFile {
+        SpillFile(in: self, at: position, expected: count, maxObject: room.maxObject - position)
+    }
+
+    /// A part that the file holds; nil before its first bytes.
+    package func body(_ range: Range<Int64>) -> Body? {
+        guard let file = state.withLock({ $0.file }) else { return nil }
+        return .file(
+            file,
+            offset: FileLayout.bodyOffset + range.lowerBound,
+            length: range.upperBound - range.lowerBound
+        )
+    }
+
+    /// Creates the file if there is none yet; I/O thread.
+    func open() throws(BodyError) -> SharedFile {
+        try state.withLock { state throws(BodyError) in
+            if let file = state.file { return file }
+            let file = try SpillFile.create(path, pool: pool)
+            state.file = file
+            return file
+        }
+    }
+
+    /// Asks the tier for room; I/O thread.
+    func reserve(_ bytes: Int) -> Bool {
+        guard room.reserve(bytes) else { return false }
+        state.withLock { $0.reserved += bytes }
+        return true
+    }
+
+    /// Makes the file, in which no byte is missing but those of `extra`, one that ``DiskTier`` can commit.
+    /// - Parameter extra: bytes that are in memory, each with its position.
+    /// - Throws: `BodyError` where it cannot be written or read.
+    package func seal(length: Int64, extra: [(Int64, Chunk)]) async throws -> SpillFile {
+        let file = try await pool.run { [self] in
+            let file = try open()
+            for (position, chunk) in extra {
+                try chunk.withBytes { bytes throws(BodyError) in
+                    try SpillFile.write(bytes, to: file.descriptor, at: FileLayout.bodyOffset + position)
+                }
+            }
+            return file
+        }
+        var sums = BlockSums()
+        // In steps, so that a long file does not keep an I/O thread from everybody else.
+        for start in stride(from: Int64(0), to: length, by: 16 << 20) {
+            sums = try await pool.run { [sums] in
+                var sums = sums
+                var position = start
+                while position < min(length, start + 16 << 20) {
+                    let count = Int(min(256 << 10, length - position))
+                    let block = try file.read(offset: FileLayout.bodyOffset + position, count: count)
+                    block.withBytes { sums.update($0) }
+                    position += Int64(count)
+                }
+                return sums
+            }
+        }
+        let reserved = state.withLock { state in
+            state.isTaken = true
+            defer { state.reserved = 0 }
+            return state.reserved
+        }
+        return SpillFile(sealed: file, path: path, room: room, length: length, sums: sums, reserved: reserved)
+    }
+}
+
+extension DiskTier {
+    /// A temporary file for the parts of one representation; no I/O happens before its first bytes. Any thread.
+    package func makeSparse() -> SparseFile { SparseFile(path: folder.temporary(), pool: pool, room: room) }
+}

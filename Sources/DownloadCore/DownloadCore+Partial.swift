@@ -1,0 +1,164 @@
+// How a request is answered where only parts are stored: from them, after a check, or with what is missing.
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+import Synchronization
+
+extension DownloadCore {
+    /// A part of this key may not be stored: the next requests for ranges of it are passed on as they are.
+    func noteUnstoredPart(_ key: CacheKey) { unstoredParts.note(key, now: clock.now()) }
+
+    /// Whether asking for a part as `plan` says would come to nothing that can be kept or put together.
+    func isUnstored(_ plan: PartPlan, _ ask: CacheAsk) -> Bool {
+        guard plan.partial == nil else { return false }
+        if !plan.isOwn, CacheControl(request: ask.request.fields).noStore { return true }
+        return unstoredParts.contains(ask.key, now: clock.now())
+    }
+
+    /// A client's HEAD may show that stored parts are no longer current (RFC 9111 section 4.3.5).
+    func judgeParts(_ ask: CacheAsk, byHead answer: ResponseHead) {
+        guard answer.status == 200 else { return }
+        for partial in partials.variants(ask.key) where Caching.selects(stored: partial.head, request: ask.request) {
+            let verdict = Caching.judgeHead(stored: partial.head, headAnswer: answer, now: clock.now())
+            switch verdict {
+            case .changed(.etag), .changed(.lastModified), .changed(.length): partials.remove(partial)
+            default: break
+            }
+        }
+    }
+
+    /// What is to be done where no whole response is stored for a request; nil where parts have nothing to do with it.
+    /// - Parameter hasOthers: responses are stored that other requests select.
+    func partialStep(_ ask: CacheAsk, _ source: any FetchSource, hasOthers: Bool, on loop: isolated EventLoop) -> Step?
+    {
+        // HEAD knows no Range, and parts answer nothing else (RFC 9111 section 3.3).
+        guard ask.request.method == .get else { return nil }
+        if let partial = partial(for: ask) {
+            let decision = Caching.lookup(
+                request: ask.request,
+                stored: partial.head,
+                policy: ask.policy,
+                now: clock.now(),
+                isOffline: isOffline
+            )
+            switch decision {
+            case .mismatch: break
+            case .onlyIfCachedMiss(let reason):
+                return .answer(gatewayTimeout("the stored parts need a check (\(reason.rawValue))"))
+            case .fresh(let age, let ttl): return usable(ask, source, partial, age: age, ttl: ttl, on: loop)
+            case .staleAllowed(let age, let by, let allowance) where allowance != .whileRevalidate:
+                return usable(ask, source, partial, age: age, ttl: -by, allowance: allowance, on: loop)
+            // What is refreshed behind an answer is a whole response: parts are checked first.
+            case .staleAllowed: return check(ask, partial, Way(.stale))
+            case .stale: return check(ask, partial, Way(decision))
+            }
+        }
+        guard let ranges = ByteRanges.parse(ask.request.fields), !Caching.onlyIfCached(ask.request) else { return nil }
+        let plan = PartPlan(partial: nil, asked: ranges.specs[0], isOwn: ranges.specs.count == 1)
+        return .ask(stale: nil, Way(hasOthers ? .varyMiss : .uriMiss), plan)
+    }
+
+    /// The newest parts that a request selects and that have not been invalidated.
+    private func partial(for ask: CacheAsk) -> Partial? {
+        let found = partials.variants(ask.key).filter { partial in
+            if generations.isUnchanged(partial.token) { return true }
+            partials.remove(partial)
+            return false
+        }
+        let heads = found.map(\.head)
+        return Caching.select(from: heads, request: ask.request, policy: ask.policy).map { found[$0] }
+    }
+
+    private func usable(
+        _ ask: CacheAsk,
+        _ source: any FetchSource,
+        _ partial: Partial,
+        age: Int64,
+        ttl: Int64,
+        allowance: StaleAllowance? = nil,
+        on loop: isolated EventLoop
+    ) -> Step {
+        let tier: CacheStatus.Detail = partial.extents.usesFile ? .disk : .memory
+        let detail = allowance?.rawValue ?? tier.rawValue
+        let status = CacheStatus(cacheName: cacheName, hit: true, ttl: ttl, detail: detail)
+        let answer = PartialAnswer(self, ask, source, partial)
+        guard let hole = answer.missing else { return .answer(answer.make(status, age: age, on: loop)) }
+        if Caching.onlyIfCached(ask.request) { return .answer(gatewayTimeout("only parts of it are stored")) }
+        return .ask(stale: nil, Way(.partial), PartPlan(partial: partial, asked: hole.spec))
+    }
+
+    private func check(_ ask: CacheAsk, _ partial: Partial, _ way: Way) -> Step {
+        let wanted = PartialAnswer.wanted(ask, partial)
+        if let hole = wanted.lazy.compactMap({ partial.extents.firstMissing(in: $0) }).first {
+            return .ask(stale: nil, Way(.partial, way.reason), PartPlan(partial: partial, asked: hole.spec))
+        }
+        let specs = ByteRanges.parse(ask.request.fields)?.specs ?? []
+        // Nothing of it exists, as far as is known: the client's own range tells what has changed.
+        let asked = wanted.first?.spec ?? specs.first ?? .from(0, through: nil)
+        let isOwn = specs.count == 1 && wanted.count <= 1
+        return .ask(stale: nil, way, PartPlan(partial: partial, asked: asked, isCheck: true, isOwn: isOwn))
+    }
+
+    /// Whether a fetch of the whole, which somebody else has begun, brings what this request asks for too late.
+    func isFarAhead(_ ask: CacheAsk, of outcome: FillOutcome) -> Bool {
+        guard case .streaming(let fetched) = outcome, let head = fetched.stored, let length = fetched.body.knownLength,
+            case .parts(let ranges) = Caching.rangeAnswer(request: ask.request, stored: head, length: length)
+        else { return false }
+        // Several parts of what is still arriving would wait for one another.
+        return ranges.count > 1 || ranges[0].lowerBound - fetched.body.arrived > 8 << 20
+    }
+
+    // MARK: - Keeping
+
+    /// Parts exist from now on, unless their key was invalidated since they were asked for.
+    func keep(_ partial: Partial) {
+        _ = generations.ifUnchanged(partial.token) { partials.insert(partial) }
+    }
+
+    /// A part has come, or as much of it as will: what is whole becomes an ordinary stored response. Any thread.
+    func partEnded(_ partial: Partial, _ ask: CacheAsk) {
+        if partial.extents.isComplete, partial.beginCompletion() {
+            Task { [self] in
+                await complete(partial, ask)
+                partsUnderWay.wrappingSubtract(1, ordering: .relaxed)
+            }
+        } else {
+            if partial.extents.isEmpty { partials.remove(partial) }
+            partials.shrink()
+            partsUnderWay.wrappingSubtract(1, ordering: .relaxed)
+        }
+    }
+
+    private func complete(_ partial: Partial, _ ask: CacheAsk) async {
+        let extents = partial.extents
+        var head = partial.head
+        head.bodyLength = extents.length
+        head.fields.set(.contentLength, String(extents.length))
+        let keeping = Keeping(ask.policy, self, length: Int(clamping: extents.length))
+        let whole = keeping.inMemory || extents.file == nil ? try? await extents.gather() : nil
+        let sealed = keeping.onDisk && extents.file != nil ? try? await extents.seal() : nil
+        if let body = sealed?.body ?? whole {
+            await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
+                store.commit(
+                    head,
+                    ask,
+                    partial.token,
+                    body: body,
+                    whole: whole,
+                    spill: sealed?.spill,
+                    keeping: keeping
+                ) {
+                    done.resume()
+                }
+            }
+        }
+        partials.remove(partial)
+    }
+}
+
+extension Range<Int64> {
+    /// The member of a Range field that asks for just these bytes; the range is not empty.
+    var spec: ByteRanges.Spec { .from(lowerBound, through: upperBound - 1) }
+}

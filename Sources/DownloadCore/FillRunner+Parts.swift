@@ -1,0 +1,240 @@
+// A fill that asks for a part: stores it, joins it to what is stored, or passes on what it is instead.
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+internal import Upstream
+
+extension FillRunner {
+    /// Until the head has come: then a part is found by whoever looks for it, and the fill is over.
+    func fetchPart(_ plan: PartPlan, on loop: isolated EventLoop) async throws(FetchError) {
+        guard let hole = plan.hole, let partial = plan.partial else { return try await askForPart(plan, on: loop) }
+        let claim = partial.claim(hole)
+        guard claim.isMine else {
+            // A reader asks for the same bytes.
+            _ = await claim.end.wait(patience: ask.collapse.wait, on: loop)
+            return settle(.again)
+        }
+        defer { partial.release(claim.end) }
+        try await askForPart(plan, on: loop)
+    }
+
+    private func askForPart(_ plan: PartPlan, on loop: isolated EventLoop) async throws(FetchError) {
+        let requestTime = core.clock.now()
+        let (stream, head) = try await start(core.partRequest(ask, plan), on: loop)
+        let answer = head.response
+        let now = core.clock.now()
+        switch answer.status {
+        case 206: return try await part(plan, head, stream, requestTime, now, on: loop)
+        case 304:
+            stream.flow(into: Discard(stream))
+            return try confirmed(plan, answer, requestTime, now)
+        case 416 where plan.partial != nil || !plan.isOwn:
+            // It is shorter now, or the first of several ranges lies beyond it.
+            stream.flow(into: Discard(stream))
+            if let partial = plan.partial { core.partials.remove(partial) } else { core.noteUnstoredPart(ask.key) }
+            return settle(.again)
+        case 500...599:
+            if plan.isCheck, let partial = plan.partial, mayServeStale(partial, errorStatus: answer.status) {
+                stream.flow(into: Discard(stream))
+                return settle(.stalePart(partial, cause: .status(answer.status)))
+            }
+        case ..<400, 404, 410: if let partial = plan.partial { core.partials.remove(partial) }
+        default: break
+        }
+        try await pass(plan, head, stream, requestTime, now, on: loop)
+    }
+
+    /// What came is an answer to the client's request as it is, stored or not.
+    private func pass(
+        _ plan: PartPlan,
+        _ head: FetchStream.Head,
+        _ stream: FetchStream,
+        _ requestTime: Int64,
+        _ now: Int64,
+        refusal: String? = nil,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) {
+        let arrival = Arrival(
+            runner: self,
+            head: head,
+            stream: stream,
+            requestTime: requestTime,
+            now: now,
+            replaces: plan.partial != nil && head.response.status == 200,
+            partRefusal: refusal
+        )
+        try await arrival.begin(on: loop)
+    }
+
+    // MARK: - 206
+
+    private func part(
+        _ plan: PartPlan,
+        _ head: FetchStream.Head,
+        _ stream: FetchStream,
+        _ requestTime: Int64,
+        _ now: Int64,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) {
+        let answer = head.response
+        let content: ContentRange
+        do throws(PartMismatch) {
+            content = try Caching.checkPart(answer, asked: plan.asked)
+        } catch {
+            stream.cancel()
+            throw .wrongPart(ask.key.description, plan.asked.text, error)
+        }
+        let decision = Caching.decidePart(
+            request: ask.request,
+            response: answer,
+            content: content,
+            policy: ask.policy,
+            requestTime: requestTime,
+            now: now
+        )
+        let refusal: String
+        switch decision {
+        case .store(let stored):
+            let keeping = Keeping(ask.policy, core, length: stored.bodyLength.map { Int(clamping: $0) })
+            if keeping.refusal == nil, let range = content.range {
+                let partial =
+                    joined(plan, answer, content, requestTime, now) ?? begun(plan, stored, keeping)
+                core.uncacheable.forget(ask.key)
+                core.unstoredParts.forget(ask.key)
+                let arriving = try await PartArrival(core, ask, partial, range, stream).begin(on: loop)
+                if hasLeader { leaderPart = arriving }
+                return settle(.part(partial, status: 206))
+            }
+            refusal = keeping.refusal?.rawValue ?? StoreRefusal.status206.rawValue
+        case .refuse(.requestNoStore) where plan.isOwn:
+            // What one request forbids says nothing about the next one.
+            return try await pass(
+                plan,
+                head,
+                stream,
+                requestTime,
+                now,
+                refusal: StoreRefusal.requestNoStore.rawValue,
+                on: loop
+            )
+        case .refuse(let reason): refusal = reason.rawValue
+        case .refusePart(let reason): refusal = reason.rawValue
+        }
+        if let partial = plan.partial { core.partials.remove(partial) }
+        core.noteUnstoredPart(ask.key)
+        guard plan.isOwn else {
+            stream.cancel()
+            return settle(.again)
+        }
+        try await pass(plan, head, stream, requestTime, now, refusal: refusal, on: loop)
+    }
+
+    /// The stored parts that this one belongs to, with its head; nil where there are none.
+    private func joined(
+        _ plan: PartPlan,
+        _ answer: ResponseHead,
+        _ content: ContentRange,
+        _ requestTime: Int64,
+        _ now: Int64
+    ) -> Partial? {
+        let known = (plan.partial.map { [$0] } ?? []) + core.partials.variants(ask.key)
+        let found = known.first { partial in
+            core.generations.isUnchanged(partial.token)
+                && Caching.selects(stored: partial.head, request: ask.request)
+                && Caching.joins(partial.head, part: answer, content: content, now: now)
+        }
+        guard let found else { return nil }
+        core.freshen(found, by: answer, requestTime: requestTime, now: now, ask)
+        return found
+    }
+
+    private func begun(_ plan: PartPlan, _ stored: StoredHead, _ keeping: Keeping) -> Partial {
+        if let old = plan.partial { core.partials.remove(old) }
+        let partial = core.newPartial(ask, generation, stored, keeping)
+        core.keep(partial)
+        return partial
+    }
+
+    // MARK: - 304
+
+    private func confirmed(
+        _ plan: PartPlan,
+        _ answer: ResponseHead,
+        _ requestTime: Int64,
+        _ now: Int64
+    ) throws(FetchError) {
+        guard plan.isCheck, let partial = plan.partial else {
+            throw .upstream(
+                UpstreamError(
+                    .unexpectedStatus(304),
+                    detail: "\(ask.key) answered 304 to a request without conditions; the origin is at fault"
+                )
+            )
+        }
+        guard Caching.confirms(answer.fields, partial.head) else {
+            core.partials.remove(partial)
+            return settle(.again)
+        }
+        core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
+        settle(.part(partial, status: 304))
+    }
+
+    // MARK: - Failing
+
+    func mayServeStale(_ partial: Partial, errorStatus: Int?) -> Bool {
+        Caching.mayServeStale(
+            stored: partial.head,
+            policy: ask.policy,
+            staleness: Caching.staleness(partial.head, policy: ask.policy, now: core.clock.now()),
+            request: ask.request,
+            errorStatus: errorStatus
+        ).isAllowed
+    }
+}
+
+extension DownloadCore {
+    /// What goes to the origin for a part.
+    func partRequest(_ ask: CacheAsk, _ plan: PartPlan) -> FetchRequest {
+        var fields = ask.originFields
+        plan.apply(to: &fields)
+        return FetchRequest(
+            method: .get,
+            path: ask.path,
+            fields: fields,
+            clientHost: ask.request.fields.first(.host)
+        )
+    }
+
+    /// The head of stored parts takes over the fields of a part or of a check (RFC 9111 sections 3.4 and 4.3.4).
+    func freshen(_ partial: Partial, by answer: ResponseHead, requestTime: Int64, now: Int64, _ ask: CacheAsk) {
+        let head = Caching.joined(
+            partial.head,
+            part: answer,
+            requestTime: requestTime,
+            responseTime: now,
+            request: ask.request,
+            policy: ask.policy
+        )
+        partial.update(head)
+        if case .refuse = Caching.decideKeep(head, policy: ask.policy) { partials.remove(partial) }
+    }
+
+    /// - Parameter head: that of the whole, with its length.
+    func newPartial(_ ask: CacheAsk, _ token: GenerationToken, _ head: StoredHead, _ keeping: Keeping) -> Partial {
+        let length = head.bodyLength ?? 0
+        let file = keeping.onDisk && length > PartArrival.filed ? disk?.makeSparse() : nil
+        return Partial(key: ask.key, token: token, head: head, extents: Extents(length: length, file: file))
+    }
+}
+
+extension FetchError {
+    /// A 206 that is none for what was asked (http-rules.md 30).
+    static func wrongPart(_ name: String, _ asked: String, _ mismatch: PartMismatch) -> FetchError {
+        let detail =
+            "\(name) answered 206 with something else than the asked bytes \(asked) (\(mismatch.rawValue)); "
+            + "the origin is at fault"
+        return .upstream(UpstreamError(.unexpectedStatus(206), detail: detail))
+    }
+}

@@ -1,0 +1,112 @@
+// A part on its way: its bytes go to whoever reads them, and what has come is kept.
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+import Synchronization
+
+/// Loop-bound. Whether all of it came or not: the bytes that did belong to the representation, at their place.
+final class PartArrival {
+    /// Longer parts go to the file of the representation, where it has one.
+    static let filed: Int64 = 256 * 1024
+
+    private let core: DownloadCore
+    private let ask: CacheAsk
+    private let partial: Partial
+    private let range: Range<Int64>
+    private let stream: FetchStream
+
+    init(_ core: DownloadCore, _ ask: CacheAsk, _ partial: Partial, _ range: Range<Int64>, _ stream: FetchStream) {
+        self.core = core
+        self.ask = ask
+        self.partial = partial
+        self.range = range
+        self.stream = stream
+    }
+
+    /// Lets the bytes flow; who looks for them finds them from then on.
+    /// - Returns: what is arriving, with a reader from its first byte on.
+    /// - Throws: `FetchError.cancelled` where the fetch was given up while it waited for room.
+    @discardableResult
+    func begin(on loop: isolated EventLoop) async throws(FetchError) -> ArrivingPart? {
+        guard let seat = try? await core.budget.waitForRoom(on: loop) else {
+            stream.cancel()
+            throw .cancelled
+        }
+        let count = range.upperBound - range.lowerBound
+        let extents = partial.extents
+        let spill = count > Self.filed ? extents.file?.part(at: range.lowerBound, count: count) : nil
+        let options = FillOptions(
+            // What goes to no file is held whole: a window that is never full.
+            window: spill == nil ? Int(clamping: count) + FillBudget.leastWindow : 1 << 20,
+            spill: spill,
+            budget: core.budget
+        )
+        let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
+        extents.begin(range, body)
+        let reader = body.makeReader(on: loop)
+        core.partsUnderWay.wrappingAdd(1, ordering: .relaxed)
+        let pump = BodyPump(
+            stream: stream,
+            body: body,
+            writer: writer,
+            seat: seat,
+            isUnread: spill == nil,
+            goesOnUnread: { spill == nil }
+        ) { [self] _, writer in
+            writer.finish()
+            ended(body, isFiled: spill != nil)
+        } broken: { [self] in
+            ended(body, isFiled: spill != nil)
+        }
+        stream.flow(into: pump)
+        return reader.map { ArrivingPart(range: range, reader: $0) }
+    }
+
+    private func ended(_ body: Body, isFiled: Bool) {
+        let (core, ask, partial, range, extents) = (core, ask, partial, range, partial.extents)
+        guard case .complete = body.end else {
+            salvage(body)
+            extents.end(body)
+            return core.partEnded(partial, ask)
+        }
+        guard isFiled, let file = extents.file else {
+            if let whole = body.inMemory() { extents.add(range, whole) }
+            extents.end(body)
+            return core.partEnded(partial, ask)
+        }
+        Task {
+            // A file that cannot be written costs what is stored, never the answer.
+            if (try? await body.flush()) != nil, let filed = file.body(range) { extents.add(range, filed) }
+            extents.end(body)
+            core.partEnded(partial, ask)
+        }
+    }
+
+    private func salvage(_ body: Body) {
+        // Where too much came nobody can say which bytes are the right ones.
+        guard body.arrived <= range.upperBound - range.lowerBound else { return }
+        partial.extents.keep(from: body, at: range.lowerBound)
+    }
+}
+
+@available(*, unavailable) extension PartArrival: Sendable {}
+
+/// A part on its way with a reader of it. Loop-bound: its reader is.
+struct ArrivingPart {
+    let range: Range<Int64>
+    let reader: BodyReader
+}
+
+extension Extents {
+    /// Adds what came of a body that was cut short.
+    /// - Parameter start: the place of its first byte.
+    func keep(from body: Body, at start: Int64) {
+        let (filed, rest) = body.salvage()
+        if filed > 0, let part = file?.body(start..<start + filed) { add(start..<start + filed, part) }
+        if let rest, filed == 0 || file != nil {
+            add(start + filed..<start + filed + Int64(rest.capacity), .complete(rest))
+        }
+    }
+}

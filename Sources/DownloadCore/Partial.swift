@@ -1,0 +1,168 @@
+// A representation of which only parts are stored, and the table of them (RFC 9111 section 3.3).
+
+import CacheStore
+import HTTPCaching
+import HTTPWire
+import Synchronization
+
+/// Parts under one strong validator, with the head that the whole would have. Any thread.
+///
+/// Sendable: its state is under its own mutex.
+package final class Partial: Sendable {
+    private struct State {
+        var head: StoredHead
+        /// Ranges for which the origin is being asked.
+        var claims: [(range: Range<Int64>, end: Latch<Void>)] = []
+        var isCompleting = false
+        var lastUse: UInt64 = 0
+    }
+
+    let key: CacheKey
+    /// Of the time when its first part was asked for: what is invalidated after that is gone.
+    let token: GenerationToken
+    let extents: Extents
+    private let state: Mutex<State>
+
+    init(key: CacheKey, token: GenerationToken, head: StoredHead, extents: Extents) {
+        self.key = key
+        self.token = token.concerned(by: InvalidationRule.concerning(head, key))
+        self.extents = extents
+        state = Mutex(State(head: head))
+    }
+
+    /// Status 200, the complete length; the latest part or check has freshened it.
+    var head: StoredHead { state.withLock { $0.head } }
+
+    func update(_ head: StoredHead) { state.withLock { $0.head = head } }
+
+    /// Bytes are missing that somebody asks the origin for: waits for that, or does it.
+    /// - Returns: `isMine` where nobody asks for any of these bytes; the caller calls ``release(_:)`` when it has asked.
+    func claim(_ range: Range<Int64>) -> (end: Latch<Void>, isMine: Bool) {
+        state.withLock { state in
+            if let other = state.claims.first(where: { $0.range.overlaps(range) }) { return (other.end, false) }
+            let end = Latch<Void>()
+            state.claims.append((range, end))
+            return (end, true)
+        }
+    }
+
+    func release(_ end: Latch<Void>) {
+        state.withLock { $0.claims.removeAll { $0.end === end } }
+        end.set(())
+    }
+
+    /// True for the one who makes it a whole stored response.
+    func beginCompletion() -> Bool {
+        state.withLock { state in
+            defer { state.isCompleting = true }
+            return !state.isCompleting
+        }
+    }
+
+    fileprivate var lastUse: UInt64 {
+        get { state.withLock { $0.lastUse } }
+        set { state.withLock { $0.lastUse = newValue } }
+    }
+}
+
+/// What the table of parts holds.
+package struct PartialStatistics: Sendable, Equatable {
+    /// Representations of which parts are stored.
+    package var objects = 0
+    /// Bytes of parts in memory.
+    package var heldBytes = 0
+    /// Bytes reserved on the disk for files of parts.
+    package var filedBytes = 0
+
+    package init() {}
+}
+
+/// Bounded in number and bytes; the least recently used goes first. It is gone with the process.
+///
+/// Sendable: its state is under its own mutex.
+final class PartialTable: Sendable {
+    /// Representations at most.
+    static let limit = 1024
+    /// Of one key at most.
+    static let variants = 8
+
+    private struct State {
+        var partials: [CacheKey: [Partial]] = [:]
+        var count = 0
+        var uses: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    /// Bytes in memory at most.
+    private let heldLimit: Int
+    /// Bytes on the disk at most.
+    private let filedLimit: Int
+
+    init(heldLimit: Int, filedLimit: Int) {
+        self.heldLimit = heldLimit
+        self.filedLimit = filedLimit
+    }
+
+    /// Those of a key, the newest last.
+    func variants(_ key: CacheKey) -> [Partial] {
+        state.withLock { state in
+            guard let found = state.partials[key] else { return [] }
+            state.uses += 1
+            for partial in found { partial.lastUse = state.uses }
+            return found
+        }
+    }
+
+    /// Keeps it in place of the one that the same requests select.
+    func insert(_ partial: Partial) {
+        state.withLock { state in
+            state.uses += 1
+            partial.lastUse = state.uses
+            let head = partial.head
+            var left = (state.partials[partial.key] ?? []).filter { !$0.head.isSameVariant(as: head) }
+            if left.count >= Self.variants { left.removeFirst() }
+            state.count += left.count + 1 - (state.partials[partial.key]?.count ?? 0)
+            state.partials[partial.key] = left + [partial]
+        }
+    }
+
+    func contains(_ partial: Partial) -> Bool {
+        state.withLock { $0.partials[partial.key]?.contains { $0 === partial } ?? false }
+    }
+
+    func remove(_ key: CacheKey) { remove(key) { _ in true } }
+
+    func remove(_ partial: Partial) { remove(partial.key) { $0 === partial } }
+
+    func remove(_ key: CacheKey, where isDoomed: (Partial) -> Bool) {
+        state.withLock { state in
+            guard let found = state.partials[key] else { return }
+            let left = found.filter { !isDoomed($0) }
+            state.count -= found.count - left.count
+            state.partials[key] = left.isEmpty ? nil : left
+        }
+    }
+
+    var statistics: PartialStatistics {
+        all.reduce(into: PartialStatistics()) { sum, partial in
+            sum.objects += 1
+            sum.heldBytes += partial.extents.heldBytes
+            sum.filedBytes += partial.extents.file?.reserved ?? 0
+        }
+    }
+
+    private var all: [Partial] { state.withLock { $0.partials.values.flatMap { $0 } } }
+
+    /// Gives up the least recently used while there is too much.
+    func shrink() {
+        var sum = statistics
+        guard sum.objects > Self.limit || sum.heldBytes > heldLimit || sum.filedBytes > filedLimit else { return }
+        for partial in all.sorted(by: { $0.lastUse < $1.lastUse }) {
+            guard sum.objects > Self.limit || sum.heldBytes > heldLimit || sum.filedBytes > filedLimit else { return }
+            remove(partial)
+            sum.objects -= 1
+            sum.heldBytes -= partial.extents.heldBytes
+            sum.filedBytes -= partial.extents.file?.reserved ?? 0
+        }
+    }
+}

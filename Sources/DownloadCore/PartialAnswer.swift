@@ -1,0 +1,206 @@
+// One request's answer from stored parts: which bytes it wants, which are missing, and how they are read in order.
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+
+/// Made and used on one loop.
+struct PartialAnswer {
+    private enum Wanted {
+        case whole
+        case ranges([Range<Int64>])
+        case unsatisfiable
+        case notModified(Fields)
+    }
+
+    private let core: DownloadCore
+    private let ask: CacheAsk
+    private let source: any FetchSource
+    private let partial: Partial
+    private let head: StoredHead
+    private let wanted: Wanted
+    /// What was asked for because of this request: it is read to its end, whatever that will be.
+    var arriving: ArrivingPart?
+
+    init(_ core: DownloadCore, _ ask: CacheAsk, _ source: any FetchSource, _ partial: Partial) {
+        self.core = core
+        self.ask = ask
+        self.source = source
+        self.partial = partial
+        head = partial.head
+        if case .notModified(let fields) = Caching.answerConditional(request: ask.request, stored: head) {
+            wanted = .notModified(fields)
+            return
+        }
+        switch Caching.rangeAnswer(request: ask.request, stored: head, length: partial.extents.length) {
+        case .whole: wanted = .whole
+        case .parts(let ranges): wanted = .ranges(ranges)
+        case .unsatisfiable: wanted = .unsatisfiable
+        }
+    }
+
+    /// The bytes that a request wants of a representation, whatever its other conditions say.
+    static func wanted(_ ask: CacheAsk, _ partial: Partial) -> [Range<Int64>] {
+        let length = partial.extents.length
+        return switch Caching.rangeAnswer(request: ask.request, stored: partial.head, length: length) {
+        case .whole: [0..<length]
+        case .parts(let ranges): ranges
+        case .unsatisfiable: []
+        }
+    }
+
+    /// The first bytes that the answer needs and that are neither stored nor arriving.
+    var missing: Range<Int64>? {
+        switch wanted {
+        case .whole: return partial.extents.firstMissing(in: 0..<partial.extents.length)
+        case .ranges(let ranges):
+            for range in ranges {
+                if let hole = partial.extents.firstMissing(in: range) { return hole }
+            }
+            return nil
+        case .unsatisfiable, .notModified: return nil
+        }
+    }
+
+    /// Bytes that are missing still are asked for when the client comes to them.
+    /// - Parameter status: of a hit; it says something else where bytes are still arriving for somebody else.
+    func make(_ status: CacheStatus, age: Int64?, on loop: isolated EventLoop) -> Answer {
+        let length = partial.extents.length
+        switch wanted {
+        case .notModified(let fields):
+            return Answer(head: ResponseHead(status: 304, fields: fields), age: age, cacheStatus: status)
+        case .unsatisfiable: return core.unsatisfiable(length, status)
+        case .whole:
+            let (readers, isArriving) = readers(0..<length, on: loop)
+            var fields = head.fields
+            fields.set(.contentLength, String(length))
+            return Answer(
+                head: ResponseHead(status: head.status, reason: head.reason, fields: fields),
+                reader: readers,
+                length: length,
+                age: age,
+                cacheStatus: isArriving ? joined(status) : status
+            )
+        case .ranges(let ranges):
+            let all = ranges.map { readers($0, on: loop) }
+            return core.parts(
+                ranges,
+                of: head,
+                length,
+                all.map { .reader($0.reader) },
+                age: age,
+                all.contains { $0.isArriving } ? joined(status) : status,
+                on: loop
+            )
+        }
+    }
+
+    /// Another request's fetch brings some of the bytes.
+    private func joined(_ status: CacheStatus) -> CacheStatus {
+        guard status.hit else { return status }
+        return CacheStatus(cacheName: status.cacheName, forward: .partial, ttl: status.ttl, collapsed: true)
+    }
+
+    private func readers(
+        _ range: Range<Int64>,
+        on loop: isolated EventLoop
+    ) -> (reader: BodyReader, isArriving: Bool) {
+        let fetcher = PartFetcher(core, ask, source, partial)
+        var isArriving = false
+        for case .present(let body, _) in partial.extents.segments(range) where body.end == .open { isArriving = true }
+        var parts: [BodySequence.Part] = []
+        if let arriving, arriving.range.overlaps(range), !arriving.reader.isNarrowed {
+            let (place, own) = (range.clamped(to: arriving.range), arriving.range.lowerBound)
+            arriving.reader.narrow(to: place.lowerBound - own..<place.upperBound - own)
+            parts = fetcher.found(range.lowerBound..<place.lowerBound, on: loop)
+            parts.append(.reader(arriving.reader))
+            parts += fetcher.found(place.upperBound..<range.upperBound, on: loop)
+        } else {
+            parts = fetcher.found(range, on: loop)
+        }
+        return (BodyReader(BodySequence(parts), on: loop), isArriving)
+    }
+}
+
+/// Asks for bytes that are missing when a reader comes to them.
+///
+/// Loop-bound. What it asks for it asks under the validator of the parts: bytes of another representation end the reading.
+final class PartFetcher: PartSource {
+    private let core: DownloadCore
+    private let ask: CacheAsk
+    private let source: any FetchSource
+    private let partial: Partial
+
+    init(_ core: DownloadCore, _ ask: CacheAsk, _ source: any FetchSource, _ partial: Partial) {
+        self.core = core
+        self.ask = ask
+        self.source = source
+        self.partial = partial
+    }
+
+    /// Readers of what there is of a range, and holes between them.
+    func found(_ range: Range<Int64>, on loop: isolated EventLoop) -> [BodySequence.Part] {
+        var position = range.lowerBound
+        return partial.extents.segments(range).map { segment in
+            switch segment {
+            case .present(let body, let bytes):
+                let start = position
+                position += bytes.upperBound - bytes.lowerBound
+                return body.makeReader(bytes, on: loop).map { .reader($0) } ?? .hole(start..<position, self)
+            case .missing(let hole):
+                position = hole.upperBound
+                return .hole(hole, self)
+            }
+        }
+    }
+
+    func readers(
+        for range: Range<Int64>,
+        on loop: isolated EventLoop
+    ) async throws(BodyError) -> [BodySequence.Part] {
+        // Each turn has asked, or has seen somebody else's question end.
+        for _ in 0..<4 {
+            let parts = found(range, on: loop)
+            guard case .hole(let hole, _)? = parts.first else { return parts }
+            let claim = partial.claim(hole)
+            if claim.isMine {
+                defer { partial.release(claim.end) }
+                try await fetch(hole, on: loop)
+            } else {
+                _ = await claim.end.wait(patience: ask.collapse.wait, on: loop)
+            }
+            if Task.isCancelled { throw .cancelled }
+        }
+        throw .source("the origin does not send the missing bytes \(range.lowerBound)-\(range.upperBound - 1)")
+    }
+
+    private func fetch(_ hole: Range<Int64>, on loop: isolated EventLoop) async throws(BodyError) {
+        let plan = PartPlan(partial: partial, asked: hole.spec)
+        let stream = FetchStream()
+        let requestTime = core.clock.now()
+        let head: FetchStream.Head
+        do throws(FetchError) {
+            head = try await core.start(stream, core.partRequest(ask, plan), from: source, on: loop)
+        } catch {
+            throw error == .cancelled ? .cancelled : .source(error.description)
+        }
+        let answer = head.response
+        let now = core.clock.now()
+        guard answer.status == 206, let content = try? Caching.checkPart(answer, asked: plan.asked),
+            let range = content.range, Caching.joins(partial.head, part: answer, content: content, now: now)
+        else {
+            stream.cancel()
+            core.partials.remove(partial)
+            throw .source("the origin has another representation now, or does not send the rest of this one")
+        }
+        core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
+        do throws(FetchError) {
+            try await PartArrival(core, ask, partial, range, stream).begin(on: loop)
+        } catch {
+            throw .cancelled
+        }
+    }
+}
+
+@available(*, unavailable) extension PartFetcher: Sendable {}
