@@ -18,6 +18,8 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
     case damaged
     /// The key was invalidated while the response arrived.
     case invalidated
+    /// A newer response of the same variant is stored already.
+    case outdated
     /// The body is larger than max_object, or there is no room.
     case refused(BodyError)
     /// The tier has been closed.
@@ -32,6 +34,7 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
         case .absent: "no such stored response"
         case .damaged: "the stored response was damaged and has been removed"
         case .invalidated: "the key was invalidated while the response arrived"
+        case .outdated: "a newer response is stored already"
         case .refused(let error): "the response was not stored: \(error)"
         case .closed: "the disk tier is closed"
         }

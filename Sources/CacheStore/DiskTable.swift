@@ -30,6 +30,8 @@ struct DiskTable {
         /// Found in its folder, or written by this process.
         var isSeen = false
         var isLive = true
+
+        func isNewer(than other: Slot) -> Bool { (storedAt, fileID) > (other.storedAt, other.fileID) }
     }
 
     private var slots: [Slot] = []
@@ -56,7 +58,7 @@ struct DiskTable {
             found.append(slots[place])
             return false
         }
-        return found.count < 2 ? found : found.sorted { ($0.storedAt, $0.fileID) > ($1.storedAt, $1.fileID) }
+        return found.count < 2 ? found : found.sorted { $0.isNewer(than: $1) }
     }
 
     func find(_ keyHash: UInt64, _ name: Digest) -> Slot? { place(keyHash, name).map { slots[$0] } }
@@ -94,10 +96,9 @@ struct DiskTable {
         return slot
     }
 
-    /// Takes the files of a key out that were stored before the newest `count`; never the one that was just stored.
-    mutating func removeOldest(of stored: Slot, beyond count: Int) -> [Slot] {
-        let others = find(stored.keyHash).filter { $0.name != stored.name }
-        let removed = others.dropFirst(count - 1)
+    /// Takes the files of a key out that were stored before the newest `count`.
+    mutating func removeOldest(_ keyHash: UInt64, beyond count: Int) -> [Slot] {
+        let removed = find(keyHash).dropFirst(count)
         for slot in removed { remove(slot.keyHash, slot.name) }
         return Array(removed)
     }

@@ -32,7 +32,9 @@ extension DiskTier {
     ///     memory.
     ///   - generation: noted when the fill began: nothing is stored if the key was invalidated since.
     ///   - maxVariants: files of one key at most, at least 1; the one that was stored longest ago goes.
-    /// - Throws: `DiskTierError` (`.refused`, `.invalidated`, `.folder`, `.closed`); the response is not stored then.
+    ///   - fileID: from ``makeFileID()``, taken when the response was whole: writes may overtake one another.
+    /// - Throws: `DiskTierError` (`.refused`, `.invalidated`, `.outdated`, `.folder`, `.closed`); the response is not stored
+    ///   then.
     @discardableResult
     package func commit(
         _ body: Body,
@@ -40,7 +42,8 @@ extension DiskTier {
         key: CacheKey,
         head: StoredHead,
         generation: (Generations, GenerationToken)? = nil,
-        maxVariants: Int = 32
+        maxVariants: Int = 32,
+        fileID: UInt64? = nil
     ) async throws -> DiskEntry {
         if let (generations, token) = generation, !generations.isUnchanged(token) { throw DiskTierError.invalidated }
         let target = spill ?? makeSpill()
@@ -54,7 +57,7 @@ extension DiskTier {
                 try await pool.run { try target.appendNow([(chunk, 0..<chunk.capacity)]) }
             }
             return try await pool.run { [self] in
-                try place(target, key: key, head: head, generation: generation, maxVariants: maxVariants)
+                try place(target, fileID ?? makeFileID(), key: key, head: head, generation, maxVariants: maxVariants)
             }
         } catch let error as BodyError {
             state.withLock { $0.statistics.refusals += 1 }
@@ -65,16 +68,17 @@ extension DiskTier {
     /// Writes the preamble and the first record, then gives the file its name; I/O thread.
     private func place(
         _ spill: SpillFile,
+        _ fileID: UInt64,
         key: CacheKey,
         head: StoredHead,
-        generation: (Generations, GenerationToken)?,
+        _ generation: (Generations, GenerationToken)?,
         maxVariants: Int
     ) throws -> DiskEntry {
         let file = try spill.open()
         var head = head
         head.bodyLength = spill.written
         let record = HeadRecord(
-            fileID: makeFileID(),
+            fileID: fileID,
             sequence: 1,
             bodyLength: spill.written,
             key: key.bytes,
@@ -101,7 +105,11 @@ extension DiskTier {
             isSeen: true
         )
         try lock(slot.name).withLock { () throws(DiskTierError) in
-            if state.withLock({ $0.isClosed }) { throw .closed }
+            let (isClosed, isOutdated) = state.withLock { state in
+                (state.isClosed, state.table.find(slot.keyHash, slot.name)?.isNewer(than: slot) ?? false)
+            }
+            if isClosed { throw .closed }
+            if isOutdated { throw .outdated }
             try folder.move(spill.path, to: slot.name)
             defer { release(spill.markCommitted()) }
             let insert = { [self] in state.withLock { $0.add(slot) } }
@@ -117,7 +125,7 @@ extension DiskTier {
             }
             index.note(.put(IndexRow(slot: slot, key: key.bytes, status: head.status)))
         }
-        deleteBehind(state.withLock { $0.table.removeOldest(of: slot, beyond: max(1, maxVariants)) })
+        deleteBehind(state.withLock { $0.table.removeOldest(slot.keyHash, beyond: max(1, maxVariants)) })
         return DiskEntry(key: key, slot: slot)
     }
 

@@ -243,8 +243,9 @@ package final class DiskTier: Sendable {
 
     // MARK: - Helpers
 
-    /// Unique, and greater than those before it: of files that were stored in one second it tells which is newer.
-    func makeFileID() -> UInt64 {
+    /// Unique, and greater than those before it: of files that were stored in one second it tells which is newer. Any
+    /// thread.
+    package func makeFileID() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         let now = UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)

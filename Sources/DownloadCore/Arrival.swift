@@ -125,7 +125,7 @@ final class Arrival {
             )
         )
         // What is not stored is nobody's but theirs who wait already.
-        if !isStored { core.fills.remove(runner.fill) }
+        if !isStored { core.fills.end(runner.fill) }
         let pump = BodyPump(
             stream: stream,
             body: body,

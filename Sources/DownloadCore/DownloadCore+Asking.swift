@@ -43,7 +43,7 @@ extension DownloadCore {
         case .leader(let fill):
             return await lead(fill, question, onInterim, on: loop)
         case .full:
-            return await lead(Fill(ask), question, onInterim, on: loop)
+            return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
         case .waiter(let fill):
             defer { fill.leave() }
             if isWhole(fill) {
@@ -53,10 +53,10 @@ extension DownloadCore {
             }
             guard let outcome = await fill.outcome.wait(patience: ask.collapse.wait, on: loop) else {
                 if Task.isCancelled { return failure(.cancelled, question.way) }
-                return await lead(Fill(ask), question, onInterim, on: loop)
+                return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
             }
             if question.plan != nil, isFarAhead(ask, of: outcome) {
-                return await lead(Fill(ask), question, onInterim, on: loop)
+                return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
             }
             return joined(question, outcome, on: loop)
         }

@@ -99,7 +99,7 @@ extension DownloadCore {
         )
         guard case .store = decision else { return nil }
         // Begun after the invalidation: the answer itself is not older than it.
-        let fill = Fill(pass.ask)
+        let fill = fills.leadAlone(pass.ask)
         let runner = FillRunner(core: self, fill: fill, ask: pass.ask, source: source, stale: nil)
         runner.hasLeader = true
         let arrival = Arrival(
@@ -115,6 +115,7 @@ extension DownloadCore {
         do throws(FetchError) {
             try await arrival.begin(on: loop)
         } catch {
+            finish(fill)
             return failure(error, way)
         }
         guard let outcome = fill.outcome.value else { return nil }

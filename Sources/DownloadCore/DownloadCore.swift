@@ -62,7 +62,7 @@ package final class DownloadCore: Sendable {
         store = TieredStore(memory: memory, disk: disk, generations: self.generations)
     }
 
-    /// Fetches under way that others may join.
+    /// Fetches for the store that are under way, until what they bring is stored or given up.
     package var fillCount: Int { fills.count + partsUnderWay.load(ordering: .relaxed) }
 
     /// What is stored of representations that are not whole.
@@ -122,7 +122,7 @@ package final class DownloadCore: Sendable {
 
     /// A fill is over: what it brought is stored, or will never be. Any thread.
     func finish(_ fill: Fill) {
-        fills.remove(fill)
+        fills.end(fill)
         fill.end.set(())
     }
 

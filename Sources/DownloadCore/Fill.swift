@@ -69,11 +69,16 @@ final class Fill: Sendable {
     /// Set when the last byte has come and what is to be stored is stored, or when the fill has failed.
     let end = Latch<Void>()
     private let waiting = Atomic<Int>(0)
+    /// Counted by the table, and not over yet.
+    private let isRunning = Atomic<Bool>(true)
 
-    init(_ ask: CacheAsk) {
+    fileprivate init(_ ask: CacheAsk) {
         key = ask.key
         request = ask.request
     }
+
+    /// - Returns: false where it was over already.
+    fileprivate func stop() -> Bool { isRunning.exchange(false, ordering: .relaxed) }
 
     /// Requests besides the leader's that wait for the outcome.
     var waiters: Int { waiting.load(ordering: .relaxed) }
@@ -130,6 +135,12 @@ final class FillTable: Sendable {
     }
 
     private let shards: [Shard] = (0..<16).map { _ in Shard() }
+    private let running = Atomic<Int>(0)
+
+    private func make(_ ask: CacheAsk) -> Fill {
+        running.wrappingAdd(1, ordering: .relaxed)
+        return Fill(ask)
+    }
 
     private func shard(_ key: CacheKey) -> Shard { shards[Int(truncatingIfNeeded: key.hash & 15)] }
 
@@ -140,7 +151,7 @@ final class FillTable: Sendable {
             if let fill = fills[ask.key]?.first(where: { $0.maySelect(ask.request, known: known) }) {
                 return fill.enter(atMost: ask.collapse.waiters) ? .waiter(fill) : .full
             }
-            let fill = Fill(ask)
+            let fill = make(ask)
             fills[ask.key, default: []].append(fill)
             return .leader(fill)
         }
@@ -150,16 +161,25 @@ final class FillTable: Sendable {
     func lead(_ ask: CacheAsk, known: StoredHead?) -> Fill? {
         shard(ask.key).fills.withLock { fills in
             if fills[ask.key]?.contains(where: { $0.maySelect(ask.request, known: known) }) == true { return nil }
-            let fill = Fill(ask)
+            let fill = make(ask)
             fills[ask.key, default: []].append(fill)
             return fill
         }
     }
 
+    /// Begins a fill that nobody else can find.
+    func leadAlone(_ ask: CacheAsk) -> Fill { make(ask) }
+
     /// Keeps later requests from joining the fills of a key; those that wait for them go on waiting.
     func forget(_ key: CacheKey) { shard(key).fills.withLock { _ = $0.removeValue(forKey: key) } }
 
-    /// The fill is over: what it brought is stored, or will never be.
+    /// What the fill brought is stored, or will never be.
+    func end(_ fill: Fill) {
+        remove(fill)
+        if fill.stop() { running.wrappingSubtract(1, ordering: .relaxed) }
+    }
+
+    /// Later requests do not find the fill any more.
     func remove(_ fill: Fill) {
         shard(fill.key).fills.withLock { fills in
             guard var left = fills[fill.key] else { return }
@@ -176,6 +196,6 @@ final class FillTable: Sendable {
     /// Fills of a key.
     func count(of key: CacheKey) -> Int { shard(key).fills.withLock { $0[key]?.count ?? 0 } }
 
-    /// Fills under way.
-    var count: Int { shards.reduce(0) { $0 + $1.fills.withLock { $0.values.reduce(0) { $0 + $1.count } } } }
+    /// Fills that are not over, whether or not they can be found.
+    var count: Int { running.load(ordering: .relaxed) }
 }

@@ -189,13 +189,16 @@ final class TieredStore: Sendable {
         let token = token.concerned(by: rules)
         let head = dated(head, rules)
         var isCurrent = false
+        var fileID: UInt64?
         _ = generations.ifUnchanged(token) {
             guard !isOutdated(head, ask) else { return }
             isCurrent = true
+            // In the order of memory, however long each takes to be written.
+            fileID = disk?.makeFileID()
             if keeping.inMemory, let whole { insert(make(head, whole, ask, tier: .memory), ask) }
         }
         guard isCurrent, keeping.onDisk, let disk else { return done() }
-        let (key, generations, maxVariants) = (ask.key, generations, ask.policy.maxVariants)
+        let (key, generations, maxVariants, number) = (ask.key, generations, ask.policy.maxVariants, fileID)
         Task {
             // A response that the disk tier refuses has been answered all the same; its statistics count it.
             _ = try? await disk.commit(
@@ -204,7 +207,8 @@ final class TieredStore: Sendable {
                 key: key,
                 head: head,
                 generation: (generations, token),
-                maxVariants: maxVariants
+                maxVariants: maxVariants,
+                fileID: number
             )
             done()
         }

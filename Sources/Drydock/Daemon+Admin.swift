@@ -146,7 +146,7 @@ extension Daemon: AdminActions {
             Gauge("drydock_partial_disk_bytes", "Bytes of such parts on the disk.") {
                 core.partialStatistics.filedBytes
             },
-            Gauge("drydock_fills", "Fetches under way that others may join.") { core.fillCount },
+            Gauge("drydock_fills", "Fetches for the store that are under way.") { core.fillCount },
             Gauge("drydock_log_dropped_total", "Buffers of access log lines that nobody took.", isCounter: true) {
                 Int(clamping: sink.droppedBuffers)
             },

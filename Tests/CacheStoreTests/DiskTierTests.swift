@@ -72,6 +72,33 @@ import Testing
         }
     }
 
+    @Test func `writes that overtake one another leave the newest variants, and the newest of each`() async throws {
+        try await withPool { pool, _ in
+            let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
+            let numbers = (0..<6).map { _ in tier.makeFileID() }
+            #expect(numbers == numbers.sorted() && Set(numbers).count == 6)
+            func store(_ number: Int, _ language: String) async throws {
+                let head = storedHead(vary: [("Accept-Language", language)])
+                try await tier.commit(
+                    .complete([UInt8(number)]),
+                    key: key(1),
+                    head: head,
+                    maxVariants: 3,
+                    fileID: numbers[number]
+                )
+            }
+            // All of one second; the two oldest are written last.
+            for (number, language) in [(3, "c"), (5, "e"), (4, "d"), (1, "a"), (0, "b")] {
+                try await store(number, language)
+            }
+            #expect(tier.lookup(key(1)).map(\.fileID) == [numbers[5], numbers[4], numbers[3]])
+            await #expect(throws: DiskTierError.outdated) { try await store(2, "c") }
+            #expect(tier.lookup(key(1)).count == 3)
+            tier.close()
+            #expect(Folder.files(below: "\(path)/objects").count == 3)
+        }
+    }
+
     @Test func `variants of one key live side by side, and one file holds each`() async throws {
         try await withPool { pool, _ in
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)

@@ -235,6 +235,44 @@ struct GroupTests {
         }
     }
 
+    @Test("a restart brings no member of an invalidated group back, and leaves the others")
+    func restart() async throws {
+        try await withRig(disk: true) { rig in
+            rig.origin.answers { asked in Self.grouped(asked.path == "/a" ? "\"g\"" : "\"h\"") }
+            for path in ["/a", "/b"] { _ = await rig.get(path) }
+            #expect(await rig.settle())
+            rig.core.invalidate([.group("g", of: rig.key())])
+            rig.disk?.close()
+            let disk = try await DiskTier.open(
+                path: rig.folder.file("cache"),
+                limits: DiskLimits(size: 1 << 30, minFree: 0),
+                pool: rig.pool
+            )
+            let core = DownloadCore(
+                cacheName: "drydock",
+                memory: MemoryTier(),
+                memoryMaxObject: 1 << 20,
+                disk: disk,
+                diskMaxObject: 1 << 20,
+                budget: rig.budget,
+                clock: rig.clock
+            )
+            let (origin, asks) = (rig.origin, [rig.ask("/a"), rig.ask("/b")])
+            let found = await onLoop(rig.loops[0]) { loop in
+                var found: [String] = []
+                for ask in asks {
+                    let answer = await core.answer(ask, from: ScriptedSource(origin), on: loop)
+                    answer.reader?.close()
+                    found.append(answer.cacheStatus?.forward?.rawValue ?? "hit")
+                }
+                return found
+            }
+            #expect(found == ["uri-miss", "hit"])
+            #expect(await eventually { core.fillCount == 0 })
+            disk.close()
+        }
+    }
+
     @Test("a member never answers without a look at its groups; who has none stays on the hot path")
     func hotPath() async throws {
         try await withRig { rig in

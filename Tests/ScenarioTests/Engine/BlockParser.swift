@@ -161,9 +161,6 @@ enum BlockParser {
             guard let last = asked.indices.last else { throw line.error("a field before the first request") }
             if let text = line.after("body") {
                 asked[last].body = text == "-" ? .bytes([]) : try body(line, text)
-            } else if let text = line.after("trailer") {
-                let (name, test) = try fieldTest(line, text)
-                asked[last].trailers.append(AskedScript.Field(place: line.place, name: name, test: test))
             } else {
                 let (name, test) = try fieldTest(line, line.text)
                 asked[last].fields.append(AskedScript.Field(place: line.place, name: name, test: test))

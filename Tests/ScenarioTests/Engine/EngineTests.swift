@@ -10,6 +10,12 @@ extension Scenarios.Scripted {
         ("  get /none\n    404", 7, "no answer for: [\"GET /none\"]"),
         ("  get /\n    body two", 8, "expected “two” (3 bytes)\n  got “one” (3 bytes)"),
         ("  get /\n    body -", 8, "got “one”"),
+        ("  get /\n    body ~ two", 8, "got “one”"),
+        ("  post /p", 7, "no answer for: [\"POST /p\"]"),
+        (
+            "  get /\n  asked\n    GET /\n      body x", 9,
+            "received the body\n  expected “x” (1 bytes)\n  got “” (0 bytes)"
+        ),
         ("  get /\n    body pattern 0..<3", 8, "got 3 bytes, not of the pattern"),
         ("  get /\n    ETag: \"2\"", 8, "expected “\"2\"”\n  got “\"1\"”"),
         ("  get /\n    ETag: -", 8, "expected no such field"),

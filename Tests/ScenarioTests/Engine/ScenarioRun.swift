@@ -139,18 +139,15 @@ final class ScenarioRun {
     }
 
     private func compare(_ script: AskedScript, _ request: OriginRequest) {
-        let trailers = [(name: String, value: String)]()
-        for (fields, received) in [(script.fields, request.fields), (script.trailers, trailers)] {
-            for field in fields {
-                let values = received.filter { $0.name.lowercased() == field.name.lowercased() }.map(\.value)
+        for field in script.fields {
+            let values = request.all(field.name)
+            do {
                 let joined = values.isEmpty ? nil : values.joined(separator: ", ")
-                do {
-                    if let mismatch = try field.test.mismatch(field.name, joined, originScope) {
-                        fail(field.place, "asked \(mismatch)\n  in \(script.method) \(script.path) \(request.fields)")
-                    }
-                } catch {
-                    fail(field.place, error.message)
+                if let mismatch = try field.test.mismatch(field.name, joined, originScope) {
+                    fail(field.place, "asked \(mismatch)\n  in \(script.method) \(script.path) \(request.fields)")
                 }
+            } catch {
+                fail(field.place, error.message)
             }
         }
         if let body = script.body, ClientSide.bytes(body) != request.body {

@@ -169,5 +169,4 @@ struct AskedScript: Sendable {
     var path: String
     var fields: [Field] = []
     var body: ScriptBody?
-    var trailers: [Field] = []
 }

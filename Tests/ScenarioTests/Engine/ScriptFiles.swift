@@ -8,13 +8,11 @@ struct ScriptFiles: Sendable {
     private(set) var files: [String: [Scenario]] = [:]
     private(set) var errors: [ScriptError] = []
 
-    static let rules = ScriptFiles(
-        folder: URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Rules")
-    )
-
+    /// `Rules`, beside the folder of this file.
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("Rules").path
+        .appendingPathComponent("Rules")
+
+    static let rules = ScriptFiles(folder: folder)
 
     init(folder: URL) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
@@ -32,7 +30,7 @@ struct ScriptFiles: Sendable {
     /// In the order of their files and lines.
     var scenarios: [Scenario] { files.keys.sorted().flatMap { files[$0] ?? [] } }
 
-    /// `DRYDOCK_SCENARIO`: a part of the title or of the file's name; nil for all.
+    /// `DRYDOCK_SCENARIO`: a part of the title or of the file's name, or several with `|` between them; nil for all.
     static var filter: String? {
         ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO"].flatMap { $0.isEmpty ? nil : $0 }
     }
@@ -40,9 +38,18 @@ struct ScriptFiles: Sendable {
     /// `DRYDOCK_SCENARIO_FIRST=1`: nothing more runs after the first scenario that fails.
     static var endsAtFirstFailure: Bool { ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO_FIRST"] == "1" }
 
+    /// `DRYDOCK_SCENARIO_WAYS`: the ways in which they run, such as `reverse head|forward conditional`; else all.
+    static var ways: [Way] {
+        guard let chosen = ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO_WAYS"]?.split(separator: "|") else {
+            return Way.all
+        }
+        return Way.all.filter { way in chosen.contains { way.description == $0 } }
+    }
+
     /// Those that this run is about.
     var chosen: [Scenario] {
         guard let filter = ScriptFiles.filter else { return scenarios }
-        return scenarios.filter { $0.testDescription.contains(filter) }
+        let parts = filter.split(separator: "|")
+        return scenarios.filter { scenario in parts.contains { scenario.testDescription.contains($0) } }
     }
 }

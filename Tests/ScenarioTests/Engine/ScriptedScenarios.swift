@@ -11,12 +11,13 @@ final class Fleet: Sendable {
     /// A rig's monitor is held while a scenario runs on it.
     private let rigs: [Monitor<WayRig>]
     let hasFailed = Monitor(false)
+    private let ways = ScriptFiles.ways
 
-    init() throws { rigs = try Way.all.map { Monitor(try WayRig($0)) } }
+    init() throws { rigs = try ways.map { Monitor(try WayRig($0)) } }
 
     /// Runs a scenario in every way that it allows, at once; what did not hold.
     func run(_ scenario: Scenario) throws -> [ScenarioFailure] {
-        let rigs = zip(Way.all, rigs).filter { scenario.runs(in: $0.0) }.map(\.1)
+        let rigs = zip(ways, rigs).filter { scenario.runs(in: $0.0) }.map(\.1)
         return try Threads.run(rigs.count) { index in rigs[index].update { $0.run(scenario) } }.flatMap { $0 }
     }
 }
@@ -44,7 +45,7 @@ extension Scenarios {
             for failure in failures {
                 let place = SourceLocation(
                     fileID: "ScenarioTests/\(failure.place.file)",
-                    filePath: "\(ScriptFiles.folder)/\(failure.place.file)",
+                    filePath: "\(ScriptFiles.folder.path)/\(failure.place.file)",
                     line: failure.place.line,
                     column: 1
                 )
