@@ -62,7 +62,7 @@ extension DownloadCore {
         }
     }
 
-    static let offlineAdvice = "and the daemon is offline, so that nobody is asked; switch it on again"
+    static let offlineAdvice = "and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that"
 
     /// Whether the answer to another's fetch would be none for this request: waiting for it would be in vain.
     private func isForItself(_ question: Question) -> Bool {

@@ -113,6 +113,9 @@ final class PartialTable: Sendable {
         }
     }
 
+    /// The same for who only looks: nothing counts as used.
+    func peek(_ key: CacheKey) -> [Partial] { state.withLock { $0.partials[key] ?? [] } }
+
     /// Keeps it in place of the one that the same requests select.
     func insert(_ partial: Partial) {
         state.withLock { state in

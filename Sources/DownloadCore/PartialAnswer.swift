@@ -51,16 +51,9 @@ struct PartialAnswer {
     }
 
     /// The first bytes that the answer needs and that are neither stored nor arriving.
-    var missing: Range<Int64>? {
-        switch wanted {
-        case .whole: return partial.extents.firstMissing(in: 0..<partial.extents.length)
-        case .ranges(let ranges):
-            for range in ranges {
-                if let hole = partial.extents.firstMissing(in: range) { return hole }
-            }
-            return nil
-        case .unsatisfiable, .notModified: return nil
-        }
+    static func missing(_ ask: CacheAsk, _ partial: Partial) -> Range<Int64>? {
+        if case .notModified = Caching.answerConditional(request: ask.request, stored: partial.head) { return nil }
+        return wanted(ask, partial).lazy.compactMap { partial.extents.firstMissing(in: $0) }.first
     }
 
     /// Bytes that are missing still are asked for when the client comes to them.

@@ -3,6 +3,7 @@
 package import CacheStore
 package import EventLoop
 package import HTTPCaching
+package import HTTPWire
 
 /// What is known about one key, for one request.
 package struct StoredExplanation: Sendable {
@@ -12,11 +13,20 @@ package struct StoredExplanation: Sendable {
         package var tiers: [StoreTier]
         /// A rule has invalidated it: it will never be used, and goes when it is met.
         package var isInvalidated: Bool
+        /// Where not all of it is stored: what is.
+        package var parts: Parts?
 
         package init(tiers: [StoreTier], isInvalidated: Bool) {
             self.tiers = tiers
             self.isInvalidated = isInvalidated
         }
+    }
+
+    /// A representation of which only parts are stored.
+    package struct Parts: Sendable, Equatable {
+        package var stored: [Range<Int64>]
+        /// Of the whole, in bytes.
+        package var length: Int64
     }
 
     /// What the client gets of the stored response that answers.
@@ -28,12 +38,22 @@ package struct StoredExplanation: Sendable {
         package var section: String?
     }
 
+    /// What becomes of a request for which nothing whole is stored.
+    package enum PartOutcome: Sendable, Equatable {
+        case answer
+        /// With this Range and these conditions; `Way` is what Cache-Status says.
+        case ask(Fields, Way)
+        case refuse
+    }
+
     package var key: CacheKey
     /// What the rules say; its variants are all that is stored, those that have been invalidated behind the others.
     package var rules: Explanation
     package var places: [Place]
     /// Nil where the origin is asked, or nobody answers.
     package var reply: Reply?
+    /// What stored parts, or the request's own range, make of the decision; nil where they have nothing to do with it.
+    package var part: PartOutcome?
     /// Fetches of this key that are under way and that others may join.
     package var fills: Int
     /// The last answer could not be shared, so that requests do not wait for one another.
@@ -67,6 +87,9 @@ extension DownloadCore {
             let stale = rules.chosen.map { usable[$0].response }
             rules.check = Variants(ask, stale, usable.map(\.response)).check(habits: habits[ask.key])
         }
+        let partials = partials.peek(ask.key).filter { generations.isUnchanged($0.token) }
+        let (reply, part) = reply(ask, usable.map(\.response), partials, rules)
+        rules.add(explain(partials.map(\.head)), decides: rules.decision == nil && part != nil)
         // What has been invalidated is shown, and is never what decides.
         rules.variants += explain(invalid.map(\.response.head)).variants.map { variant in
             var variant = variant
@@ -77,32 +100,79 @@ extension DownloadCore {
             key: ask.key,
             rules: rules,
             places: usable.map { StoredExplanation.Place(tiers: $0.tiers, isInvalidated: false) }
+                + partials.map { StoredExplanation.Place($0) }
                 + invalid.map { StoredExplanation.Place(tiers: $0.tiers, isInvalidated: true) },
-            reply: reply(ask, usable.map(\.response), rules),
+            reply: reply,
+            part: part,
             fills: fills.count(of: ask.key),
             isRememberedAsUncacheable: uncacheable.contains(ask.key, now: now),
             habits: habits[ask.key]
         )
     }
 
-    /// What ``stored(_:_:age:_:on:)`` makes of it.
-    private func reply(_ ask: CacheAsk, _ usable: [StoredResponse], _ rules: Explanation) -> StoredExplanation.Reply? {
-        guard let chosen = rules.chosen else { return nil }
-        switch rules.decision {
-        case .fresh, .staleAllowed: break
-        default: return nil
+    /// What ``stored(_:_:age:_:on:)`` or parts make of it.
+    private func reply(
+        _ ask: CacheAsk,
+        _ usable: [StoredResponse],
+        _ partials: [Partial],
+        _ rules: Explanation
+    ) -> (StoredExplanation.Reply?, StoredExplanation.PartOutcome?) {
+        guard let chosen = rules.chosen else {
+            switch partStep(ask, among: partials, hasOthers: !usable.isEmpty) {
+            case .none: return (nil, nil)
+            case .refuse: return (nil, .refuse)
+            case .use(let partial, _, _): return (reply(ask, partial.head, partial.extents.length), .answer)
+            case .ask(let way, let plan):
+                let isPassed = plan.partial == nil && unstoredParts.contains(ask.key, now: clock.now())
+                if isOffline || isPassed { return (nil, nil) }
+                var fields = ask.request.fields
+                plan.apply(to: &fields)
+                let own: [KnownField] = [.range, .ifRange, .ifNoneMatch, .ifModifiedSince]
+                let lines = own.compactMap { field in fields.first(field).map { (field.name, $0) } }
+                return (nil, .ask(Fields(lines), way))
+            }
         }
-        let response = usable[chosen]
-        if case .notModified = Caching.answerConditional(request: ask.request, stored: response.head) {
+        switch rules.decision {
+        case .fresh, .staleAllowed: return (reply(ask, usable[chosen].head, usable[chosen].body.knownLength), nil)
+        default: return (nil, nil)
+        }
+    }
+
+    private func reply(_ ask: CacheAsk, _ head: StoredHead, _ length: Int64?) -> StoredExplanation.Reply {
+        if case .notModified = Caching.answerConditional(request: ask.request, stored: head) {
             return StoredExplanation.Reply(status: 304, section: "RFC 9111 section 4.3.2")
         }
-        let whole = StoredExplanation.Reply(status: response.head.status)
-        guard let length = response.body.knownLength else { return whole }
-        switch Caching.rangeAnswer(request: ask.request, stored: response.head, length: length) {
+        let whole = StoredExplanation.Reply(status: head.status)
+        guard let length else { return whole }
+        switch Caching.rangeAnswer(request: ask.request, stored: head, length: length) {
         case .whole: return whole
         case .parts(let parts):
             return StoredExplanation.Reply(status: 206, parts: parts, section: "RFC 9110 section 14.2")
         case .unsatisfiable: return StoredExplanation.Reply(status: 416, section: "RFC 9110 section 15.5.17")
         }
+    }
+}
+
+extension StoredExplanation.Place {
+    fileprivate init(_ partial: Partial) {
+        self.init(tiers: [partial.extents.usesFile ? .disk : .memory], isInvalidated: false)
+        parts = StoredExplanation.Parts(stored: partial.extents.stored, length: partial.extents.length)
+    }
+}
+
+extension Explanation {
+    /// Puts what the rules say of parts behind what they say of whole responses.
+    /// - Parameter decides: nothing whole answers, so that the parts that the request selects are what is decided about.
+    fileprivate mutating func add(_ parts: Explanation, decides: Bool) {
+        let first = variants.count
+        variants += parts.variants.map { variant in
+            var variant = variant
+            variant.isChosen = decides && variant.isChosen
+            return variant
+        }
+        guard decides, let chosen = parts.chosen else { return }
+        self.chosen = first + chosen
+        decision = parts.decision
+        check = nil
     }
 }

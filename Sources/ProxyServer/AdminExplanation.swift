@@ -63,6 +63,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var status: Int
         /// Of the body; nil where it is not known.
         package var size: Int64?
+        /// Where not all of it is stored: the first and the last byte of each part.
+        package var parts: [String]?
         /// The fastest first.
         package var tiers: [String]
         package var etag: String?
@@ -95,6 +97,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         case check
         /// The origin is asked for the whole.
         case fetch
+        /// The origin is asked for a range: what is missing, or what the request wants.
+        case part
         /// 504: nobody is asked.
         case refuse
     }
@@ -102,7 +106,7 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
     package struct Upstream: Codable, Sendable, Equatable {
         package var method: String
         package var url: String
-        /// If-None-Match and If-Modified-Since.
+        /// If-None-Match and If-Modified-Since; Range and If-Range where a part is asked for.
         package var conditions: [Field]
     }
 
@@ -171,30 +175,45 @@ extension AdminExplanation {
 
     init(_ request: RequestHead, _ route: Route, _ ask: CacheAsk, _ stored: StoredExplanation) {
         self.init(request, route, now: stored.rules.now, isOffline: stored.rules.isOffline)
-        let outcome = Outcome(stored.rules)
+        let outcome = Outcome(stored)
         cache = Cache(
             service: stored.key.service,
             url: stored.key.description,
             revalidate: ask.policy.revalidate.rawValue,
             variants: zip(stored.rules.variants, stored.places).map { Variant($0, $1) },
             outcome: outcome,
-            decision: Ruling(stored.rules, outcome),
+            decision: Ruling(stored, outcome),
             reply: stored.reply.map { reply in
-                let parts = reply.parts.map { "\($0.lowerBound)-\($0.upperBound - 1)" }
-                return Reply(status: reply.status, parts: parts, section: reply.section)
+                Reply(status: reply.status, parts: Self.bytes(reply.parts), section: reply.section)
             },
             upstream: outcome == .answer || outcome == .refuse
-                ? nil : Upstream(stored.rules.check, route.asks ?? stored.key.description),
+                ? nil : Upstream(stored, route.asks ?? stored.key.description),
             fills: stored.fills,
             isUncacheable: stored.isRememberedAsUncacheable
         )
+    }
+
+    /// The first and the last byte of each range.
+    fileprivate static func bytes(_ ranges: [Range<Int64>]) -> [String] {
+        ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }
     }
 }
 
 extension AdminExplanation.Ruling {
     /// Where nothing is stored that the request selects and nobody is asked, the reason is why nobody is.
-    fileprivate init(_ rules: Explanation, _ outcome: AdminExplanation.Outcome) {
+    fileprivate init(_ stored: StoredExplanation, _ outcome: AdminExplanation.Outcome) {
+        let rules = stored.rules
         section = rules.section
+        if case .ask(_, let way)? = stored.part {
+            // What is fresh, and yet not all there, needs the rest (RFC 9111 section 3.3).
+            reason = way.reason ?? way.forward.rawValue
+            if way == Way(.partial) { section = "RFC 9111 section 3.3" }
+            guard way == Way(.stale) else { return }
+            // Parts that a whole response would be refreshed behind are checked first.
+            reason = StaleReason.expired.rawValue
+            section = StaleReason.expired.section
+            return
+        }
         guard outcome == .refuse, rules.decision == nil else {
             reason = rules.reason
             return
@@ -204,16 +223,30 @@ extension AdminExplanation.Ruling {
 }
 
 extension AdminExplanation.Upstream {
-    /// - Parameter check: nil for a fetch of the whole.
-    fileprivate init(_ check: Revalidation?, _ url: String) {
-        method = (check?.method ?? .get).name
+    fileprivate init(_ stored: StoredExplanation, _ url: String) {
+        method = (stored.rules.check?.method ?? .get).name
         self.url = url
-        conditions = (check?.conditions.lines ?? []).map { AdminExplanation.Field(name: $0.name, value: $0.value) }
+        var fields = stored.rules.check?.conditions ?? Fields()
+        if case .ask(let own, _)? = stored.part { fields = own }
+        conditions = fields.lines.map { AdminExplanation.Field(name: $0.name, value: $0.value) }
     }
 }
 
 extension AdminExplanation.Outcome {
-    fileprivate init(_ rules: Explanation) {
+    fileprivate init(_ stored: StoredExplanation) {
+        let rules = stored.rules
+        switch stored.part {
+        case .answer?:
+            self = .answer
+            return
+        case .ask?:
+            self = .part
+            return
+        case .refuse?:
+            self = .refuse
+            return
+        case nil: break
+        }
         switch rules.decision {
         case .fresh: self = .answer
         case .staleAllowed(_, _, let allowance): self = allowance == .whileRevalidate ? .refresh : .answer
@@ -231,7 +264,8 @@ extension AdminExplanation.Outcome {
 extension AdminExplanation.Variant {
     fileprivate init(_ variant: Explanation.Variant, _ place: StoredExplanation.Place) {
         status = variant.status
-        size = variant.bodyLength
+        size = place.parts?.length ?? variant.bodyLength
+        parts = place.parts.map { AdminExplanation.bytes($0.stored) }
         tiers = place.tiers.map(\.rawValue)
         etag = variant.etag
         lastModified = variant.lastModified

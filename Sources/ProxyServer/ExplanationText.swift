@@ -71,6 +71,7 @@ private struct ExplanationText {
 
     private mutating func add(_ variant: AdminExplanation.Variant, number: Int) {
         var parts = ["\(variant.status)", variant.size.map { "\($0) B" } ?? "of unknown length"]
+        if let stored = variant.parts { parts.append("of which bytes \(stored.joined(separator: " and "))") }
         parts.append(variant.tiers.joined(separator: "+"))
         if variant.isInvalidated {
             parts.append("invalidated")
@@ -143,6 +144,7 @@ private struct ExplanationText {
         case .refresh: return "answers from \(tier), and refreshes behind"
         case .check: return "asks the origin whether it is still good"
         case .fetch: return "asks the origin for the whole"
+        case .part: return "asks the origin for a part"
         case .refuse: return "answers 504, since nobody is to be asked"
         }
     }

@@ -22,7 +22,7 @@ extension ProxyHandler {
         if !hasBody { fields.remove(.expect) }
         // TE is of one connection, which has to say so (RFC 9110 section 10.1.4).
         if fields.contains(.te) { fields.set(.connection, "TE") }
-        fields.appendMember(.via, "\(request.version == .http10 ? "1.0" : "1.1") \(plan.name)")
+        fields.appendMember(.via, via(request.version))
         if request.method == .options || request.method == .trace, let hops = Self.maxForwards(fields), hops > 0 {
             fields.set(.maxForwards, String(hops - 1))
         }

@@ -125,7 +125,8 @@ extension ProxyHandler {
         return Problem(
             status: 504,
             title: StatusText.reason(504),
-            detail: "a tunnel needs the origin, and the daemon is offline, so that nobody is asked; switch it on again",
+            detail:
+                "a tunnel needs the origin, and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that",
             proxyError: "destination_unavailable",
             fields: fields
         )

@@ -141,6 +141,42 @@ extension Scenarios {
             #expect(origin.requests() == 1)
         }
 
+        /// What is stored of a response that is not whole, and what is missing of it.
+        @Test func partsAndHolesAreShown() throws {
+            let origin = try ScriptedOrigin { request in
+                guard let range = request.field("Range")?.firstMatch(of: /bytes=([0-9]+)-([0-9]+)/),
+                    let first = Int(range.1), let last = Int(range.2)
+                else { return .answer(to: request, String(repeating: "x", count: 1000)) }
+                let fields = [
+                    ("Cache-Control", "max-age=60"), ("ETag", "\"1\""),
+                    ("Content-Range", "bytes \(first)-\(last)/1000"),
+                ]
+                return .answer(206, to: request, fields: fields, String(repeating: "x", count: last - first + 1))
+            }
+            let daemon = try Self.daemon(origin)
+            let none = try daemon.command("explain", "/api/x", "-H", "Range: bytes=0-99")
+            #expect(none.output.contains("decision       asks the origin for a part: uri-miss"), "\(none.report)")
+            _ = try daemon.exchange("/api/x", fields: [("Range", "bytes=0-99")])
+            let stored = try daemon.command("explain", "/api/x", "-H", "Range: bytes=10-19")
+            for line in [
+                "200, 1000 B, of which bytes 0-99, ", "decision       answers from ",
+                "status         206, bytes 10-19 ",
+            ] {
+                #expect(stored.output.contains(line), "\(stored.report)")
+            }
+            let more = try daemon.command("explain", "/api/x", "-H", "Range: bytes=50-149")
+            for line in [
+                "decision       asks the origin for a part: partial (RFC 9111 section 3.3)",
+                "               Range: bytes=100-149\n               If-Range: \"1\"\n",
+            ] {
+                #expect(more.output.contains(line), "\(more.report)")
+            }
+            #expect(origin.requests() == 1)
+            let answer = try daemon.exchange("/api/x", fields: [("Range", "bytes=50-149")])
+            #expect(answer.cacheStatus?.forwarded == "partial", "\(answer.head)")
+            #expect(origin.log.last?.field("Range") == "bytes=100-149")
+        }
+
         @Test func whatGoesPastTheStoreIsSaid() throws {
             let origin = try Self.origin()
             let daemon = try Self.daemon(origin)
