@@ -11,15 +11,6 @@ package import HTTPWire
 package final class Exchange {
     private enum State { case open, body, finished, failed, taken }
 
-    /// How the body goes out.
-    private enum Coding {
-        /// HEAD, 204, 304 and the like: what is sent is dropped.
-        case none
-        case length(left: Int64)
-        case chunked
-        case untilClose
-    }
-
     /// Unique while the daemon runs.
     package let id: UInt64
     package let request: RequestHead

@@ -81,6 +81,17 @@ package enum AnswerLength: Sendable, Equatable {
     case unknown
 }
 
+extension Exchange {
+    /// How the body goes out.
+    enum Coding {
+        /// HEAD, 204, 304 and the like: what is sent is dropped.
+        case none
+        case length(left: Int64)
+        case chunked
+        case untilClose
+    }
+}
+
 /// The client has left, or the answer was cut: nothing more can be sent.
 package struct ClientGone: Error, Sendable, Equatable {
     package init() {}
