@@ -61,7 +61,8 @@ package enum ReuseDecision: Sendable, Equatable {
 
 extension Caching {
     /// Whether `stored` answers `request` at `now` (RFC 9111 section 4). With `isOffline` nothing can be validated: whatever
-    /// the request selects answers, stale or not, also where a directive asks for validation.
+    /// the request selects answers, stale or not, also where a directive asks for validation; only a precondition that does not
+    /// hold leaves it to the origin.
     package static func lookup(
         request: RequestHead,
         stored: StoredHead,
@@ -87,9 +88,13 @@ extension Caching {
             policy: policy
         )
         let by = age - lifetime.seconds
-        let reason =
-            validationReason(stored, control, wish, age: age, lifetime: lifetime, policy: policy)
-            ?? (meetsPreconditions(request: request, stored: stored) ? nil : .requestPrecondition)
+        guard meetsPreconditions(request: request, stored: stored) else {
+            // Fresh, stale or offline: who asks like this joins the answer to what it has.
+            let reason = StaleReason.requestPrecondition
+            if wish.onlyIfCached { return .onlyIfCachedMiss(reason) }
+            return .stale(age: age, by: by, reason: reason)
+        }
+        let reason = validationReason(stored, control, wish, age: age, lifetime: lifetime, policy: policy)
         guard let reason else { return .fresh(age: age, ttl: -by) }
         if isOffline { return .staleAllowed(age: age, by: by, allowance: .offline) }
         if reason == .expired, control.staleProhibition(status: stored.status, policy: policy) == nil,

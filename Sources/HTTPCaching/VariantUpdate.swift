@@ -14,11 +14,21 @@ extension Caching {
         asked: Revalidation
     ) -> [Int] {
         let named = variants.indices.filter { isNamed(variants[$0], in: asked.conditions) }
-        return identified(by: notModified, among: named.map { variants[$0] }).map { named[$0] }
+        let chosen = named.map { variants[$0] }
+        var hasOthers = false
+        if case .tags(let tags)? = EntityTagList(asked.conditions, .ifNoneMatch) {
+            // A client's own list may name what is not stored.
+            hasOthers = tags.contains { tag in !chosen.contains { entityTag($0.fields) == tag } }
+        }
+        return identified(by: notModified, among: chosen, hasOthers: hasOthers).map { named[$0] }
     }
 
-    /// The same, all of `variants` having been asked for.
-    static func identified(by notModified: Fields, among variants: [StoredHead]) -> [Int] {
+    /// The same, all of `variants` having been asked for; with `hasOthers` the request also named what is not among them.
+    static func identified(
+        by notModified: Fields,
+        among variants: [StoredHead],
+        hasOthers: Bool = false
+    ) -> [Int] {
         let recent = variants.indices.sorted { isMoreRecent(variants[$0], than: variants[$1]) }
         if let tag = entityTag(notModified) {
             let same = recent.filter { index in
@@ -32,6 +42,7 @@ extension Caching {
             // A date that contradicts the stored one is another response's.
             if recent.contains(where: { lastModified(variants[$0].fields, now: 0) != nil }) { return [] }
         }
+        if hasOthers { return [] }
         return recent.count == 1 ? recent : []
     }
 

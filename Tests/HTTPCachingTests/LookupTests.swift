@@ -260,6 +260,27 @@ struct LookupTests {
         #expect(decision == expected)
     }
 
+    @Test("RFC 9111 4.3.2: a precondition that does not hold is the origin's, whatever else would allow the answer")
+    func preconditions() {
+        func decision(_ tag: String, _ wish: String, after: Int64, isOffline: Bool = false) -> ReuseDecision {
+            Caching.lookup(
+                request: request(.get, [("If-Match", tag), ("Cache-Control", wish)]),
+                stored: stored([("Cache-Control", "max-age=60, stale-while-revalidate=60"), ("ETag", "\"b\"")]),
+                policy: CachePolicy(),
+                now: arrival + after,
+                isOffline: isOffline
+            )
+        }
+        for (after, wish) in [(1, "x"), (61, "x"), (61, "max-stale"), (1, "no-cache")] as [(Int64, String)] {
+            let asks = ReuseDecision.stale(age: after, by: after - 60, reason: .requestPrecondition)
+            #expect(decision("\"a\"", wish, after: after) == asks)
+            #expect(decision("\"a\"", wish, after: after, isOffline: true) == asks)
+        }
+        #expect(decision("\"a\"", "only-if-cached", after: 61) == .onlyIfCachedMiss(.requestPrecondition))
+        #expect(decision("\"b\"", "x", after: 61) == .staleAllowed(age: 61, by: 1, allowance: .whileRevalidate))
+        #expect(decision("\"b\"", "x", after: 1, isOffline: true) == .fresh(age: 1, ttl: 59))
+    }
+
     @Test("RFC 9111 3.5: offline, another user's authorized answer is still none")
     func offlineAuthorized() {
         let head = stored(Self.fresh, for: request(.get, [("Authorization", "Basic eA==")]))

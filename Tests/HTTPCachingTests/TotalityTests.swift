@@ -90,6 +90,8 @@ struct TotalityTests {
             #expect(Reference.selects(asked, answer, next) && Reference.mayShare(asked, answer))
         case .mismatch(let reason):
             #expect(Caching.lookup(request: next, stored: head, policy: policy, now: now) == .mismatch(reason))
+        case .stale(_, _, .requestPrecondition), .onlyIfCachedMiss(.requestPrecondition):
+            #expect(Caching.hasPreconditions(next))
         case .stale, .onlyIfCachedMiss: Issue.record("asks although it is offline")
         }
     }

@@ -129,6 +129,21 @@ struct VariantTests {
         #expect(updated == example.updated)
     }
 
+    @Test("RFC 9111 4.3.4: where a client's list also names what is not stored, a 304 has to say what it is about")
+    func foreignTags() {
+        func updated(_ list: String, _ answer: [(String, String)]) -> [Int] {
+            let asked = Revalidation(kind: .head, conditions: Fields([("If-None-Match", list)]))
+            return Caching.variantsUpdated(by: Fields(answer), among: [Self.variant("\"a\"", -9)], asked: asked)
+        }
+        #expect(updated("\"a\"", []) == [0])
+        #expect(updated("\"a\", \"a\"", []) == [0])
+        #expect(updated("\"a\", \"b\"", []).isEmpty)
+        #expect(updated("\"a\", \"b\"", [("ETag", "\"a\"")]) == [0])
+        #expect(updated("\"a\", \"b\"", [("ETag", "\"b\"")]).isEmpty)
+        #expect(updated("\"a\", \"b\"", [("Last-Modified", date(-9))]) == [0])
+        #expect(updated("\"b\"", []).isEmpty && updated("*", []).isEmpty)
+    }
+
     @Test("RFC 9111 4.3.4: what was not asked for is not updated")
     func notAsked() throws {
         let asked = try #require(
