@@ -1,0 +1,160 @@
+// How the document of an explanation is made from what the download core says.
+
+internal import CacheStore
+internal import DownloadCore
+internal import HTTPCaching
+internal import HTTPWire
+internal import ServiceCore
+
+extension AdminExplanation.Route {
+    init(_ route: ServiceRoute, _ rest: String) {
+        kind = .service
+        service = route.plan.name
+        match = route.host ?? (route.prefix.isEmpty ? "/" : String(decoding: route.prefix, as: UTF8.self))
+        var rest = rest
+        endpoint = rest.withUTF8 { route.plan.endpoint(for: .get, path: UnsafeRawBufferPointer($0)) }
+            .map { route.plan.endpoints[$0].name }
+    }
+}
+
+extension AdminExplanation {
+    /// For a request that no cache is asked about.
+    init(_ request: RequestHead, _ route: Route, now: Int64, isOffline: Bool, bypass: Ruling? = nil) {
+        method = request.method.name
+        target = request.target
+        fields = request.fields.lines.map { Field(name: $0.name, value: $0.value) }
+        self.route = route
+        self.now = now
+        self.isOffline = isOffline
+        self.bypass = bypass
+    }
+
+    init(_ request: RequestHead, _ route: Route, _ ask: CacheAsk, _ stored: StoredExplanation) {
+        self.init(request, route, now: stored.rules.now, isOffline: stored.rules.isOffline)
+        let outcome = Outcome(stored)
+        cache = Cache(
+            service: stored.key.service,
+            url: stored.key.description,
+            revalidate: ask.policy.revalidate.rawValue,
+            variants: zip(stored.rules.variants, stored.places).map { Variant($0, $1) },
+            outcome: outcome,
+            decision: Ruling(stored, outcome),
+            reply: stored.reply.map { reply in
+                Reply(status: reply.status, parts: Self.bytes(reply.parts), section: reply.section)
+            },
+            upstream: outcome == .answer || outcome == .refuse
+                ? nil : Upstream(stored, route.asks ?? stored.key.description),
+            fills: stored.fills,
+            isUncacheable: stored.isRememberedAsUncacheable
+        )
+    }
+
+    /// The first and the last byte of each range.
+    fileprivate static func bytes(_ ranges: [Range<Int64>]) -> [String] {
+        ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }
+    }
+}
+
+extension AdminExplanation.Ruling {
+    /// Where nothing is stored that the request selects and nobody is asked, the reason is why nobody is.
+    fileprivate init(_ stored: StoredExplanation, _ outcome: AdminExplanation.Outcome) {
+        let rules = stored.rules
+        section = rules.section
+        if case .ask(_, let way)? = stored.part {
+            // What is fresh, and yet not all there, needs the rest (RFC 9111 section 3.3).
+            reason = way.reason ?? way.forward.rawValue
+            if way == Way(.partial) { section = "RFC 9111 section 3.3" }
+            guard way == Way(.stale) else { return }
+            // Parts that a whole response would be refreshed behind are checked first.
+            reason = StaleReason.expired.rawValue
+            section = StaleReason.expired.section
+            return
+        }
+        guard outcome == .refuse, rules.decision == nil else {
+            reason = rules.reason
+            return
+        }
+        reason = rules.isOffline ? StaleAllowance.offline.rawValue : CacheStatus.Detail.onlyIfCached.rawValue
+    }
+}
+
+extension AdminExplanation.Upstream {
+    fileprivate init(_ stored: StoredExplanation, _ url: String) {
+        method = (stored.rules.check?.method ?? .get).name
+        self.url = url
+        var fields = stored.rules.check?.conditions ?? Fields()
+        if case .ask(let own, _)? = stored.part { fields = own }
+        conditions = fields.lines.map { AdminExplanation.Field(name: $0.name, value: $0.value) }
+    }
+}
+
+extension AdminExplanation.Outcome {
+    fileprivate init(_ stored: StoredExplanation) {
+        let rules = stored.rules
+        switch stored.part {
+        case .answer?:
+            self = .answer
+            return
+        case .ask?:
+            self = .part
+            return
+        case .refuse?:
+            self = .refuse
+            return
+        case nil: break
+        }
+        switch rules.decision {
+        case .fresh: self = .answer
+        case .staleAllowed(_, _, let allowance): self = allowance == .whileRevalidate ? .refresh : .answer
+        case .onlyIfCachedMiss: self = .refuse
+        case .stale, .mismatch, nil:
+            if rules.isOffline || rules.onlyIfCached {
+                self = .refuse
+            } else {
+                self = rules.check == nil ? .fetch : .check
+            }
+        }
+    }
+}
+
+extension AdminExplanation.Variant {
+    fileprivate init(_ variant: Explanation.Variant, _ place: StoredExplanation.Place) {
+        status = variant.status
+        size = place.parts?.length ?? variant.bodyLength
+        parts = place.parts.map { AdminExplanation.bytes($0.stored) }
+        tiers = place.tiers.map(\.rawValue)
+        etag = variant.etag
+        lastModified = variant.lastModified
+        groups = variant.groups
+        selecting = variant.selecting.map {
+            AdminExplanation.Selecting(name: $0.name, stored: $0.stored, asked: $0.asked, matches: $0.matches)
+        }
+        let terms = variant.age
+        age = AdminExplanation.Age(
+            dateValue: terms.dateValue,
+            requestTime: terms.requestTime,
+            responseTime: terms.responseTime,
+            ageValue: terms.ageValue ?? 0,
+            apparentAge: terms.apparentAge,
+            responseDelay: terms.responseDelay,
+            correctedAgeValue: (terms.ageValue ?? 0) + terms.responseDelay,
+            correctedInitialAge: terms.correctedInitialAge,
+            residentTime: terms.residentTime,
+            currentAge: terms.currentAge
+        )
+        lifetime = variant.lifetime.seconds
+        source = AdminExplanation.Ruling(
+            reason: variant.lifetime.source.rawValue,
+            section: variant.lifetime.source.section
+        )
+        ttl = variant.lifetime.seconds - terms.currentAge
+        isChosen = variant.isChosen
+        isInvalidated = place.isInvalidated
+        decision = AdminExplanation.Ruling(reason: variant.decision.reason, section: variant.decision.section)
+        switch variant.ifError {
+        case .allowed(let limit): staleIfError = limit
+        case .refused(let refusal):
+            staleRefusal = AdminExplanation.Ruling(reason: refusal.rawValue, section: refusal.section)
+        }
+    }
+}
