@@ -110,3 +110,10 @@ if Context.environment["DRYDOCK_SANITIZED"] == "1" {
     let left: Set<String> = ["ConfigurationTests", "HTTPCachingTests", "ScenarioTests"]
     package.targets.removeAll { left.contains($0.name) }
 }
+
+// The mutants run the scenarios against daemons of their own: Tests/Mutants/run builds these two alone.
+if Context.environment["DRYDOCK_SUITE"] == "1" {
+    package.targets.removeAll { !["TestSupport", "ScenarioTests"].contains($0.name) }
+    package.products = []
+    package.dependencies = []
+}
