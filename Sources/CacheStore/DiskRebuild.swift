@@ -76,7 +76,7 @@ extension DiskTier.State {
 
     mutating func endRebuild() {
         isRebuilding = false
-        doomed = []
+        doomed = [:]
         table.forgetNames()
     }
 }

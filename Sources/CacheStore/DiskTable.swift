@@ -51,6 +51,9 @@ struct DiskTable {
 
     var count: Int { index.count }
 
+    /// The greatest number of a file; 0 where there is none.
+    var newestFileID: UInt64 { slots.reduce(0) { $1.isLive ? max($0, $1.fileID) : $0 } }
+
     /// The files of a key, newest first.
     func find(_ keyHash: UInt64) -> [Slot] {
         var found: [Slot] = []

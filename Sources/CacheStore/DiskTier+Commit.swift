@@ -32,7 +32,7 @@ extension DiskTier {
     ///     memory.
     ///   - generation: noted when the fill began: nothing is stored if the key was invalidated since.
     ///   - maxVariants: files of one key at most, at least 1; the one that was stored longest ago goes.
-    ///   - fileID: from ``makeFileID()``, taken when the response was whole: writes may overtake one another.
+    ///   - number: of the response's fetch (see ``Generations/nextNumber()``): writes may overtake one another.
     /// - Throws: `DiskTierError` (`.refused`, `.invalidated`, `.outdated`, `.folder`, `.closed`); the response is not stored
     ///   then.
     @discardableResult
@@ -43,7 +43,7 @@ extension DiskTier {
         head: StoredHead,
         generation: (Generations, GenerationToken)? = nil,
         maxVariants: Int = 32,
-        fileID: UInt64? = nil
+        number: UInt64? = nil
     ) async throws -> DiskEntry {
         if let (generations, token) = generation, !generations.isUnchanged(token) { throw DiskTierError.invalidated }
         let target = spill ?? makeSpill()
@@ -57,7 +57,8 @@ extension DiskTier {
                 try await pool.run { try target.appendNow([(chunk, 0..<chunk.capacity)]) }
             }
             return try await pool.run { [self] in
-                try place(target, fileID ?? makeFileID(), key: key, head: head, generation, maxVariants: maxVariants)
+                let number = number ?? generations.nextNumber()
+                return try place(target, number, key: key, head: head, generation, maxVariants: maxVariants)
             }
         } catch let error as BodyError {
             state.withLock { $0.statistics.refusals += 1 }
@@ -106,7 +107,7 @@ extension DiskTier {
         )
         try lock(slot.name).withLock { () throws(DiskTierError) in
             let (isClosed, isOutdated) = state.withLock { state in
-                (state.isClosed, state.table.find(slot.keyHash, slot.name)?.isNewer(than: slot) ?? false)
+                (state.isClosed, state.table.find(slot.keyHash, slot.name).map { $0.fileID > slot.fileID } ?? false)
             }
             if isClosed { throw .closed }
             if isOutdated { throw .outdated }
@@ -209,7 +210,6 @@ extension DiskTier {
 extension DiskTier.State {
     mutating func add(_ slot: DiskTable.Slot) {
         table.insert(slot)
-        doomed.remove(slot.keyHash)
         statistics.commits += 1
     }
 }

@@ -19,4 +19,19 @@ extension DiskTier {
     package func count(of key: CacheKey, since time: Int64) -> Int {
         lookup(key, isCounted: false).count { $0.storedAt >= time }
     }
+
+    /// The file of the variant that `head` is, if it is the one with this number.
+    package func entry(_ key: CacheKey, _ head: StoredHead, number: UInt64) -> DiskEntry? {
+        entry(key, head).flatMap { $0.fileID == number ? $0 : nil }
+    }
+
+    /// Whether a file of this variant comes from a later fetch.
+    package func hasNewer(_ key: CacheKey, _ head: StoredHead, than number: UInt64) -> Bool {
+        entry(key, head).map { $0.fileID > number } ?? false
+    }
+
+    /// Removes the file of this variant where it comes from an earlier fetch.
+    package func remove(_ key: CacheKey, _ head: StoredHead, before number: UInt64) {
+        if let entry = entry(key, head), entry.fileID < number { remove(entry) }
+    }
 }

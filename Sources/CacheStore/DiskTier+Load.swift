@@ -11,21 +11,23 @@ extension DiskTier {
     /// - Parameters:
     ///   - via: as for `StoredResponse`.
     ///   - bytes: bodies up to this size come into memory.
+    /// - Parameter isUse: false for whoever looks at it without answering with it: that is not counted.
     /// - Throws: `DiskTierError`: `.absent` and `.damaged` are misses.
     package func load(
         _ entry: DiskEntry,
         via: String?,
         policy: CachePolicy,
-        inMemoryUpTo bytes: Int = 256 * 1024
+        inMemoryUpTo bytes: Int = 256 * 1024,
+        isUse: Bool = true
     ) async throws -> StoredResponse {
         try await pool.run { [self] in
             do throws(DiskTierError) {
                 let response = try loadNow(entry, via: via, policy: policy, inMemoryUpTo: bytes)
-                used(entry)
+                if isUse { used(entry) }
                 return response
             } catch {
                 state.withLock { state in
-                    state.statistics.misses += 1
+                    if isUse { state.statistics.misses += 1 }
                     if error == .damaged { state.statistics.damaged += 1 }
                 }
                 throw error
@@ -143,8 +145,9 @@ extension DiskTier {
             lastUse: Self.now(),
             isSeen: true
         )
+        generations.advance(past: slot.fileID)
         let isWelcome = state.withLock { state in
-            if state.doomed.contains(hash) { return false }
+            if let moment = state.doomed[hash], slot.fileID < moment { return false }
             state.table.insert(slot)
             return true
         }

@@ -47,8 +47,9 @@ package final class DiskTier: Sendable {
     struct State {
         var table: DiskTable
         var statistics = DiskStatistics()
-        /// Keys that were removed while the folders were walked: files of theirs that turn up are removed.
-        var doomed: Set<UInt64> = []
+        /// Keys that were removed while the folders were walked, with the number of that moment: files of theirs that turn up
+        /// and are older are removed.
+        var doomed: [UInt64: UInt64] = [:]
         /// Files that are out of the table and wait for an I/O thread.
         var deletions: [DiskTable.Slot] = []
         var isRebuilding: Bool
@@ -71,8 +72,6 @@ package final class DiskTier: Sendable {
     /// Kept beside the files: what they outlive, the rules outlive, too.
     package let generations: Generations
     let state: Mutex<State>
-    /// The number of the newest file of this process.
-    private let lastFileID = Atomic<UInt64>(0)
     /// Held while files are removed, so that closing waits for it.
     private let deletion = FileLock()
     private let locks = (0..<64).map { _ in FileLock() }
@@ -88,6 +87,7 @@ package final class DiskTier: Sendable {
             let isKnown = isComplete || DiskFolder.names(folder.objects).isEmpty
             let state = State(table: table, isRebuilding: !isKnown)
             let generations = Generations(path: folder.invalidations, pool: pool)
+            generations.advance(past: table.newestFileID)
             return DiskTier(
                 folder: folder,
                 index: index,
@@ -131,7 +131,7 @@ package final class DiskTier: Sendable {
             let found = state.table.find(digest.low)
             if !found.isEmpty { return found.map { DiskEntry(key: key, slot: $0) } }
             if isCounted { state.statistics.misses += 1 }
-            guard state.isRebuilding, !state.doomed.contains(digest.low) else { return [] }
+            guard state.isRebuilding, state.doomed[digest.low] == nil else { return [] }
             return [DiskEntry(key: key, guess: digest)]
         }
     }
@@ -174,9 +174,10 @@ package final class DiskTier: Sendable {
     /// Removes every variant of a key: lookups miss at once, the files go behind. Any thread.
     package func remove(_ key: CacheKey) {
         let digest = Digest(key.bytes, key: folder.digestKey)
+        let number = generations.nextNumber()
         let removed = state.withLock { state in
             // A file that the walk has not met yet must not come back.
-            if state.isRebuilding { state.doomed.insert(digest.low) }
+            if state.isRebuilding { state.doomed[digest.low] = number }
             let removed = state.table.find(digest.low)
             for slot in removed { state.table.remove(slot.keyHash, slot.name) }
             if removed.isEmpty && !state.isRebuilding { return removed }
@@ -242,19 +243,6 @@ package final class DiskTier: Sendable {
     }
 
     // MARK: - Helpers
-
-    /// Unique, and greater than those before it: of files that were stored in one second it tells which is newer. Any
-    /// thread.
-    package func makeFileID() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        let now = UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
-        while true {
-            let last = lastFileID.load(ordering: .relaxed)
-            let next = max(now, last &+ 1)
-            if lastFileID.compareExchange(expected: last, desired: next, ordering: .relaxed).exchanged { return next }
-        }
-    }
 
     func lock(_ name: Digest) -> FileLock { locks[Int(name.low & 63)] }
     func keyHash(_ key: CacheKey) -> UInt64 { Digest(key.bytes, key: folder.digestKey).low }

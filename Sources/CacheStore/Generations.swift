@@ -2,6 +2,7 @@
 // invalidate every stored response of a name at once, and are looked at when one of them is found.
 
 import EventLoop
+import Glibc
 import Synchronization
 
 /// What a fill notes at its start.
@@ -11,6 +12,8 @@ package struct GenerationToken: Sendable, Equatable {
     let epoch: UInt64
     /// How many rules had been made.
     let ruleCount: UInt64
+    /// Greater than that of every moment before: tells which of two responses was asked for later.
+    package let number: UInt64
     /// The rules that concern the response, once its head is known.
     var rules: [InvalidationRule] = []
 
@@ -50,6 +53,17 @@ package final class Generations: Sendable {
         var bytes = 0
         /// Concerns every response that any rule may concern.
         var floor: Moment?
+        /// The latest time of validation that a response with a rule is known to have: what is invalidated after it, is.
+        var latest = Int64.min
+        var lastNumber: UInt64 = 0
+
+        mutating func nextNumber() -> UInt64 {
+            var time = timespec()
+            clock_gettime(CLOCK_REALTIME, &time)
+            let now = UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
+            lastNumber = max(now, lastNumber &+ 1)
+            return lastNumber
+        }
 
         func moments(_ names: [InvalidationRule]) -> [Moment] {
             if names.isEmpty { return [] }
@@ -83,10 +97,22 @@ package final class Generations: Sendable {
 
     package func note(_ key: CacheKey) -> GenerationToken {
         let slot = Int(key.hash % UInt64(Self.slots))
-        return state.withLock {
-            GenerationToken(slot: slot, generation: $0.counters[slot], epoch: $0.epoch, ruleCount: $0.ruleCount)
+        return state.withLock { state in
+            GenerationToken(
+                slot: slot,
+                generation: state.counters[slot],
+                epoch: state.epoch,
+                ruleCount: state.ruleCount,
+                number: state.nextNumber()
+            )
         }
     }
+
+    /// A number of its own, later than all before it.
+    package func nextNumber() -> UInt64 { state.withLock { $0.nextNumber() } }
+
+    /// What is stored has this number already.
+    func advance(past number: UInt64) { state.withLock { $0.lastNumber = max($0.lastNumber, number) } }
 
     /// Invalidates the fills of `key` that are under way. Call it before the stored responses are removed.
     package func bump(_ key: CacheKey) {
@@ -115,16 +141,19 @@ package final class Generations: Sendable {
     /// - Parameter now: Unix seconds.
     package func invalidate(_ rules: [InvalidationRule], now: Int64) {
         guard !rules.isEmpty else { return }
+        var time = now
         let isFull = state.withLock { state in
             state.ruleCount += 1
-            for rule in rules { Self.make(rule, Moment(time: now, number: state.ruleCount), &state) }
+            // Not before what it is to invalidate, whatever the clock says: see ``date(_:_:)``.
+            time = max(now, state.latest)
+            for rule in rules { Self.make(rule, Moment(time: time, number: state.ruleCount), &state) }
             return Self.bound(&state)
         }
         guard let log else { return }
         if isFull {
             log.rewrite { [self] in records }
         } else {
-            log.append(rules.map { InvalidationRecord(rule: $0, time: now) }) { [self] in records }
+            log.append(rules.map { [time] in InvalidationRecord(rule: $0, time: time) }) { [self] in records }
         }
     }
 
@@ -132,14 +161,21 @@ package final class Generations: Sendable {
     /// the rules that concern it.
     package func isInvalid(_ rules: [InvalidationRule], validatedAt: Int64) -> Bool {
         guard !rules.isEmpty else { return false }
-        return state.withLock { state in state.moments(rules).contains { validatedAt <= $0.time } }
+        return state.withLock { state in
+            state.latest = max(state.latest, validatedAt)
+            return state.moments(rules).contains { validatedAt <= $0.time }
+        }
     }
 
-    /// The least time of validation, in Unix seconds, at which a response that is stored now is not taken for one that
-    /// the rules have invalidated: rules know seconds, and the clock may have been moved.
-    package func leastValidation(_ rules: [InvalidationRule]) -> Int64 {
-        guard !rules.isEmpty else { return .min }
-        return state.withLock { state in state.moments(rules).map { $0.time &+ 1 }.max() ?? .min }
+    /// The time of validation, in Unix seconds, of a response that is stored now: late enough that it is not taken for one
+    /// that the rules have invalidated. They know seconds, and the clock may have been moved.
+    package func date(_ rules: [InvalidationRule], _ validatedAt: Int64) -> Int64 {
+        guard !rules.isEmpty else { return validatedAt }
+        return state.withLock { state in
+            let time = max(validatedAt, state.moments(rules).map { $0.time &+ 1 }.max() ?? .min)
+            state.latest = max(state.latest, time)
+            return time
+        }
     }
 
     /// Rules in force.
@@ -157,6 +193,7 @@ package final class Generations: Sendable {
 
     /// A rule without a name is the floor.
     private static func make(_ rule: InvalidationRule, _ moment: Moment, _ state: inout State) {
+        state.latest = max(state.latest, moment.time)
         if rule.bytes.isEmpty {
             state.floor = Moment(
                 time: max(moment.time, state.floor?.time ?? .min),

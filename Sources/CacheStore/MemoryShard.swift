@@ -1,6 +1,7 @@
 // One shard of the memory tier: a slab of entries, an index over it, and SIEVE as the order of eviction.
 
 import Glibc
+import HTTPCaching
 
 /// A value without a lock: `MemoryTier` keeps it under the shard's mutex.
 struct MemoryShard {
@@ -84,7 +85,9 @@ struct MemoryShard {
         }
         return replace(slot) { variants in
             let replaced = variants.filter { $0.isSameVariant(as: response) }
-            variants = [response] + variants.filter { !$0.isSameVariant(as: response) }
+            variants.removeAll { $0.isSameVariant(as: response) }
+            let place = variants.firstIndex { $0.head.responseTime <= response.head.responseTime }
+            variants.insert(response, at: place ?? variants.count)
             let dropped = variants.dropFirst(max(1, maxVariants))
             variants.removeLast(dropped.count)
             return replaced + dropped

@@ -24,6 +24,8 @@ package final class StoredResponse: Sendable {
     package let diskEntry: DiskEntry?
     /// Names what ``preparedHead`` was made for, such as a route; whoever wants another shape makes the head anew.
     package let shape: UInt64
+    /// Of the fetch that brought the body, whatever head it has by now; 0 where nobody counts.
+    package let number: UInt64
     /// The rules that would invalidate it; without any there is nothing to look at when it is found.
     package let rules: [InvalidationRule]
 
@@ -49,7 +51,8 @@ package final class StoredResponse: Sendable {
             preparedHead: Self.prepare(head, length: body.knownLength, via: via),
             hot: Caching.hotPath(stored: head, policy: policy),
             tier: tier,
-            diskEntry: diskEntry
+            diskEntry: diskEntry,
+            number: diskEntry?.fileID ?? 0
         )
     }
 
@@ -62,7 +65,8 @@ package final class StoredResponse: Sendable {
         hot: HotPathWindow?,
         tier: StoreTier,
         diskEntry: DiskEntry? = nil,
-        shape: UInt64 = 0
+        shape: UInt64 = 0,
+        number: UInt64 = 0
     ) {
         self.key = key
         self.head = head
@@ -73,6 +77,7 @@ package final class StoredResponse: Sendable {
         self.tier = tier
         self.diskEntry = diskEntry
         self.shape = shape
+        self.number = number
         let fields = head.fields.wireLength + head.varyFields.wireLength
         let lines = (head.fields.count + head.varyFields.count) * 16 + head.varyNames.count * 16
         let names = rules.reduce(0) { $0 + $1.bytes.count + 32 }

@@ -98,6 +98,11 @@ final class Arrival {
             // What was stored is outdated, and nothing takes its place.
             if let stale = runner.stale, isAnswer { core.store.remove(stale) }
         }
+        if !isStored, !runner.hasLeader {
+            // Nobody is to read it: who has waited fetches for itself.
+            stream.cancel()
+            throw .cancelled
+        }
         // What fits the memory tier and goes nowhere else is held whole, so that it never waits for a reader.
         let isHeldWhole = keepsInMemory && spill == nil && knownLength != nil
         let options = FillOptions(

@@ -130,10 +130,17 @@ extension DownloadCore {
             requestTime: requestTime,
             now: clock.now()
         )
-        // The client's own conditions: a 304 to them tells as much as one to this cache's.
-        let asked = answer.head.status == 304 ? Revalidation(kind: .head, conditions: ask.originFields.conditions) : nil
-        _ = await update.byHead(asked, on: loop)
+        _ = await update.byHead(asked(ask, answer.head), on: loop)
         return answer
+    }
+
+    /// The client's own conditions, where a 304 to them tells which response it is about: without a validator in it, the
+    /// condition names no more than one.
+    private func asked(_ ask: CacheAsk, _ answer: ResponseHead) -> Revalidation? {
+        guard answer.status == 304 else { return nil }
+        let conditions = ask.originFields.conditions
+        let isNamed = answer.fields.contains(.etag) || conditions.first(.ifNoneMatch)?.contains(",") != true
+        return isNamed ? Revalidation(kind: .head, conditions: conditions) : nil
     }
 
     /// The origin could not be asked, or answered with an error that a stale response may replace.

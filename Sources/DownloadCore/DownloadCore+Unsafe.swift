@@ -44,6 +44,7 @@ extension DownloadCore {
         let way = method.isSafe && (method == .get || method == .head) ? Way(.bypass, "content") : Way(.method)
         let began = Monotonic.now()
         let requestTime = clock.now()
+        let sent = generations.note(pass.ask.key)
         let stream = FetchStream()
         stream.onInterim = onInterim
         let head: FetchStream.Head
@@ -53,11 +54,14 @@ extension DownloadCore {
             return failure(error, way)
         }
         stream.onInterim = nil
+        // What another request has changed since this one was sent, its answer may not know.
+        let rules = Caching.cacheGroups(head.response.fields).map { InvalidationRule.group($0, of: pass.ask.key) }
+        let isCurrent = generations.isUnchanged(sent.concerned(by: rules))
         if Caching.invalidates(method: method, status: head.response.status) {
             await invalidate(after: pass, head.response, on: loop)
         }
         var answer: Answer
-        if let stored = await store(pass, head, stream, requestTime, source, way, on: loop) {
+        if isCurrent, let stored = await store(pass, head, stream, requestTime, source, way, on: loop) {
             answer = stored
         } else {
             answer = relayed(head, stream, isHead: method == .head, way, on: loop)

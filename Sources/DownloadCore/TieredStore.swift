@@ -75,10 +75,12 @@ final class TieredStore: Sendable {
     func variants(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [StoredResponse] {
         let inMemory = ask.policy.memory ? valid(memory.peek(ask.key)) : []
         guard ask.policy.disk, let disk else { return inMemory }
-        return inMemory + (await load(disk.lookup(ask.key, besides: inMemory.map(\.head)), ask, disk))
+        let entries = disk.lookup(ask.key, besides: inMemory.map(\.head))
+        return inMemory + (await load(entries, ask, disk, isUse: false))
     }
 
-    /// All stored responses of a key with the tiers that hold them, invalidated ones too; nothing changes by it.
+    /// All stored responses of a key with the tiers that hold them, invalidated ones too; nothing changes by it but that
+    /// damaged files go.
     func all(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [(response: StoredResponse, tiers: [StoreTier])] {
         let inMemory = ask.policy.memory ? memory.peek(ask.key) : []
         guard ask.policy.disk, let disk else { return inMemory.map { ($0, [.memory]) } }
@@ -86,18 +88,25 @@ final class TieredStore: Sendable {
             (response, disk.entry(ask.key, response.head) == nil ? [StoreTier.memory] : [.memory, .disk])
         }
         for entry in disk.lookup(ask.key, besides: inMemory.map(\.head)) {
-            if let response = try? await disk.load(entry, via: nil, policy: ask.policy) {
+            if let response = try? await disk.load(entry, via: nil, policy: ask.policy, isUse: false) {
                 all.append((response, [.disk]))
             }
         }
         return all
     }
 
-    private func load(_ entries: [DiskEntry], _ ask: CacheAsk, _ disk: DiskTier) async -> [StoredResponse] {
+    private func load(
+        _ entries: [DiskEntry],
+        _ ask: CacheAsk,
+        _ disk: DiskTier,
+        isUse: Bool = true
+    ) async -> [StoredResponse] {
         var loaded: [StoredResponse] = []
         for entry in entries {
             // What cannot be loaded is absent or damaged: the disk tier has given it up, and it counts as a miss.
-            if let response = try? await disk.load(entry, via: nil, policy: ask.policy) { loaded.append(response) }
+            if let response = try? await disk.load(entry, via: nil, policy: ask.policy, isUse: isUse) {
+                loaded.append(response)
+            }
         }
         return valid(loaded)
     }
@@ -120,7 +129,7 @@ final class TieredStore: Sendable {
     /// A response whose ready head was made for another route, or before a reload, is made ready anew.
     private func prepared(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
         guard response.shape != ask.shape, response.body.wholeChunk != nil else { return response }
-        let fresh = make(response.head, response.body, ask, tier: .memory)
+        let fresh = make(response.head, response.body, ask, tier: .memory, response.number)
         _ = generations.ifUnchanged(token.concerned(by: fresh.rules)) {
             if memory.peek(ask.key).contains(where: { $0 === response }) { insert(fresh, ask) }
         }
@@ -130,7 +139,7 @@ final class TieredStore: Sendable {
     /// A small body has come into memory with its head: the memory tier keeps it.
     private func promote(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
         guard ask.policy.memory, response.body.wholeChunk != nil else { return response }
-        let copy = make(response.head, response.body, ask, tier: .memory)
+        let copy = make(response.head, response.body, ask, tier: .memory, response.number)
         _ = generations.ifUnchanged(token.concerned(by: copy.rules)) {
             // What has come into memory while the file was read is newer.
             if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, ask) }
@@ -142,7 +151,13 @@ final class TieredStore: Sendable {
         memory.insert(response, maxVariants: ask.policy.maxVariants)
     }
 
-    private func make(_ head: StoredHead, _ body: Body, _ ask: CacheAsk, tier: StoreTier) -> StoredResponse {
+    private func make(
+        _ head: StoredHead,
+        _ body: Body,
+        _ ask: CacheAsk,
+        tier: StoreTier,
+        _ number: UInt64
+    ) -> StoredResponse {
         StoredResponse(
             key: ask.key,
             head: head,
@@ -150,7 +165,8 @@ final class TieredStore: Sendable {
             preparedHead: ask.prepare(head),
             hot: Caching.hotPath(stored: head, policy: ask.policy),
             tier: tier,
-            shape: ask.shape
+            shape: ask.shape,
+            number: number
         )
     }
 
@@ -158,8 +174,9 @@ final class TieredStore: Sendable {
     func isSuperseded(_ response: StoredResponse) -> Bool {
         let head = response.head
         if let entry = disk?.entry(response.key, head), entry.storedAt > head.responseTime { return true }
+        if disk?.hasNewer(response.key, head, than: response.number) == true { return true }
         return memory.peek(response.key).contains {
-            $0.isSameVariant(as: response) && $0.head != head && $0.head.responseTime >= head.responseTime
+            $0.isSameVariant(as: response) && ($0.number > response.number || $0.head != head)
         }
     }
 
@@ -188,28 +205,39 @@ final class TieredStore: Sendable {
         let rules = InvalidationRule.concerning(head, ask.key)
         let token = token.concerned(by: rules)
         let head = dated(head, rules)
+        let number = token.number
         var isCurrent = false
-        var fileID: UInt64?
         _ = generations.ifUnchanged(token) {
-            guard !isOutdated(head, ask) else { return }
+            guard !isOutdated(head, ask, number) else { return }
             isCurrent = true
-            // In the order of memory, however long each takes to be written.
-            fileID = disk?.makeFileID()
-            if keeping.inMemory, let whole { insert(make(head, whole, ask, tier: .memory), ask) }
+            if keeping.inMemory, let whole {
+                insert(make(head, whole, ask, tier: .memory, number), ask)
+            } else {
+                // What it replaces, and what would answer in its stead without a look at the disk.
+                memory.remove(ask.key) { $0.head.isSameVariant(as: head) || $0.hot != nil }
+            }
         }
-        guard isCurrent, keeping.onDisk, let disk else { return done() }
-        let (key, generations, maxVariants, number) = (ask.key, generations, ask.policy.maxVariants, fileID)
+        guard isCurrent, let disk else { return done() }
+        let (key, generations, maxVariants) = (ask.key, generations, ask.policy.maxVariants)
+        guard keeping.onDisk else {
+            disk.remove(key, head, before: number)
+            return done()
+        }
         Task {
-            // A response that the disk tier refuses has been answered all the same; its statistics count it.
-            _ = try? await disk.commit(
-                body,
-                spill: spill,
-                key: key,
-                head: head,
-                generation: (generations, token),
-                maxVariants: maxVariants,
-                fileID: number
-            )
+            do {
+                try await disk.commit(
+                    body,
+                    spill: spill,
+                    key: key,
+                    head: head,
+                    generation: (generations, token),
+                    maxVariants: maxVariants,
+                    number: number
+                )
+            } catch {
+                // It has been answered all the same, and the statistics count it; what it replaces is outdated.
+                disk.remove(key, head, before: number)
+            }
             done()
         }
     }
@@ -218,16 +246,14 @@ final class TieredStore: Sendable {
     private func dated(_ head: StoredHead, _ rules: [InvalidationRule]) -> StoredHead {
         guard !rules.isEmpty else { return head }
         var head = head
-        head.validatedAt = max(head.validatedAt, generations.leastValidation(rules))
+        head.validatedAt = generations.date(rules, head.validatedAt)
         return head
     }
 
     /// A response that was asked for later is stored already: a slow fetch does not undo a reload.
-    private func isOutdated(_ head: StoredHead, _ ask: CacheAsk) -> Bool {
-        if ask.policy.disk, let entry = disk?.entry(ask.key, head), entry.storedAt > head.responseTime { return true }
-        return memory.peek(ask.key).contains {
-            $0.head.isSameVariant(as: head) && $0.head.responseTime > head.responseTime
-        }
+    private func isOutdated(_ head: StoredHead, _ ask: CacheAsk, _ number: UInt64) -> Bool {
+        if disk?.hasNewer(ask.key, head, than: number) == true { return true }
+        return memory.peek(ask.key).contains { $0.head.isSameVariant(as: head) && $0.number > number }
     }
 
     /// Removes one response from both tiers; other variants stay.
@@ -251,9 +277,13 @@ final class TieredStore: Sendable {
         let rules = InvalidationRule.concerning(head, ask.key)
         let token = token.concerned(by: rules + response.rules)
         let head = dated(head, rules)
-        let fresh = make(head, response.body, ask, tier: response.tier)
+        let number = isOther ? token.number : response.number
+        let fresh = make(head, response.body, ask, tier: response.tier, number)
         // RFC 9111 section 5.2.1.5: nothing of the answer to this request is kept.
         if CacheControl(request: ask.request.fields).noStore { return fresh }
+        if ask.request.fields.contains(.authorization), !isForAll(head, ask) { return fresh }
+        // What has taken its place while the origin was asked is newer than what the answer is about.
+        guard isStored(response) else { return fresh }
         guard case .store = Caching.decideKeep(head, policy: ask.policy) else {
             if !isOther { remove(response) }
             return fresh
@@ -262,13 +292,31 @@ final class TieredStore: Sendable {
         let isSame = fresh.isSameVariant(as: response)
         if !isOther, !isSame { remove(response) }
         _ = generations.ifUnchanged(token) {
-            if ask.policy.memory, response.body.wholeChunk != nil { insert(fresh, ask) }
+            guard ask.policy.memory, response.body.wholeChunk != nil, isOther || !isSame || isStored(response) else {
+                return
+            }
+            insert(fresh, ask)
         }
-        if isSame, let disk, ask.policy.disk, generations.isUnchanged(token),
-            let entry = disk.entry(ask.key, response.head)
+        if isSame, !isOther, let disk, ask.policy.disk, generations.isUnchanged(token),
+            let entry = disk.entry(ask.key, response.head, number: response.number)
         {
             await disk.freshen(entry, head: head)
         }
         return fresh
+    }
+
+    /// Whether what was said to a request with Authorization may be said to all (RFC 9111 section 3.5).
+    private func isForAll(_ head: StoredHead, _ ask: CacheAsk) -> Bool {
+        var head = head
+        head.hadAuthorization = true
+        if case .store = Caching.decideKeep(head, policy: ask.policy) { return true }
+        return false
+    }
+
+    /// Whether a tier still has this very response, and none of a later fetch or check.
+    private func isStored(_ response: StoredResponse) -> Bool {
+        let held = memory.peek(response.key).first { $0.isSameVariant(as: response) }
+        if let held { return held.number == response.number && held.head.responseTime <= response.head.responseTime }
+        return disk?.entry(response.key, response.head, number: response.number) != nil
     }
 }

@@ -84,13 +84,15 @@ struct VariantUpdate {
             asked: check
         ).map { known.all[$0] }
         var chosen: StoredResponse?
+        var other: StoredResponse?
         for response in updated {
             let isSelected = known.isSelected(response)
             let fresh = await freshen(response, freshened(response, isSelected: isSelected), on: loop)
             if isSelected, chosen == nil || response === known.stale { chosen = fresh }
+            other = other ?? fresh
         }
         if chosen != nil { return chosen }
-        guard let other = updated.first else { return nil }
+        guard let other else { return nil }
         // Another request's response is this one's, too: stored once more under what selects it now.
         var head = freshened(other, isSelected: true)
         head.varyFields = head.selectingFields(of: ask.request)

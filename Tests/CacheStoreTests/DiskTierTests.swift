@@ -75,8 +75,7 @@ import Testing
     @Test func `writes that overtake one another leave the newest variants, and the newest of each`() async throws {
         try await withPool { pool, _ in
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
-            let numbers = (0..<6).map { _ in tier.makeFileID() }
-            #expect(numbers == numbers.sorted() && Set(numbers).count == 6)
+            let numbers = (0..<6).map { _ in tier.generations.nextNumber() }
             func store(_ number: Int, _ language: String) async throws {
                 let head = storedHead(vary: [("Accept-Language", language)])
                 try await tier.commit(
@@ -84,7 +83,7 @@ import Testing
                     key: key(1),
                     head: head,
                     maxVariants: 3,
-                    fileID: numbers[number]
+                    number: numbers[number]
                 )
             }
             // All of one second; the two oldest are written last.

@@ -45,7 +45,28 @@ private func rule(_ name: String, _ path: String = "/a") -> InvalidationRule { .
         )
         #expect(!generations.isInvalid([], validatedAt: 50))
         #expect(generations.isInvalid([rule("x"), rule("g", "/other")], validatedAt: 50))
-        #expect(generations.leastValidation([rule("g")]) == 101 && generations.leastValidation([rule("x")]) == .min)
+        #expect(generations.date([rule("g")], 90) == 101 && generations.date([rule("x")], 90) == 90)
+    }
+
+    @Test func `what is invalidated twice within a second, or while the clock goes back, is invalid each time`() {
+        let generations = Generations()
+        generations.invalidate([rule("g")], now: 100)
+        let first = generations.date([rule("g"), rule("h")], 100)
+        #expect(!generations.isInvalid([rule("g"), rule("h")], validatedAt: first))
+        generations.invalidate([rule("g")], now: 100)
+        #expect(generations.isInvalid([rule("g"), rule("h")], validatedAt: first))
+        let second = generations.date([rule("g"), rule("h")], 50)
+        #expect(!generations.isInvalid([rule("g"), rule("h")], validatedAt: second))
+        generations.invalidate([rule("h")], now: 20)
+        #expect(generations.isInvalid([rule("g"), rule("h")], validatedAt: second))
+    }
+
+    @Test func `numbers grow, whoever draws them`() {
+        let generations = Generations()
+        let numbers = (0..<100).map { $0 % 2 == 0 ? generations.nextNumber() : generations.note(key("/a")).number }
+        #expect(numbers == numbers.sorted() && Set(numbers).count == 100)
+        generations.advance(past: numbers[99] + 1_000_000_000_000_000_000)
+        #expect(generations.nextNumber() == numbers[99] + 1_000_000_000_000_000_001)
     }
 
     @Test func `past the bound the older half becomes one rule for all members, and nothing comes back to life`() {
