@@ -4,6 +4,11 @@ import TestSupport
 import Testing
 
 extension Scenarios.Scripted {
+    /// The refresh behind the last step begins when its answer has been read.
+    private static let refreshed =
+        "  origin /s\n    Cache-Control: max-age=10, stale-while-revalidate=60\n    body s\n  get /s\n"
+        + "  asked\n    GET /s\n  clock 20s\n  get /s\n"
+
     /// A script whose last step is wrong, the line that must be named, and a part of what must be said.
     static let wrong: [(script: String, line: Int, says: String)] = [
         ("  get /\n    404", 8, "status\n  expected 404\n  got 200"),
@@ -30,6 +35,9 @@ extension Scenarios.Scripted {
         ("  get /\n  asked\n    HEAD /", 8, "expected [\"HEAD /\"]\n  got [\"GET /\"]"),
         ("  get /\n  asked\n    GET /\n      Via: -", 10, "asked Via\n  expected no such field"),
         ("  get /\n  clock 61s\n  get /\n    Age: 61", 10, "expected “61”\n  got “0”"),
+        (refreshed + "  asked nothing", 15, "expected []\n  got [\"GET /s\"]"),
+        (refreshed, 14, "after its last “asked” the origin was asked\n  got [\"GET /s\"]"),
+        ("  explain /\n    > Bad@Name: x\n    !~ two", 7, "explain failed"),
         ("  release /", 7, "nothing of the origin's script waits"),
         ("  finish A", 7, "A was not started"),
         ("  start A GET /", 1, "A was started and never finished"),
@@ -46,8 +54,8 @@ extension Scenarios.Scripted {
                 "scenario wrong\n  origin /\n    Cache-Control: max-age=60\n    ETag: \"1\"\n    body one\n  settle\n"
             let parser = ScriptParser(file: "wrong", text: start + script + "\n")
             #expect(parser.errors.isEmpty, "\(script)\n\(parser.errors)")
-            let failures = try fleet.run(try #require(parser.scenarios.first))
-            #expect(Set(failures.map(\.way)) == Set(Way.all), "\(script)\n\(failures)")
+            let failures = try fleet.run(try #require(parser.scenarios.first)).failures
+            #expect(Set(failures.map(\.way)) == Set(ScriptFiles.ways), "\(script)\n\(failures)")
             for failure in failures {
                 #expect(failure.place == ScriptPlace(file: "wrong", line: line), "\(script)\n\(failure)")
             }
@@ -55,10 +63,20 @@ extension Scenarios.Scripted {
         }
     }
 
+    @Test func theOriginByAnotherNameTakesForwardMode() throws {
+        let fleet = try #require(Fleet.current)
+        let text =
+            "scenario name\n  origin /\n    body one\n  get //localhost/\n  asked\n    GET /\n      Host: ~ localhost:\n"
+        let scenario = try #require(ScriptParser(file: "name", text: text).scenarios.first)
+        let failures = try fleet.run(scenario).failures
+        #expect(failures.map(\.way) == ScriptFiles.ways.filter { $0.mode == .reverse }, "\(failures)")
+        for failure in failures { #expect(failure.message.contains("takes “only forward”")) }
+    }
+
     @Test func aDaemonThatEndedIsStartedAnew() throws {
         let fleet = try #require(Fleet.current)
         let text = "scenario own\n  own daemon\n  origin /\n    body one\n  get /\n    body one\n"
         let scenario = try #require(ScriptParser(file: "own", text: text).scenarios.first)
-        for _ in 0..<2 { #expect(try fleet.run(scenario).isEmpty) }
+        for _ in 0..<2 { #expect(try fleet.run(scenario).failures.isEmpty) }
     }
 }

@@ -10,6 +10,8 @@ final class OriginSide: Sendable {
         var script: OriginScript
         var body: [UInt8]
         let gate = Gate()
+
+        var holds: Bool { script.holds || script.holdsBody != nil }
     }
 
     /// A request that came.
@@ -31,7 +33,8 @@ final class OriginSide: Sendable {
         var unexpected: [String] = []
         /// The daemon's clock is so many seconds ahead.
         var ahead: Int64 = 0
-        var gates: [Gate] = []
+        /// Of blocks that hold, and have not been released.
+        var shut: [Gate] = []
     }
 
     let state: Monitor<State>
@@ -50,7 +53,7 @@ final class OriginSide: Sendable {
     func begin(_ base: String, ahead: Int64) {
         server.forgetRequests()
         state.update { state in
-            for gate in state.gates { gate.open() }
+            for gate in state.shut { gate.open() }
             state = State(base: base, ahead: ahead)
         }
     }
@@ -68,7 +71,7 @@ final class OriginSide: Sendable {
         }
         let block = Block(script: script, body: body)
         state.update { state in
-            state.gates.append(block.gate)
+            if block.holds { state.shut.append(block.gate) }
             for method in script.method.map({ [$0] }) ?? ["GET", "HEAD"] {
                 state.blocks["\(method) \(script.path)"] = block
             }
@@ -80,7 +83,19 @@ final class OriginSide: Sendable {
         state.update { state in
             let blocks = state.blocks.filter { $0.key.hasSuffix(" \(path)") }.values
             for block in blocks { block.gate.open() }
-            return blocks.contains { $0.script.holds || $0.script.holdsBody != nil }
+            state.shut.removeAll { gate in blocks.contains { $0.gate === gate } }
+            return blocks.contains { $0.holds }
+        }
+    }
+
+    /// Whether something may wait for a release.
+    var isHolding: Bool { state.read { !$0.shut.isEmpty } }
+
+    /// Lets everything go that waits, at whatever path.
+    func releaseAll() {
+        state.update { state in
+            for gate in state.shut { gate.open() }
+            state.shut = []
         }
     }
 

@@ -40,16 +40,39 @@ struct ScriptFiles: Sendable {
 
     /// `DRYDOCK_SCENARIO_WAYS`: the ways in which they run, such as `reverse head|forward conditional`; else all.
     static var ways: [Way] {
-        guard let chosen = ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO_WAYS"]?.split(separator: "|") else {
-            return Way.all
-        }
-        return Way.all.filter { way in chosen.contains { way.description == $0 } }
+        guard let chosen = chosenWays else { return Way.all }
+        return Way.all.filter { way in chosen.contains(way.description) }
+    }
+
+    private static var chosenWays: [String]? {
+        ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO_WAYS"].map { wayNames($0) }
+    }
+
+    /// The names in a list with `|` between them; none in an empty one.
+    static func wayNames(_ list: String) -> [String] {
+        list.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+
+    /// What is wrong with the environment's choice of ways and scenarios, by which a run would pass that runs nothing.
+    static var wrongChoice: String? {
+        wrongWays(chosenWays)
+            ?? (rules.chosen.isEmpty ? "DRYDOCK_SCENARIO and DRYDOCK_SCENARIO_WAYS choose no scenario" : nil)
+    }
+
+    /// Says which of these names is no way, or that there is none.
+    static func wrongWays(_ names: [String]?) -> String? {
+        guard let names else { return nil }
+        let known = Way.all.map(\.description)
+        let wrong = names.isEmpty ? "" : names.first { !known.contains($0) }
+        return wrong.map { "DRYDOCK_SCENARIO_WAYS: “\($0)” is no way; there are \(known.joined(separator: ", "))" }
     }
 
     /// Those that this run is about.
     var chosen: [Scenario] {
-        guard let filter = ScriptFiles.filter else { return scenarios }
+        let ways = ScriptFiles.ways
+        let possible = scenarios.filter { scenario in ways.contains { scenario.runs(in: $0) } }
+        guard let filter = ScriptFiles.filter else { return possible }
         let parts = filter.split(separator: "|")
-        return scenarios.filter { scenario in parts.contains { scenario.testDescription.contains($0) } }
+        return possible.filter { scenario in parts.contains { scenario.testDescription.contains($0) } }
     }
 }

@@ -9,7 +9,19 @@ import Testing
         #expect(!rules.files.isEmpty)
         for (file, scenarios) in rules.files { #expect(!scenarios.isEmpty, "\(file) has no scenario") }
         print("\(rules.scenarios.count) scenarios in \(rules.files.count) files")
-        #expect(!rules.chosen.isEmpty, "DRYDOCK_SCENARIO chooses no scenario")
+        #expect(ScriptFiles.wrongChoice == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("reverse head", nil), ("reverse head|forward conditional", nil), (" forward head | reverse head", nil),
+            ("", "“” is no way"), ("|", "“” is no way"), ("reverse-head", "“reverse-head” is no way"),
+            ("reverse head|auto", "“auto” is no way"), ("reverse", "“reverse” is no way"),
+        ] as [(String, String?)]
+    )
+    func aWayThatIsNoneIsNotPassedOver(_ list: String, _ message: String?) {
+        let wrong = ScriptFiles.wrongWays(ScriptFiles.wayNames(list))
+        if let message { #expect(wrong?.contains(message) == true, "\(wrong ?? "")") } else { #expect(wrong == nil) }
     }
 
     @Test func titlesAreUnique() {

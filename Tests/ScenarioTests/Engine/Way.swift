@@ -28,7 +28,7 @@ struct Way: Sendable, Hashable, CustomStringConvertible {
         case .reverse:
             settings.rest += "services:\n" + service("s", origin, "cache: { revalidate: \(check.rawValue) }")
         case .forward:
-            settings.rest += "forward: { enabled: true, allow: [\"127.0.0.1\"], "
+            settings.rest += "forward: { enabled: true, allow: [\"127.0.0.1\", \"localhost\"], "
             settings.rest += "cache: { revalidate: \(check.rawValue) } }\n"
         }
         return settings
