@@ -33,14 +33,16 @@ struct CollapsingTests {
             head.open()
             for number in 0..<50 { tasks.append(await rig.start(rig.ask(), loop: number % 2)) }
             middle.open()
-            var collapsed = 0
+            var (collapsed, hits) = (0, 0)
             for task in tasks {
                 let got = await task.value
                 #expect(got.body == bytes && got.error == nil)
                 if got.cache == "fwd=uri-miss; fwd-status=200; stored; collapsed" { collapsed += 1 }
+                if got.cache.hasPrefix("hit") { hits += 1 }
             }
             #expect(rig.origin.methods == "GET")
-            #expect(collapsed == 99)
+            // On a busy machine one may come to look only when everything has been stored.
+            #expect(collapsed > 0 && collapsed + hits == 99)
             #expect(await rig.settle())
             rig.memory.removeAll()
             #expect(await rig.get().body == bytes)
