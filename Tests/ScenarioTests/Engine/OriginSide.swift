@@ -33,8 +33,8 @@ final class OriginSide: Sendable {
         var unexpected: [String] = []
         /// The daemon's clock is so many seconds ahead.
         var ahead: Int64 = 0
-        /// Of blocks that hold, and have not been released.
-        var shut: [Gate] = []
+        /// Of blocks that hold and have not been released, of one that another has replaced, too.
+        var shut: [(path: String, gate: Gate)] = []
     }
 
     let state: Monitor<State>
@@ -53,7 +53,7 @@ final class OriginSide: Sendable {
     func begin(_ base: String, ahead: Int64) {
         server.forgetRequests()
         state.update { state in
-            for gate in state.shut { gate.open() }
+            for (_, gate) in state.shut { gate.open() }
             state = State(base: base, ahead: ahead)
         }
     }
@@ -71,20 +71,20 @@ final class OriginSide: Sendable {
         }
         let block = Block(script: script, body: body)
         state.update { state in
-            if block.holds { state.shut.append(block.gate) }
+            if block.holds { state.shut.append((script.path, block.gate)) }
             for method in script.method.map({ [$0] }) ?? ["GET", "HEAD"] {
                 state.blocks["\(method) \(script.path)"] = block
             }
         }
     }
 
-    /// Lets everything go that waits at the block of this path; says whether something could wait there.
+    /// Lets everything go that waits at a block of this path; says whether something could wait there.
     func release(_ path: String) -> Bool {
         state.update { state in
-            let blocks = state.blocks.filter { $0.key.hasSuffix(" \(path)") }.values
-            for block in blocks { block.gate.open() }
-            state.shut.removeAll { gate in blocks.contains { $0.gate === gate } }
-            return blocks.contains { $0.holds }
+            let waits = state.shut.filter { $0.path == path }
+            for (_, gate) in waits { gate.open() }
+            state.shut.removeAll { $0.path == path }
+            return !waits.isEmpty
         }
     }
 
@@ -94,7 +94,7 @@ final class OriginSide: Sendable {
     /// Lets everything go that waits, at whatever path.
     func releaseAll() {
         state.update { state in
-            for gate in state.shut { gate.open() }
+            for (_, gate) in state.shut { gate.open() }
             state.shut = []
         }
     }
