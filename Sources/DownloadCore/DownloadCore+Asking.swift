@@ -36,6 +36,10 @@ extension DownloadCore {
             let way = Way(question.way.forward, StaleReason.requestPrecondition.rawValue)
             return await relay(ask, question.source, way, onInterim, on: loop)
         }
+        if let plan = question.plan, plan.needsKeeping, CacheControl(request: ask.request.fields).noStore {
+            let way = Way(question.way.forward, StoreRefusal.requestNoStore.rawValue)
+            return await relay(ask, question.source, way, onInterim, on: loop)
+        }
         if let plan = question.plan, isUnstored(plan, ask) {
             return await relay(ask, question.source, Way(.bypass, "range"), onInterim, on: loop)
         }
@@ -66,10 +70,8 @@ extension DownloadCore {
 
     /// Whether the answer to another's fetch would be none for this request: waiting for it would be in vain.
     private func isForItself(_ question: Question) -> Bool {
-        let (ask, fields) = (question.ask, question.ask.request.fields)
-        if Caching.isReload(ask.request) || fields.contains(.authorization) || CacheControl(request: fields).noStore {
-            return true
-        }
+        let ask = question.ask
+        if Caching.isReload(ask.request) || ask.isForOne { return true }
         if uncacheable.contains(ask.key, now: clock.now()) { return true }
         guard let stale = question.stale?.head else { return false }
         // What was not fresh for it when it arrived will not be the next time: each needs a check of its own.
@@ -118,6 +120,10 @@ extension DownloadCore {
             return failure(.cancelled, question.way)
         }
         if case .again = outcome { return nil }
+        if case .alone(let reason) = outcome {
+            let way = Way(question.way.forward, reason ?? question.way.reason)
+            return await relay(question.ask, question.source, way, onInterim, on: loop)
+        }
         var answer = settled(question, outcome, reader, part, isCollapsed: false, on: loop)
         answer.originTime = Monotonic.now() &- began
         return answer
@@ -139,7 +145,7 @@ extension DownloadCore {
                 let reader = fetched.body.makeReader(on: loop)
             else { return nil }
             return settled(question, outcome, reader, isCollapsed: true, on: loop)
-        case .refreshed, .failed(.cancelled), .part, .stalePart, .again: return nil
+        case .refreshed, .failed(.cancelled), .part, .stalePart, .again, .alone: return nil
         case .stale(_, let cause):
             // The leader's stale response may be another variant: each uses its own, if it has one that it may use.
             guard let stale, mayServeStale(stale, ask, errorStatus: cause.errorStatus) else { return nil }
@@ -199,15 +205,15 @@ extension DownloadCore {
             status.detail = CacheStatus.Detail.staleIfError.rawValue
             status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)
             return stored(ask, response, age: Caching.age(response.head, now: now), status, on: loop)
-        case .part(let partial, let code):
-            let staleness = Caching.staleness(partial.head, policy: ask.policy, now: now)
+        case .part(let partial, let head, let code):
+            let staleness = Caching.staleness(head, policy: ask.policy, now: now)
             status.forwardStatus = code
             status.stored = code == 206 && generations.isUnchanged(partial.token)
             status.detail = code == 304 ? CacheStatus.Detail.revalidated.rawValue : way.reason
             if code == 304 { status.ttl = -staleness }
-            let age = Caching.age(partial.head, now: now)
+            let age = Caching.age(head, now: now)
             let isFirst = code == 206 && age == 0 && question.plan?.partial == nil
-            var made = PartialAnswer(self, ask, question.source, partial)
+            var made = PartialAnswer(self, ask, question.source, partial, head)
             made.arriving = part
             return made.make(status, age: isFirst ? nil : age, on: loop)
         case .stalePart(let partial, let cause):
@@ -216,7 +222,7 @@ extension DownloadCore {
             status.ttl = -Caching.staleness(partial.head, policy: ask.policy, now: now)
             let age = Caching.age(partial.head, now: now)
             return PartialAnswer(self, ask, question.source, partial).make(status, age: age, on: loop)
-        case .again: return failure(.cancelled, way)
+        case .again, .alone: return failure(.cancelled, way)
         case .failed(let error):
             var refusal: StaleRefusal?
             if let stale = question.stale, error.isOriginFailure,

@@ -10,11 +10,9 @@ extension DownloadCore {
     /// A part of this key may not be stored: the next requests for ranges of it are passed on as they are.
     func noteUnstoredPart(_ key: CacheKey) { unstoredParts.note(key, now: clock.now()) }
 
-    /// Whether asking for a part as `plan` says would come to nothing that can be kept or put together.
+    /// Whether asking for a part as `plan` says would come to nothing that can be kept.
     func isUnstored(_ plan: PartPlan, _ ask: CacheAsk) -> Bool {
-        guard plan.partial == nil else { return false }
-        if !plan.isOwn, CacheControl(request: ask.request.fields).noStore { return true }
-        return unstoredParts.contains(ask.key, now: clock.now())
+        plan.partial == nil && unstoredParts.contains(ask.key, now: clock.now())
     }
 
     /// A client's HEAD may show that stored parts are no longer current (RFC 9111 section 4.3.5).

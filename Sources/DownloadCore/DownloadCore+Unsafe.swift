@@ -75,6 +75,7 @@ extension DownloadCore {
         var rules = Set<InvalidationRule>()
         // RFC 9875 section 2.2.1: what shares a group with an invalidated response goes with it, and no further.
         for response in await store.variants(pass.ask, on: loop) { rules.formUnion(response.rules) }
+        for partial in partials.peek(key) { rules.formUnion(InvalidationRule.concerning(partial.head, key)) }
         for group in Caching.invalidatedGroups(method: pass.request.method, response: answer) {
             rules.insert(.group(group, of: key))
         }

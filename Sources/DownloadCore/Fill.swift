@@ -13,12 +13,15 @@ package enum FillOutcome: Sendable {
     case refreshed(StoredResponse, status: Int)
     /// The check or the fetch failed, and the stale stored response may be used.
     case stale(StoredResponse, cause: StaleCause)
-    /// A part is arriving, or stored parts were checked and are good; with the status of the answer.
-    case part(Partial, status: Int)
+    /// A part is arriving, or stored parts were checked and are good; with the head of the whole, as this request may see
+    /// it, and the status of the answer.
+    case part(Partial, StoredHead, status: Int)
     /// The check failed, and the stale stored parts may be used.
     case stalePart(Partial, cause: StaleCause)
     /// What is stored has changed: look again.
     case again
+    /// What came is for one request alone, and not all of it: that request is passed on as it is, for the reason given.
+    case alone(String?)
     /// Nothing came.
     case failed(FetchError)
 }

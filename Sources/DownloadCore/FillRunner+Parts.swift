@@ -30,6 +30,9 @@ extension FillRunner {
         case 304:
             stream.flow(into: Discard(stream))
             return try confirmed(plan, answer, requestTime, now)
+        case 416 where ask.isForOne && !plan.isOwn:
+            stream.flow(into: Discard(stream))
+            return settle(.alone(nil))
         case 416 where plan.partial != nil || !plan.isOwn:
             // It is shorter now, or the first of several ranges lies beyond it.
             stream.flow(into: Discard(stream))
@@ -40,10 +43,15 @@ extension FillRunner {
                 stream.flow(into: Discard(stream))
                 return settle(.stalePart(partial, cause: .status(answer.status)))
             }
-        case ..<400, 404, 410: if let partial = plan.partial { core.partials.remove(partial) }
+        case ..<400, 404, 410: forget(plan)
         default: break
         }
         try await pass(plan, head, stream, requestTime, now, on: loop)
+    }
+
+    /// The stored parts are outdated; what is said to one user says nothing about what the others get.
+    private func forget(_ plan: PartPlan) {
+        if let partial = plan.partial, !ask.isForOne { core.partials.remove(partial) }
     }
 
     /// What came is an answer to the client's request as it is, stored or not.
@@ -99,26 +107,22 @@ extension FillRunner {
         case .store(let stored):
             let keeping = Keeping(ask.policy, core, length: stored.bodyLength.map { Int(clamping: $0) })
             if keeping.refusal == nil, let range = content.range {
-                let partial =
-                    joined(plan, answer, content, requestTime, now) ?? begun(plan, stored, keeping)
+                let (partial, head) =
+                    joined(plan, answer, content, requestTime, now) ?? (begun(plan, stored, keeping), stored)
                 core.uncacheable.forget(ask.key)
                 core.unstoredParts.forget(ask.key)
                 let arriving = try await PartArrival(core, ask, partial, range, stream).begin(on: loop)
                 if hasLeader { leaderPart = arriving }
-                return settle(.part(partial, status: 206))
+                return settle(.part(partial, head, status: 206))
             }
             refusal = keeping.refusal?.rawValue ?? StoreRefusal.status206.rawValue
-        case .refuse(.requestNoStore) where plan.isOwn:
-            // What one request forbids says nothing about the next one.
-            return try await pass(
-                plan,
-                head,
-                stream,
-                requestTime,
-                now,
-                refusal: StoreRefusal.requestNoStore.rawValue,
-                on: loop
-            )
+        case .refuse(let reason) where ask.isForOne:
+            // What one request forbids says nothing about the next one, nor about what is stored.
+            if plan.isOwn {
+                return try await pass(plan, head, stream, requestTime, now, refusal: reason.rawValue, on: loop)
+            }
+            stream.cancel()
+            return settle(.alone(reason.rawValue))
         case .refuse(let reason): refusal = reason.rawValue
         case .refusePart(let reason): refusal = reason.rawValue
         }
@@ -131,14 +135,14 @@ extension FillRunner {
         try await pass(plan, head, stream, requestTime, now, refusal: refusal, on: loop)
     }
 
-    /// The stored parts that this one belongs to, with its head; nil where there are none.
+    /// The stored parts that this one belongs to, and the head that it makes of theirs; nil where there are none.
     private func joined(
         _ plan: PartPlan,
         _ answer: ResponseHead,
         _ content: ContentRange,
         _ requestTime: Int64,
         _ now: Int64
-    ) -> Partial? {
+    ) -> (Partial, StoredHead)? {
         let known = (plan.partial.map { [$0] } ?? []) + core.partials.variants(ask.key)
         let found = known.first { partial in
             core.generations.isUnchanged(partial.token)
@@ -146,8 +150,7 @@ extension FillRunner {
                 && Caching.joins(partial.head, part: answer, content: content, now: now)
         }
         guard let found else { return nil }
-        core.freshen(found, by: answer, requestTime: requestTime, now: now, ask)
-        return found
+        return (found, core.freshen(found, by: answer, requestTime: requestTime, now: now, ask))
     }
 
     private func begun(_ plan: PartPlan, _ stored: StoredHead, _ keeping: Keeping) -> Partial {
@@ -174,11 +177,12 @@ extension FillRunner {
             )
         }
         guard Caching.confirms(answer.fields, partial.head) else {
+            if ask.isForOne { return settle(.alone(nil)) }
             core.partials.remove(partial)
             return settle(.again)
         }
-        core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
-        settle(.part(partial, status: 304))
+        let head = core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
+        settle(.part(partial, head, status: 304))
     }
 
     // MARK: - Failing
@@ -207,8 +211,17 @@ extension DownloadCore {
         )
     }
 
-    /// The head of stored parts takes over the fields of a part or of a check (RFC 9111 sections 3.4 and 4.3.4).
-    func freshen(_ partial: Partial, by answer: ResponseHead, requestTime: Int64, now: Int64, _ ask: CacheAsk) {
+    /// The head of stored parts takes over the fields of a part or of a check (RFC 9111 sections 3.4 and 4.3.4), where
+    /// they are not for one user alone.
+    /// - Returns: the head with these fields.
+    @discardableResult
+    func freshen(
+        _ partial: Partial,
+        by answer: ResponseHead,
+        requestTime: Int64,
+        now: Int64,
+        _ ask: CacheAsk
+    ) -> StoredHead {
         let head = Caching.joined(
             partial.head,
             part: answer,
@@ -217,8 +230,13 @@ extension DownloadCore {
             request: ask.request,
             policy: ask.policy
         )
+        guard ask.shares(head) else { return head }
+        let before = partial.token
         partial.update(head)
         if case .refuse = Caching.decideKeep(head, policy: ask.policy) { partials.remove(partial) }
+        // Invalidated meanwhile, under the rules of the old head or under those of the new one.
+        if !generations.isUnchanged(before) || !generations.isUnchanged(partial.token) { partials.remove(partial) }
+        return head
     }
 
     /// - Parameter head: that of the whole, with its length.

@@ -15,6 +15,9 @@ struct PartPlan: Sendable {
     /// The range is all that the client asked for: an answer that cannot be stored can be passed on as it is.
     var isOwn = false
 
+    /// What comes has to be kept: it is not all of the answer.
+    var needsKeeping: Bool { !isOwn && !isCheck }
+
     /// The bytes that are missing; nil where that depends on a length that nobody knows yet.
     var hole: Range<Int64>? {
         guard let partial, !isCheck else { return nil }

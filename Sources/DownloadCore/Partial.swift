@@ -11,6 +11,8 @@ import Synchronization
 package final class Partial: Sendable {
     private struct State {
         var head: StoredHead
+        /// Of the time when the first part was asked for.
+        var token: GenerationToken
         /// Ranges for which the origin is being asked.
         var claims: [(range: Range<Int64>, end: Latch<Void>)] = []
         var isCompleting = false
@@ -18,22 +20,31 @@ package final class Partial: Sendable {
     }
 
     let key: CacheKey
-    /// Of the time when its first part was asked for: what is invalidated after that is gone.
-    let token: GenerationToken
     let extents: Extents
+    /// The token without rules.
+    private let noted: GenerationToken
     private let state: Mutex<State>
 
     init(key: CacheKey, token: GenerationToken, head: StoredHead, extents: Extents) {
         self.key = key
-        self.token = token.concerned(by: InvalidationRule.concerning(head, key))
+        noted = token
         self.extents = extents
-        state = Mutex(State(head: head))
+        state = Mutex(State(head: head, token: token.concerned(by: InvalidationRule.concerning(head, key))))
     }
 
     /// Status 200, the complete length; the latest part or check has freshened it.
     var head: StoredHead { state.withLock { $0.head } }
 
-    func update(_ head: StoredHead) { state.withLock { $0.head = head } }
+    /// What is invalidated after the first part was asked for is gone, by the rules that concern the latest head.
+    var token: GenerationToken { state.withLock { $0.token } }
+
+    func update(_ head: StoredHead) {
+        let token = noted.concerned(by: InvalidationRule.concerning(head, key))
+        state.withLock { state in
+            state.head = head
+            state.token = token
+        }
+    }
 
     /// Bytes are missing that somebody asks the origin for: waits for that, or does it.
     /// - Returns: `isMine` where nobody asks for any of these bytes; the caller calls ``release(_:)`` when it has asked.

@@ -23,12 +23,19 @@ struct PartialAnswer {
     /// What was asked for because of this request: it is read to its end, whatever that will be.
     var arriving: ArrivingPart?
 
-    init(_ core: DownloadCore, _ ask: CacheAsk, _ source: any FetchSource, _ partial: Partial) {
+    /// - Parameter fresh: the head that this request may see, where that is not the stored one.
+    init(
+        _ core: DownloadCore,
+        _ ask: CacheAsk,
+        _ source: any FetchSource,
+        _ partial: Partial,
+        _ fresh: StoredHead? = nil
+    ) {
         self.core = core
         self.ask = ask
         self.source = source
         self.partial = partial
-        head = partial.head
+        head = fresh ?? partial.head
         if case .notModified(let fields) = Caching.answerConditional(request: ask.request, stored: head) {
             wanted = .notModified(fields)
             return
@@ -159,7 +166,9 @@ final class PartFetcher: PartSource {
             let claim = partial.claim(hole)
             if claim.isMine {
                 defer { partial.release(claim.end) }
-                try await fetch(hole, on: loop)
+                if let own = try await fetch(hole, on: loop) {
+                    return [.reader(own.reader)] + found(own.end..<range.upperBound, on: loop)
+                }
             } else {
                 _ = await claim.end.wait(patience: ask.collapse.wait, on: loop)
             }
@@ -168,7 +177,11 @@ final class PartFetcher: PartSource {
         throw .source("the origin does not send the missing bytes \(range.lowerBound)-\(range.upperBound - 1)")
     }
 
-    private func fetch(_ hole: Range<Int64>, on loop: isolated EventLoop) async throws(BodyError) {
+    /// - Returns: what came where it is for this request alone, and where it ends; nil where it is found among the parts.
+    private func fetch(
+        _ hole: Range<Int64>,
+        on loop: isolated EventLoop
+    ) async throws(BodyError) -> (reader: BodyReader, end: Int64)? {
         let plan = PartPlan(partial: partial, asked: hole.spec)
         let stream = FetchStream()
         let requestTime = core.clock.now()
@@ -184,8 +197,19 @@ final class PartFetcher: PartSource {
             let range = content.range, Caching.joins(partial.head, part: answer, content: content, now: now)
         else {
             stream.cancel()
-            core.partials.remove(partial)
+            if !ask.isForOne { core.partials.remove(partial) }
             throw .source("the origin has another representation now, or does not send the rest of this one")
+        }
+        let decision = Caching.decidePart(
+            request: ask.request,
+            response: answer,
+            content: content,
+            policy: ask.policy,
+            requestTime: requestTime,
+            now: now
+        )
+        if ask.isForOne, case .refuse = decision {
+            return passed(range.upperBound - range.lowerBound, stream, on: loop).map { ($0, range.upperBound) }
         }
         core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
         do throws(FetchError) {
@@ -193,6 +217,20 @@ final class PartFetcher: PartSource {
         } catch {
             throw .cancelled
         }
+        return nil
+    }
+
+    private func passed(_ count: Int64, _ stream: FetchStream, on loop: isolated EventLoop) -> BodyReader? {
+        let options = FillOptions(budget: core.budget, keepsStart: false)
+        let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
+        let reader = body.makeReader(on: loop)
+        // What is too long ends as a failure, but not before its reader has had it.
+        reader?.narrow(to: 0..<count)
+        let pump = BodyPump(stream: stream, body: body, writer: writer) { trailers, writer in
+            writer.finish(trailers: trailers)
+        }
+        stream.flow(into: pump)
+        return reader
     }
 }
 

@@ -123,8 +123,8 @@ extension DownloadCore {
             case .refuse: return (nil, .refuse)
             case .use(let partial, _, _): return (reply(ask, partial.head, partial.extents.length), .answer)
             case .ask(let way, let plan):
-                let isPassed = plan.partial == nil && unstoredParts.contains(ask.key, now: clock.now())
-                if isOffline || isPassed { return (nil, nil) }
+                let isAlone = plan.needsKeeping && CacheControl(request: ask.request.fields).noStore
+                if isOffline || isAlone || isUnstored(plan, ask) { return (nil, nil) }
                 var fields = ask.request.fields
                 plan.apply(to: &fields)
                 let own: [KnownField] = [.range, .ifRange, .ifNoneMatch, .ifModifiedSince]

@@ -279,9 +279,8 @@ final class TieredStore: Sendable {
         let head = dated(head, rules)
         let number = isOther ? token.number : response.number
         let fresh = make(head, response.body, ask, tier: response.tier, number)
-        // RFC 9111 section 5.2.1.5: nothing of the answer to this request is kept.
-        if CacheControl(request: ask.request.fields).noStore { return fresh }
-        if ask.request.fields.contains(.authorization), !isForAll(head, ask) { return fresh }
+        // What one user is told stays out of what is stored for all.
+        guard ask.shares(head) else { return fresh }
         // What has taken its place while the origin was asked is newer than what the answer is about.
         guard isStored(response) else { return fresh }
         guard case .store = Caching.decideKeep(head, policy: ask.policy) else {
@@ -303,14 +302,6 @@ final class TieredStore: Sendable {
             await disk.freshen(entry, head: head)
         }
         return fresh
-    }
-
-    /// Whether what was said to a request with Authorization may be said to all (RFC 9111 section 3.5).
-    private func isForAll(_ head: StoredHead, _ ask: CacheAsk) -> Bool {
-        var head = head
-        head.hadAuthorization = true
-        if case .store = Caching.decideKeep(head, policy: ask.policy) { return true }
-        return false
     }
 
     /// Whether a tier still has this very response, and none of a later fetch or check.

@@ -145,9 +145,9 @@ extension Caching {
         }
     }
 
-    /// Whether a 304 to such a check is about these parts (RFC 9111 section 4.3.4).
+    /// Whether a 304 to such a check is about these parts (RFC 9111 section 4.3.4): under a weak tag none would join them.
     package static func confirms(_ notModified: Fields, _ stored: StoredHead) -> Bool {
-        guard let tag = entityTag(notModified), let own = entityTag(stored.fields) else { return true }
-        return tag.matchesStrongly(own)
+        if entityTag(notModified)?.isWeak == true { return false }
+        return !identified(by: notModified, among: [stored]).isEmpty
     }
 }

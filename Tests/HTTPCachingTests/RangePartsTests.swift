@@ -201,6 +201,25 @@ struct RangePartsTests {
         #expect(Caching.mayResume(stored(fields, status: status)) == expected)
     }
 
+    @Test(
+        "RFC 9111 4.3.4: a 304 confirms parts where its validators are theirs, or where it has none",
+        arguments: [
+            ([strong], [strong], true), ([strong], [], true), ([strong], [("ETag", "\"b\"")], false),
+            ([strong], [("ETag", "W/\"a\"")], false), ([strong], [("Last-Modified", date(-9))], true),
+            ([strong, ("Last-Modified", date(-9))], [("Last-Modified", date(-9))], true),
+            ([strong, ("Last-Modified", date(-9))], [("Last-Modified", date(-8))], false),
+            ([strong, ("Last-Modified", date(-9))], [strong, ("Last-Modified", date(-8))], true),
+            ([("Last-Modified", date(-9))], [], true),
+            ([("Last-Modified", date(-9))], [("Last-Modified", date(-9))], true),
+            ([("Last-Modified", date(-9))], [("Last-Modified", date(-10))], false),
+            ([("Last-Modified", date(-9))], [strong], false),
+            ([("Last-Modified", date(-9))], [strong, ("Last-Modified", date(-9))], false),
+        ] as [([(String, String)], [(String, String)], Bool)]
+    )
+    func confirms(_ own: [(String, String)], _ notModified: [(String, String)], _ expected: Bool) {
+        #expect(Caching.confirms(Fields(notModified), stored(own)) == expected)
+    }
+
     @Test("If-Range is the stored validator, byte for byte")
     func ifRange() {
         #expect(Caching.strongValidator(stored([("ETag", "\"\u{FC}\"")]))?.ifRange == "\"\u{FC}\"")
