@@ -116,17 +116,20 @@ final class AdminSide {
         for _ in 0..<5 { _ = try client.exchange("/healthz") }
     }
 
-    /// Waits until no fetch and no check is under way; at most 10 s.
+    /// Waits until no fetch and no check is under way; at most 10 s, but never for fewer than 100 looks, lest a machine
+    /// that stood still be taken for a daemon that does.
     func waitUntilSettled() throws -> Bool {
         let limit = Date(timeIntervalSinceNow: 10)
+        var looks = 0
         repeat {
+            looks += 1
             try waitUntilSeen()
             let metrics = try client.exchange("/metrics").text
             guard metrics.contains("\ndrydock_fills ") else {
                 throw TestSupportError.missing("the metric drydock_fills, by which a script settles")
             }
             if metrics.contains("\ndrydock_fills 0\n") { return true }
-        } while Date() < limit
+        } while Date() < limit || looks < 100
         return false
     }
 
