@@ -97,11 +97,6 @@ extension CacheAsk {
     /// Whether what the answer to a check has made of a stored head may be said to all (RFC 9111 sections 3.5 and
     /// 5.2.1.5).
     func shares(_ head: StoredHead) -> Bool {
-        if CacheControl(request: request.fields).noStore { return false }
-        guard request.fields.contains(.authorization) else { return true }
-        var head = head
-        head.hadAuthorization = true
-        if case .refuse = Caching.decideKeep(head, policy: policy) { return false }
-        return true
+        Caching.mayShareUpdate(head, request: request, policy: policy)
     }
 }

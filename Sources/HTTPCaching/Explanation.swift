@@ -61,6 +61,9 @@ package struct Explanation: Sendable, Equatable {
     package var onlyIfCached: Bool
     /// How the origin would be asked about what is stored; nil where it is not asked, or asked without conditions.
     package var check: Revalidation?
+    /// The request's own conditions and ranges, where it goes to the origin with them as it is, because only the origin may refuse
+    /// for an If-Match or If-Unmodified-Since; nil where it does not.
+    package var passedOn: Fields?
 
     /// What the rules say about the variant that is chosen.
     package var variant: Variant? { chosen.map { variants[$0] } }
@@ -93,10 +96,15 @@ extension Caching {
         }
         let decision = chosen.map { described[$0].decision }
         let others = variants.indices.filter { $0 != chosen }.map { variants[$0] }
-        var check: Revalidation?
+        var asks = true
+        var goesOn = false
         switch decision {
-        case .fresh, .staleAllowed(_, _, .maxStale), .staleAllowed(_, _, .offline), .onlyIfCachedMiss: break
-        default:
+        case .stale, .mismatch, nil: goesOn = request.method == .get && hasPreconditions(request)
+        case .fresh, .staleAllowed(_, _, .maxStale), .staleAllowed(_, _, .offline), .onlyIfCachedMiss: asks = false
+        case .staleAllowed: break
+        }
+        var check: Revalidation?
+        if asks, !goesOn {
             check = revalidation(
                 request: request,
                 stored: chosen.map { variants[$0] },
@@ -112,8 +120,16 @@ extension Caching {
             chosen: chosen,
             decision: decision,
             onlyIfCached: onlyIfCached(request),
-            check: isOffline ? nil : check
+            check: isOffline ? nil : check,
+            passedOn: !goesOn || isOffline || onlyIfCached(request) ? nil : ownConditions(request)
         )
+    }
+
+    private static func ownConditions(_ request: RequestHead) -> Fields {
+        let known: [KnownField] = [
+            .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange,
+        ]
+        return Fields(known.flatMap { field in request.fields.all(field).map { (field.name, $0) } })
     }
 
     private static func describe(

@@ -64,13 +64,17 @@ extension Caching {
         return .unchanged(updated())
     }
 
+    /// Every validator that came must match: one that the stored response lacks may be another representation's, and a strong tag
+    /// names no bytes that had but a weak one.
     private static func change(from stored: StoredHead, to answer: ResponseHead, now: Int64) -> HeadChange? {
         var matched = false
-        if let old = entityTag(stored.fields), let new = entityTag(answer.fields) {
+        if let new = entityTag(answer.fields) {
+            guard let old = entityTag(stored.fields), new.isWeak || !old.isWeak else { return .etag }
             guard old.matchesWeakly(new) else { return .etag }
             matched = true
         }
-        if let old = stored.fields.first(.lastModified), let new = answer.fields.first(.lastModified) {
+        if let new = answer.fields.first(.lastModified) {
+            guard let old = stored.fields.first(.lastModified) else { return .lastModified }
             let oldDate = HTTPDate.parse(old, now: now)
             guard oldDate != nil ? oldDate == HTTPDate.parse(new, now: now) : old == new else { return .lastModified }
             matched = matched || oldDate != nil

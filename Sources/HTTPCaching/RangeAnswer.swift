@@ -35,7 +35,10 @@ extension Caching {
         if let limit = HTTPDate.parse(value, now: stored.responseTime) {
             return strongLastModified(stored.fields, now: stored.responseTime) == limit
         }
-        guard let tag = EntityTag(Array(Latin1.bytes(value))), let own = entityTag(stored.fields) else { return false }
+        // Without quotes it is no entity tag, and nobody can say that it is a strong one.
+        guard let tag = EntityTag(Array(Latin1.bytes(value))), let own = entityTag(stored.fields), own.isQuoted else {
+            return false
+        }
         return own.matchesStrongly(tag)
     }
 

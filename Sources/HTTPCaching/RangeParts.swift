@@ -62,8 +62,10 @@ extension Caching {
         return .store(stored)
     }
 
-    /// The strong validator of a stored response. A weak entity tag rules a date out (RFC 9110 section 13.1.5).
+    /// The strong validator of a stored response. A weak entity tag rules a date out (RFC 9110 section 13.1.5), and so does what
+    /// is no entity tag at all.
     package static func strongValidator(_ stored: StoredHead) -> StrongValidator? {
+        if let tag = entityTag(stored.fields), !tag.isQuoted { return nil }
         if let tag = entityTag(stored.fields) { return tag.isWeak ? nil : .tag(tag.opaque) }
         return strongLastModified(stored.fields, now: stored.responseTime).map { .date($0) }
     }

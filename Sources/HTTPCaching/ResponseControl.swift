@@ -63,18 +63,30 @@ package struct ResponseControl: Sendable, Equatable {
 }
 
 extension CacheControl {
-    /// The directives of a targeted field; nil where it is absent, empty, no dictionary, or has a directive of the wrong
-    /// type, and is therefore ignored (RFC 9213 section 2.1).
+    /// The directives of a targeted field; nil where it is absent, empty or no dictionary, and is therefore ignored (RFC 9213
+    /// section 2.1), or where nothing but values of the wrong type is left of it.
+    ///
+    /// A value of the wrong type is not to be consumed, and that must not let more be stored than the origin wants: what allows
+    /// something counts only with its own type, what forbids something with any.
     init?(targeted lines: [[UInt8]]) {
         guard !lines.isEmpty, let dictionary = StructuredDictionary(lines), !dictionary.members.isEmpty else {
             return nil
         }
         self.init()
+        var isUsable = false
         for (name, value) in dictionary.members {
-            guard let argument = Self.argument(of: name, value) else { return nil }
-            apply(Directive(name: name, argument: argument))
+            let argument = Self.argument(of: name, value)
+            isUsable = isUsable || argument != nil || Self.prohibitions.contains(name)
+            // A lifetime or bound that cannot be read allows nothing, as in Cache-Control.
+            apply(Directive(name: name, argument: argument ?? .malformed))
         }
+        guard isUsable else { return nil }
     }
+
+    /// They count whatever their value is.
+    private static let prohibitions: Set<String> = [
+        "no-cache", "no-store", "private", "must-revalidate", "proxy-revalidate",
+    ]
 
     private static func argument(of name: String, _ value: StructuredValue) -> Directive.Argument? {
         switch name {

@@ -157,8 +157,9 @@ extension Caching {
         }
         // max-age without max-stale asks for no stale response (RFC 9111 section 5.2.1.1).
         guard wish.maxAge == nil else { return nil }
+        // 0 means never, also at the very moment of expiry.
+        if control.directives.staleWhileRevalidate == 0 { return nil }
         if let limit = control.directives.staleWhileRevalidate { return by <= limit ? .whileRevalidate : nil }
-        // A configured 0 means never, also at the very moment of expiry.
         let limit = policy.staleWhileRevalidate
         return limit > 0 && by <= limit ? .whileRevalidate : nil
     }

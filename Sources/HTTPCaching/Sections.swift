@@ -86,6 +86,7 @@ extension StaleRefusal {
         case .proxyRevalidate: "RFC 9111 section 5.2.2.8"
         case .sMaxAge: "RFC 9111 section 5.2.2.10"
         case .requestNoCache: "RFC 9111 section 5.2.1.4"
+        case .requestPrecondition: StaleReason.requestPrecondition.section
         case .tooStale: "RFC 5861 section 4"
         case .status: "RFC 9111 section 4.3.3"
         }

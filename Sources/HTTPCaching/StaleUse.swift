@@ -11,6 +11,8 @@ package enum StaleRefusal: String, Sendable, CaseIterable {
     case sMaxAge = "s-maxage"
     /// The request's `no-cache` asks for a successful validation (RFC 9111 section 5.2.1.4).
     case requestNoCache = "request-no-cache"
+    /// The request has an If-Match or If-Unmodified-Since: the origin gets it as it is, and nothing stands in for its answer.
+    case requestPrecondition = "request-precondition"
     /// Staler than the smallest of the configured, the response's and the request's `stale-if-error`.
     case tooStale = "too-stale"
     /// The error answer is none that a stale response may replace.
@@ -43,6 +45,7 @@ extension Caching {
         if let refusal = control.staleProhibition(status: stored.status, policy: policy) { return .refused(refusal) }
         let wish = request.map { CacheControl(request: $0.fields) } ?? CacheControl()
         if wish.noCache { return .refused(.requestNoCache) }
+        if let request, hasPreconditions(request) { return .refused(.requestPrecondition) }
         let bounds = [control.directives.staleIfError, wish.staleIfError].compactMap(\.self)
         let limit = min(policy.staleIfError, bounds.min() ?? policy.staleIfError)
         // A configured 0 means never, also at the very moment of expiry.

@@ -97,6 +97,19 @@ extension Caching {
         )
     }
 
+    /// Whether `freshened`, a stored response with the fields of an answer to `request`, may be stored for all. What is said to a
+    /// request with Authorization updates nothing that others get, unless a response with these directives could be stored (RFC
+    /// 9111 section 3.5): it counts for this one request, and what is stored stays as it was. Nothing at all is kept of the answer
+    /// to a request with `no-store` (section 5.2.1.5).
+    package static func mayShareUpdate(_ freshened: StoredHead, request: RequestHead, policy: CachePolicy) -> Bool {
+        if CacheControl(request: request.fields).noStore { return false }
+        guard request.fields.contains(.authorization) else { return true }
+        var freshened = freshened
+        freshened.hadAuthorization = true
+        if case .store = decideKeep(freshened, policy: policy) { return true }
+        return false
+    }
+
     private static func decideKeep(
         status: Int,
         fields: Fields,

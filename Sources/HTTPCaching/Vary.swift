@@ -38,7 +38,8 @@ struct Vary {
 
 extension Caching {
     /// Whether the request's selecting fields match those of the stored request (RFC 9111 section 4.1): the same after lines
-    /// are joined and optional whitespace is normalised, and what Accept and its kin mean is compared, or absent from both.
+    /// are joined, or absent from both. Of fields that are known to be lists optional whitespace is normalised, and what Accept
+    /// and its kin mean is compared.
     package static func selects(stored: StoredHead, request: RequestHead) -> Bool {
         stored.varyNames.allSatisfy { agrees(stored: stored, request: request, in: $0) }
     }
@@ -88,17 +89,19 @@ extension Caching {
         return dates.0 != dates.1 ? dates.0 > dates.1 : stored.responseTime > other.responseTime
     }
 
-    /// Fields whose commas are part of the value: they are compared as they are.
-    private static let singletons: Set<String> = [
-        "authorization", "cookie", "host", "origin", "referer", "user-agent",
+    /// Fields that their specifications define as lists, where whitespace around members and semicolons and empty members mean
+    /// nothing. Nothing is known of any other field: it is compared as it is.
+    private static let lists: Set<String> = [
+        "access-control-request-headers", "cache-control", "pragma", "prefer", "te",
     ]
 
     private static func normalised(_ fields: Fields, name: String) -> [UInt8]? {
         let values = fields.values(named: name)
         guard !values.isEmpty else { return nil }
-        let joined = Array(values.joined(separator: [ASCII.comma]))
-        guard !singletons.contains(name) else { return joined }
+        // One line is the same as several (RFC 9110 section 5.3).
+        let joined = Array(values.joined(separator: [ASCII.comma, 0x20]))
         if Preferences.covers(name) { return Preferences.normalised(name, ASCII.listMembers(joined)) }
+        guard lists.contains(name) else { return joined }
         return Array(ASCII.listMembers(joined).map(withoutOptionalSpace).joined(separator: [ASCII.comma]))
     }
 

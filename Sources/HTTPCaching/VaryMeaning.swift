@@ -27,14 +27,17 @@ enum Preferences {
 
     // MARK: - Codings (RFC 9110 section 12.5.3)
 
-    /// The acceptable codings, by their canonical names. A member that is malformed names no coding: it adds one mark for all its kind,
-    /// which keeps apart what an origin might read differently, and makes no further variants.
+    /// The acceptable codings, by their canonical names. A member that is malformed is none of them: it adds one mark for all its
+    /// kind, with the codings that somebody lenient might find in it, so that none of these reaches a client that did not name it,
+    /// and nothing else in it makes further variants.
     private static func codings(_ members: [ArraySlice<UInt8>]) -> [UInt8] {
         var weights: [[UInt8]: Int] = [:]
         var isMalformed = false
+        var mentioned: Set<String> = []
         for member in members {
             guard let preference = Preference(member, isMediaRange: false), preference.parameters.isEmpty else {
                 isMalformed = true
+                mentioned.formUnion(known.filter { mentions(member, $0) })
                 continue
             }
             // Of duplicates the least counts, as with directives.
@@ -53,7 +56,15 @@ enum Preferences {
         if let weight = weights[identity], weight > 0, weights.count == 1 { weights = [:] }
         var spelled = weights.map { Preference.spell($0.key, $0.value) }
         if isMalformed { spelled.append([ASCII.quote]) }
+        spelled += mentioned.map { [ASCII.quote] + Array($0.utf8) }
         return joined(spelled)
+    }
+
+    /// The registered codings that an origin may answer with, in lower case, and what stands for all of them.
+    private static let known = ["*", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "zstd"]
+
+    private static func mentions(_ member: ArraySlice<UInt8>, _ coding: String) -> Bool {
+        member.indices.contains { member[$0...].prefix(coding.utf8.count).map(ASCII.lower) == Array(coding.utf8) }
     }
 
     /// RFC 9110 section 8.4.1.1 and 8.4.1.3: the old names mean the same.

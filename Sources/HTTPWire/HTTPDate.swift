@@ -78,11 +78,12 @@ package enum HTTPDate {
             reader.skip("-"), let short = reader.number(digits: 2), reader.skip(" "), let time = time(&reader),
             reader.skip(" "), isZone(reader.letters())
         else { return nil }
-        // A date that would lie more than 50 years ahead is the most recent past year with the same digits.
-        let thisYear = civil(floorDivide(min(max(now, 0), 253_402_300_799), 86400)).year
-        var year = thisYear - thisYear % 100 + short
-        if year <= thisYear - 50 { year += 100 }
-        if year > thisYear + 50 { year -= 100 }
+        // What would lie more than 50 years ahead, to the second, is of the most recent past year with the same digits.
+        let clamped = min(max(now, 0), 253_402_300_799)
+        let today = civil(floorDivide(clamped, 86400))
+        let limit = today.year + 50
+        var year = limit - limit % 100 + short
+        if (year, month, day, time) > (limit, today.month, today.day, Int(clamped % 86400)) { year -= 100 }
         return seconds(year, month, day, time)
     }
 

@@ -82,7 +82,7 @@ extension AdminExplanation.Upstream {
     fileprivate init(_ stored: StoredExplanation, _ url: String) {
         method = (stored.rules.check?.method ?? .get).name
         self.url = url
-        var fields = stored.rules.check?.conditions ?? Fields()
+        var fields = stored.rules.check?.conditions ?? stored.rules.passedOn ?? Fields()
         if case .ask(let own, _)? = stored.part { fields = own }
         conditions = fields.lines.map { AdminExplanation.Field(name: $0.name, value: $0.value) }
     }

@@ -100,7 +100,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
     package struct Upstream: Codable, Sendable, Equatable {
         package var method: String
         package var url: String
-        /// If-None-Match and If-Modified-Since; Range and If-Range where a part is asked for.
+        /// If-None-Match and If-Modified-Since; Range and If-Range where a part is asked for; the request's own where it goes on
+        /// as it is.
         package var conditions: [Field]
     }
 

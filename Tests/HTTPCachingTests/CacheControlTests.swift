@@ -145,7 +145,7 @@ struct CacheControlTests {
     }
 
     @Test(
-        "RFC 9213 2.1: a targeted field is a dictionary of directives with their types, or it is ignored",
+        "RFC 9213 2.1: a targeted field is a dictionary of directives with their types; where it is none, or none is left, it is ignored",
         arguments: [
             (["max-age=60"], 60), (["max-age=60, foo, bar=\"x\";p=1"], 60), (["foo;max-age=1, max-age=60;a;b=?0"], 60),
             (["max-age=60", "must-revalidate"], 60), (["max-age=1, max-age=60"], 60),
@@ -153,7 +153,8 @@ struct CacheControlTests {
             (["max-age=60, x=(1 \"a\" b);q=1.5, y=:AA==:, z=@12, w=%\"f\""], 60), (["max-age=-1"], 0),
             ([""], nil), (["  "], nil), (["max-age=60, &&&&&"], nil), (["max-age=\"60\""], nil), (["MaX-aGe=60"], nil),
             (["max-age =60"], nil), (["max-age= 60"], nil), (["max-age=60,"], nil), (["max-age=60.0"], nil),
-            (["max-age=?1"], nil), (["max-age=60, no-store=1"], nil), (["max-age=60, private=1"], nil),
+            (["max-age=?1"], nil), (["max-age=60, public=1"], 60), (["max-age=60, immutable=1.5"], 60),
+            (["max-age=\"60\", public=1"], nil), (["max-age=\"60\", foo"], 0),
             (["max-age=60, x=(1"], nil), (["max-age=60, x=\"a"], nil), (["max-age=60, x=1.2345"], nil),
             (["max-age=60, x=1234567890123456"], nil), (["max-age=60, x=\"\u{E9}\""], nil), (["max-age=60 x"], nil),
         ] as [([String], Int64?)]
@@ -164,6 +165,40 @@ struct CacheControlTests {
         #expect(control.targetedField == (maxAge == nil ? nil : "CDN-Cache-Control"))
         #expect(control.directives.maxAge == maxAge)
         #expect(control.directives.sMaxAge == (maxAge == nil ? 5 : nil))
+    }
+
+    @Test(
+        "RFC 9213 2.1: a directive of the wrong type allows nothing, and takes no prohibition away",
+        arguments: [
+            DirectiveCase("no-store, max-age=\"60\"") { $0.noStore = true },
+            DirectiveCase("max-age=\"60\", no-store") { $0.noStore = true },
+            DirectiveCase("private, max-age=60.5") { $0.private = true },
+            DirectiveCase("no-store=?1;x, must-revalidate=1") { $0.noStore = true },
+            DirectiveCase("no-store=?1;x, must-revalidate=1") { $0.mustRevalidate = true },
+            DirectiveCase("max-age=60, no-store=1") { $0.noStore = true },
+            DirectiveCase("max-age=60, no-store=?0") { $0.noStore = true },
+            DirectiveCase("max-age=60, private=1") { $0.private = true },
+            DirectiveCase("max-age=60, no-cache=(a b)") { $0.noCache = true },
+            DirectiveCase("max-age=60, proxy-revalidate=\"\"") { $0.proxyRevalidate = true },
+            DirectiveCase("s-maxage=x, no-cache") { $0.noCache = true },
+            DirectiveCase("s-maxage=x, max-age=60") { $0.hasInvalidFreshness = true },
+        ]
+    )
+    func mistyped(example: DirectiveCase) {
+        let fields = Fields(example.lines.map { ("CDN-Cache-Control", $0) } + [("Cache-Control", "max-age=600")])
+        let control = ResponseControl(fields, policy: CachePolicy())
+        var expected = control.directives
+        example.change(&expected)
+        #expect(control.targetedField == "CDN-Cache-Control" && control.directives == expected)
+    }
+
+    @Test("RFC 9213 2.1: permissions of the wrong type are none, and stale bounds of the wrong type are 0")
+    func mistypedPermissions() throws {
+        let line =
+            "max-age=60, public=1, must-understand=1, immutable=\"\", stale-if-error=?1, stale-while-revalidate=x"
+        let control = ResponseControl(Fields([("CDN-Cache-Control", line)]), policy: CachePolicy()).directives
+        #expect(!control.public && !control.mustUnderstand && !control.immutable && !control.hasInvalidFreshness)
+        #expect(control.maxAge == 60 && control.staleIfError == 0 && control.staleWhileRevalidate == 0)
     }
 
     @Test("RFC 9213 2.2: the first usable field of the list counts, none where the list is empty")

@@ -122,4 +122,32 @@ struct ExplanationTests {
         #expect(explained.section == section)
         #expect(explained.check == nil)
     }
+
+    @Test(
+        "A request with If-Match or If-Unmodified-Since that the store does not answer goes on as it is",
+        arguments: [("If-Match", "\"b\"", 0), ("If-Match", "\"a\"", 70), ("If-Unmodified-Since", date(-2000), 0)]
+    )
+    func preconditions(name: String, value: String, after: Int64) throws {
+        let head = stored([
+            ("Cache-Control", "max-age=60, stale-if-error=600"), ("ETag", "\"a\""), ("Last-Modified", date(-1000)),
+        ])
+        let asked = request(.get, [(name, value), ("Range", "bytes=0-1"), ("X-A", "1")])
+        let explained = Caching.explain(request: asked, variants: [head], policy: CachePolicy(), now: arrival + after)
+        #expect(explained.check == nil)
+        #expect(explained.passedOn?.lines.map(\.name).sorted() == [name, "Range"])
+        #expect(try #require(explained.variant).ifError == .refused(.requestPrecondition))
+        // Answered from the store, nothing goes on.
+        let fresh = request(.get, [("If-Match", "\"a\"")])
+        let answered = Caching.explain(request: fresh, variants: [head], policy: CachePolicy(), now: arrival)
+        #expect(answered.passedOn == nil && answered.check == nil)
+        // Nor does it where nobody is asked.
+        let offline = Caching.explain(
+            request: asked,
+            variants: [],
+            policy: CachePolicy(),
+            now: arrival,
+            isOffline: true
+        )
+        #expect(offline.passedOn == nil)
+    }
 }

@@ -219,6 +219,10 @@ struct LookupTests {
         "The configured stale-while-revalidate holds where the response has none of its own; prohibitions hold, too",
         arguments: [
             ("max-age=60", 60, 10, .staleAllowed(age: 60, by: 0, allowance: .whileRevalidate)),
+            // RFC 5861 section 3: a bound of 0, or one that cannot be read, is none, also at the very moment of expiry.
+            ("max-age=60, stale-while-revalidate=0", 60, 10, .stale(age: 60, by: 0, reason: .expired)),
+            ("max-age=60, stale-while-revalidate=ever", 60, 10, .stale(age: 60, by: 0, reason: .expired)),
+            ("max-age=60, stale-while-revalidate=1", 60, 0, .staleAllowed(age: 60, by: 0, allowance: .whileRevalidate)),
             ("max-age=60", 70, 10, .staleAllowed(age: 70, by: 10, allowance: .whileRevalidate)),
             ("max-age=60", 71, 10, .stale(age: 71, by: 11, reason: .expired)),
             ("max-age=60", 60, 0, .stale(age: 60, by: 0, reason: .expired)),

@@ -23,12 +23,14 @@ enum RandomHeads {
         ("Date", date(-5)), ("Date", "x"), ("Connection", "X-A"), ("X-A", "1"), ("Content-Length", "5"),
         ("Content-Location", "/"), ("Content-Location", "/other"), ("Vary", "Accept-Encoding"),
         ("Cache-Groups", "\"g\""), ("Cache-Groups", "g"), ("Cache-Group-Invalidation", "\"g\", \"h\""),
+        ("Content-Range", "bytes 0-1/5"), ("Content-Range", "bytes 3-4/*"),
     ]
     static let requestFields: [(String, String)] = [
         ("Accept", "a, b"), ("Accept", "c"), ("X-T", "1"), ("Authorization", "Basic eA=="), ("If-None-Match", "\"a\""),
         ("If-Modified-Since", date(-1000)), ("If-Match", "*"), ("Pragma", "no-cache"), ("Range", "bytes=0-"),
         ("Cookie", "a=1"), ("Accept-Encoding", "gzip, br"), ("Accept-Encoding", "BR;q=1,gzip"),
         ("Accept-Encoding", "gzip;q=x"), ("Accept-Encoding", ""), ("If-Unmodified-Since", date(-2000)),
+        ("Range", "bytes=-2, 1-3"), ("Range", "bytes=9-"), ("If-Range", "\"a\""), ("If-Range", date(-1000)),
     ]
 
     static func request(_ generator: inout SeededGenerator) -> RequestHead {
@@ -73,9 +75,12 @@ enum RandomHeads {
         var fields = Fields()
         for _ in 0..<Int.random(in: 0...12, using: &generator) {
             let name = Array(names.randomElement(using: &generator, or: "X-T").utf8)
-            let value = (0..<Int.random(in: 0...16, using: &generator)).map { _ in
-                bytes.randomElement(using: &generator, or: 0)
-            }
+            let unit = name == Array("Range".utf8) ? "bytes=" : name == Array("Content-Range".utf8) ? "bytes " : ""
+            let value =
+                Array(unit.utf8)
+                + (0..<Int.random(in: 0...16, using: &generator)).map { _ in
+                    bytes.randomElement(using: &generator, or: 0)
+                }
             name.withUnsafeBytes { name in
                 value.withUnsafeBytes { _ = fields.append(nameBytes: name, valueBytes: $0) }
             }

@@ -225,5 +225,11 @@ struct RangePartsTests {
         #expect(Caching.strongValidator(stored([("ETag", "\"\u{FC}\"")]))?.ifRange == "\"\u{FC}\"")
         #expect(Caching.strongValidator(stored([("Last-Modified", date(-9))]))?.ifRange == date(-9))
         #expect(Caching.strongValidator(stored([("ETag", "W/\"a\"")])) == nil)
+        // What is no entity tag (RFC 9110 section 8.8.3) says nothing about its strength.
+        for tag in ["a", "w/\"a\"", "\"a", "\"a\"b\"", "\""] {
+            let head = stored([("ETag", tag), ("Last-Modified", date(-9))])
+            #expect(Caching.strongValidator(head) == nil)
+            #expect(!Caching.ifRangeHolds(Fields([("If-Range", tag)]), stored: head))
+        }
     }
 }

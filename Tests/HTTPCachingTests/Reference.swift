@@ -52,7 +52,27 @@ enum Reference {
             }
     }
 
-    static func mayReuse(_ asked: RequestHead, _ answer: ResponseHead, _ next: RequestHead, after: Int64) -> Bool {
+    /// The longest that the response may be fresh, in seconds, where neither max-age nor s-maxage says it.
+    static func longest(_ answer: ResponseHead, ttl: Int64?) -> Int64 {
+        func dates(_ name: String) -> [Int64] {
+            answer.fields.all(name).compactMap { HTTPDate.parse($0, now: arrival) }
+        }
+        let came =
+            dates("date")
+            + (answer.fields.all("date").allSatisfy { HTTPDate.parse($0, now: 0) != nil } ? [] : [arrival])
+        guard let first = came.min(), let last = came.max() else { return 0 }
+        if answer.fields.contains("expires") { return (dates("expires").max() ?? first) - first }
+        // The configured one, or a tenth of the time since the last modification.
+        return max(ttl ?? 0, dates("last-modified").min().map { (last - $0) / 10 } ?? 0)
+    }
+
+    static func mayReuse(
+        _ asked: RequestHead,
+        _ answer: ResponseHead,
+        _ next: RequestHead,
+        after: Int64,
+        ttl: Int64?
+    ) -> Bool {
         let control = words(answer.fields, "cache-control")
         let wish = words(next.fields, "cache-control")
         if control.contains("no-cache") || wish.contains("no-cache") { return false }
@@ -63,8 +83,10 @@ enum Reference {
         if control.contains(where: { $0.hasPrefix("max-age=-") || $0 == "max-age=x" || $0 == "max-age" }) {
             return false
         }
-        if let lifetime = seconds(control, "s-maxage") ?? seconds(control, "max-age") { return age < lifetime }
-        return !answer.fields.all("expires").contains("0")
+        let lifetime = seconds(control, "s-maxage") ?? seconds(control, "max-age") ?? longest(answer, ttl: ttl)
+        if let wanted = seconds(wish, "min-fresh"), lifetime - age < wanted { return false }
+        return age < lifetime
+            && !(answer.fields.all("expires").contains("0") && !control.contains { $0.contains("age=") })
     }
 
     static func forbidsStale(_ answer: ResponseHead) -> Bool {

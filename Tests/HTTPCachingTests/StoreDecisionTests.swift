@@ -259,6 +259,34 @@ struct StoreDecisionTests {
         #expect(Caching.decideKeep(shared, policy: CachePolicy()) == .refuse(.authorization))
     }
 
+    @Test(
+        "RFC 9111 3.5: what is said to a request with Authorization updates only what may be shared",
+        arguments: [
+            ("max-age=1", "max-age=60", false), ("max-age=1", nil, false), ("max-age=1", "max-age=60, public", true),
+            ("max-age=1, public", nil, true), ("max-age=1, public", "max-age=60", false),
+            ("max-age=1", "must-revalidate", true), ("max-age=1", "s-maxage=60", true),
+            ("max-age=1, public", "public, no-store", false), ("max-age=1, public", "public, private", false),
+        ] as [(String, String?, Bool)]
+    )
+    func authorizedUpdate(before: String, after: String?, expected: Bool) {
+        let alice = request(.get, [("Authorization", "Basic eA==")])
+        let head = Caching.freshened(
+            stored: stored([("Cache-Control", before), ("ETag", "\"a\"")]),
+            by: response(
+                304,
+                [("ETag", "\"a\""), ("X-User", "alice")] + (after.map { [("Cache-Control", $0)] } ?? [])
+            ),
+            requestTime: arrival + 9,
+            responseTime: arrival + 9,
+            request: alice
+        )
+        #expect(Caching.mayShareUpdate(head, request: alice, policy: CachePolicy()) == expected)
+        // What everybody may be told is everybody's, whatever becomes of the response.
+        #expect(Caching.mayShareUpdate(head, request: request(), policy: CachePolicy()))
+        let noStore = request(.get, [("Cache-Control", "no-store")])
+        #expect(!Caching.mayShareUpdate(head, request: noStore, policy: CachePolicy()))
+    }
+
     @Test("The reasons are what diagnostics print")
     func reasons() {
         #expect(StoreRefusal.noFreshnessAndNoValidator.rawValue == "no-freshness-and-no-validator")

@@ -54,7 +54,7 @@ struct TotalityTests {
                 reused += 1
                 #expect(age >= 0 && ttl > 0)
                 #expect(
-                    Reference.mayReuse(asked, answer, next, after: now - arrival),
+                    Reference.mayReuse(asked, answer, next, after: now - arrival, ttl: policy.ttl),
                     "seed \(seed) round \(round): reused for\n\(next.fields)\nafter \(now - arrival)\n\(answer.fields)"
                 )
             case .staleAllowed(_, let by, _):
@@ -233,5 +233,44 @@ struct TotalityTests {
         var habits = OriginHabits()
         habits.noteConditional(stored: head, answer: answer)
         _ = Caching.explain(request: asked, variants: [head], policy: policy, now: now, isOffline: true, habits: habits)
+        _ = Caching.mayShareUpdate(head, request: asked, policy: policy)
+        exerciseParts(head, answer, asked, policy, now)
+    }
+
+    /// The same for ranges and parts: what is answered lies within the representation, and what is stored has a strong validator.
+    private func exerciseParts(
+        _ head: StoredHead,
+        _ answer: ResponseHead,
+        _ asked: RequestHead,
+        _ policy: CachePolicy,
+        _ now: Int64
+    ) {
+        for length in [Int64.zero, 1, 10, .max] {
+            guard case .parts(let parts) = Caching.rangeAnswer(request: asked, stored: head, length: length) else {
+                continue
+            }
+            #expect(!parts.isEmpty && parts.allSatisfy { $0.lowerBound >= 0 && !$0.isEmpty && $0.upperBound <= length })
+        }
+        for spec in ByteRanges.parse(asked.fields)?.specs ?? [] { _ = try? Caching.checkPart(answer, asked: spec) }
+        _ = try? Caching.checkRelayedPart(answer, request: asked.fields)
+        for isCheck in [false, true] {
+            #expect(Caching.partConditions(head, isCheck: isCheck).isEmpty == (Caching.strongValidator(head) == nil))
+        }
+        _ = Caching.confirms(answer.fields, head)
+        _ = Caching.mayResume(head)
+        guard let content = ContentRange.parse(answer.fields) else { return }
+        if Caching.joins(head, part: answer, content: content, now: now) {
+            #expect(Caching.strongValidator(head) != nil && head.bodyLength != nil)
+        }
+        let part = Caching.decidePart(
+            request: asked,
+            response: answer,
+            content: content,
+            policy: policy,
+            requestTime: now,
+            now: now
+        )
+        guard case .store(let stored) = part else { return }
+        #expect(stored.status == 200 && stored.bodyLength == content.length && Caching.strongValidator(stored) != nil)
     }
 }

@@ -46,20 +46,39 @@ struct VaryMeaningTests {
     )
     func encoding(one: String?, other: String?, expected: Bool) { check("Accept-Encoding", one, other, expected) }
 
-    @Test("A malformed Accept-Encoding makes no variants of its own, and shares none with a well-formed one")
-    func malformedEncoding() {
-        let junk = [
-            "gzip;q=x", "gzip;q=2", "gzip;q=1.001", "gzip;q=0.1234", "g z", "\"gzip\"", "gzip;", "gzip;a=1", "=;",
+    @Test(
+        "A malformed Accept-Encoding makes no variants of its own, and shares none with a well-formed one",
+        arguments: [
+            [
+                "gzip;q=x", "gzip;q=2", "gzip;q=1.001", "gzip;q=0.1234", "\"gzip\"", "gzip;", "GZip;a=1", "=x-gzip;",
+                "gzip;q=x, gzip;q=y",
+            ], ["g z", "=;", "foo;q=x", "q=;=", "\"", "foo;q=x, =;"],
         ]
+    )
+    func malformedEncoding(junk: [String]) {
         for one in junk {
             for other in junk { check("Accept-Encoding", one, other, true) }
             check("Accept-Encoding", one, "gzip", false)
             check("Accept-Encoding", one, "", false)
             check("Accept-Encoding", one, nil, false)
-            check("Accept-Encoding", "br, " + one, "zzz/y, br", true)
+            check("Accept-Encoding", "br, " + one, junk[0] + ", br", true)
             check("Accept-Encoding", "br, " + one, "br", false)
             check("Accept-Encoding", "br, " + one, one, false)
         }
+    }
+
+    @Test(
+        "What a malformed member names is no other's: no coding reaches a client that did not name it",
+        arguments: [
+            ("gzip, br;q=high", "gzip, zstd;q=high"), ("gzip, br;q=high", "gzip"),
+            ("gzip, br;q=high", "gzip, foo;q=high"),
+            ("gzip, br;q=high", "gzip;q=high"), ("br;q=high, zstd;q=high", "br;q=high"), ("gzip, *;q=all", "gzip, =;"),
+            ("deflate;q=x", "compress;q=x"), ("dcb;q=x", "dcz;q=x"), ("gzip, br;q=high", "gzip, br"),
+        ]
+    )
+    func namedInMalformed(one: String, other: String) {
+        check("Accept-Encoding", one, other, false)
+        check("Accept-Encoding", one, one.uppercased(), true)
     }
 
     @Test(
@@ -104,6 +123,8 @@ struct VaryMeaningTests {
     func others() {
         check("X-List", "a, b", "b, a", false)
         check("X-List", "a", "A", false)
+        check("X-List", "a, b", "a,b", false)
+        check("Prefer", "a, b", "a,b", true)
         check("User-Agent", "a, b", "a,b", false)
         check("Accept-Charset", "utf-8;q=1, iso-8859-1", "ISO-8859-1, UTF-8", true)
     }

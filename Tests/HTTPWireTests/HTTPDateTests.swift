@@ -52,6 +52,26 @@ struct HTTPDateTests {
         #expect(parsed.map { HTTPDate.format($0).contains(" \(year) ") } == true)
     }
 
+    @Test(
+        "More than 50 years ahead is meant to the second (RFC 9110 5.6.7)",
+        arguments: [
+            ("Sat, 21 Nov 2026 06:00:00 GMT", "Saturday, 21-Nov-76 06:00:00 GMT", 2076),
+            ("Sat, 21 Nov 2026 06:00:00 GMT", "Sunday, 21-Nov-76 06:00:01 GMT", 1976),
+            ("Sat, 21 Nov 2026 06:00:00 GMT", "Thursday, 31-Dec-76 00:00:00 GMT", 1976),
+            ("Sat, 21 Nov 2026 06:00:00 GMT", "Tuesday, 01-Dec-76 00:00:00 GMT", 1976),
+            ("Sat, 21 Nov 2026 06:00:00 GMT", "Wednesday, 01-Jan-76 23:59:59 GMT", 2076),
+            ("Sat, 21 Nov 2026 06:00:00 GMT", "Monday, 21-Nov-77 05:00:00 GMT", 1977),
+            ("Thu, 29 Feb 2024 00:00:00 GMT", "Wednesday, 28-Feb-74 23:59:59 GMT", 2074),
+            ("Thu, 29 Feb 2024 00:00:00 GMT", "Friday, 01-Mar-74 00:00:00 GMT", 1974),
+            ("Thu, 31 Dec 2099 00:00:00 GMT", "Friday, 31-Dec-49 00:00:00 GMT", 2149),
+            ("Thu, 31 Dec 2099 00:00:00 GMT", "Friday, 31-Dec-49 00:00:01 GMT", 2049),
+        ]
+    )
+    func fiftyYears(now: String, text: String, year: Int) throws {
+        let now = try #require(HTTPDate.parse(now, now: 0))
+        #expect(HTTPDate.parse(text, now: now).map { HTTPDate.format($0).contains(" \(year) ") } == true)
+    }
+
     @Test("Every written date reads back, leap years and centuries included")
     func roundTrip() {
         for unix in stride(from: Int64(-62_167_219_200), through: 253_402_300_799, by: 86_400 * 97 + 12_345) {
