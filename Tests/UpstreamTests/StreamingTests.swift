@@ -65,7 +65,7 @@ import Upstream
             let (heard, number) = rig.watch(UpstreamRequest(url: "\(origin.url)/\(round)")) { recorder in
                 recorder.onBytes = { _, heard in heard.bodyLength <= 512 << 10 ? .pause : .continue }
             }
-            for _ in 0..<2000 where heard.read({ !$0.isOver }) { rig.with(number) { $0.resume() } }
+            for _ in 0..<20_000 where !heard.wait(0.001, until: { $0.isOver }) { rig.with(number) { $0.resume() } }
             #expect(heard.wait(20) { $0.isOver })
             #expect(heard.read { $0.isFinished && $0.bodyLength == 1 << 20 && $0.bodyIsPattern })
         }
