@@ -31,7 +31,9 @@ test: ## installs what is missing, and runs every test that CI runs
 	swift build $(RELEASE_FLAGS) --product drydock
 	@$(MAKE) check-unit sanitize-thread sanitize-address
 	swift build --build-tests
-	swift test --skip-build
+	@rm -f .build/tests*.xml
+	swift test --skip-build --xunit-output .build/tests.xml
+	@.ci/named-tests .build/tests-swift-testing.xml Documentation/*.md
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -68,10 +70,11 @@ lint: ## the format rules, strictly
 format: ## brings every file into form
 	swift format format --in-place --recursive --parallel $(FORMATTED)
 
-bench: ## a hit against the limit: requests per second, CPU and allocations per request
+bench: ## a hit against the limit: requests per second, CPU and allocations per request; hit ratios of eviction orders
 	@.ci/need bench
 	@$(MAKE) build
 	Benchmarks/hit
+	Benchmarks/eviction
 
 clean: ## everything that was built
 	rm -rf .build .build-tsan .build-asan Benchmarks/.build

@@ -38,6 +38,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
@@ -46,17 +47,25 @@ let package = Package(
         // C modules: each is imported by exactly one room.
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .target(name: "CLinux"),
+        .target(
+            name: "CCodings",
+            linkerSettings: [.linkedLibrary("z"), .linkedLibrary("brotlidec")]
+        ),
 
         room("EventLoop", ["CLibevent", "CLinux"]),
         room("HTTPWire"),
-        room("HTTPCaching", ["HTTPWire"]),
+        room("HTTPCaching", ["CLibcrypto", "HTTPWire"]),
         room("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
         room(
             "CacheStore",
             ["EventLoop", "HTTPWire", "HTTPCaching", .product(name: "GRDB", package: "GRDB.swift")]
         ),
-        room("DownloadCore", ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore"]),
+        room(
+            "DownloadCore",
+            ["CCodings", "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore"]
+        ),
         room("ServiceCore", ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore"]),
         room("DemoMode", ["EventLoop", "HTTPWire"]),
         room("Configuration", [.product(name: "Yams", package: "Yams")]),
@@ -72,6 +81,7 @@ let package = Package(
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "ServiceCore",
                 "ProxyServer", "Configuration", .product(name: "Logging", package: "swift-log"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
         .executableTarget(
@@ -101,6 +111,13 @@ let package = Package(
                 "Upstream", "ServiceCore", "Drydock",
             ]
         ),
+        .executableTarget(
+            name: "DrydockExample",
+            dependencies: ["Drydock"],
+            path: "Tests/Example",
+            swiftSettings: settings
+        ),
+        tests("DrydockTests", ["Drydock", "HTTPCaching", .product(name: "HTTPTypes", package: "swift-http-types")]),
         tests("ScenarioTests", [], exclude: ["Rules"]),
     ]
 )

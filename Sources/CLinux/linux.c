@@ -1,6 +1,7 @@
 // Thin wrappers over Linux calls that need _GNU_SOURCE.
 #define _GNU_SOURCE
 #include "CLinux.h"
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -18,3 +19,5 @@ void c_linux_name_thread(const char *name) {
     snprintf(short_name, sizeof(short_name), "%s", name);
     pthread_setname_np(pthread_self(), short_name);
 }
+
+void c_linux_trim(void) { malloc_trim(0); }

@@ -14,6 +14,8 @@ package struct FillOptions: Sendable {
     package var keepsStart: Bool
     /// Nanoseconds that a reader may be far behind the fastest, where nothing is stored.
     package var lagLimit: UInt64
+    /// Whether the writer hears that the last reader has left also where a file takes the bytes.
+    package var watchesReaders = false
 
     /// - Parameters:
     ///   - window: bytes; 1 MiB by default.
@@ -109,6 +111,11 @@ package final class Body: Sendable {
     /// Readers of a growing body now.
     package var readerCount: Int {
         if case .fill(let fill) = source { fill.readerCount } else { 0 }
+    }
+
+    /// What leaves the window of a growing body goes to a file.
+    package var isFiling: Bool {
+        if case .fill(let fill) = source { fill.isFiling } else { false }
     }
 
     /// Bytes of the window of a growing body.

@@ -7,7 +7,8 @@ package import HTTPWire
 package final class BodyWriter {
     /// Called on the writer's loop after a `.pause`, once there is room again.
     package var onDrain: (() -> Void)?
-    /// Called on the writer's loop when the last reader has left and nothing is stored: whoever fills may stop.
+    /// Called on the writer's loop when the last reader has left and nothing is stored, or where that is watched:
+    /// whoever fills may stop.
     package var onAbandoned: (() -> Void)?
 
     private let fill: Fill

@@ -1,7 +1,7 @@
 // What a stored response is found by: the service's name and the absolute URL, nothing else normalised.
 
-/// Service name, one NUL, absolute URL with lower-case scheme and host and without a default port. Whoever finds an
-/// entry by its hash compares these bytes.
+/// Service name, one NUL, absolute URL with lower-case scheme and host and without a default port; where a request's key holds
+/// more than that, another NUL and a line for each thing more. Whoever finds an entry by its hash compares these bytes.
 package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     package let bytes: [UInt8]
     /// Seeded at random for this process: never store it.
@@ -10,12 +10,17 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - service: the service's name; empty in forward mode.
     ///   - url: an absolute URL; scheme and authority are normalised here, path and query are taken as they are.
-    package init(service: String, url: String) {
+    ///   - lines: what else tells requests apart, such as the value of a field; without line ends and NUL.
+    package init(service: String, url: String, lines: [String] = []) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(service.utf8.count + url.utf8.count + 2)
         bytes.append(contentsOf: service.utf8)
         bytes.append(0)
         Self.appendNormalised(Array(url.utf8), to: &bytes)
+        if !lines.isEmpty {
+            bytes.append(0)
+            bytes.append(contentsOf: lines.joined(separator: "\n").utf8)
+        }
         self.init(bytes: bytes)
     }
 
@@ -41,8 +46,34 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// Empty in forward mode.
     package var service: String { String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
 
+    /// This key with more lines behind those that it has.
+    package func adding(lines: [String]) -> CacheKey {
+        let all = (extras.map { [$0] } ?? []) + lines
+        return all.isEmpty ? self : CacheKey(bytes: plainBytes + [0] + Array(all.joined(separator: "\n").utf8))
+    }
+
     /// The URL.
-    package var description: String { String(decoding: bytes.drop { $0 != 0 }.dropFirst(), as: UTF8.self) }
+    package var description: String {
+        String(decoding: bytes.drop { $0 != 0 }.dropFirst().prefix { $0 != 0 }, as: UTF8.self)
+    }
+
+    /// The lines behind the URL; nil where the key holds no more than the URL.
+    package var extras: String? {
+        let rest = bytes.drop { $0 != 0 }.dropFirst().drop { $0 != 0 }
+        return rest.isEmpty ? nil : String(decoding: rest.dropFirst(), as: UTF8.self)
+    }
+
+    /// Service, NUL and URL: what all keys of one URL have in common.
+    package var plainBytes: [UInt8] {
+        let url = bytes.drop { $0 != 0 }.dropFirst()
+        return Array(bytes[..<(url.firstIndex(of: 0) ?? bytes.endIndex)])
+    }
+
+    /// The bytes of the URL, without what else may belong to the key.
+    package var urlBytes: ArraySlice<UInt8> {
+        guard let start = bytes.firstIndex(of: 0).map({ $0 + 1 }) else { return [] }
+        return bytes[start..<(bytes[start...].firstIndex(of: 0) ?? bytes.endIndex)]
+    }
 
     /// Service, scheme and authority: everything up to the third slash. What holds for an origin is kept by it.
     package var originBytes: [UInt8] {

@@ -29,7 +29,7 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
         switch self {
         case .inUse(let path):
             "the cache folder \(path) is in use by another daemon: stop it, or set cache.disk.path to another folder"
-        case .folder(let error): "the cache folder cannot be used: \(error)"
+        case .folder(let error): "the cache folder cannot be used: \(error); \(error.advice)"
         case .index(let path, let reason): "the index \(path) cannot be made: \(reason)"
         case .absent: "no such stored response"
         case .damaged: "the stored response was damaged and has been removed"
@@ -44,26 +44,26 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
 /// Sendable: nothing in it changes but the lock's descriptor, which is under a mutex.
 final class DiskFolder: Sendable {
     let path: String
+    let calls: FileCalls
     let digestKey: DigestKey
-    /// The secret was made now: what an index says about keys is void.
-    let isNew: Bool
     /// -1 once the lock has been given back.
     private let lock: Mutex<Int32>
 
     /// Blocks.
-    init(_ path: String) throws(DiskTierError) {
+    init(_ path: String, calls: FileCalls = .real) throws(DiskTierError) {
         self.path = path
-        try Self.makeFolders(path)
+        self.calls = calls
+        try Self.makeFolders(path, calls)
         if chmod(path, 0o700) != 0 { throw .folder(SystemError("chmod \(path)")) }
-        let lock = open("\(path)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let lock = calls.open("\(path)/lock", O_RDWR | O_CREAT, 0o600)
         if lock < 0 { throw .folder(SystemError("open \(path)/lock")) }
         do throws(DiskTierError) {
             if flock(lock, LOCK_EX | LOCK_NB) != 0 {
                 throw errno == EWOULDBLOCK ? .inUse(path: path) : .folder(SystemError("flock \(path)/lock"))
             }
-            for name in ["tmp", "objects"] { try Self.makeFolders("\(path)/\(name)") }
+            for name in ["tmp", "objects", "trash"] { try Self.makeFolders("\(path)/\(name)", calls) }
             for name in Self.names("\(path)/tmp") { unlink("\(path)/tmp/\(name)") }
-            (digestKey, isNew) = try Self.secret("\(path)/secret")
+            digestKey = try Self.secret("\(path)/secret", calls)
         } catch {
             close(lock)
             throw error
@@ -85,8 +85,11 @@ final class DiskFolder: Sendable {
     }
 
     var objects: String { "\(path)/objects" }
+    /// What is removed as a whole waits here for an I/O thread.
+    var trash: String { "\(path)/trash" }
     var index: String { "\(path)/index.sqlite" }
-    var invalidations: String { "\(path)/invalidations" }
+    var rules: String { "\(path)/rules" }
+    var pins: String { "\(path)/pins" }
 
     func place(of name: Digest) -> String { "\(objects)/\(name.relativePath)" }
 
@@ -96,21 +99,42 @@ final class DiskFolder: Sendable {
     /// Gives a temporary file its place; blocks.
     func move(_ temporary: String, to name: Digest) throws(DiskTierError) {
         let place = place(of: name)
-        if rename(temporary, place) == 0 { return }
+        if calls.rename(temporary, place) == 0 { return }
         if errno == ENOENT {
-            try Self.makeFolders(String(place.prefix(place.utf8.count - 33)))
-            if rename(temporary, place) == 0 { return }
+            try Self.makeFolders(String(place.prefix(place.utf8.count - 33)), calls)
+            if calls.rename(temporary, place) == 0 { return }
         }
         throw .folder(SystemError("rename to \(place)"))
     }
 
-    /// Bytes that the file system has left for us.
-    func available() -> Int64? {
-        var status = statvfs()
-        guard statvfs(path, &status) == 0 else { return nil }
-        let (bytes, overflow) = Int64(clamping: status.f_bavail).multipliedReportingOverflow(by: Int64(status.f_frsize))
-        return overflow ? .max : bytes
+    /// Takes every stored file away at once; nobody may be in the folder. Blocks.
+    /// - Throws: `DiskTierError.folder`; the files are where they were then.
+    func discardObjects() throws(DiskTierError) {
+        let target = "\(trash)/\(String(UInt64.random(in: 0 ... .max), radix: 36))"
+        guard calls.rename(objects, target) == 0 else { throw .folder(SystemError("rename \(objects)")) }
+        // Where that fails, the next file makes it.
+        _ = calls.makeFolder(objects)
     }
+
+    /// Removes some of what waits in the trash; blocks.
+    /// - Returns: whether there is more that can be removed.
+    func emptyTrash(files most: Int) -> Bool {
+        var left = most
+        for name in Self.names(trash) where left > 0 { remove("\(trash)/\(name)", &left) }
+        return left == 0
+    }
+
+    /// - Parameter left: how many files may still be removed; below zero where one cannot be.
+    private func remove(_ path: String, _ left: inout Int) {
+        left -= 1
+        if calls.unlink(path) == 0 { return }
+        guard errno == EISDIR else { return left = -1 }
+        for name in Self.names(path) where left > 0 { remove("\(path)/\(name)", &left) }
+        if left > 0 { rmdir(path) }
+    }
+
+    /// Bytes that the file system has left for us.
+    func available() -> Int64? { calls.available(path) }
 
     /// The names in a folder, but `.` and `..`; empty where it cannot be read. Blocks.
     static func names(_ path: String) -> [String] {
@@ -126,29 +150,27 @@ final class DiskFolder: Sendable {
         return names
     }
 
-    private static func makeFolders(_ path: String) throws(DiskTierError) {
-        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+    private static func makeFolders(_ path: String, _ calls: FileCalls) throws(DiskTierError) {
+        if calls.makeFolder(path) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
             throw .folder(SystemError("mkdir \(path)"))
         }
-        try makeFolders(String(path[..<slash]))
-        if mkdir(path, 0o700) != 0 && errno != EEXIST { throw .folder(SystemError("mkdir \(path)")) }
+        try makeFolders(String(path[..<slash]), calls)
+        if calls.makeFolder(path) != 0 && errno != EEXIST { throw .folder(SystemError("mkdir \(path)")) }
     }
 
     /// Reads the secret, or makes one; files that were named with a lost one keep their names.
-    private static func secret(_ path: String) throws(DiskTierError) -> (DigestKey, isNew: Bool) {
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    private static func secret(_ path: String, _ calls: FileCalls) throws(DiskTierError) -> DigestKey {
+        let file = calls.open(path, O_RDWR | O_CREAT, 0o600)
         if file < 0 { throw .folder(SystemError("open \(path)")) }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: 16)
-        let isNew = pread(file, &bytes, 16, 0) != 16
-        if isNew {
+        if pread(file, &bytes, 16, 0) != 16 {
             for index in bytes.indices { bytes[index] = UInt8.random(in: 0...255) }
             if pwrite(file, bytes, 16, 0) != 16 { throw .folder(SystemError("write \(path)")) }
         }
-        let key = bytes.withUnsafeBytes { bytes in
+        return bytes.withUnsafeBytes { bytes in
             DigestKey(low: bytes.number(at: 0, UInt64.self), high: bytes.number(at: 8, UInt64.self))
         }
-        return (key, isNew)
     }
 }

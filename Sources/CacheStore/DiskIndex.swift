@@ -5,20 +5,22 @@ import GRDB
 import Glibc
 import Synchronization
 
-/// A row that is to be written.
-struct IndexRow: Sendable {
-    var slot: DiskTable.Slot
-    var key: [UInt8]
-    var status: Int
-}
-
 enum IndexChange: Sendable {
     case put(IndexRow)
     case remove(Digest)
+    case removeAll
     case used(Digest, UInt32)
 }
 
-/// Sendable: pending changes are under a mutex; the database is used on the index's own thread only.
+enum IndexFailure: Sendable {
+    /// What is written now is missing until the files are looked at again.
+    case unwritten(String)
+    /// The database was damaged and has been replaced by an empty one.
+    case replaced(String)
+}
+
+/// Sendable: pending changes, the database and the observer are each under a mutex; the database is used on the index's own
+/// thread once the tier is open.
 final class DiskIndex: Sendable {
     private struct Pending {
         var changes: [IndexChange] = []
@@ -26,19 +28,44 @@ final class DiskIndex: Sendable {
         var isClosed = false
     }
 
-    private static let schema = 1
-    private let thread: IOPool
-    private let database: DatabaseQueue
+    private let path: String
+    private let stamp: Int64
+    let thread: IOPool
+    private let connection: Mutex<DatabaseQueue>
     private let pending = Mutex(Pending())
+    private let observer = Mutex<(@Sendable (IndexFailure) -> Void)?>(nil)
     private let hasFailed = Atomic<Bool>(false)
 
-    /// Opens the index, or makes a new one where it is missing, damaged or of another version; blocks.
-    /// - Returns: the rows, and whether they are all there is: the last user closed the index in order.
-    static func open(_ path: String) throws(DiskTierError) -> (index: DiskIndex, table: DiskTable, isComplete: Bool) {
-        if let opened = try? load(path) { return opened }
-        remove(path)
+    /// What ``open(_:stamp:)`` has found.
+    struct Opened {
+        let index: DiskIndex
+        /// How many rows it has, one for every file; nil where the last user did not close it in order.
+        let count: Int?
+        /// Why it is not the one that was there.
+        var failure: IndexFailure?
+    }
+
+    /// Opens the index, or makes a new one where it is missing, damaged or of another version, in memory where the disk is
+    /// full; blocks.
+    /// - Parameter stamp: an index with another one is void.
+    static func open(_ path: String, stamp: Int64) throws(DiskTierError) -> Opened {
         do {
-            return try load(path)
+            let thread = try IOPool(threads: 1, name: "index")
+            let make = { (place: String?, failure: IndexFailure?) throws -> Opened in
+                let (database, count) = try connect(place, stamp: stamp)
+                return Opened(index: DiskIndex(path, stamp, database, thread), count: count, failure: failure)
+            }
+            do {
+                return try make(path, nil)
+            } catch let first {
+                remove(path)
+                do {
+                    return try make(path, .replaced("\(first)"))
+                } catch let second {
+                    remove(path)
+                    return try make(nil, .unwritten("\(second)"))
+                }
+            }
         } catch {
             throw .index(path: path, reason: "\(error)")
         }
@@ -49,65 +76,43 @@ final class DiskIndex: Sendable {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
     }
 
-    private static func load(_ path: String) throws -> (DiskIndex, DiskTable, Bool) {
+    /// From now on, an end that is not in order shows.
+    /// - Parameter path: nil for an index that is forgotten with the process.
+    private static func connect(_ path: String?, stamp: Int64) throws -> (database: DatabaseQueue, count: Int?) {
         var configuration = Configuration()
-        configuration.journalMode = .wal
+        if path != nil { configuration.journalMode = .wal }
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = NORMAL") }
-        let database = try DatabaseQueue(path: path, configuration: configuration)
-        let index = DiskIndex(database, try IOPool(threads: 1, name: "index"))
-        let (table, isClean) = try database.write { db in
-            try prepare(db)
-            let isClean = try Int.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'clean'") == 1
-            let table = try rows(db)
-            try db.execute(sql: "REPLACE INTO meta VALUES ('clean', 0)")
-            return (table, isClean)
+        let database =
+            if let path {
+                try DatabaseQueue(path: path, configuration: configuration)
+            } else {
+                try DatabaseQueue(configuration: configuration)
+            }
+        let count = try database.write { db in
+            try prepare(db, stamp: stamp)
+            let count = try Int.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'count'")
+            try db.execute(sql: "DELETE FROM meta WHERE name = 'count'")
+            return count
         }
-        return (index, table, isClean)
+        return (database, count)
     }
 
-    private init(_ database: DatabaseQueue, _ thread: IOPool) {
-        self.database = database
+    private init(_ path: String, _ stamp: Int64, _ database: DatabaseQueue, _ thread: IOPool) {
+        self.path = path
+        self.stamp = stamp
         self.thread = thread
+        connection = Mutex(database)
     }
 
     deinit { thread.stop() }
 
-    private static func prepare(_ db: Database) throws {
-        try db.execute(sql: "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER)")
-        if try Int.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'schema'") == schema { return }
-        try db.execute(
-            sql: """
-                DROP TABLE IF EXISTS files;
-                DELETE FROM meta;
-                CREATE TABLE files (high INTEGER, low INTEGER, keyhash INTEGER, service TEXT, url TEXT, fileid INTEGER,
-                    body INTEGER, size INTEGER, stored INTEGER, used INTEGER, status INTEGER, PRIMARY KEY (high, low))
-                    WITHOUT ROWID;
-                INSERT INTO meta VALUES ('schema', \(schema));
-                """
-        )
-    }
+    /// A batch was lost: the files know better.
+    var isIncomplete: Bool { hasFailed.load(ordering: .relaxed) }
 
-    private static func rows(_ db: Database) throws -> DiskTable {
-        let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM files") ?? 0
-        var table = DiskTable(capacity: count)
-        let sql = "SELECT high, low, keyhash, fileid, body, size, stored, used FROM files"
-        let cursor = try Row.fetchCursor(db, sql: sql)
-        while let row = try cursor.next() {
-            let number = { (column: Int) -> Int64 in row[column] ?? 0 }
-            table.insert(
-                DiskTable.Slot(
-                    keyHash: UInt64(bitPattern: number(2)),
-                    name: Digest(high: UInt64(bitPattern: number(0)), low: UInt64(bitPattern: number(1))),
-                    fileID: UInt64(bitPattern: number(3)),
-                    bodyLength: max(0, number(4)),
-                    size: min(max(0, number(5)), 1 << 48),
-                    storedAt: number(6),
-                    lastUse: UInt32(clamping: number(7))
-                )
-            )
-        }
-        return table
-    }
+    var database: DatabaseQueue { connection.withLock { $0 } }
+
+    /// - Parameter report: called on the index's thread.
+    func observe(_ report: @escaping @Sendable (IndexFailure) -> Void) { observer.withLock { $0 = report } }
 
     // MARK: - Changes
 
@@ -126,7 +131,7 @@ final class DiskIndex: Sendable {
     func submit(_ work: @escaping @Sendable () -> Void) { thread.submit(work) }
 
     /// Everything that has been noted, in one transaction; the index's thread.
-    private func writeBatch() {
+    func writeBatch() {
         let changes = pending.withLock { pending in
             defer {
                 pending.changes = []
@@ -140,77 +145,33 @@ final class DiskIndex: Sendable {
                 for change in changes { try Self.write(change, db) }
             }
         } catch {
-            // What is missing is found again from the files at the next start.
             hasFailed.store(true, ordering: .relaxed)
+            fail(error)
         }
     }
 
-    private static func write(_ change: IndexChange, _ db: Database) throws {
-        switch change {
-        case .put(let row):
-            let slot = row.slot
-            let key = CacheKey(bytes: row.key)
-            let put = try db.cachedStatement(sql: "REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-            try put.execute(arguments: [
-                signed(slot.name.high), signed(slot.name.low), signed(slot.keyHash), key.service, key.description,
-                signed(slot.fileID), slot.bodyLength, slot.size, slot.storedAt, Int64(slot.lastUse), row.status,
-            ])
-        case .remove(let name):
-            let remove = try db.cachedStatement(sql: "DELETE FROM files WHERE high = ? AND low = ?")
-            try remove.execute(arguments: [signed(name.high), signed(name.low)])
-        case .used(let name, let time):
-            let update = try db.cachedStatement(sql: "UPDATE files SET used = ? WHERE high = ? AND low = ?")
-            try update.execute(arguments: [Int64(time), signed(name.high), signed(name.low)])
+    /// The index's thread.
+    func fail(_ error: any Error) {
+        let report = observer.withLock { $0 }
+        guard let code = (error as? DatabaseError)?.resultCode, [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(code) else {
+            report?(.unwritten("\(error)"))
+            return
         }
-    }
-
-    private static func signed(_ value: UInt64) -> Int64 { Int64(bitPattern: value) }
-
-    // MARK: - Listing
-
-    /// Reads the rows whose URL matches; suspends until the index's thread has done it.
-    /// - Parameter pattern: part of a URL, or a pattern with `*`; nil for all.
-    func list(matching pattern: String?, service: String?, limit: Int, after url: String?) async throws -> [DiskListing]
-    {
-        try await thread.run { [self] in
-            writeBatch()
-            var conditions = ["1"]
-            var arguments: StatementArguments = []
-            if let pattern {
-                conditions.append(pattern.contains("*") ? "url GLOB ?" : "instr(url, ?) > 0")
-                arguments += [pattern]
-            }
-            if let service {
-                conditions.append("service = ?")
-                arguments += [service]
-            }
-            if let url {
-                conditions.append("url > ?")
-                arguments += [url]
-            }
-            arguments += [limit]
-            let sql = """
-                SELECT service, url, body, size, stored, used, status FROM files
-                WHERE \(conditions.joined(separator: " AND ")) ORDER BY url LIMIT ?
-                """
-            return try database.read { db in
-                try Row.fetchAll(db, sql: sql, arguments: arguments).map { row in
-                    DiskListing(
-                        service: row[0] ?? "",
-                        url: row[1] ?? "",
-                        bodyLength: row[2] ?? 0,
-                        size: row[3] ?? 0,
-                        storedAt: row[4] ?? 0,
-                        lastUse: row[5] ?? 0,
-                        status: row[6] ?? 0
-                    )
-                }
-            }
+        do {
+            try database.close()
+            Self.remove(path)
+            let (fresh, _) = try Self.connect(path, stamp: stamp)
+            connection.withLock { $0 = fresh }
+            hasFailed.store(false, ordering: .relaxed)
+            report?(.replaced("\(error)"))
+        } catch let second {
+            report?(.unwritten("\(second)"))
         }
     }
 
     /// Writes what is pending, marks the index as complete if it is, and ends its thread. Blocks.
-    func close(isComplete: Bool) {
+    /// - Parameter count: how many rows there must be; nil where files may be without a row.
+    func close(count: Int?) {
         let wasClosed = pending.withLock { pending in
             defer { pending.isClosed = true }
             return pending.isClosed
@@ -218,25 +179,12 @@ final class DiskIndex: Sendable {
         if wasClosed { return }
         thread.submit { [self] in
             writeBatch()
-            guard isComplete, !hasFailed.load(ordering: .relaxed) else { return }
-            try? database.write { try $0.execute(sql: "REPLACE INTO meta VALUES ('clean', 1)") }
+            guard let count, !hasFailed.load(ordering: .relaxed) else { return }
+            try? database.write { db in
+                try db.execute(sql: "REPLACE INTO meta VALUES ('count', ?)", arguments: [count])
+            }
         }
         thread.stop()
         try? database.close()
     }
-}
-
-/// A row of the index, for `drydock list`.
-package struct DiskListing: Sendable, Equatable {
-    package let service: String
-    package let url: String
-    /// In bytes.
-    package let bodyLength: Int64
-    /// Bytes on the disk.
-    package let size: Int64
-    /// Unix seconds.
-    package let storedAt: Int64
-    /// Unix seconds, approximate.
-    package let lastUse: Int64
-    package let status: Int
 }

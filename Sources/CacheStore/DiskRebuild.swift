@@ -6,77 +6,97 @@ import Synchronization
 
 /// One folder at a time on the index's thread, so that its batches are written in between.
 enum DiskRebuild {
-    static func start(_ tier: DiskTier) {
-        step(tier, DiskFolder.Walk(names: DiskFolder.names(tier.folder.objects), next: 0))
+    private struct Walk: Sendable {
+        let names: [String]
+        var next = 0
+        /// A later walk takes the place of this one.
+        let number: Int
+        /// A file that the table knows has its row.
+        let trustsTable: Bool
     }
 
-    private static func step(_ tier: DiskTier, _ walk: DiskFolder.Walk) {
+    /// - Parameter trustsTable: false where the index was replaced, so that every file needs a new row.
+    static func start(_ tier: DiskTier, trustsTable: Bool) {
+        let number = tier.state.withLock { state in
+            state.phase = .walking
+            state.walks += 1
+            return state.walks
+        }
+        step(tier, Walk(names: DiskFolder.names(tier.folder.objects), number: number, trustsTable: trustsTable))
+    }
+
+    private static func step(_ tier: DiskTier, _ walk: Walk) {
         tier.index.submit { [weak tier] in
-            guard let tier, !tier.state.withLock({ $0.isClosed }) else { return }
-            guard walk.next < walk.names.count else { return finish(tier) }
+            guard let tier, tier.state.withLock({ !$0.isClosed && $0.walks == walk.number }) else { return }
+            guard walk.next < walk.names.count else { return sweep(tier, walk.number, before: nil) }
             let first = "\(tier.folder.objects)/\(walk.names[walk.next])"
             for second in DiskFolder.names(first) {
-                for file in DiskFolder.names("\(first)/\(second)") { visit(tier, file, "\(first)/\(second)/\(file)") }
+                for file in DiskFolder.names("\(first)/\(second)") {
+                    visit(tier, file, "\(first)/\(second)/\(file)", walk.trustsTable)
+                }
             }
-            step(tier, DiskFolder.Walk(names: walk.names, next: walk.next + 1))
+            var walk = walk
+            walk.next += 1
+            step(tier, walk)
         }
     }
 
-    private static func visit(_ tier: DiskTier, _ file: String, _ path: String) {
+    private static func visit(_ tier: DiskTier, _ file: String, _ path: String, _ trustsTable: Bool) {
         // What is not ours is left alone.
         guard let name = Digest(hex: file), path.hasSuffix(name.relativePath) else { return }
         tier.lock(name).withLock {
-            if tier.state.withLock({ $0.markSeen(name) }) { return }
-            let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+            if tier.state.withLock({ $0.table.markSeen(name) }), trustsTable { return }
+            let calls = tier.folder.calls
+            let descriptor = calls.open(path, O_RDONLY, 0)
             if descriptor < 0 { return }
             defer { close(descriptor) }
-            guard let stored = StoredFile.read(descriptor) else {
-                unlink(path)
-                return
+            do throws(SystemError) {
+                if let stored = try StoredFile.read(descriptor, calls) {
+                    let hash = Digest(stored.record.key, key: tier.folder.digestKey).low
+                    if tier.adopt(stored, hash, name) != nil { return }
+                } else {
+                    tier.troubles.note(.damaged, "the stored file \(path) is damaged: it is removed")
+                }
+            } catch {
+                tier.troubles.note(.unreadable, "the stored file \(path) cannot be read: \(error.named): it is removed")
             }
-            let hash = Digest(stored.record.key, key: tier.folder.digestKey).low
-            if tier.adopt(stored, hash, name) == nil { unlink(path) }
+            tier.unlink(path)
         }
     }
 
-    private static func finish(_ tier: DiskTier) {
-        let missing = tier.state.withLock { state in
-            let missing = state.table.all.filter { !$0.isSeen }
+    /// Takes rows without a file out of the table, some at a time.
+    private static func sweep(_ tier: DiskTier, _ number: Int, before place: Int?) {
+        let (missing, next) = tier.state.withLock { state in
+            let (missing, next) = state.table.unseen(before: place, count: 2048)
             for slot in missing { state.table.remove(slot.keyHash, slot.name) }
-            state.endRebuild()
-            return missing
+            return (missing, next)
         }
         for slot in missing { tier.delete(slot.keyHash, slot.name) }
-        // What was found may be more than is allowed now.
-        if tier.reserve(0) { tier.release(0) }
-    }
-}
-
-extension DiskFolder {
-    struct Walk: Sendable {
-        let names: [String]
-        let next: Int
+        if let next {
+            tier.index.submit { [weak tier] in if let tier { sweep(tier, number, before: next) } }
+        } else if tier.state.withLock({ $0.endWalk(number) }) {
+            // What was found may be more than is allowed now.
+            tier.trim()
+            tier.sweep()
+        }
     }
 }
 
 extension DiskTier {
-    /// Waits until no walk over the folders is under way.
+    /// Waits until the table knows every file.
     package func settle() async {
-        while state.withLock({ $0.isRebuilding && !$0.isClosed }) {
-            // Behind the walk's current step on the same thread.
+        while state.withLock({ $0.phase != .settled && !$0.isClosed }) {
+            // Behind the current step on the same thread.
             await withUnsafeContinuation { waiter in index.submit { waiter.resume() } }
         }
     }
 }
 
 extension DiskTier.State {
-    /// The walk has met a file.
-    /// - Returns: whether the table knows it.
-    mutating func markSeen(_ name: Digest) -> Bool { table.markSeen(name) }
-
-    mutating func endRebuild() {
-        isRebuilding = false
-        doomed = [:]
-        table.forgetNames()
+    /// - Returns: false where another walk has begun.
+    mutating func endWalk(_ number: Int) -> Bool {
+        guard walks == number else { return false }
+        settle()
+        return true
     }
 }

@@ -1,4 +1,4 @@
-// What the disk tier knows about its files without asking the disk: a slab of small entries and an index by key.
+// What the disk tier knows about its files without asking the disk: a slab of small entries and indexes by hash.
 
 /// One file of the disk tier, as the table knows it.
 package struct DiskEntry: Sendable, Equatable {
@@ -14,8 +14,9 @@ package struct DiskEntry: Sendable, Equatable {
     let isVerified: Bool
 }
 
-/// A value without a lock: `DiskTier` keeps it under its mutex.
+/// A value without a lock: `DiskTier` keeps it under its mutex, so nothing here takes longer the more files there are.
 struct DiskTable {
+    /// 64 bytes: with its places in the indexes, a file costs less than 150.
     struct Slot {
         var keyHash: UInt64
         var name: Digest
@@ -29,35 +30,30 @@ struct DiskTable {
         var isVerified = false
         /// Found in its folder, or written by this process.
         var isSeen = false
-        var isLive = true
 
         func isNewer(than other: Slot) -> Bool { (storedAt, fileID) > (other.storedAt, other.fileID) }
+        /// Its name is more than its key: it has selecting fields.
+        fileprivate var isVariant: Bool { name.low != keyHash }
     }
 
-    private var slots: [Slot] = []
-    private var free: [UInt32] = []
-    /// Only while the folders are walked.
-    private var byName: [Digest: UInt32] = [:]
-    private var index: HashIndex
+    /// Without holes: the last slot moves to where one is removed.
+    private var slots = Slab<Slot>()
+    private var byKey = HashIndexes()
+    /// The files that are not found by their name's hash in `byKey`.
+    private var byName = HashIndexes()
     /// Bytes of all files.
     private(set) var used: Int64 = 0
     /// Bytes of files that are being written.
     var reserved: Int64 = 0
 
-    init(capacity: Int = 16) {
-        index = HashIndex(minimumCapacity: capacity)
-        slots.reserveCapacity(capacity)
-    }
-
-    var count: Int { index.count }
-
-    /// The greatest number of a file; 0 where there is none.
-    var newestFileID: UInt64 { slots.reduce(0) { $1.isLive ? max($0, $1.fileID) : $0 } }
+    var count: Int { slots.count }
+    /// What the table takes.
+    var memory: Int { slots.capacityBytes + byKey.capacityBytes + byName.capacityBytes }
 
     /// The files of a key, newest first.
     func find(_ keyHash: UInt64) -> [Slot] {
         var found: [Slot] = []
-        _ = index.find(keyHash) { place in
+        _ = byKey.find(keyHash) { place in
             found.append(slots[place])
             return false
         }
@@ -72,12 +68,9 @@ struct DiskTable {
         if let place = place(slot.keyHash, slot.name) {
             used -= slots[place].size
             slots[place] = slot
-        } else if let place = free.popLast() {
-            slots[Int(place)] = slot
-            index.insert(slot.keyHash, slot: Int(place))
         } else {
             slots.append(slot)
-            index.insert(slot.keyHash, slot: slots.count - 1)
+            list(slot, slots.count - 1)
         }
     }
 
@@ -92,10 +85,16 @@ struct DiskTable {
     mutating func remove(_ keyHash: UInt64, _ name: Digest) -> Slot? {
         guard let place = place(keyHash, name) else { return nil }
         let slot = slots[place]
+        let last = slots.count - 1
         used -= slot.size
-        slots[place].isLive = false
-        free.append(UInt32(place))
-        index.remove(keyHash, slot: place)
+        unlist(slot, place)
+        if place != last {
+            let moved = slots[last]
+            unlist(moved, last)
+            slots[place] = moved
+            list(moved, place)
+        }
+        slots.removeLast()
         return slot
     }
 
@@ -107,39 +106,62 @@ struct DiskTable {
     }
 
     /// The longest unused of a few files chosen at random: close to least recent use, without a list to maintain.
-    func victim() -> Slot? {
-        guard index.count > 0 else { return nil }
+    /// - Parameter pinned: hashes of keys whose files stay.
+    func victim(besides pinned: Set<UInt64> = []) -> Slot? {
+        guard slots.count > 0 else { return nil }
         var best: Slot?
         var seen = 0
         for _ in 0..<64 where seen < 12 {
-            let slot = slots[Int.random(in: slots.indices)]
-            guard slot.isLive else { continue }
+            let slot = slots[Int.random(in: 0..<slots.count)]
+            if !pinned.isEmpty, pinned.contains(slot.keyHash) { continue }
             seen += 1
             if slot.lastUse < best?.lastUse ?? .max { best = slot }
         }
-        return best ?? slots.first { $0.isLive }
+        return best
     }
 
     /// The walk over the folders has met a file, whose key is not known yet.
     /// - Returns: whether it is in the table.
     mutating func markSeen(_ name: Digest) -> Bool {
-        if byName.isEmpty {
-            for (place, slot) in slots.enumerated() where slot.isLive { byName[slot.name] = UInt32(place) }
-        }
-        // Files that came after the walk began are found by it only if they are unknown to this list: then their
-        // record is read, which is as good.
-        guard let place = byName[name].map(Int.init), slots[place].isLive, slots[place].name == name else {
-            return false
-        }
+        let known = byKey.find(name.low) { slots[$0].name == name }
+        guard let place = known ?? byName.find(name.low, matches: { slots[$0].name == name }) else { return false }
         slots[place].isSeen = true
         return true
     }
 
-    /// The walk is over.
-    mutating func forgetNames() { byName = [:] }
+    /// Some of the files that the walk has not met, from the end of the table towards its beginning.
+    /// - Parameters:
+    ///   - place: where the search goes on; nil for the end.
+    ///   - count: how many files are looked at.
+    /// - Returns: the files, and where to go on; nil at the beginning. What is added or removed meanwhile does no harm.
+    func unseen(before place: Int?, count: Int) -> (slots: [Slot], next: Int?) {
+        let end = min(place ?? .max, slots.count)
+        let start = max(0, end - count)
+        return ((start..<end).map { slots[$0] }.filter { !$0.isSeen }, start > 0 ? start : nil)
+    }
 
-    /// Every file, in no order.
-    var all: [Slot] { slots.filter(\.isLive) }
+    private func place(_ keyHash: UInt64, _ name: Digest) -> Int? { byKey.find(keyHash) { slots[$0].name == name } }
 
-    private func place(_ keyHash: UInt64, _ name: Digest) -> Int? { index.find(keyHash) { slots[$0].name == name } }
+    private mutating func list(_ slot: Slot, _ place: Int) {
+        byKey.insert(slot.keyHash, slot: place)
+        if slot.isVariant { byName.insert(slot.name.low, slot: place) }
+    }
+
+    private mutating func unlist(_ slot: Slot, _ place: Int) {
+        byKey.remove(slot.keyHash, slot: place)
+        if slot.isVariant { byName.remove(slot.name.low, slot: place) }
+    }
+}
+
+/// Many small indexes instead of a large one: each grows for itself, in a moment, and no two copies of all exist at once.
+private struct HashIndexes {
+    private var parts = Array(repeating: HashIndex(), count: 256)
+
+    var capacityBytes: Int { parts.reduce(0) { $0 + $1.capacityBytes } }
+
+    func find(_ hash: UInt64, matches: (Int) -> Bool) -> Int? { parts[Int(hash >> 56)].find(hash, matches: matches) }
+
+    mutating func insert(_ hash: UInt64, slot: Int) { parts[Int(hash >> 56)].insert(hash, slot: slot) }
+
+    mutating func remove(_ hash: UInt64, slot: Int) { parts[Int(hash >> 56)].remove(hash, slot: slot) }
 }

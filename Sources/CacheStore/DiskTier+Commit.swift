@@ -13,7 +13,8 @@ extension DiskTier {
             path: folder.temporary(),
             pool: pool,
             room: room,
-            expected: expected
+            expected: expected,
+            calls: folder.calls
         )
     }
 
@@ -62,8 +63,23 @@ extension DiskTier {
             }
         } catch let error as BodyError {
             state.withLock { $0.statistics.refusals += 1 }
+            unwritten(key, error)
             throw DiskTierError.refused(error)
+        } catch DiskTierError.folder(let error) {
+            unwritten(key, error)
+            throw DiskTierError.folder(error)
         }
+    }
+
+    private func unwritten(_ key: CacheKey, _ error: BodyError) {
+        // Want of room within the limits is told where it is found.
+        if case .file(let error) = error, !error.operation.hasPrefix(SpillFile.wantsRoom) { unwritten(key, error) }
+    }
+
+    private func unwritten(_ key: CacheKey, _ error: SystemError) {
+        guard error.code != ENOENT else { return }
+        let text = "the response \(key) cannot be stored in \(folder.path): \(error.named)"
+        troubles.note(.unwritable, "\(text); it is answered all the same; \(error.advice)")
     }
 
     /// Writes the preamble and the first record, then gives the file its name; I/O thread.
@@ -78,6 +94,7 @@ extension DiskTier {
         let file = try spill.open()
         var head = head
         head.bodyLength = spill.written
+        if head.number == 0 { head.number = fileID }
         let record = HeadRecord(
             fileID: fileID,
             sequence: 1,
@@ -90,11 +107,11 @@ extension DiskTier {
         let recordStart = FileLayout.bodyOffset + record.bodyLength
         let size = Self.pages(recordStart + Int64(bytes.count))
         let extra = max(0, Int(size) - spill.reserved)
-        guard reserve(extra) else { throw BodyError.file(SystemError("store \(key)", code: ENOSPC)) }
+        guard reserve(extra) else { throw BodyError.file(SystemError("\(SpillFile.wantsRoom) \(key)", code: ENOSPC)) }
         defer { release(extra) }
-        try StoredFile.write(bytes, to: file.descriptor, at: recordStart)
+        try StoredFile.write(bytes, to: file.descriptor, at: recordStart, folder.calls)
         let preamble = FilePreamble(fileID: record.fileID, bodyLength: record.bodyLength)
-        try StoredFile.write(preamble.encode(), to: file.descriptor, at: 0)
+        try StoredFile.write(preamble.encode(), to: file.descriptor, at: 0, folder.calls)
         let slot = DiskTable.Slot(
             keyHash: keyHash(key),
             name: name(key, head),
@@ -124,7 +141,8 @@ extension DiskTier {
             } else {
                 insert()
             }
-            index.note(.put(IndexRow(slot: slot, key: key.bytes, status: head.status)))
+            index.note(.put(IndexRow(slot: slot, key: key.bytes, head: head)))
+            notePin(key, slot.keyHash)
         }
         deleteBehind(state.withLock { $0.table.removeOldest(slot.keyHash, beyond: max(1, maxVariants)) })
         return DiskEntry(key: key, slot: slot)
@@ -144,15 +162,26 @@ extension DiskTier {
     }
 
     private func freshenNow(_ entry: DiskEntry, head: StoredHead) -> Bool {
-        let descriptor = Glibc.open(folder.place(of: entry.name), O_RDWR | O_CLOEXEC)
-        if descriptor < 0 { return false }
+        let descriptor = folder.calls.open(folder.place(of: entry.name), O_RDWR, 0)
+        if descriptor < 0 {
+            unwritten(entry.key, SystemError("open"))
+            return false
+        }
         defer { Glibc.close(descriptor) }
-        guard let file = StoredFile.read(descriptor), file.record.fileID == entry.fileID else { return false }
+        guard let file = try? StoredFile.read(descriptor, folder.calls), file.record.fileID == entry.fileID else {
+            return false
+        }
         var record = file.record
         record.head = head
         record.head.bodyLength = record.bodyLength
         record.sequence &+= 1
-        guard let size = try? StoredFile.append(record, to: descriptor, after: file) else { return false }
+        let size: Int64
+        do throws(BodyError) {
+            size = try StoredFile.append(record, to: descriptor, after: file, folder.calls)
+        } catch {
+            unwritten(entry.key, error)
+            return false
+        }
         let hash = keyHash(entry.key)
         let changed: DiskTable.Slot? = state.withLock { state in
             state.table.update(hash, entry.name) { slot in
@@ -162,48 +191,9 @@ extension DiskTier {
             return state.table.find(hash, entry.name)
         }
         if let changed {
-            index.note(.put(IndexRow(slot: changed, key: entry.key.bytes, status: head.status)))
+            index.note(.put(IndexRow(slot: changed, key: entry.key.bytes, head: head)))
         }
         return true
-    }
-
-    // MARK: - Room
-
-    /// Counts bytes that are about to be written, and evicts what has not been used for the longest time to make room.
-    /// - Returns: false where there is no room. I/O thread; not under a file's lock.
-    func reserve(_ bytes: Int) -> Bool {
-        let bytes = Int64(bytes)
-        while true {
-            let spare = folder.available().map { $0 - limits.minFree } ?? .max
-            let decision: Decision = state.withLock { state in
-                if state.isClosed { return .refuse }
-                let held = state.table.used + state.table.reserved
-                if held + bytes <= limits.size && bytes <= spare {
-                    state.table.reserved += bytes
-                    return .grant
-                }
-                // Even an empty tier would not help.
-                if state.table.reserved + bytes > limits.size || bytes - spare > state.table.used { return .refuse }
-                guard let victim = state.table.victim() else { return .refuse }
-                state.table.remove(victim.keyHash, victim.name)
-                state.statistics.evictions += 1
-                return .evict(victim)
-            }
-            switch decision {
-            case .grant: return true
-            case .refuse:
-                state.withLock { $0.refusal = (bytes, Monotonic.coarse()) }
-                return false
-            case .evict(let victim): delete(victim.keyHash, victim.name)
-            }
-        }
-    }
-
-    func release(_ bytes: Int) { state.withLock { $0.table.reserved -= Int64(bytes) } }
-
-    private enum Decision {
-        case grant, refuse
-        case evict(DiskTable.Slot)
     }
 }
 

@@ -6,11 +6,12 @@ package import HTTPCaching
 import Synchronization
 
 extension DiskTier {
-    /// Reads a file's head on an I/O thread. A small body comes into memory, verified; of a larger one the first block
-    /// is verified now, and the others when they are read.
+    /// Reads a file's head on an I/O thread. A small body comes into memory, verified; a larger one is verified now, once per
+    /// process, so that damage is a miss; of a very large one the first block is, and the others are when they are read.
     /// - Parameters:
     ///   - via: as for `StoredResponse`.
     ///   - bytes: bodies up to this size come into memory.
+    ///   - limit: larger bodies are not verified as a whole before their first byte, which would have to wait for it.
     /// - Parameter isUse: false for whoever looks at it without answering with it: that is not counted.
     /// - Throws: `DiskTierError`: `.absent` and `.damaged` are misses.
     package func load(
@@ -18,17 +19,17 @@ extension DiskTier {
         via: String?,
         policy: CachePolicy,
         inMemoryUpTo bytes: Int = 256 * 1024,
+        verifiedUpTo limit: Int64 = 8 << 20,
         isUse: Bool = true
     ) async throws -> StoredResponse {
         try await pool.run { [self] in
             do throws(DiskTierError) {
-                let response = try loadNow(entry, via: via, policy: policy, inMemoryUpTo: bytes)
+                let response = try loadNow(entry, via: via, policy: policy, inMemoryUpTo: bytes, limit)
                 if isUse { used(entry) }
                 return response
             } catch {
                 state.withLock { state in
                     if isUse { state.statistics.misses += 1 }
-                    if error == .damaged { state.statistics.damaged += 1 }
                 }
                 throw error
             }
@@ -39,7 +40,8 @@ extension DiskTier {
         _ entry: DiskEntry,
         via: String?,
         policy: CachePolicy,
-        inMemoryUpTo limit: Int
+        inMemoryUpTo memoryLimit: Int,
+        _ limit: Int64
     ) throws(DiskTierError) -> StoredResponse {
         let (descriptor, stored, slot) = try openStored(entry)
         let record = stored.record
@@ -47,8 +49,8 @@ extension DiskTier {
         let file: SharedFile
         let current = DiskEntry(key: entry.key, slot: slot)
         do throws(BodyError) {
-            if record.bodyLength <= Int64(limit) {
-                file = SharedFile(descriptor: descriptor, pool: pool)
+            if record.bodyLength <= Int64(memoryLimit) {
+                file = SharedFile(descriptor: descriptor, pool: pool, calls: folder.calls)
                 let chunk = try file.read(offset: FileLayout.bodyOffset, count: Int(record.bodyLength))
                 var sums = BlockSums()
                 chunk.withBytes { sums.update($0) }
@@ -58,15 +60,16 @@ extension DiskTier {
                 file = SharedFile(
                     descriptor: descriptor,
                     pool: pool,
+                    calls: folder.calls,
                     verification: verification(of: current, record),
                     isVerified: slot.isVerified
                 )
-                let first = file.pieceCount(at: FileLayout.bodyOffset, count: record.bodyLength)
-                try file.prepareNow(offset: FileLayout.bodyOffset, count: first)
+                let isWhole = !slot.isVerified && record.bodyLength <= limit
+                try file.prepareNow(first: isWhole ? record.bodyLength : 1, of: record.bodyLength)
                 body = .file(file, offset: FileLayout.bodyOffset, length: record.bodyLength)
             }
         } catch {
-            discard(current)
+            discard(current, error)
             throw .damaged
         }
         return StoredResponse(
@@ -86,7 +89,7 @@ extension DiskTier {
             bodyOffset: FileLayout.bodyOffset,
             bodyLength: record.bodyLength,
             sums: record.sums,
-            onDamage: { [weak self] in self?.discard(entry) },
+            onDamage: { [weak self] in self?.discard(entry, $0) },
             onVerified: { [weak self] in
                 self?.state.withLock { state in
                     state.table.update(hash, entry.name) { if $0.fileID == entry.fileID { $0.isVerified = true } }
@@ -105,16 +108,19 @@ extension DiskTier {
             let known = state.withLock { $0.table.find(hash, entry.name) }
             // Removed since the lookup.
             if known == nil && !entry.isGuess { throw .absent }
-            let descriptor = Glibc.open(place, O_RDONLY | O_CLOEXEC)
-            if descriptor < 0 {
-                // The table and the index are repaired silently.
-                forget(hash, entry.name)
-                throw .absent
-            }
-            guard let file = StoredFile.read(descriptor) else {
+            let descriptor = folder.calls.open(place, O_RDONLY, 0)
+            if descriptor < 0 { throw unopened(entry, SystemError("open \(place)")) }
+            let read: StoredFile?
+            do throws(SystemError) {
+                read = try StoredFile.read(descriptor, folder.calls)
+            } catch {
                 Glibc.close(descriptor)
-                unlink(place)
-                forget(hash, entry.name)
+                expel(entry, .unreadable, "reading its head failed with \(error.named)")
+                throw .damaged
+            }
+            guard let file = read else {
+                Glibc.close(descriptor)
+                expel(entry, .damaged, "its head does not match its checksum, or the file is too short")
                 throw .damaged
             }
             guard file.record.key == entry.key.bytes else {
@@ -131,28 +137,67 @@ extension DiskTier {
         }
     }
 
+    /// What becomes of a file that cannot be opened; under its lock.
+    private func unopened(_ entry: DiskEntry, _ error: SystemError) -> DiskTierError {
+        switch error.code {
+        case ENOENT, ENOTDIR:
+            if !entry.isGuess {
+                let text = "the file \(folder.place(of: entry.name)) of the stored response \(entry.key) is gone"
+                troubles.note(.missing, "\(text): it is fetched again")
+            }
+            forget(keyHash(entry.key), entry.name)
+            return .absent
+        case EMFILE, ENFILE, ENOMEM, EINTR:
+            // Not the file's fault.
+            troubles.note(.unreadable, "\(error.operation): \(error.named): \(error.advice)")
+            return .folder(error)
+        default:
+            expel(entry, .unreadable, "opening its file failed with \(error.named)")
+            return .damaged
+        }
+    }
+
+    /// Removes a stored response that is of no use; under its file's lock.
+    private func expel(_ entry: DiskEntry, _ kind: DiskTrouble.Kind, _ reason: String) {
+        forget(keyHash(entry.key), entry.name)
+        // Also where the table does not know the row yet.
+        if entry.isGuess { index.note(.remove(entry.name)) }
+        let place = folder.place(of: entry.name)
+        unlink(place)
+        state.withLock { $0.statistics.damaged += 1 }
+        troubles.note(kind, "the stored response \(entry.key) (\(place)) is removed: \(reason); it is fetched again")
+    }
+
     /// Tells the table and the index about a file that they do not know; under the file's lock.
-    /// - Returns: nil where the key was removed before the file was found.
+    /// - Returns: nil where the key was removed, or purged by a rule, before the file was found.
     @discardableResult
     func adopt(_ file: StoredFile, _ hash: UInt64, _ name: Digest) -> DiskTable.Slot? {
-        let slot = DiskTable.Slot(
+        var slot = DiskTable.Slot(
             keyHash: hash,
             name: name,
             fileID: file.record.fileID,
             bodyLength: file.record.bodyLength,
             size: Self.pages(file.size),
             storedAt: file.record.head.responseTime,
-            lastUse: Self.now(),
+            lastUse: UInt32(clamping: file.record.head.responseTime),
             isSeen: true
         )
+        let (key, head) = (CacheKey(bytes: file.record.key), file.record.head)
+        if generations.verdict(head, key, InvalidationRule.concerning(head, key)) == .gone { return nil }
+        if slot.fileID > generations.suspectNumber, state.withLock({ $0.table.find(hash, name) }) == nil { return nil }
         generations.advance(past: slot.fileID)
+        notePin(key, hash)
         let isWelcome = state.withLock { state in
-            if let moment = state.doomed[hash], slot.fileID < moment { return false }
+            if state.isDoomed(slot) { return false }
+            if let known = state.table.find(hash, name), known.fileID == slot.fileID {
+                slot.lastUse = known.lastUse
+                slot.isVerified = known.isVerified
+            }
             state.table.insert(slot)
             return true
         }
         guard isWelcome else { return nil }
-        index.note(.put(IndexRow(slot: slot, key: file.record.key, status: file.record.head.status)))
+        index.note(.put(IndexRow(slot: slot, key: file.record.key, head: file.record.head)))
         return slot
     }
 
@@ -160,15 +205,18 @@ extension DiskTier {
         if state.withLock({ $0.table.remove(hash, name) }) != nil { index.note(.remove(name)) }
     }
 
-    /// Removes a damaged file, unless another has taken its place; I/O thread.
-    private func discard(_ entry: DiskEntry) {
+    /// Removes a file whose body is damaged or cannot be read, unless another has taken its place; I/O thread.
+    private func discard(_ entry: DiskEntry, _ error: BodyError) {
         let hash = keyHash(entry.key)
         lock(entry.name).withLock {
             guard let slot = state.withLock({ $0.table.find(hash, entry.name) }), slot.fileID == entry.fileID else {
                 return
             }
-            forget(hash, entry.name)
-            unlink(folder.place(of: entry.name))
+            if case .file(let error) = error {
+                expel(entry, .unreadable, "reading its body failed with \(error.named)")
+            } else {
+                expel(entry, .damaged, "\(error)")
+            }
         }
     }
 

@@ -35,24 +35,48 @@ package struct DiskStatistics: Sendable, Equatable {
     package var commits = 0
     /// Responses that were not stored for want of room, or because they are too large.
     package var refusals = 0
-    /// Files that were removed because they did not match their checksums.
+    /// Files that were removed because they did not match their checksums, or could not be read.
     package var damaged = 0
-    /// The folders are being walked for files that the index does not know.
+    /// The table does not know every file yet: the index is being loaded, or the folders are walked.
     package var isRebuilding = false
+    /// Bytes of memory that the table of files takes.
+    package var indexBytes = 0
+    /// What the disk has done to stored responses, logged or not: see ``DiskTrouble``.
+    package var troubles = 0
 }
 
 /// Sendable: the table is under `state`; a file is changed, removed or given its name under one of `locks`, on an I/O
 /// thread; everything else never changes.
 package final class DiskTier: Sendable {
+    /// How much the table knows.
+    enum Phase {
+        /// Rows of the index are still to come.
+        case loading
+        /// The folders are walked for files without a row.
+        case walking
+        /// Every file.
+        case settled
+    }
+
     struct State {
-        var table: DiskTable
+        var table = DiskTable()
         var statistics = DiskStatistics()
-        /// Keys that were removed while the folders were walked, with the number of that moment: files of theirs that turn up
-        /// and are older are removed.
+        var phase = Phase.loading
+        /// Walks that have begun.
+        var walks = 0
+        /// What was removed before the table was complete, with the number of that moment: files that turn up and are older
+        /// are removed. By the hash of the key, by the file's name, and all.
         var doomed: [UInt64: UInt64] = [:]
+        var doomedFiles: [Digest: UInt64] = [:]
+        var doomedAll: UInt64 = 0
+        /// Hashes of keys whose files are not evicted.
+        var pinned: Set<UInt64> = []
         /// Files that are out of the table and wait for an I/O thread.
-        var deletions: [DiskTable.Slot] = []
-        var isRebuilding: Bool
+        var deletions = Slab<DiskTable.Slot>()
+        var isDeleting = false
+        /// What a purge of everything has left, for an I/O thread to give back.
+        var discarded: DiskTable?
+        var isTrimming = false
         var isClosed = false
         /// The last refusal for want of room: its bytes, and when it was, in monotonic nanoseconds.
         var refusal: (bytes: Int64, at: UInt64)?
@@ -69,52 +93,73 @@ package final class DiskTier: Sendable {
     let index: DiskIndex
     let pool: IOPool
     let limits: DiskLimits
+    let troubles: TroubleTeller
     /// Kept beside the files: what they outlive, the rules outlive, too.
     package let generations: Generations
-    let state: Mutex<State>
+    let state = Mutex(State())
+    let sweeper = DiskSweep()
     /// Held while files are removed, so that closing waits for it.
-    private let deletion = FileLock()
+    let deletion = FileLock()
     private let locks = (0..<64).map { _ in FileLock() }
 
-    /// Opens a folder, which it makes with mode 0700 where there is none: takes its lock, removes temporaries, loads the
-    /// index, and walks the folders behind where the last user did not close it in order.
+    /// Opens a folder, which it makes with mode 0700 where there is none: takes its lock, removes temporaries, and loads the
+    /// index. What does not come with its first rows is loaded behind; so are, where the last user did not close it in
+    /// order, the files without a row. Meanwhile the names of files are guessed.
+    /// - Parameters:
+    ///   - calls: what the tier does to its files.
+    ///   - onTrouble: called on I/O threads, at most some times a minute.
     /// - Throws: `DiskTierError`; `.inUse` where another daemon uses the folder.
-    package static func open(path: String, limits: DiskLimits = DiskLimits(), pool: IOPool) async throws -> DiskTier {
-        let tier = try await pool.run {
-            let folder = try DiskFolder(path)
-            if folder.isNew { DiskIndex.remove(folder.index) }
-            let (index, table, isComplete) = try DiskIndex.open(folder.index)
-            let isKnown = isComplete || DiskFolder.names(folder.objects).isEmpty
-            let state = State(table: table, isRebuilding: !isKnown)
-            let generations = Generations(path: folder.invalidations, pool: pool)
-            generations.advance(past: table.newestFileID)
-            return DiskTier(
-                folder: folder,
-                index: index,
-                pool: pool,
-                limits: limits,
-                generations: generations,
-                state: state
-            )
+    package static func open(
+        path: String,
+        limits: DiskLimits = DiskLimits(),
+        pool: IOPool,
+        calls: FileCalls = .real,
+        onTrouble: @escaping @Sendable (DiskTrouble) -> Void = { _ in }
+    ) async throws -> DiskTier {
+        try await pool.run {
+            let folder = try DiskFolder(path, calls: calls)
+            let opened = try DiskIndex.open(folder.index, stamp: folder.digestKey.stamp)
+            let index = opened.index
+            let generations = Generations(path: folder.rules, pins: Pins(path: folder.pins), pool: pool)
+            let tier = DiskTier(folder, index, pool, limits, generations, TroubleTeller(onTrouble))
+            if let failure = opened.failure { tier.tell(failure) }
+            index.observe { [weak tier] failure in tier?.indexFailed(failure) }
+            DiskLoad.begin(tier, expected: opened.count)
+            tier.takeOverPins()
+            tier.emptyTrash()
+            return tier
         }
-        if tier.state.withLock({ $0.isRebuilding }) { DiskRebuild.start(tier) }
-        return tier
     }
 
     private init(
-        folder: DiskFolder,
-        index: DiskIndex,
-        pool: IOPool,
-        limits: DiskLimits,
-        generations: Generations,
-        state: sending State
+        _ folder: DiskFolder,
+        _ index: DiskIndex,
+        _ pool: IOPool,
+        _ limits: DiskLimits,
+        _ generations: Generations,
+        _ troubles: TroubleTeller
     ) {
         self.folder = folder
         self.index = index
         self.pool = pool
         self.limits = limits
         self.generations = generations
-        self.state = Mutex(state)
+        self.troubles = troubles
+    }
+
+    private func indexFailed(_ failure: IndexFailure) {
+        tell(failure)
+        if case .replaced = failure { DiskRebuild.start(self, trustsTable: false) }
+    }
+
+    private func tell(_ failure: IndexFailure) {
+        switch failure {
+        case .unwritten(let reason):
+            let text = "the index \(folder.index) cannot be written: \(reason): it is made anew at the next start"
+            troubles.note(.index, text)
+        case .replaced(let reason):
+            troubles.note(.index, "the index \(folder.index) is damaged: \(reason): it is made anew from the files")
+        }
     }
 
     // MARK: - Lookups
@@ -131,7 +176,7 @@ package final class DiskTier: Sendable {
             let found = state.table.find(digest.low)
             if !found.isEmpty { return found.map { DiskEntry(key: key, slot: $0) } }
             if isCounted { state.statistics.misses += 1 }
-            guard state.isRebuilding, state.doomed[digest.low] == nil else { return [] }
+            guard state.phase != .settled, state.doomed[digest.low] == nil else { return [] }
             return [DiskEntry(key: key, guess: digest)]
         }
     }
@@ -150,101 +195,35 @@ package final class DiskTier: Sendable {
             statistics.objects = state.table.count
             statistics.bytes = state.table.used
             statistics.limit = limits.size
-            statistics.isRebuilding = state.isRebuilding
+            statistics.isRebuilding = state.phase != .settled
+            statistics.indexBytes = state.table.memory
+            statistics.troubles = troubles.count
             return statistics
-        }
-    }
-
-    /// The stored responses whose URL matches, by URL.
-    /// - Parameters:
-    ///   - pattern: part of a URL, or a pattern with `*`; nil for all.
-    ///   - service: only of this service; empty for forward mode.
-    ///   - url: only those behind this one, to continue a listing.
-    package func entries(
-        matching pattern: String? = nil,
-        service: String? = nil,
-        limit: Int = 1000,
-        after url: String? = nil
-    ) async throws -> [DiskListing] {
-        try await index.list(matching: pattern, service: service, limit: limit, after: url)
-    }
-
-    // MARK: - Removal
-
-    /// Removes every variant of a key: lookups miss at once, the files go behind. Any thread.
-    package func remove(_ key: CacheKey) {
-        let digest = Digest(key.bytes, key: folder.digestKey)
-        let number = generations.nextNumber()
-        let removed = state.withLock { state in
-            // A file that the walk has not met yet must not come back.
-            if state.isRebuilding { state.doomed[digest.low] = number }
-            let removed = state.table.find(digest.low)
-            for slot in removed { state.table.remove(slot.keyHash, slot.name) }
-            if removed.isEmpty && !state.isRebuilding { return removed }
-            let guess = DiskTable.Slot(guess: digest)
-            return state.isRebuilding && !removed.contains { $0.name == digest } ? removed + [guess] : removed
-        }
-        deleteBehind(removed)
-    }
-
-    /// Removes one file. Any thread.
-    package func remove(_ entry: DiskEntry) {
-        let hash = keyHash(entry.key)
-        let removed = state.withLock { $0.table.remove(hash, entry.name) }
-        if let removed { deleteBehind([removed]) }
-    }
-
-    /// Removes everything. Any thread.
-    package func removeAll() {
-        let removed = state.withLock { state in
-            let all = state.table.all
-            for slot in all { state.table.remove(slot.keyHash, slot.name) }
-            return all
-        }
-        deleteBehind(removed)
-    }
-
-    func deleteBehind(_ slots: [DiskTable.Slot]) {
-        guard !slots.isEmpty else { return }
-        state.withLock { $0.deletions += slots }
-        pool.submit { [self] in deleteNow() }
-    }
-
-    /// Removes the files that wait for it; blocks.
-    private func deleteNow() {
-        deletion.withLock {
-            let slots = state.withLock { state in
-                defer { state.deletions = [] }
-                return state.deletions
-            }
-            for slot in slots { delete(slot.keyHash, slot.name) }
-        }
-    }
-
-    /// Removes a file unless the table knows it (again); I/O thread.
-    func delete(_ keyHash: UInt64, _ name: Digest) {
-        lock(name).withLock {
-            guard state.withLock({ $0.table.find(keyHash, name) }) == nil else { return }
-            unlink(folder.place(of: name))
-            index.note(.remove(name))
         }
     }
 
     /// Writes the index and gives the folder free; blocks, so not on a loop. Later calls are misses.
     package func close() {
-        let isComplete = state.withLock { state in
+        let count = state.withLock { state in
             state.isClosed = true
-            return !state.isRebuilding
+            return state.phase == .settled ? state.table.count : nil
         }
-        deleteNow()
+        deleteAll()
         generations.close()
-        index.close(isComplete: isComplete)
+        index.close(count: count)
         folder.release()
     }
 
     // MARK: - Helpers
 
     func lock(_ name: Digest) -> FileLock { locks[Int(name.low & 63)] }
+
+    /// Runs `body` while no file is changed, removed or given its name; nobody may hold one of the locks.
+    func withEveryLock<R, E: Error>(_ body: () throws(E) -> R, from first: Int = 0) throws(E) -> R {
+        if first == locks.count { return try body() }
+        return try locks[first].withLock { () throws(E) in try withEveryLock(body, from: first + 1) }
+    }
+
     func keyHash(_ key: CacheKey) -> UInt64 { Digest(key.bytes, key: folder.digestKey).low }
 
     /// The name of a response's file: its key and, where it varies, its selecting fields.

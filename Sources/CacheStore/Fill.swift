@@ -31,7 +31,8 @@ final class Fill: Sendable {
         budget = options.budget
         writerLoop = loop
         self.writer = writer
-        let fill = FillState(window: window, spills: spill != nil, keepsStart: options.keepsStart)
+        var fill = FillState(window: window, spills: spill != nil, keepsStart: options.keepsStart)
+        fill.watchesReaders = options.watchesReaders
         state = Mutex(Guarded(fill: fill))
     }
 
@@ -79,7 +80,11 @@ final class Fill: Sendable {
     var heldBytes: Int { state.withLock { $0.fill.heldBytes } }
     var spillError: BodyError? { state.withLock { $0.spillError } }
 
-    private static func isAbandoned(_ fill: FillState) -> Bool { !fill.isEnded && !fill.spills && !fill.hasReaders }
+    var isFiling: Bool { state.withLock { $0.fill.spills } }
+
+    private static func isAbandoned(_ fill: FillState) -> Bool {
+        !fill.isEnded && (!fill.spills || fill.watchesReaders) && !fill.hasReaders
+    }
 
     // MARK: - The readers' side
 

@@ -49,6 +49,8 @@ struct FillState {
     var isFlushing = false
     /// The beginning is kept as long as there is room, for readers that join later.
     var keepsStart: Bool
+    /// The writer is told when nobody reads any more, although a file takes the bytes.
+    var watchesReaders = false
     var isPaused = false
     /// How much of the window the budget grants now.
     var window: Int

@@ -1,61 +1,49 @@
 // Invalidation: generations keep a fill that began before its key was invalidated from ever being committed; rules
-// invalidate every stored response of a name at once, and are looked at when one of them is found.
+// invalidate every stored response of a name or a form at once, and are looked at when one of them is found.
 
-import EventLoop
+package import EventLoop
 import Glibc
+package import HTTPCaching
 import Synchronization
 
 /// What a fill notes at its start.
-package struct GenerationToken: Sendable, Equatable {
+package struct GenerationToken: Sendable {
+    package let key: CacheKey
     let slot: Int
     let generation: UInt64
     let epoch: UInt64
-    /// How many rules had been made.
-    let ruleCount: UInt64
-    /// Greater than that of every moment before: tells which of two responses was asked for later.
+    /// Greater than that of every moment before: tells which of two responses was asked for later, and which rules were
+    /// made since.
     package let number: UInt64
     /// The rules that concern the response, once its head is known.
     var rules: [InvalidationRule] = []
+    /// When the response arrived, Unix seconds, where it was stored before.
+    var arrivedAt = Int64.max
 
     /// The same moment, for a response that these rules concern.
-    package func concerned(by rules: [InvalidationRule]) -> GenerationToken {
-        guard !rules.isEmpty else { return self }
+    /// - Parameter arrivedAt: Unix seconds, for a response that has been stored before; the age of others is no question.
+    package func concerned(by rules: [InvalidationRule], arrivedAt: Int64 = .max) -> GenerationToken {
         var token = self
-        token.rules = rules
+        if !rules.isEmpty { token.rules = rules }
+        token.arrivedAt = arrivedAt
         return token
     }
 }
 
-/// Keys share a fixed number of counters: a collision only keeps one fill from being stored. Rules are few; past a bound
-/// the older half of them becomes one that concerns every response with a name, which costs fetches and nothing else.
+/// Keys share a fixed number of counters: a collision only keeps one fill from being stored.
 ///
 /// Sendable: counters and rules are under one mutex, held for a short time; the log has its own.
 package final class Generations: Sendable {
     private static let slots = 4096
-    /// Rules at most.
-    package static let mostRules = 8192
-    /// Bytes of their names at most.
-    static let mostBytes = 1 << 20
-
-    /// When a rule was made.
-    struct Moment: Sendable, Equatable {
-        /// Unix seconds.
-        var time: Int64
-        /// Counted from 1 in this process; 0 for what an earlier process made.
-        var number: UInt64
-    }
 
     private struct State {
         var counters = [UInt64](repeating: 0, count: Generations.slots)
         var epoch: UInt64 = 0
-        var ruleCount: UInt64 = 0
-        var rules: [InvalidationRule: Moment] = [:]
-        var bytes = 0
-        /// Concerns every response that any rule may concern.
-        var floor: Moment?
-        /// The latest time of validation that a response with a rule is known to have: what is invalidated after it, is.
-        var latest = Int64.min
+        var rules = RuleSet()
         var lastNumber: UInt64 = 0
+        /// What an earlier process has written has a smaller number, unless the clock was set back since.
+        var firstNumber: UInt64 = 0
+        var hasPurged = false
 
         mutating func nextNumber() -> UInt64 {
             var time = timespec()
@@ -64,33 +52,35 @@ package final class Generations: Sendable {
             lastNumber = max(now, lastNumber &+ 1)
             return lastNumber
         }
-
-        func moments(_ names: [InvalidationRule]) -> [Moment] {
-            if names.isEmpty { return [] }
-            return names.compactMap { rules[$0] } + (floor.map { [$0] } ?? [])
-        }
-
-        func isUnchanged(_ token: GenerationToken) -> Bool {
-            counters[token.slot] == token.generation && epoch == token.epoch
-                && !moments(token.rules).contains { $0.number > token.ruleCount }
-        }
     }
 
     private let state = Mutex(State())
-    private let log: InvalidationLog?
+    /// The number of the latest rule; read without the mutex.
+    private let newestRule = Atomic<UInt64>(0)
+    private let log: RuleLog?
+    /// What rules about age spare.
+    package let pins: Pins
 
-    /// Rules that are forgotten with the process.
-    package init() { log = nil }
+    /// Rules and pins that are forgotten with the process.
+    package init(pins: Pins = Pins()) {
+        log = nil
+        self.pins = pins
+    }
 
-    /// Rules that a file keeps beside the stored responses; blocks.
-    init(path: String, pool: IOPool) {
-        let log = InvalidationLog(path: path, pool: pool)
+    /// Rules and pins that files keep beside the stored responses; blocks.
+    init(path: String, pins: Pins, pool: IOPool) {
+        let log = RuleLog(path: path, pool: pool)
         self.log = log
+        self.pins = pins
         let records = log.load()
-        state.withLock { state in
-            for record in records { Self.make(record.rule, Moment(time: record.time, number: 0), &state) }
-            Self.bound(&state)
+        let newest = state.withLock { state in
+            state.rules.restore(records)
+            // What is fetched from now on is later than every rule, whatever the clock says.
+            state.lastNumber = state.rules.newest
+            state.firstNumber = state.nextNumber()
+            return state.rules.newest
         }
+        newestRule.store(newest, ordering: .releasing)
     }
 
     // MARK: - Keys
@@ -99,10 +89,10 @@ package final class Generations: Sendable {
         let slot = Int(key.hash % UInt64(Self.slots))
         return state.withLock { state in
             GenerationToken(
+                key: key,
                 slot: slot,
                 generation: state.counters[slot],
                 epoch: state.epoch,
-                ruleCount: state.ruleCount,
                 number: state.nextNumber()
             )
         }
@@ -123,97 +113,112 @@ package final class Generations: Sendable {
     /// Invalidates every fill that is under way.
     package func bumpAll() { state.withLock { $0.epoch &+= 1 } }
 
-    package func isUnchanged(_ token: GenerationToken) -> Bool { state.withLock { $0.isUnchanged(token) } }
+    package func isUnchanged(_ token: GenerationToken) -> Bool { state.withLock { isUnchanged(token, $0) } }
 
     /// Runs `body` if the token is still good, and keeps every invalidation waiting meanwhile: short work in memory only.
     /// - Returns: false where the key was invalidated, or a rule made that concerns it, and `body` did not run.
     package func ifUnchanged(_ token: GenerationToken, _ body: () -> Void) -> Bool {
         state.withLock { state in
-            guard state.isUnchanged(token) else { return false }
+            guard isUnchanged(token, state) else { return false }
             body()
             return true
         }
     }
 
+    private func isUnchanged(_ token: GenerationToken, _ state: State) -> Bool {
+        guard state.counters[token.slot] == token.generation, state.epoch == token.epoch else { return false }
+        return state.rules.admits(subject(token.key, token.rules, token.arrivedAt), token.number)
+    }
+
     // MARK: - Rules
 
-    /// Invalidates everything that the rules concern, stored or under way.
-    /// - Parameter now: Unix seconds.
-    package func invalidate(_ rules: [InvalidationRule], now: Int64) {
+    /// Invalidates everything that the rules concern, stored or under way; the file follows behind.
+    package func invalidate(_ rules: [InvalidationRule]) {
         guard !rules.isEmpty else { return }
-        var time = now
-        let isFull = state.withLock { state in
-            state.ruleCount += 1
-            // Not before what it is to invalidate, whatever the clock says: see ``date(_:_:)``.
-            time = max(now, state.latest)
-            for rule in rules { Self.make(rule, Moment(time: time, number: state.ruleCount), &state) }
-            return Self.bound(&state)
+        let mark = state.withLock { state in
+            let mark = RuleSet.Mark(number: state.nextNumber(), time: 0)
+            state.rules.invalidate(rules, mark.number)
+            newestRule.store(mark.number, ordering: .releasing)
+            return mark
         }
-        guard let log else { return }
-        if isFull {
-            log.rewrite { [self] in records }
-        } else {
-            log.append(rules.map { [time] in InvalidationRecord(rule: $0, time: time) }) { [self] in records }
+        log?.append(rules.map { RuleRecord(.name($0), mark) }) { [self] in records }
+    }
+
+    /// Puts purges in force, for what is stored and what is under way. They are not kept over a restart before
+    /// ``persist(_:)`` has returned.
+    /// - Parameter now: Unix seconds.
+    package func purge(_ rules: [PurgeRule], now: Int64) -> UInt64 {
+        state.withLock { state in
+            let mark = RuleSet.Mark(number: state.nextNumber(), time: now)
+            for rule in rules { state.rules.add(rule, mark) }
+            state.hasPurged = true
+            newestRule.store(mark.number, ordering: .releasing)
+            return mark.number
         }
     }
 
-    /// Whether a stored response that was last valid at `validatedAt` (Unix seconds) has been invalidated since by one of
-    /// the rules that concern it.
-    package func isInvalid(_ rules: [InvalidationRule], validatedAt: Int64) -> Bool {
-        guard !rules.isEmpty else { return false }
+    /// Returns when the rules in force have reached the disk; blocks.
+    /// - Throws: `SystemError` where they have not: a restart may forget some of them.
+    package func persist(_ rules: [PurgeRule], number: UInt64, now: Int64) throws(SystemError) {
+        let mark = RuleSet.Mark(number: number, time: now)
+        let records = rules.map { rule in
+            RuleRecord(rule.name.map { .name($0) } ?? .pattern(rule), mark, isSoft: rule.isSoft)
+        }
+        try log?.persist(records) { self.records }
+    }
+
+    /// What the rules say about a stored response; any thread.
+    package func verdict(_ response: StoredResponse) -> RuleVerdict {
+        let newest = newestRule.load(ordering: .acquiring)
+        let known: RuleVerdict = response.head.staleSince.map { .stale(since: $0) } ?? .valid
+        // Since then no rule has been made.
+        if response.rulesSeen.load(ordering: .relaxed) >= newest { return known }
+        let verdict = verdict(response.head, response.key, response.rules)
+        guard case .valid = verdict else { return known == .valid || verdict == .gone ? verdict : known }
+        response.rulesSeen.store(newest, ordering: .relaxed)
+        return known
+    }
+
+    /// The same about a head that is stored under a key.
+    package func verdict(_ head: StoredHead, _ key: CacheKey, _ rules: [InvalidationRule]) -> RuleVerdict {
+        if newestRule.load(ordering: .acquiring) < head.number { return .valid }
+        return state.withLock { $0.rules.verdict(subject(key, rules, head.responseTime), head.number) }
+    }
+
+    /// Whether a purge has removed a response that somebody still holds, such as while its origin is asked.
+    package func isGone(_ response: StoredResponse) -> Bool {
+        if newestRule.load(ordering: .acquiring) < response.head.number { return false }
         return state.withLock { state in
-            state.latest = max(state.latest, validatedAt)
-            return state.moments(rules).contains { validatedAt <= $0.time }
+            let subject = subject(response.key, response.rules, response.head.responseTime)
+            return state.rules.verdict(subject, response.head.number) == .gone
         }
     }
 
-    /// The time of validation, in Unix seconds, of a response that is stored now: late enough that it is not taken for one
-    /// that the rules have invalidated. They know seconds, and the clock may have been moved.
-    package func date(_ rules: [InvalidationRule], _ validatedAt: Int64) -> Int64 {
-        guard !rules.isEmpty else { return validatedAt }
-        return state.withLock { state in
-            let time = max(validatedAt, state.moments(rules).map { $0.time &+ 1 }.max() ?? .min)
-            state.latest = max(state.latest, time)
-            return time
-        }
+    private func subject(_ key: CacheKey, _ rules: [InvalidationRule], _ arrivedAt: Int64) -> RuleSubject {
+        RuleSubject(key: key, names: rules, arrivedAt: arrivedAt) { [pins] in pins.contains(key) }
     }
+
+    /// A file with a greater number that this process has not written comes from a clock that was ahead: whether the purges
+    /// of this process concern it cannot be told by its number, and it is given up. The greatest number before any purge.
+    var suspectNumber: UInt64 { state.withLock { $0.hasPurged ? $0.firstNumber : .max } }
 
     /// Rules in force.
-    package var ruleCount: Int { state.withLock { $0.rules.count + ($0.floor == nil ? 0 : 1) } }
+    package var ruleCount: Int { state.withLock { $0.rules.count } }
+
+    /// Hard purges whose responses have not all been removed yet.
+    package var unswept: [(rule: PurgeRule, number: UInt64)] { state.withLock { $0.rules.unswept } }
+
+    /// What these hard purges concern has been removed from every tier: the file forgets them.
+    package func markSwept(_ rules: [(rule: PurgeRule, number: UInt64)]) {
+        guard !rules.isEmpty else { return }
+        state.withLock { state in
+            for (rule, number) in rules { state.rules.markSwept(rule, number) }
+        }
+        log?.rewrite { [self] in records }
+    }
 
     /// Writes what is not in the file yet; blocks.
     func close() { log?.close { records } }
 
-    private var records: [InvalidationRecord] {
-        state.withLock { state in
-            let floor = state.floor.map { [InvalidationRecord(rule: InvalidationRule(bytes: []), time: $0.time)] } ?? []
-            return floor + state.rules.map { InvalidationRecord(rule: $0.key, time: $0.value.time) }
-        }
-    }
-
-    /// A rule without a name is the floor.
-    private static func make(_ rule: InvalidationRule, _ moment: Moment, _ state: inout State) {
-        state.latest = max(state.latest, moment.time)
-        if rule.bytes.isEmpty {
-            state.floor = Moment(
-                time: max(moment.time, state.floor?.time ?? .min),
-                number: max(moment.number, state.floor?.number ?? 0)
-            )
-        } else if state.rules.updateValue(moment, forKey: rule) == nil {
-            state.bytes += rule.bytes.count
-        }
-    }
-
-    /// Puts the older half of too many rules into one.
-    @discardableResult
-    private static func bound(_ state: inout State) -> Bool {
-        guard state.rules.count > mostRules || state.bytes > mostBytes else { return false }
-        let byAge = state.rules.sorted { ($0.value.number, $0.value.time) < ($1.value.number, $1.value.time) }
-        for (rule, moment) in byAge.prefix((byAge.count + 1) / 2) {
-            state.rules[rule] = nil
-            state.bytes -= rule.bytes.count
-            make(InvalidationRule(bytes: []), moment, &state)
-        }
-        return true
-    }
+    private var records: [RuleRecord] { state.withLock { $0.rules.records } }
 }

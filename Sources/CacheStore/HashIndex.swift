@@ -6,6 +6,8 @@ struct HashIndex {
     /// A slot plus one; zero is free.
     private var slots: [UInt32]
     private(set) var count = 0
+    /// Bytes that the places take.
+    var capacityBytes: Int { slots.count * (MemoryLayout<UInt64>.stride + MemoryLayout<UInt32>.stride) }
 
     init(minimumCapacity: Int = 16) {
         var capacity = 16

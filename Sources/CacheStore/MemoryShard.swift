@@ -1,4 +1,4 @@
-// One shard of the memory tier: a slab of entries, an index over it, and SIEVE as the order of eviction.
+// One shard of the memory tier: a slab of entries, an index over it, and the order in which they make room.
 
 import Glibc
 import HTTPCaching
@@ -14,21 +14,19 @@ struct MemoryShard {
         /// Older variants, newest first.
         var others: [StoredResponse] = []
         var cost = 0
-        var wasVisited = false
-        /// Towards the newest entry.
-        var newer = MemoryShard.none
-        /// Towards the oldest entry; the next free one in a free entry.
-        var older = MemoryShard.none
+        /// The next free one in a free entry.
+        var nextFree = MemoryShard.none
+        /// Makes no room for others.
+        var isPinned = false
     }
 
     private var entries: [Entry] = []
     private var index = HashIndex()
     private var firstFree = MemoryShard.none
-    private var newest = MemoryShard.none
-    private var oldest = MemoryShard.none
-    /// Where eviction looks next; from the oldest towards the newest.
-    private var hand = MemoryShard.none
+    private var order = EvictionOrder()
     private(set) var cost = 0
+    /// The part of it that is pinned.
+    private(set) var pinnedCost = 0
     var hits = 0
     var misses = 0
 
@@ -41,7 +39,7 @@ struct MemoryShard {
         guard let slot = find(key, hash), let response = entries[slot].first, response.hot != nil,
             entries[slot].others.isEmpty
         else { return nil }
-        entries[slot].wasVisited = true
+        order.use(slot)
         hits += 1
         return response
     }
@@ -51,7 +49,7 @@ struct MemoryShard {
             misses += 1
             return []
         }
-        entries[slot].wasVisited = true
+        order.use(slot)
         hits += 1
         return [first] + entries[slot].others
     }
@@ -78,11 +76,12 @@ struct MemoryShard {
     // MARK: - Changes
 
     /// Returns what the response replaces, and the variants that were stored longest ago beyond `maxVariants`.
-    mutating func insert(_ response: StoredResponse, maxVariants: Int) -> [StoredResponse] {
+    mutating func insert(_ response: StoredResponse, maxVariants: Int, isPinned: Bool = false) -> [StoredResponse] {
         guard let slot = find(response.key) else {
-            add(response)
+            add(response, isPinned: isPinned)
             return []
         }
+        setPinned(slot, isPinned)
         return replace(slot) { variants in
             let replaced = variants.filter { $0.isSameVariant(as: response) }
             variants.removeAll { $0.isSameVariant(as: response) }
@@ -104,8 +103,11 @@ struct MemoryShard {
         }
     }
 
-    func responses(where isWanted: (StoredResponse) -> Bool) -> [StoredResponse] {
-        entries.flatMap { entry in entry.first.map { ([$0] + entry.others).filter(isWanted) } ?? [] }
+    /// The responses of some slots, and where the next turn begins; nil at the end.
+    func responses(from start: Int, count: Int) -> (responses: [StoredResponse], next: Int?) {
+        let end = min(entries.count, start + count)
+        let found = entries[start..<max(start, end)].flatMap { entry in entry.first.map { [$0] + entry.others } ?? [] }
+        return (found, end < entries.count ? end : nil)
     }
 
     mutating func removeAll(where isDoomed: (StoredResponse) -> Bool) -> [StoredResponse] {
@@ -120,58 +122,108 @@ struct MemoryShard {
         return removed
     }
 
-    /// Removes the entry that SIEVE names: the first from the hand on that was not used since the hand last passed it.
-    mutating func evict() -> [StoredResponse] {
-        guard oldest != Self.none else { return [] }
-        var slot = hand == Self.none ? oldest : hand
-        while entries[Int(slot)].wasVisited {
-            entries[Int(slot)].wasVisited = false
-            slot = entries[Int(slot)].newer == Self.none ? oldest : entries[Int(slot)].newer
+    /// Lets `revise` look at the entries of some slots, and change or remove their responses; an entry may be met twice while
+    /// others come and go, but none that stays is passed over.
+    /// - Returns: what has gone or was replaced, and where the next turn begins; nil at the end.
+    mutating func revise(
+        from start: Int,
+        count: Int,
+        _ revise: (StoredResponse) -> MemoryRevision
+    ) -> (gone: [StoredResponse], next: Int?) {
+        let end = min(entries.count, start + count)
+        var gone: [StoredResponse] = []
+        for slot in start..<max(start, end) where entries[slot].first != nil {
+            let revisions = ([entries[slot].first].compactMap(\.self) + entries[slot].others).map { ($0, revise($0)) }
+            let isChanged = revisions.contains { if case .keep = $0.1 { false } else { true } }
+            guard isChanged else { continue }
+            replace(slot) { variants in
+                variants = revisions.compactMap { response, revision in
+                    switch revision {
+                    case .keep: return response
+                    case .remove:
+                        gone.append(response)
+                        return nil
+                    case .replace(let other):
+                        gone.append(response)
+                        return other
+                    }
+                }
+            }
         }
-        hand = slot
-        return replace(Int(slot)) { variants in
+        return (gone, end < entries.count ? end : nil)
+    }
+
+    /// Pins, or lets go of, what `isPinned` says.
+    mutating func pin(from start: Int, count: Int, _ isPinned: (CacheKey) -> Bool) -> Int? {
+        let end = min(entries.count, start + count)
+        for slot in start..<max(start, end) {
+            if let first = entries[slot].first { setPinned(slot, isPinned(first.key)) }
+        }
+        return end < entries.count ? end : nil
+    }
+
+    private mutating func setPinned(_ slot: Int, _ isPinned: Bool) {
+        guard entries[slot].isPinned != isPinned else { return }
+        entries[slot].isPinned = isPinned
+        order.pin(slot, isPinned)
+        pinnedCost += isPinned ? entries[slot].cost : -entries[slot].cost
+    }
+
+    /// Removes the entry whose turn it is (see `EvictionOrder`); empty where there is none.
+    mutating func evict() -> [StoredResponse] {
+        guard let slot = order.victim() else { return [] }
+        order.evict(slot, hash: entries[slot].hash)
+        return replace(slot, isInOrder: false) { variants in
             defer { variants = [] }
             return variants
         }
     }
 
-    private mutating func add(_ response: StoredResponse) {
+    private mutating func add(_ response: StoredResponse, isPinned: Bool) {
         let slot: Int32
         if firstFree == Self.none {
             slot = Int32(entries.count)
             entries.append(Entry())
         } else {
             slot = firstFree
-            firstFree = entries[Int(slot)].older
+            firstFree = entries[Int(slot)].nextFree
         }
-        let entry = Entry(hash: response.key.hash, first: response, cost: response.cost, older: newest)
-        entries[Int(slot)] = entry
-        if newest == Self.none { oldest = slot } else { entries[Int(newest)].newer = slot }
-        newest = slot
+        entries[Int(slot)] = Entry(hash: response.key.hash, first: response, cost: response.cost)
+        order.add(Int(slot), hash: response.key.hash, cost: response.cost)
         cost += response.cost
+        setPinned(Int(slot), isPinned)
         index.insert(response.key.hash, slot: Int(slot))
     }
 
-    /// Lets `change` edit an entry's variants; an entry without any is unlinked.
-    private mutating func replace<R>(_ slot: Int, _ change: (inout [StoredResponse]) -> R) -> R {
+    /// Lets `change` edit an entry's variants; an entry without any is given up.
+    /// - Parameter isInOrder: false for an entry that has left the order of eviction.
+    private mutating func replace<R>(
+        _ slot: Int,
+        isInOrder: Bool = true,
+        _ change: (inout [StoredResponse]) -> R
+    ) -> R {
         var variants = (entries[slot].first.map { [$0] } ?? []) + entries[slot].others
         let result = change(&variants)
         let newCost = variants.reduce(0) { $0 + $1.cost }
         cost += newCost - entries[slot].cost
+        if entries[slot].isPinned { pinnedCost += newCost - entries[slot].cost }
         entries[slot].cost = newCost
         entries[slot].first = variants.first
         entries[slot].others = Array(variants.dropFirst())
-        if variants.isEmpty { unlink(slot) }
+        if variants.isEmpty {
+            if isInOrder { order.remove(slot) }
+            index.remove(entries[slot].hash, slot: slot)
+            entries[slot] = Entry(nextFree: firstFree)
+            firstFree = Int32(slot)
+        } else {
+            order.setCost(slot, newCost)
+        }
         return result
     }
+}
 
-    private mutating func unlink(_ slot: Int) {
-        let entry = entries[slot]
-        index.remove(entry.hash, slot: slot)
-        if hand == Int32(slot) { hand = entry.newer }
-        if entry.newer == Self.none { newest = entry.older } else { entries[Int(entry.newer)].older = entry.older }
-        if entry.older == Self.none { oldest = entry.newer } else { entries[Int(entry.older)].newer = entry.newer }
-        entries[slot] = Entry(older: firstFree)
-        firstFree = Int32(slot)
-    }
+/// What becomes of a response that a walk over the memory tier meets.
+package enum MemoryRevision {
+    case keep, remove
+    case replace(StoredResponse)
 }

@@ -29,7 +29,10 @@ package final class MemoryTier: Sendable {
     private let objects: Int
     private let maxObject: Int
     private let onEvict: (@Sendable (StoredResponse) -> Void)?
+    /// What makes no room for others.
+    package let pins: Pins
     private let totalCost = Atomic<Int>(0)
+    private let pinnedCost = Atomic<Int>(0)
     private let totalCount = Atomic<Int>(0)
     private let evictions = Atomic<Int>(0)
     private let insertions = Atomic<Int>(0)
@@ -42,17 +45,20 @@ package final class MemoryTier: Sendable {
     ///   - objects: keys at most.
     ///   - maxObject: bytes of one body at most; nil is one eighth of `size`.
     ///   - shards: rounded up to a power of two.
+    ///   - pins: what is pinned makes no room for others, while it takes no more than half of `size`.
     ///   - onEvict: called for every response that makes room for others, after it has gone, without a lock held.
     package init(
         size: Int = 256 * 1024 * 1024,
         objects: Int = .max,
         maxObject: Int? = nil,
         shards: Int = 16,
+        pins: Pins = Pins(),
         onEvict: (@Sendable (StoredResponse) -> Void)? = nil
     ) {
         self.size = max(0, size)
         self.objects = max(0, objects)
         self.maxObject = min(maxObject ?? size / 8, size)
+        self.pins = pins
         self.onEvict = onEvict
         var count = 1
         while count < min(max(shards, 1), 1024) { count *= 2 }
@@ -94,7 +100,8 @@ package final class MemoryTier: Sendable {
             remove(response.key) { $0.isSameVariant(as: response) }
             return false
         }
-        _ = change(response.key.hash) { $0.insert(response, maxVariants: maxVariants) }
+        let isPinned = mayPin(response.key)
+        _ = change(response.key.hash) { $0.insert(response, maxVariants: maxVariants, isPinned: isPinned) }
         insertions.wrappingAdd(1, ordering: .relaxed)
         shrink(toBytes: size, objects: objects)
         return true
@@ -118,6 +125,42 @@ package final class MemoryTier: Sendable {
             count += change(UInt64(number) << 32) { $0.removeAll(where: isDoomed) }.count
         }
         return count
+    }
+
+    /// Asks `revise` about every response, some hundred under a lock at a time, so that lookups are not held up: not on a
+    /// loop. What is inserted meanwhile may be passed over.
+    /// - Returns: what has gone or was replaced.
+    @discardableResult
+    package func walk(_ revise: (StoredResponse) -> MemoryRevision) -> [StoredResponse] {
+        var gone: [StoredResponse] = []
+        for number in shards.indices {
+            var next: Int? = 0
+            while let start = next {
+                gone += change(UInt64(number) << 32) { shard in
+                    let step = shard.revise(from: start, count: 256, revise)
+                    next = step.next
+                    return step.gone
+                }
+            }
+        }
+        return gone
+    }
+
+    /// Pins that were added or removed take effect on what is held; not on a loop.
+    package func takeOverPins() {
+        for number in shards.indices {
+            var next: Int? = 0
+            while let start = next {
+                _ = change(UInt64(number) << 32) { shard in
+                    next = shard.pin(from: start, count: 256) { mayPin($0) }
+                    return []
+                }
+            }
+        }
+    }
+
+    private func mayPin(_ key: CacheKey) -> Bool {
+        pins.contains(key) && pinnedCost.load(ordering: .relaxed) <= size / 2
     }
 
     /// Evicts until at most so much is left: for memory pressure.
@@ -153,18 +196,33 @@ package final class MemoryTier: Sendable {
     /// The index uses the low half of a hash, the shards a part of the upper half.
     private func shard(_ hash: UInt64) -> Shard { shards[Int(truncatingIfNeeded: hash >> 32) & (shards.count - 1)] }
 
-    /// The responses that `isWanted` names, in no order; it is called under a shard's mutex. For listings.
+    /// Hands over everything that is held, some hundred responses at a time, without a lock held. Not on a loop.
+    package func forEachSlice(_ body: ([StoredResponse]) -> Void) {
+        for shard in shards {
+            var next: Int? = 0
+            while let start = next {
+                let slice = shard.state.withLock { $0.responses(from: start, count: 256) }
+                next = slice.next
+                body(slice.responses)
+            }
+        }
+    }
+
+    /// The responses that `isWanted` names, in no order. Not on a loop.
     package func responses(where isWanted: (StoredResponse) -> Bool) -> [StoredResponse] {
-        shards.flatMap { shard in shard.state.withLock { $0.responses(where: isWanted) } }
+        var found: [StoredResponse] = []
+        forEachSlice { found += $0.filter(isWanted) }
+        return found
     }
 
     /// Changes one shard and counts; what is returned is released after the lock.
     private func change(_ hash: UInt64, _ body: (inout MemoryShard) -> [StoredResponse]) -> [StoredResponse] {
-        let (removed, cost, count) = shard(hash).state.withLock { state in
-            let before = (state.cost, state.count)
+        let (removed, cost, count, pinned) = shard(hash).state.withLock { state in
+            let before = (state.cost, state.count, state.pinnedCost)
             let removed = body(&state)
-            return (removed, state.cost - before.0, state.count - before.1)
+            return (removed, state.cost - before.0, state.count - before.1, state.pinnedCost - before.2)
         }
+        pinnedCost.wrappingAdd(pinned, ordering: .relaxed)
         totalCost.wrappingAdd(cost, ordering: .relaxed)
         totalCount.wrappingAdd(count, ordering: .relaxed)
         return removed

@@ -11,8 +11,8 @@ package final class SharedFile: Sendable {
         let bodyOffset: Int64
         let bodyLength: Int64
         let sums: [UInt32]
-        /// Called on the I/O thread that finds a damaged block.
-        let onDamage: @Sendable () -> Void
+        /// Called on the I/O thread that finds a block that is damaged, or cannot be read.
+        let onDamage: @Sendable (BodyError) -> Void
         /// Called on the I/O thread that verifies the last block.
         let onVerified: @Sendable () -> Void
     }
@@ -26,18 +26,26 @@ package final class SharedFile: Sendable {
     /// Bytes at most in one piece.
     package static let pieceSize = BlockSums.blockSize
     let pool: IOPool
+    let calls: FileCalls
     private let verification: Verification?
     private let progress: Mutex<Progress>
 
     /// Takes the descriptor over.
-    package convenience init(descriptor: Int32, pool: IOPool) {
-        self.init(descriptor: descriptor, pool: pool, verification: nil)
+    package convenience init(descriptor: Int32, pool: IOPool, calls: FileCalls = .real) {
+        self.init(descriptor: descriptor, pool: pool, calls: calls, verification: nil)
     }
 
     /// - Parameter isVerified: the blocks have been verified by this process before.
-    init(descriptor: Int32, pool: IOPool, verification: Verification?, isVerified: Bool = false) {
+    init(
+        descriptor: Int32,
+        pool: IOPool,
+        calls: FileCalls,
+        verification: Verification?,
+        isVerified: Bool = false
+    ) {
         self.descriptor = descriptor
         self.pool = pool
+        self.calls = calls
         self.verification = verification
         let blocks = verification?.sums.count ?? 0
         progress = Mutex(
@@ -95,16 +103,12 @@ package final class SharedFile: Sendable {
         }
         let start = Int64(block) * Int64(Self.pieceSize)
         let length = Int(min(Int64(Self.pieceSize), verification.bodyLength - start))
-        let bytes: Chunk
-        do {
-            bytes = try read(offset: verification.bodyOffset + start, count: length)
+        do throws(BodyError) {
+            let bytes = try read(offset: verification.bodyOffset + start, count: length)
+            guard bytes.withBytes(Checksum.of) == verification.sums[block] else { throw .damaged(block: block) }
         } catch {
-            verification.onDamage()
+            verification.onDamage(error)
             throw error
-        }
-        guard bytes.withBytes(Checksum.of) == verification.sums[block] else {
-            verification.onDamage()
-            throw .damaged(block: block)
         }
         let isLast = progress.withLock { progress in
             if progress.isVerified[block] { return false }
@@ -115,13 +119,22 @@ package final class SharedFile: Sendable {
         if isLast { verification.onVerified() }
     }
 
+    /// Prepares the blocks that the first `count` bytes of a body of `length` bytes lie in; I/O thread.
+    func prepareNow(first count: Int64, of length: Int64) throws(BodyError) {
+        let start = verification?.bodyOffset ?? 0
+        for position in stride(from: 0, to: min(count, length), by: Self.pieceSize) {
+            let offset = start + position
+            try prepareNow(offset: offset, count: pieceCount(at: offset, count: length - position))
+        }
+    }
+
     /// Reads exactly `count` bytes; blocks.
     func read(offset: Int64, count: Int) throws(BodyError) -> Chunk {
         let chunk = Chunk(capacity: count)
         var done = 0
         while done < count {
             let room = chunk.room(done..<count)
-            let result = pread(descriptor, room.baseAddress, room.count, off_t(offset + Int64(done)))
+            let result = calls.read(descriptor, room, offset + Int64(done))
             if result < 0 && errno == EINTR { continue }
             if result < 0 { throw .file(SystemError("read a stored body")) }
             if result == 0 { throw .truncated }

@@ -17,11 +17,13 @@ package final class SparseFile: Sendable {
 
     let path: String
     let pool: IOPool
+    let calls: FileCalls
     private let room: SpillFile.Room
     private let state: Mutex<State>
 
-    init(path: String, pool: IOPool, room: SpillFile.Room) {
+    init(path: String, pool: IOPool, room: SpillFile.Room, calls: FileCalls = .real) {
         self.path = path
+        self.calls = calls
         self.pool = pool
         self.room = room
         state = Mutex(State())
@@ -32,6 +34,7 @@ package final class SparseFile: Sendable {
         guard let (file, reserved) = spill.surrender() else { return nil }
         path = spill.path
         pool = file.pool
+        calls = file.calls
         room = spill.room
         state = Mutex(State(file: file, reserved: reserved))
     }
@@ -40,8 +43,8 @@ package final class SparseFile: Sendable {
         let state = state.withLock { $0 }
         room.release(state.reserved)
         // A loop may be the last user: the removal of a large file can take a while.
-        let path = path
-        if state.file != nil, !state.isTaken { pool.submit { unlink(path) } }
+        let (path, calls) = (path, calls)
+        if state.file != nil, !state.isTaken { pool.submit { _ = calls.unlink(path) } }
     }
 
     /// Bytes that are reserved on the disk for this file.
@@ -69,7 +72,7 @@ package final class SparseFile: Sendable {
     func open() throws(BodyError) -> SharedFile {
         try state.withLock { state throws(BodyError) in
             if let file = state.file { return file }
-            let file = try SpillFile.create(path, pool: pool)
+            let file = try SpillFile.create(path, pool: pool, calls)
             state.file = file
             return file
         }
@@ -90,7 +93,8 @@ package final class SparseFile: Sendable {
             let file = try open()
             for (position, chunk) in extra {
                 try chunk.withBytes { bytes throws(BodyError) in
-                    try SpillFile.write(bytes, to: file.descriptor, at: FileLayout.bodyOffset + position)
+                    let place = FileLayout.bodyOffset + position
+                    try SpillFile.write(bytes, to: file.descriptor, at: place, file.calls)
                 }
             }
             return file
@@ -121,5 +125,7 @@ package final class SparseFile: Sendable {
 
 extension DiskTier {
     /// A temporary file for the parts of one representation; no I/O happens before its first bytes. Any thread.
-    package func makeSparse() -> SparseFile { SparseFile(path: folder.temporary(), pool: pool, room: room) }
+    package func makeSparse() -> SparseFile {
+        SparseFile(path: folder.temporary(), pool: pool, room: room, calls: folder.calls)
+    }
 }

@@ -26,18 +26,23 @@ package final class SpillFile: Sendable {
         var isCommitted = false
     }
 
+    /// How the error begins that the limits are the reason of, and no system call.
+    static let wantsRoom = "find room for"
+
     let path: String
     /// Where the first byte of the body stands in the file.
     let offset: Int64
     let room: Room
     private let pool: IOPool
+    private let calls: FileCalls
     /// The file that this is a part of, which removes it.
     private let sparse: SparseFile?
     /// The declared length of the body in bytes; zero where there is none.
     private let expected: Int
     private let state = Mutex(State())
 
-    init(path: String, pool: IOPool, room: Room, expected: Int64 = 0) {
+    init(path: String, pool: IOPool, room: Room, expected: Int64 = 0, calls: FileCalls = .real) {
+        self.calls = calls
         self.expected = Int(clamping: expected)
         self.path = path
         self.pool = pool
@@ -51,6 +56,7 @@ package final class SpillFile: Sendable {
         self.expected = Int(clamping: expected)
         path = sparse.path
         pool = sparse.pool
+        calls = sparse.calls
         room = Room(reserve: { sparse.reserve($0) }, release: { _ in }, maxObject: maxObject)
         offset = FileLayout.bodyOffset + position
         self.sparse = sparse
@@ -61,6 +67,7 @@ package final class SpillFile: Sendable {
         expected = Int(clamping: length)
         self.path = path
         pool = file.pool
+        calls = file.calls
         self.room = room
         offset = FileLayout.bodyOffset
         sparse = nil
@@ -71,8 +78,8 @@ package final class SpillFile: Sendable {
         let (isOpen, reserved) = state.withLock { ($0.file != nil && !$0.isCommitted, $0.reserved) }
         room.release(reserved)
         // A loop may be the last user: the removal of a large file can take a while.
-        let path = path
-        if isOpen, sparse == nil { pool.submit { unlink(path) } }
+        let (path, calls) = (path, calls)
+        if isOpen, sparse == nil { pool.submit { _ = calls.unlink(path) } }
     }
 
     /// Nil before the first bytes.
@@ -102,7 +109,7 @@ package final class SpillFile: Sendable {
         // Room for the whole at once: a body that does not fit must not drive others out before that shows.
         let missing = max(expected, Int(start) + count) - reserved
         if missing > 0 {
-            guard room.reserve(missing) else { throw .file(SystemError("store \(path)", code: ENOSPC)) }
+            guard room.reserve(missing) else { throw .file(SystemError("\(Self.wantsRoom) \(path)", code: ENOSPC)) }
             state.withLock { $0.reserved += missing }
         }
         var position = offset + start
@@ -110,7 +117,7 @@ package final class SpillFile: Sendable {
         for (chunk, range) in pieces {
             try chunk.withBytes { bytes throws(BodyError) in
                 let part = UnsafeRawBufferPointer(rebasing: bytes[range])
-                try Self.write(part, to: file.descriptor, at: position)
+                try Self.write(part, to: file.descriptor, at: position, calls)
                 sums.update(part)
             }
             position += Int64(range.count)
@@ -125,15 +132,15 @@ package final class SpillFile: Sendable {
     func open() throws(BodyError) -> SharedFile {
         if let file { return file }
         let file: SharedFile
-        if let sparse { file = try sparse.open() } else { file = try Self.create(path, pool: pool) }
+        if let sparse { file = try sparse.open() } else { file = try Self.create(path, pool: pool, calls) }
         state.withLock { $0.file = file }
         return file
     }
 
-    static func create(_ path: String, pool: IOPool) throws(BodyError) -> SharedFile {
-        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    static func create(_ path: String, pool: IOPool, _ calls: FileCalls) throws(BodyError) -> SharedFile {
+        let descriptor = calls.open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
         if descriptor < 0 { throw .file(SystemError("create \(path)")) }
-        return SharedFile(descriptor: descriptor, pool: pool)
+        return SharedFile(descriptor: descriptor, pool: pool, calls: calls)
     }
 
     /// Gives the file away with what is reserved for it; nil where it is no file of its own, or has no bytes.
@@ -157,11 +164,16 @@ package final class SpillFile: Sendable {
     }
 
     /// Writes all bytes; blocks.
-    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, at offset: Int64) throws(BodyError) {
+    static func write(
+        _ bytes: UnsafeRawBufferPointer,
+        to descriptor: Int32,
+        at offset: Int64,
+        _ calls: FileCalls
+    ) throws(BodyError) {
         var done = 0
         while done < bytes.count {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
-            let result = pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset + Int64(done)))
+            let result = calls.write(descriptor, rest, offset + Int64(done))
             if result < 0 && errno == EINTR { continue }
             if result <= 0 { throw .file(SystemError("write a stored body", code: result == 0 ? ENOSPC : errno)) }
             done += result

@@ -13,16 +13,17 @@ struct StoredFile {
 
     /// Reads the preamble and the last valid record.
     /// - Returns: nil where the file is not a whole stored response.
-    static func read(_ descriptor: Int32) -> StoredFile? {
+    /// - Throws: `SystemError` where it cannot be read.
+    static func read(_ descriptor: Int32, _ calls: FileCalls) throws(SystemError) -> StoredFile? {
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return nil }
+        guard fstat(descriptor, &status) == 0 else { throw SystemError("stat") }
         let size = Int64(status.st_size)
-        guard let start = part(descriptor, 0..<64), let preamble = start.withUnsafeBytes({ FilePreamble($0) }) else {
-            return nil
-        }
+        guard let start = try part(descriptor, 0..<64, calls),
+            let preamble = start.withUnsafeBytes({ FilePreamble($0) })
+        else { return nil }
         let tailStart = FileLayout.bodyOffset + preamble.bodyLength
         guard size > tailStart, size - tailStart <= FileLayout.longestTail,
-            let tail = part(descriptor, tailStart..<size),
+            let tail = try part(descriptor, tailStart..<size, calls),
             let (record, end) = tail.withUnsafeBytes({ HeadRecord.last(in: $0) }),
             record.bodyLength == preamble.bodyLength, record.fileID == preamble.fileID
         else { return nil }
@@ -32,34 +33,51 @@ struct StoredFile {
     /// Appends a record. What a torn append has left is cut off first; a tail that has become long is made short again
     /// without a moment at which no record is valid: the newest is copied to the front while it still ends the file.
     /// - Returns: the size of the file.
-    static func append(_ record: HeadRecord, to descriptor: Int32, after file: StoredFile) throws(BodyError) -> Int64 {
+    static func append(
+        _ record: HeadRecord,
+        to descriptor: Int32,
+        after file: StoredFile,
+        _ calls: FileCalls
+    ) throws(BodyError) -> Int64 {
         let bytes = record.encode()
         let tailStart = FileLayout.bodyOffset + record.bodyLength
-        if file.end < file.size, ftruncate(descriptor, off_t(file.end)) != 0 {
+        if file.end < file.size, calls.truncate(descriptor, file.end) != 0 {
             throw .file(SystemError("truncate a stored file"))
         }
-        try write(bytes, to: descriptor, at: file.end)
+        try write(bytes, to: descriptor, at: file.end, calls)
         let size = file.end + Int64(bytes.count)
         guard size - tailStart > 64 * 1024, file.end - tailStart >= Int64(2 * bytes.count) else { return size }
-        try write(bytes, to: descriptor, at: tailStart)
+        try write(bytes, to: descriptor, at: tailStart, calls)
         let short = tailStart + Int64(bytes.count)
-        return ftruncate(descriptor, off_t(short)) == 0 ? short : size
+        return calls.truncate(descriptor, short) == 0 ? short : size
     }
 
-    static func write(_ bytes: [UInt8], to descriptor: Int32, at offset: Int64) throws(BodyError) {
+    static func write(
+        _ bytes: [UInt8],
+        to descriptor: Int32,
+        at offset: Int64,
+        _ calls: FileCalls
+    ) throws(BodyError) {
         let chunk = Chunk(bytes)
-        try chunk.withBytes { part throws(BodyError) in try SpillFile.write(part, to: descriptor, at: offset) }
+        try chunk.withBytes { part throws(BodyError) in try SpillFile.write(part, to: descriptor, at: offset, calls) }
     }
 
-    private static func part(_ descriptor: Int32, _ range: Range<Int64>) -> [UInt8]? {
+    /// Nil where the file ends before.
+    private static func part(
+        _ descriptor: Int32,
+        _ range: Range<Int64>,
+        _ calls: FileCalls
+    ) throws(SystemError) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: Int(range.upperBound - range.lowerBound))
         var done = 0
         while done < bytes.count {
             let result = bytes.withUnsafeMutableBytes { room in
-                pread(descriptor, room.baseAddress.map { $0 + done }, room.count - done, off_t(range.lowerBound) + done)
+                let rest = UnsafeMutableRawBufferPointer(rebasing: room[done...])
+                return calls.read(descriptor, rest, range.lowerBound + Int64(done))
             }
             if result < 0 && errno == EINTR { continue }
-            if result <= 0 { return nil }
+            if result < 0 { throw SystemError("read") }
+            if result == 0 { return nil }
             done += result
         }
         return bytes

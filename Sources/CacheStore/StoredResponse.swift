@@ -2,13 +2,14 @@
 
 package import HTTPCaching
 import HTTPWire
+import Synchronization
 
 /// Which tier an answer came from.
 package enum StoreTier: String, Sendable {
     case seed, memory, disk
 }
 
-/// Sendable: nothing in it changes after it is made.
+/// Sendable: nothing in it changes after it is made but `rulesSeen`, which is atomic.
 package final class StoredResponse: Sendable {
     package let key: CacheKey
     package let head: StoredHead
@@ -28,6 +29,8 @@ package final class StoredResponse: Sendable {
     package let number: UInt64
     /// The rules that would invalidate it; without any there is nothing to look at when it is found.
     package let rules: [InvalidationRule]
+    /// All rules up to this number have been asked about it.
+    let rulesSeen = Atomic<UInt64>(0)
 
     /// What the bookkeeping of one entry costs besides its bytes: objects, arrays, slots.
     package static let overhead = 768
@@ -56,7 +59,7 @@ package final class StoredResponse: Sendable {
         )
     }
 
-    /// - Parameter hot: dropped where the body is not one chunk in memory, or a rule may invalidate the response.
+    /// - Parameter hot: dropped where the body is not one chunk in memory, a group may invalidate the response, or a purge has made it stale.
     package init(
         key: CacheKey,
         head: StoredHead,
@@ -73,7 +76,7 @@ package final class StoredResponse: Sendable {
         self.body = body
         self.preparedHead = preparedHead
         rules = InvalidationRule.concerning(head, key)
-        self.hot = body.wholeChunk == nil || !rules.isEmpty ? nil : hot
+        self.hot = body.wholeChunk == nil || rules.contains(where: \.isGroup) || head.staleSince != nil ? nil : hot
         self.tier = tier
         self.diskEntry = diskEntry
         self.shape = shape
@@ -82,6 +85,23 @@ package final class StoredResponse: Sendable {
         let lines = (head.fields.count + head.varyFields.count) * 16 + head.varyNames.count * 16
         let names = rules.reduce(0) { $0 + $1.bytes.count + 32 }
         cost = body.heldBytes + preparedHead.count + key.bytes.count + fields + lines + names + Self.overhead
+    }
+
+    /// The same response, stale since then (Unix seconds), whatever its lifetime.
+    package func stale(since time: Int64) -> StoredResponse {
+        var head = head
+        head.staleSince = min(head.staleSince ?? .max, time)
+        return StoredResponse(
+            key: key,
+            head: head,
+            body: body,
+            preparedHead: preparedHead,
+            hot: nil,
+            tier: tier,
+            diskEntry: diskEntry,
+            shape: shape,
+            number: number
+        )
     }
 
     /// True where both answer the same selecting fields (RFC 9111 section 4.1): the newer replaces the older.

@@ -31,6 +31,10 @@ package struct Configuration: Sendable, Equatable {
     package var clock = ClockConfiguration()
     /// The daemon's own log and the access log.
     package var log = LogConfiguration()
+    /// What is downloaded on a schedule.
+    package var prefetch: [PrefetchConfiguration] = []
+    /// What is purged on a schedule.
+    package var purge: [PurgeConfiguration] = []
     /// Every file that was read, demo files included: what `--watch` has to look at. Absolute paths.
     package var files: [String] = []
     /// Where each key stands; never part of a comparison.
@@ -59,5 +63,6 @@ package struct Configuration: Sendable, Equatable {
             && left.clients == right.clients && left.cache == right.cache && left.forward == right.forward
             && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
             && left.offline == right.offline && left.clock == right.clock && left.log == right.log
+            && left.prefetch == right.prefetch && left.purge == right.purge
     }
 }

@@ -29,6 +29,14 @@ package struct MemoryTierConfiguration: Sendable, Equatable {
     package var objects = 100_000
     /// Bytes of one entry. Default: 8 MiB.
     package var maxObject = 8 << 20
+    /// What happens while the machine, or the daemon's control group, is short of memory. Default: shed.
+    package var pressure = Pressure.shed
+
+    package enum Pressure: String, Sendable, CaseIterable {
+        /// Entries are evicted, and their memory goes back.
+        case shed
+        case ignore
+    }
 
     package init() {}
 }

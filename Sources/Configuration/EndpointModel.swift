@@ -12,6 +12,7 @@ package struct EndpointConfiguration: Sendable, Equatable {
     package var headers = HeaderRules()
     package var timeout = TimeoutConfiguration()
     package var cache = CacheConfiguration()
+    package var expect = ExpectedContent.any
     package var demo = DemoConfiguration()
 
     package init(name: String, path: EndpointPath) {
@@ -50,11 +51,27 @@ package struct EndpointPath: Sendable, Hashable, CustomStringConvertible {
 
 /// How responses are stored and reused.
 package struct CacheConfiguration: Sendable, Equatable {
-    package enum Mode: String, Sendable, CaseIterable { case standard, none }
+    package enum Mode: String, Sendable, CaseIterable { case standard, library, none }
     package enum Revalidate: String, Sendable, CaseIterable { case head, conditional, auto, never }
+    package enum Compare: String, Sendable, CaseIterable {
+        case etag
+        case lastModified = "last-modified"
+        case length
+    }
+    package enum Gone: String, Sendable, CaseIterable {
+        case pass
+        case serveStale = "serve-stale"
+        case evict
+    }
+    package enum SetCookie: String, Sendable, CaseIterable { case explicit, strip, skip }
+    package enum StoredMethod: String, Sendable, CaseIterable {
+        case post = "POST"
+        case get = "GET"
+    }
 
     package var mode = Mode.standard
-    /// Seconds of freshness for responses that bring none of their own; nil: none.
+    /// Seconds of freshness for responses that bring none of their own; nil: none. In library mode of all responses, and two hours
+    /// unless set.
     package var ttl: Int64?
     /// The same by status; wins over `ttl`.
     package var ttlByStatus: [Int: Int64] = [:]
@@ -64,13 +81,38 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// Seconds past its freshness that a response may serve while a fetch behind it refreshes it, where it has no
     /// directive of its own (RFC 5861 section 3). Default: 0, none.
     package var staleWhileRevalidate: Int64 = 0
-    /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day.
+    /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day; in library mode 36500 days.
     package var staleIfError: Int64 = 86_400
+    /// What a check by HEAD compares in library mode. Default: all of it.
+    package var compare = [Compare.etag, .lastModified, .length]
+    /// Seconds before the next check after one that failed. Default: 30.
+    package var checkPause: Int64 = 30
+    /// Default: pass.
+    package var gone = Gone.pass
+    /// Whose answers are stored. Default: GET.
+    package var methods = [StoredMethod.get]
+    /// Patterns of query names that do not enter the key.
+    package var ignoreQuery: [String] = []
+    /// Request fields whose values enter the key.
+    package var keyFields: [String] = []
+    /// Default: explicit.
+    package var setCookie = SetCookie.explicit
+    /// Bytes that a body must have to be stored. Default: 0.
+    package var minLength = 0
     /// Variants of one URL that are kept. Default: 32.
     package var maxVariants = 32
     package var memory = true
     package var disk = true
     package var collapse = CollapseConfiguration()
+    /// Where responses are before anything was fetched; nil: nowhere.
+    package var seed: SeedConfiguration?
+    /// Where under the disk tier's `files` the latest stored response is kept as a plain file; nil: nowhere. Endpoints only.
+    package var storeAs: String?
+    /// What answers while there is nothing yet; nil: nothing.
+    package var placeholder: PlaceholderConfiguration?
+    /// What answers when there will be nothing; nil: a problem document.
+    package var fallback: StandInConfiguration?
+    package var onClientAbort = ClientAbortConfiguration.finish
 
     package init() {}
 }

@@ -21,6 +21,26 @@ extension KeyTable {
         ]
     )
 
+    static let cacheKey = SectionDescriptor(
+        name: "key",
+        keys: [
+            KeyDescriptor(
+                "ignore_query",
+                .list(.text(.queryPattern)),
+                default: "[]",
+                "Names of query items that do not enter the key, such as \"utm_*\"; the origin gets them all the same.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "fields",
+                .list(.text(.token)),
+                default: "[]",
+                "Request fields whose values enter the key.",
+                inherited: .endpoints
+            ),
+        ]
+    )
+
     static let serviceCache = SectionDescriptor(
         name: "cache",
         keys: [
@@ -28,14 +48,14 @@ extension KeyTable {
                 "mode",
                 .choice(CacheConfiguration.Mode.allCases.map(\.rawValue)),
                 default: "standard",
-                "standard is RFC 9111; none stores nothing.",
+                "standard is RFC 9111; library gives what succeeds the lifetime under ttl, whatever the origin says; none stores nothing.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "ttl",
                 .word("none", or: .lifetime),
                 default: "none",
-                "Freshness for responses that bring none of their own.",
+                "Freshness for responses that bring none of their own; in library mode for all, 2h unless set, and 0s asks every time.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
@@ -55,7 +75,28 @@ extension KeyTable {
                 "revalidate",
                 .choice(CacheConfiguration.Revalidate.allCases.map(\.rawValue)),
                 default: "head",
-                "How a stale response is checked: by HEAD, by a conditional GET, by whichever costs less, or never (stale counts as absent).",
+                "How a stale response is checked: by HEAD, by a conditional GET, by whichever costs less, or never (stale counts as absent, and in library mode nothing becomes stale).",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "compare",
+                .list(.choice(CacheConfiguration.Compare.allCases.map(\.rawValue))),
+                default: "[etag, last-modified, length]",
+                "What of the answer to a HEAD must equal what is stored, in library mode.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "check_pause",
+                .lifetime,
+                default: "30s",
+                "After a check that failed, how long what is stored answers before the next one.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "gone",
+                .choice(CacheConfiguration.Gone.allCases.map(\.rawValue)),
+                default: "pass",
+                "What a check does that answers 404 or 410: pass hands it on and keeps what is stored, serve-stale answers with what is stored, evict removes it.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
@@ -69,7 +110,7 @@ extension KeyTable {
                 "stale_if_error",
                 .lifetime,
                 default: "1d",
-                "How long past its freshness a response may serve while the origin fails.",
+                "How long past its freshness a response may serve while the origin fails; without a limit in library mode, unless set.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
@@ -87,8 +128,30 @@ extension KeyTable {
                 inherited: .endpoints
             ),
             KeyDescriptor("disk", .boolean, default: "true", "Whether the disk tier is used.", inherited: .endpoints),
+            KeyDescriptor(
+                "methods",
+                .list(.choice(CacheConfiguration.StoredMethod.allCases.map(\.rawValue))),
+                default: "[GET]",
+                "Whose answers are stored: GET, which HEAD goes with, and in library mode POST, by the digest of its body.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor("key", .section(cacheKey), "What makes two requests the same one.", inherited: .endpoints),
+            KeyDescriptor(
+                "set_cookie",
+                .choice(CacheConfiguration.SetCookie.allCases.map(\.rawValue)),
+                default: "explicit",
+                "Responses with Set-Cookie: explicit stores those with explicit freshness, strip stores them without the cookie, skip stores none.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "min_length",
+                .size,
+                default: "0B",
+                "A 200 or 203 with a shorter body is passed on and not stored.",
+                inherited: .endpoints
+            ),
             KeyDescriptor("collapse", .section(collapse), "Waiting for a fetch in flight.", inherited: .endpoints),
-        ]
+        ] + seeds + phases
     )
 
     static let failure = SectionDescriptor(

@@ -8,6 +8,12 @@ enum KeyTable {
             KeyDescriptor("size", .size, default: "256MiB", "Bytes over all entries of the memory tier."),
             KeyDescriptor("objects", .integer(1...1_000_000_000), default: "100000", "Entries of the memory tier."),
             KeyDescriptor("max_object", .size, default: "8MiB", "The largest entry of the memory tier."),
+            KeyDescriptor(
+                "pressure",
+                .choice(MemoryTierConfiguration.Pressure.allCases.map(\.rawValue)),
+                default: "shed",
+                "While memory is short: shed gives entries back to the kernel, ignore keeps them; a reload changes it."
+            ),
         ]
     )
 
@@ -204,6 +210,8 @@ enum KeyTable {
             ),
             KeyDescriptor("clock", .section(clock), "The clock of lifetimes."),
             KeyDescriptor("log", .section(log), "The daemon's own log and the access log."),
+            KeyDescriptor("prefetch", .sections(prefetch), "Batches that the daemon downloads on a schedule."),
+            KeyDescriptor("purge", .sections(purge), "What the daemon purges on a schedule."),
             KeyDescriptor("include", .list(.path), "Files with more services; * and ? match names."),
         ]
     )

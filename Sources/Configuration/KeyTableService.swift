@@ -131,6 +131,7 @@ extension KeyTable {
             inherited: .endpoints
         ),
         KeyDescriptor("cache", .section(serviceCache), "How responses are stored and reused.", inherited: .endpoints),
+        KeyDescriptor("response", .section(response), "What responses must be.", inherited: .endpoints),
         KeyDescriptor("demo", .section(demo), "Demo answers.", inherited: .endpoints),
     ]
 
@@ -215,6 +216,6 @@ extension KeyTable {
                 "A path such as /users/:id or /files/*, below the service's prefix.",
                 required: true
             ),
-        ] + shared
+        ] + endpointShared
     )
 }

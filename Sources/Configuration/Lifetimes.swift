@@ -26,3 +26,16 @@ package enum Lifetimes {
         return "\(seconds)s"
     }
 }
+
+/// Sizes as text: `64KiB`, `256MiB`, `10GiB`.
+package enum Sizes {
+    /// Bytes.
+    /// - Throws: ``Lifetimes/Malformed`` where there is no unit, or an unknown one.
+    package static func bytes(_ text: String) throws(Lifetimes.Malformed) -> Int {
+        do throws(ScalarProblem) {
+            return Int(clamping: try Units.size(text))
+        } catch {
+            throw Lifetimes.Malformed(description: error.message)
+        }
+    }
+}

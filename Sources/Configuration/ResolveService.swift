@@ -42,7 +42,8 @@ extension Resolver {
         result.maxQueue.wait = queue.nanoseconds("wait") ?? result.maxQueue.wait
         result.tls = tls(reader)
         result.corsOrigins = reader.section("cors").texts("origins")
-        result.cache = cache(reader.section("cache"))
+        result.cache = cache(reader.section("cache"), own: own.section("cache"))
+        result.expect = expect(reader)
         result.unlisted = reader.text("unlisted").flatMap(UnlistedPolicy.init) ?? result.unlisted
         if result.maxConcurrent == nil, let place = own.place("max_queue") {
             fail(
@@ -59,24 +60,26 @@ extension Resolver {
         let demoReader = reader.section("demo")
         result.demo = demo(demoReader, answerOf: .service, daemonDemo: daemonDemo)
         var trees: [Value] = []
+        var endpointReaders: [(EndpointConfiguration, SectionReader)] = []
         for value in reader.items("endpoints") {
             guard case .section(let entries) = value.content else { continue }
             let handed = Merge.handedToEndpoints(reader.entries, KeyTable.service)
             let merged = Merge.merged(entries, over: handed, KeyTable.endpoint)
             let endpoint = SectionReader(entries: merged, section: KeyTable.endpoint)
-            guard let endpoint = self.endpoint(endpoint, daemonDemo: daemonDemo) else { continue }
+            let whole = endpoint
+            let near = SectionReader(entries: entries, section: KeyTable.endpoint)
+            guard let endpoint = self.endpoint(endpoint, near, daemonDemo: daemonDemo) else { continue }
             result.endpoints.append(endpoint)
-            trees.append(
-                Value(
-                    place: value.place,
-                    content: .section(merged.filled("demo.enabled", with: Self.leaf(endpoint.demo.enabled)))
-                )
-            )
+            endpointReaders.append((endpoint, whole))
+            let shown = merged.filled("demo.enabled", with: Self.leaf(endpoint.demo.enabled))
+            trees.append(Value(place: value.place, content: .section(Self.filled(shown, endpoint.cache))))
         }
         checkEndpoints(reader, result)
+        checkStoredFiles(endpointReaders)
         checkAnswers(here, own, &result, reported: errors.count > before)
         // What is shown says what came of the defaults of the whole daemon and of a missing base URL.
         var tree = reader.entries.filled("demo.enabled", with: Self.leaf(result.demo.enabled))
+        tree = Self.filled(tree, result.cache)
         tree = tree.filled(
             "unlisted",
             with: Leaf(text: result.unlisted.rawValue, scalar: .text(result.unlisted.rawValue))
@@ -84,6 +87,10 @@ extension Resolver {
         if let index = tree.firstIndex(where: { $0.key == "endpoints" }) { tree[index].value.content = .list(trees) }
         self.trees.append(tree)
         return result
+    }
+
+    private static func filled(_ tree: [Entry], _ cache: CacheConfiguration) -> [Entry] {
+        followed(cache).reduce(tree) { $0.filled("cache.\($1.key)", with: $1.leaf) }
     }
 
     private static func leaf(_ enabled: Bool) -> Leaf { Leaf(text: String(enabled), scalar: .bool(enabled)) }
@@ -105,7 +112,11 @@ extension Resolver {
         return nil
     }
 
-    private mutating func endpoint(_ reader: SectionReader, daemonDemo: Bool) -> EndpointConfiguration? {
+    private mutating func endpoint(
+        _ reader: SectionReader,
+        _ own: SectionReader,
+        daemonDemo: Bool
+    ) -> EndpointConfiguration? {
         guard let name = reader.text("name"), case .endpointPath(let path)? = reader.leaf("path")?.scalar else {
             return nil
         }
@@ -120,10 +131,15 @@ extension Resolver {
         result.query = query(reader)
         result.headers = headers(reader.section("headers"))
         result.timeout = timeout(reader.section("timeout"))
-        result.cache = cache(reader.section("cache"))
+        result.cache = cache(reader.section("cache"), own: own.section("cache"))
+        result.expect = expect(reader)
         let place = reader.place("name") ?? self.place(reader, "path")
         result.demo = demo(reader.section("demo"), answerOf: .endpoint(name, place), daemonDemo: daemonDemo)
         return result
+    }
+
+    private func expect(_ reader: SectionReader) -> ExpectedContent {
+        reader.section("response").text("expect").flatMap(ExpectedContent.init) ?? .any
     }
 
     private func headers(_ reader: SectionReader) -> HeaderRules {

@@ -13,6 +13,8 @@ struct Resolver {
     var demoFiles: [String] = []
     /// The services' merged trees.
     var trees: [[Entry]] = []
+    /// The endpoints by what they are stored as.
+    var storedFiles: [String: String] = [:]
     /// Defaults that follow another key, by dotted key.
     var followed: [(key: String, leaf: Leaf)] = []
 
@@ -50,8 +52,10 @@ struct Resolver {
         result.offline = reader.bool("offline")
         result.clock.movable = reader.section("clock").bool("movable")
         result.log = log(reader.section("log"))
+        result.prefetch = prefetches(reader)
         checkListeners(reader, result)
         result.services = resolveServices(reader)
+        result.purge = purges(reader, services: result.services.map(\.name))
         result.origin = ConfigurationOrigin(file: file, root: root, services: trees, followed: followed)
         return result
     }
@@ -118,6 +122,8 @@ struct Resolver {
         result.memory.size = memory.bytes("size") ?? result.memory.size
         result.memory.objects = memory.int("objects") ?? result.memory.objects
         result.memory.maxObject = bounded(memory, "max_object", by: result.memory.size, "size", of: "cache.memory")
+        let pressure = memory.text("pressure").flatMap(MemoryTierConfiguration.Pressure.init)
+        result.memory.pressure = pressure ?? result.memory.pressure
         guard reader.entry("disk") != nil else { return result }
         let disk = reader.section("disk")
         guard let path = disk.text("path") else { return result }
@@ -159,7 +165,9 @@ struct Resolver {
         result.enabled = reader.bool("enabled")
         result.allow = reader.texts("allow")
         result.connectAllow = reader.section("connect").texts("allow")
-        result.cache = cache(reader.section("cache"))
+        let cacheReader = reader.section("cache")
+        result.cache = cache(cacheReader, own: cacheReader)
+        followed += Self.followed(result.cache).map { ("forward.cache.\($0.key)", $0.leaf) }
         return result
     }
 
@@ -198,37 +206,6 @@ struct Resolver {
             result.access = .file(path: path)
             if let problem = FileChecks.canBeFile(path) { fail(place(reader, "access"), "'log.access' \(problem)") }
         default: result.access = .stdout
-        }
-        return result
-    }
-
-    mutating func cache(_ reader: SectionReader) -> CacheConfiguration {
-        var result = CacheConfiguration()
-        result.mode = reader.text("mode").flatMap(CacheConfiguration.Mode.init) ?? result.mode
-        result.ttl = reader.seconds("ttl")
-        for entry in reader.map("ttl_by_status") {
-            guard let status = Int(entry.key), case .leaf(let leaf) = entry.value.content,
-                case .nanoseconds(let nanoseconds) = leaf.scalar
-            else { continue }
-            result.ttlByStatus[status] = Int64(nanoseconds / 1_000_000_000)
-        }
-        result.overrideOrigin = reader.bool("override_origin")
-        result.revalidate = reader.text("revalidate").flatMap(CacheConfiguration.Revalidate.init) ?? result.revalidate
-        result.staleWhileRevalidate = reader.seconds("stale_while_revalidate") ?? result.staleWhileRevalidate
-        result.staleIfError = reader.seconds("stale_if_error") ?? result.staleIfError
-        result.maxVariants = reader.int("max_variants") ?? result.maxVariants
-        result.memory = reader.bool("memory")
-        result.disk = reader.bool("disk")
-        let collapse = reader.section("collapse")
-        result.collapse.wait = collapse.nanoseconds("wait") ?? result.collapse.wait
-        result.collapse.waiters = collapse.int("waiters") ?? result.collapse.waiters
-        if result.overrideOrigin, result.ttl == nil, result.ttlByStatus.isEmpty,
-            let place = reader.place("override_origin")
-        {
-            fail(
-                place,
-                "'cache.override_origin' has nothing to put in place of the origin's word; set 'ttl' or 'ttl_by_status'"
-            )
         }
         return result
     }

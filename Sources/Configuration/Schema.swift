@@ -96,6 +96,7 @@ enum Schema {
         case .baseURL: return pattern("https?://.+|service:.+")
         case .endpointPath: return pattern("/.*")
         case .text(.prefix): return pattern("/.*")
+        case .text(.batchURL): return pattern("(/|https?://).*")
         case .text(.any), .text(.fieldValue): return [("type", texts(["string", "number", "boolean"]))]
         case .text, .path, .demoFile, .logTarget, .client: return [("type", .text("string"))]
         case .list(let element): return [("type", .text("array")), ("items", .object(schema(element)))]

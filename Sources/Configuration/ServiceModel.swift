@@ -21,6 +21,8 @@ package struct ServiceConfiguration: Sendable, Equatable {
     /// Origins of web pages that may call the service, as `scheme://host[:port]`, or `*`.
     package var corsOrigins: [String] = []
     package var cache = CacheConfiguration()
+    /// What bodies must be to be stored.
+    package var expect = ExpectedContent.any
     /// The answer for paths that no endpoint names, and the defaults of the endpoints.
     package var demo = DemoConfiguration()
     /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.

@@ -34,7 +34,8 @@ extension Configuration {
         for key in section.keys {
             // What has no default does nothing until it is written.
             let below = key.kind.section
-            let starts = below != nil && ["admin", "disk", "defaults", "services"].contains(key.name)
+            let isOptional = below?.keys.contains { $0.required } ?? false
+            let starts = isOptional || below != nil && ["admin", "disk", "defaults", "services"].contains(key.name)
             let off = commented || starts || (below == nil && key.defaultText == nil)
             let lead = (off ? "# " : "") + indent
             guard let below else {

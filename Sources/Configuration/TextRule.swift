@@ -15,6 +15,14 @@ enum TextRule: Sendable {
     case hostPattern
     case connectPattern
     case webOrigin
+    /// A relative path of plain segments.
+    case storedPath
+    /// `finish`, `abort` or `finish-if N%`.
+    case clientAbort
+    /// A name of query items in which `*` stands for any run of characters.
+    case queryPattern
+    /// What a client asks for: a path, or an absolute URL.
+    case batchURL
 
     /// The text in its one spelling.
     func check(_ text: String) throws(ScalarProblem) -> String {
@@ -67,6 +75,13 @@ enum TextRule: Sendable {
                 throw ScalarProblem("'\(port)' is no port; write 1 to 65535, or *")
             }
             return try Self.hostPattern(String(text[..<colon])) + ":" + port
+        case .queryPattern:
+            guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 && !"&=#?".utf8.contains($0) }) else {
+                throw ScalarProblem(
+                    "'\(text)' is no name of a query item; write it as it is sent, percent-encoded, with * for any run of characters, such as utm_*"
+                )
+            }
+            return text
         case .webOrigin:
             if text == "*" { return text }
             guard case .origin(let url)? = try? Addresses.baseURL(text), url.path.isEmpty, !text.hasSuffix("/") else {
@@ -75,6 +90,30 @@ enum TextRule: Sendable {
                 )
             }
             return url.description
+        case .clientAbort:
+            guard ClientAbortConfiguration(text) != nil else {
+                throw ScalarProblem("does not know '\(text)'; it takes finish, abort or finish-if 50%")
+            }
+            return text
+        case .batchURL:
+            let isURL = ["/", "http://", "https://"].contains { text.lowercased().hasPrefix($0) }
+            guard isURL, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
+                throw ScalarProblem("'\(text)' is no URL; write a path such as /github/users, or http://HOST/PATH")
+            }
+            return text
+        case .storedPath:
+            let segments = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard text.utf8.count <= 1024,
+                segments.allSatisfy({ segment in
+                    !segment.isEmpty && segment != "." && segment != ".." && segment.utf8.count <= 255
+                        && segment.utf8.allSatisfy { $0 >= 32 && $0 != 127 }
+                })
+            else {
+                throw ScalarProblem(
+                    "'\(text)' is no relative path; write one such as maps/world.json, without a slash at either end, empty or dot segments"
+                )
+            }
+            return text
         }
     }
 

@@ -19,11 +19,18 @@ final class Arrival {
     private let described: StoredHead
     private let replaces: Bool
     private let partRefusal: String?
+    /// What goes without anything in its place as soon as all has come.
+    private var outdated: StoredResponse?
     private var spill: SpillFile?
     private var keeping: Keeping?
     /// The bytes for the memory tier, while they are few enough; nil where none are collected.
     private var collected: [UInt8]?
     private var received = 0
+    /// Looks into the body where the route expects something of it.
+    private var inspection: Inspection?
+    /// Bytes that the inspection has seen before they flow.
+    private var inspected = 0
+    private var isReported = false
 
     private var core: DownloadCore { runner.core }
     private var ask: CacheAsk { runner.ask }
@@ -75,42 +82,54 @@ final class Arrival {
     /// Goes to both tiers from the body's window, at the end.
     private var isWindowed: Bool { knownLength.map { $0 <= Self.windowed } ?? false }
 
-    /// Nobody needs to read the body for it to be stored.
-    private var canBeStoredUnread: Bool {
-        isWindowed ? keepsInMemory || keepsOnDisk : keepsInMemory && collected != nil
+    /// Whether the fetch goes on although nobody reads the body.
+    private func goesOnUnread(_ body: Body) -> Bool {
+        let goesOn = ask.onClientAbort.goesOn(received: Int64(received), length: knownLength.map(Int64.init))
+        if isStored, !goesOn, core.fills.giveUp(runner.fill) {
+            core.noteAbandoned(ask, received: Int64(received))
+            return false
+        }
+        let isWanted = isWindowed ? keepsInMemory || keepsOnDisk : body.isFiling || keepsInMemory && collected != nil
+        if isStored, !isWanted { core.unkept.note(ask.key, now: now) }
+        return isWanted
     }
 
     /// Publishes the head and lets the bytes flow.
-    /// - Throws: `FetchError.cancelled` where the fill was given up while it waited for room.
+    /// - Throws: `FetchError.cancelled` where the fill was given up while it waited for room, or the error of a fetch that
+    ///   failed before the beginning of a body that is looked into had come.
     func begin(on loop: isolated EventLoop) async throws(FetchError) {
+        if isStored { try await inspectBeginning(on: loop) }
         var seat: FillSeat?
         if isStored {
             // Only what is stored queues: it ends by itself, while a stream that is passed on may never end.
             seat = try? await core.budget.waitForRoom(on: loop)
-            if seat == nil {
+            if seat == nil || stream.isCancelled {
                 stream.cancel()
                 throw .cancelled
             }
-            core.uncacheable.forget(ask.key)
+            if mismatch == nil { core.uncacheable.forget(ask.key) }
             prepareToStore()
         } else if case .refuse(let refusal) = decision, isLasting(refusal) {
             core.uncacheable.note(ask.key, now: now)
-            // What was stored is outdated, and nothing takes its place.
-            if let stale = runner.stale, isAnswer { core.store.remove(stale) }
+            if isAnswer, refusal != .tooShort, refusal != .statusNotSuccessful { outdated = runner.stale }
         }
+        if let stale = runner.stale, isGone, ask.policy.gone == .evict { core.store.remove(stale) }
+        noteCheck()
         if !isStored, !runner.hasLeader {
             // Nobody is to read it: who has waited fetches for itself.
             stream.cancel()
+            if let outdated, !core.store.isSuperseded(outdated) { core.store.remove(outdated) }
             throw .cancelled
         }
         // What fits the memory tier and goes nowhere else is held whole, so that it never waits for a reader.
         let isHeldWhole = keepsInMemory && spill == nil && knownLength != nil
-        let options = FillOptions(
+        var options = FillOptions(
             window: isHeldWhole ? max(knownLength ?? 0, 1 << 20) : 1 << 20,
             spill: spill,
             budget: core.budget,
             keepsStart: isStored
         )
+        options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: knownLength.map(Int64.init), on: loop)
         if runner.hasLeader { runner.leaderReader = body.makeReader(on: loop) }
         var answer = head.response
@@ -125,7 +144,8 @@ final class Arrival {
                     keepRefusal: keeping?.refusal,
                     replacesStale: replaces,
                     partRefusal: partRefusal,
-                    token: runner.generation.concerned(by: InvalidationRule.concerning(described, ask.key))
+                    token: runner.generation.concerned(by: InvalidationRule.concerning(described, ask.key)),
+                    end: runner.fill.end
                 )
             )
         )
@@ -137,7 +157,7 @@ final class Arrival {
             writer: writer,
             seat: seat,
             isUnread: spill == nil,
-            goesOnUnread: { [self] in canBeStoredUnread }
+            goesOnUnread: { [self] in goesOnUnread(body) }
         ) { [self] in
             collect($0)
         } whole: { [self] trailers, writer in
@@ -147,7 +167,61 @@ final class Arrival {
             spill = nil
             core.finish(runner.fill)
         }
+        runner.pump = pump
         stream.flow(into: pump)
+    }
+
+    private func noteCheck() {
+        let (policy, status) = (ask.policy, head.response.status)
+        if runner.stale != nil, isGone, !isStored {
+            let check = FailedCheck(errorStatus: status)
+            core.failedChecks.note(ask.key, check, now: now, pause: policy.checkPause)
+        } else if !policy.countsAsFailure(status) {
+            core.failedChecks.forget(ask.key)
+        }
+    }
+
+    // MARK: - Looking into the body
+
+    /// Why the body is known not to be what the route expects.
+    private var mismatch: String? { inspection?.mismatch }
+
+    /// The head waits for as much of the body as it takes to see what it is.
+    private func inspectBeginning(on loop: isolated EventLoop) async throws(FetchError) {
+        // Other statuses tell something else than what the resource is.
+        guard let expect = ask.phases?.expect, expect != .any,
+            head.response.status == 200 || head.response.status == 203
+        else { return }
+        let inspection = Inspection(expect, head.response.fields)
+        self.inspection = inspection
+        let isEnough = { [self] (bytes: UnsafeRawBufferPointer) in
+            inspected += bytes.count
+            return inspection.push(bytes)
+        }
+        try await stream.hold(until: isEnough, on: loop)
+        if let found = mismatch ?? (inspection.isBeginningKnown ? nil : inspection.finish()) {
+            report(found)
+        }
+    }
+
+    private func report(_ found: String) {
+        if !isReported { core.noteUnexpected(ask, found) }
+        isReported = true
+    }
+
+    private func inspect(_ bytes: UnsafeRawBufferPointer) {
+        guard let inspection else { return }
+        let known = min(inspected, bytes.count)
+        inspected -= known
+        inspection.push(UnsafeRawBufferPointer(rebasing: bytes[known...]))
+    }
+
+    /// Whether the whole body is what the route expects.
+    private func isExpected() -> Bool {
+        guard let found = inspection?.finish() else { return true }
+        report(found)
+        core.unkept.note(ask.key, now: now)
+        return false
     }
 
     /// What one request forbids, or one bad moment of the origin, says nothing about the next answer.
@@ -158,17 +232,21 @@ final class Arrival {
         }
     }
 
-    /// The origin says what the resource is now, or that there is none.
-    private var isAnswer: Bool {
-        switch head.response.status {
-        case 200..<400, 404, 410: true
-        default: false
-        }
-    }
+    /// The origin says what the resource is now.
+    private var isAnswer: Bool { (200..<400).contains(head.response.status) }
+
+    private var isGone: Bool { head.response.status == 404 || head.response.status == 410 }
 
     private func prepareToStore() {
         let length = knownLength
-        keeping = Keeping(ask.policy, core, length: length)
+        let keeping = mismatch == nil ? Keeping(ask.policy, core, length: length) : Keeping(refused: .unexpectedContent)
+        self.keeping = keeping
+        if keeping.refusal == nil {
+            core.unkept.forget(ask.key)
+        } else {
+            core.unkept.note(ask.key, now: now)
+            return
+        }
         if keepsInMemory, !isWindowed {
             collected = []
             if let length { collected?.reserveCapacity(length) }
@@ -179,13 +257,17 @@ final class Arrival {
 
     private func collect(_ bytes: UnsafeRawBufferPointer) {
         received += bytes.count
+        inspect(bytes)
         guard collected != nil else { return }
         if received <= core.memoryMaxObject { collected?.append(contentsOf: bytes) } else { collected = nil }
     }
 
     /// What came of a body that was cut short: the rest can be asked for later.
     private func keepCut(_ body: Body) {
-        guard let keeping, received > 0, Caching.mayResume(described), let length = described.bodyLength,
+        // Nobody can say what a part is.
+        if let inspection, inspection.mismatch != nil || ask.phases?.expect.needsAll == true { return }
+        guard let keeping, received > 0, ask.content == nil, Caching.mayResume(described),
+            let length = described.bodyLength,
             body.arrived < length
         else { return }
         let partial: Partial
@@ -207,11 +289,19 @@ final class Arrival {
 
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
         writer.finish(trailers: trailers)
-        guard let keeping, case .complete(let length) = body.end else { return core.finish(runner.fill) }
+        if let outdated, case .complete = body.end, !core.store.isSuperseded(outdated) { core.store.remove(outdated) }
+        // A body of unknown length shows only now that it is too short.
+        guard let keeping, case .complete(let length) = body.end,
+            !ask.policy.isTooShort(length, status: described.status), isExpected()
+        else { return core.finish(runner.fill) }
         var stored = described
         stored.bodyLength = length
         core.partials.remove(ask.key) { $0.head.isSameVariant(as: stored) }
         let whole = collected.map { Body.complete($0) } ?? body.inMemory()
+        // Where the length was not known before, or the disk has failed, that shows only now.
+        let isInMemory = keepsInMemory && whole != nil && core.memory.takes(received)
+        let isOnDisk = keepsOnDisk && (isWindowed || body.isFiling)
+        if !isInMemory, !isOnDisk { core.unkept.note(ask.key, now: now) }
         let (core, fill) = (core, runner.fill)
         core.store.commit(
             stored,

@@ -55,8 +55,9 @@ final class BodyPump: FetchStream.Destination {
         observe?(bytes)
         guard let writer else { return .continue }
         guard writer.append(bytes) == .pause else { return .continue }
-        guard isUnread, body.readerCount == 0 else { return .pause }
-        if !goesOnUnread() { giveUp() }
+        // A file makes room by itself.
+        guard isUnread, body.readerCount == 0, !body.isFiling else { return .pause }
+        if !goesOnUnread() { giveUp(.abandoned) }
         return .continue
     }
 
@@ -71,15 +72,21 @@ final class BodyPump: FetchStream.Destination {
     }
 
     private func abandoned() {
-        guard goesOnUnread() else { return giveUp() }
+        guard goesOnUnread() else { return giveUp(.abandoned) }
         isUnread = true
         stream.resume()
     }
 
-    private func giveUp() {
+    /// Somebody who might have become a reader has not.
+    func checkReaders() { if writer != nil, body.readerCount == 0 { abandoned() } }
+
+    /// Ends the fetch: readers get what there is, then the error.
+    func stop(_ error: FetchError) { giveUp(.source(error.description)) }
+
+    private func giveUp(_ error: BodyError) {
         guard let writer = release() else { return }
         stream.cancel()
-        writer.fail(.abandoned)
+        writer.fail(error)
         broken()
     }
 

@@ -30,8 +30,21 @@ package struct CacheAsk: Sendable {
     /// Names everything that shapes a ready head: policy, prefix, pseudonym. A stored response prepared under another is prepared anew.
     package var shape: UInt64
     package var collapse: CollapseLimits
+    /// Nil for a route that answers nothing but what it has.
+    package var phases: PhasePlan?
+    /// What becomes of the fetch when everybody who waited for it has left; ``ClientAbort/finish`` by default.
+    package var onClientAbort = ClientAbort.finish
     /// The lines of a stored head, ready to write for this route.
     package var prepare: @Sendable (StoredHead) -> [UInt8]
+    /// Responses that are there before anything was fetched; nil where the route has none.
+    package var seed: SeedFolder?
+    /// The content of a POST that is answered like a GET, from what is stored under its own key; `request` is a GET then, without
+    /// conditions and ranges. Nil: there is none.
+    package var content: RequestContent?
+    /// Answers may be stored under several keys of this URL, which are invalidated together.
+    package var sharesURL = false
+    /// Where under the disk tier's files a stored 200 is kept as a plain file, too; nil: nowhere.
+    package var storeAs: String?
 
     package init(
         key: CacheKey,
@@ -68,8 +81,14 @@ package struct Answer {
     package var originTime: UInt64?
     /// Nil where no cache was asked (a demo answer).
     package var cacheStatus: CacheStatus?
+    /// Where it is to be stored: waits until it is, for whoever has read the body. Nil for every other.
+    package var storing: Storing?
     /// The origin could not be asked, or broke its word: `head` is nothing to send, an error document is.
     package var failure: FetchError?
+    /// Why a fallback answers, for the log.
+    package var cause: String?
+    /// A placeholder or a fallback: neither from an origin nor from the store.
+    package var isStandIn = false
 
     package init(
         head: ResponseHead,

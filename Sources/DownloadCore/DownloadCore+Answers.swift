@@ -2,7 +2,7 @@
 
 internal import CacheStore
 internal import EventLoop
-internal import HTTPCaching
+package import HTTPCaching
 internal import HTTPWire
 internal import Upstream
 
@@ -47,17 +47,19 @@ extension DownloadCore {
             }
             if let answer = arrivingPart(ask, fetched, reader, status) { return answer }
         }
-        return Answer(
+        var answer = Answer(
             head: fetched.head,
             reader: reader,
             length: fetched.body.knownLength,
             cacheStatus: status
         )
+        if status.stored { answer.storing = fetched.end.map { Storing(end: $0) } }
+        return answer
     }
 
     /// No answer from the origin.
     /// - Parameter staleRefusal: why the stale stored response, if there is one, may not stand in.
-    func failure(
+    package func failure(
         _ error: FetchError,
         _ way: Way,
         isCollapsed: Bool = false,

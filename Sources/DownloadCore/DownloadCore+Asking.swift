@@ -14,6 +14,8 @@ struct Question {
     /// The newest stored response of the key, whoever selects it.
     let newest: StoredHead?
     let way: Way
+    /// When the question was asked, Unix seconds.
+    var began = Int64.max
     /// The part to ask for; nil asks for the whole.
     var plan: PartPlan?
 }
@@ -55,15 +57,28 @@ extension DownloadCore {
                 _ = await fill.end.wait(patience: ask.collapse.wait, on: loop)
                 return nil
             }
-            guard let outcome = await fill.outcome.wait(patience: ask.collapse.wait, on: loop) else {
+            let patience = placeholderPatience(question) ?? .max
+            let outcome = await fill.outcome.wait(patience: min(ask.collapse.wait, patience), on: loop)
+            guard let outcome else {
                 if Task.isCancelled { return failure(.cancelled, question.way) }
+                if patience <= ask.collapse.wait {
+                    fill.want()
+                    return placeholder(question, isCollapsed: true, on: loop)
+                }
                 return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
             }
             if question.plan != nil, isFarAhead(ask, of: outcome) {
                 return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
             }
-            return joined(question, outcome, on: loop)
+            let answer = joined(question, outcome, on: loop)
+            noteUse(of: fill, answer)
+            return answer
         }
+    }
+
+    /// Who needs no body, or only a range of it, has not left: the fetch goes on as if all of it were read.
+    private func noteUse(of fill: Fill, _ answer: Answer?) {
+        if let answer, answer.failure == nil, answer.reader?.isNarrowed ?? true { fill.want() }
     }
 
     static let offlineAdvice = "and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that"
@@ -73,7 +88,8 @@ extension DownloadCore {
         let ask = question.ask
         if Caching.isReload(ask.request) || ask.isForOne { return true }
         if uncacheable.contains(ask.key, now: clock.now()) { return true }
-        guard let stale = question.stale?.head else { return false }
+        // In library mode one transfer serves all who wait.
+        guard let stale = question.stale?.head, ask.policy.mode != .library else { return false }
         // What was not fresh for it when it arrived will not be the next time: each needs a check of its own.
         let onArrival = Caching.lookup(
             request: ask.request,
@@ -110,13 +126,18 @@ extension DownloadCore {
         )
         runner.onInterim = onInterim
         runner.hasLeader = true
+        fill.isLed = true
         runner.start(on: loop)
-        let outcome = await fill.outcome.wait(patience: nil, on: loop)
+        let outcome = await fill.outcome.wait(patience: placeholderPatience(question), on: loop)
         runner.onInterim = nil
+        let isPatient = outcome == nil && !Task.isCancelled
+        if isPatient { fill.want() }
+        fill.isLed = false
         let (part, reader) = (runner.takeLeaderPart(), runner.takeLeaderReader())
         guard let outcome else {
+            if isPatient { return placeholder(question, isCollapsed: false, on: loop) }
             // The client has left. Others may wait on a shared fill, and what is stored serves the next one.
-            if !fills.contains(fill), fill.waiters == 0 { runner.cancel() }
+            if !fills.contains(fill), fill.waiters == 0 { runner.cancel() } else { runner.giveUpUnlessWanted() }
             return failure(.cancelled, question.way)
         }
         if case .again = outcome { return nil }
@@ -126,6 +147,7 @@ extension DownloadCore {
         }
         var answer = settled(question, outcome, reader, part, isCollapsed: false, on: loop)
         answer.originTime = Monotonic.now() &- began
+        noteUse(of: fill, answer)
         return answer
     }
 
@@ -135,16 +157,12 @@ extension DownloadCore {
         switch outcome {
         case .streaming(let fetched):
             // What has been invalidated since the fetch began is not for whoever asks now.
-            guard let head = fetched.stored, generations.isUnchanged(fetched.token),
-                case .fresh = Caching.lookup(
-                    request: ask.request,
-                    stored: head,
-                    policy: ask.policy,
-                    now: clock.now()
-                ),
+            guard let head = fetched.stored, generations.isUnchanged(fetched.token), mayShare(head, question),
                 let reader = fetched.body.makeReader(on: loop)
             else { return nil }
             return settled(question, outcome, reader, isCollapsed: true, on: loop)
+        case .refreshed(let response, _) where ask.policy.mode == .library && mayShare(response.head, question):
+            return settled(question, outcome, nil, isCollapsed: true, on: loop)
         case .refreshed, .failed(.cancelled), .part, .stalePart, .again, .alone: return nil
         case .stale(_, let cause):
             // The leader's stale response may be another variant: each uses its own, if it has one that it may use.
@@ -158,9 +176,31 @@ extension DownloadCore {
         }
     }
 
+    private func mayShare(_ head: StoredHead, _ question: Question) -> Bool {
+        Caching.answersWaiting(
+            request: question.ask.request,
+            stored: head,
+            policy: question.ask.policy,
+            asked: question.began,
+            now: clock.now()
+        )
+    }
+
     /// Whether a stale response may stand in for an answer with `errorStatus`, or for none (RFC 9111 section 4.2.4).
     func mayServeStale(_ stale: StoredResponse, _ ask: CacheAsk, errorStatus: Int?) -> Bool {
-        staleVerdict(stale, ask, errorStatus: errorStatus).isAllowed
+        // What was purged while the origin was asked stands in for nothing.
+        !generations.isGone(stale) && staleVerdict(stale, ask, errorStatus: errorStatus).isAllowed
+    }
+
+    /// What an outcome says about the next check: after a failure it waits, and a success ends the waiting.
+    func noteCheck(_ ask: CacheAsk, _ outcome: FillOutcome) {
+        switch outcome {
+        case .stale(_, let cause), .stalePart(_, let cause):
+            let check = FailedCheck(errorStatus: cause.errorStatus)
+            failedChecks.note(ask.key, check, now: clock.now(), pause: ask.policy.checkPause)
+        case .refreshed, .part: failedChecks.forget(ask.key)
+        case .streaming, .again, .alone, .failed: break
+        }
     }
 
     private func staleVerdict(_ stale: StoredResponse, _ ask: CacheAsk, errorStatus: Int?) -> StaleVerdict {
@@ -194,7 +234,10 @@ extension DownloadCore {
                 status.detail = fetched.keepRefusal?.rawValue ?? replaced ?? way.reason
             case .refuse(let refusal): status.detail = fetched.partRefusal ?? refusal.rawValue
             }
-            return arriving(ask, fetched, reader, status)
+            var answer = arriving(ask, fetched, reader, status)
+            // Some fields are for whoever's request has gone to the origin.
+            if isCollapsed { answer.head.fields = Caching.shared(answer.head.fields, policy: ask.policy) }
+            return answer
         case .refreshed(let response, let code):
             status.forwardStatus = code
             status.detail = CacheStatus.Detail.revalidated.rawValue

@@ -12,7 +12,9 @@ extension DownloadCore {
 
     /// Whether asking for a part as `plan` says would come to nothing that can be kept.
     func isUnstored(_ plan: PartPlan, _ ask: CacheAsk) -> Bool {
-        plan.partial == nil && unstoredParts.contains(ask.key, now: clock.now())
+        // What a part belongs to cannot be looked into.
+        plan.partial == nil
+            && (ask.phases?.expect ?? .any != .any || unstoredParts.contains(ask.key, now: clock.now()))
     }
 
     /// A client's HEAD may show that stored parts are no longer current (RFC 9111 section 4.3.5).
@@ -31,6 +33,8 @@ extension DownloadCore {
     /// - Parameter hasOthers: responses are stored that other requests select.
     func partialStep(_ ask: CacheAsk, _ source: any FetchSource, hasOthers: Bool, on loop: isolated EventLoop) -> Step?
     {
+        // Ranges are of GET alone (RFC 9110 section 14.2).
+        if ask.content != nil { return nil }
         let found = partials.variants(ask.key).filter { partial in
             if generations.isUnchanged(partial.token) { return true }
             partials.remove(partial)
@@ -67,7 +71,8 @@ extension DownloadCore {
                 stored: partial.head,
                 policy: ask.policy,
                 now: clock.now(),
-                isOffline: isOffline
+                isOffline: isOffline,
+                failedCheck: failedChecks.check(ask.key, now: clock.now())
             )
             switch decision {
             case .mismatch: break

@@ -1,6 +1,6 @@
 // Requests that go to the origin as they are: other methods, ranges, HEAD without a fresh stored response, caching switched off.
 
-import CacheStore
+package import CacheStore
 package import EventLoop
 import HTTPCaching
 package import HTTPWire
@@ -22,16 +22,21 @@ extension DownloadCore {
     }
 
     /// Passes one request on and its answer back; nothing is stored or shared.
-    /// - Parameter way: why it goes to the origin.
+    /// - Parameters:
+    ///   - way: why it goes to the origin.
+    ///   - key: by which an operator finds it; nil for what nobody may end.
     package func relay(
         _ request: FetchRequest,
         from source: any FetchSource,
         _ way: Way,
+        key: CacheKey? = nil,
         onInterim: ((ResponseHead) -> Void)? = nil,
         on loop: isolated EventLoop
     ) async -> Answer {
         let began = Monotonic.now()
         let stream = FetchStream()
+        let ticket = key.map { FetchTicket(fetches, $0, on: loop) { 1 } }
+        ticket?.onStop = { [weak stream] in stream?.cancel($0) }
         stream.onInterim = onInterim
         let head: FetchStream.Head
         do throws(FetchError) {
@@ -48,7 +53,7 @@ extension DownloadCore {
                 return failure(.wrongPart(request.path, request.fields.first(.range) ?? "of all", error), way)
             }
         }
-        var answer = relayed(head, stream, isHead: request.method == .head, way, on: loop)
+        var answer = relayed(head, stream, isHead: request.method == .head, way, ticket, on: loop)
         answer.originTime = Monotonic.now() &- began
         return answer
     }
@@ -59,6 +64,7 @@ extension DownloadCore {
         _ stream: FetchStream,
         isHead: Bool,
         _ way: Way,
+        _ ticket: FetchTicket? = nil,
         on loop: isolated EventLoop
     ) -> Answer {
         var answer = head.response
@@ -83,9 +89,12 @@ extension DownloadCore {
         let options = FillOptions(budget: budget, keepsStart: false)
         let (body, writer) = Body.growing(options, expectedLength: result.length, on: loop)
         result.reader = body.makeReader(on: loop)
-        let pump = BodyPump(stream: stream, body: body, writer: writer) { trailers, writer in
+        // The pump holds the ticket: both last as long as bytes may come.
+        let pump = BodyPump(stream: stream, body: body, writer: writer) { [ticket] trailers, writer in
+            ticket?.onStop = nil
             writer.finish(trailers: trailers)
         }
+        ticket?.onStop = { [weak pump] in pump?.stop($0) }
         stream.flow(into: pump)
         return result
     }
@@ -97,7 +106,7 @@ extension DownloadCore {
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer {
-        await relay(request(ask), from: source, way, onInterim: onInterim, on: loop)
+        await relay(request(ask), from: source, way, key: ask.key, onInterim: onInterim, on: loop)
     }
 
     /// A client's HEAD goes on as HEAD; what it answers freshens or removes stored responses, too (RFC 9111 section
@@ -114,6 +123,7 @@ extension DownloadCore {
         if let stale = question.stale, let cause = staleCause(answer),
             mayServeStale(stale, ask, errorStatus: cause.errorStatus)
         {
+            noteCheck(ask, .stale(stale, cause: cause))
             return settled(question, .stale(stale, cause: cause), nil, isCollapsed: false, on: loop)
         }
         if let failure = answer.failure {
@@ -143,20 +153,13 @@ extension DownloadCore {
         return isNamed ? Revalidation(kind: .head, conditions: conditions) : nil
     }
 
-    /// The origin could not be asked, or answered with an error that a stale response may replace.
+    /// The origin could not be asked, or answered with an error that a stale response may perhaps replace.
     private func staleCause(_ answer: Answer) -> StaleCause? {
         if let failure = answer.failure { return failure.isOriginFailure ? .error(failure) : nil }
-        return (500...599).contains(answer.head.status) ? .status(answer.head.status) : nil
+        return answer.head.status >= 400 ? .status(answer.head.status) : nil
     }
 
-    private func request(_ ask: CacheAsk) -> FetchRequest {
-        FetchRequest(
-            method: ask.request.method,
-            path: ask.path,
-            fields: ask.originFields,
-            clientHost: ask.request.fields.first(.host)
-        )
-    }
+    private func request(_ ask: CacheAsk) -> FetchRequest { ask.fetchRequest(ask.request.method, ask.originFields) }
 }
 
 extension Fields {

@@ -55,7 +55,7 @@ extension DownloadCore {
         }
         stream.onInterim = nil
         // What another request has changed since this one was sent, its answer may not know.
-        let rules = Caching.cacheGroups(head.response.fields).map { InvalidationRule.group($0, of: pass.ask.key) }
+        let rules = InvalidationRule.concerning(head.response.fields, pass.ask.key)
         let isCurrent = generations.isUnchanged(sent.concerned(by: rules))
         if Caching.invalidates(method: method, status: head.response.status) {
             await invalidate(after: pass, head.response, on: loop)
@@ -74,12 +74,15 @@ extension DownloadCore {
         let key = pass.ask.key
         var rules = Set<InvalidationRule>()
         // RFC 9875 section 2.2.1: what shares a group with an invalidated response goes with it, and no further.
-        for response in await store.variants(pass.ask, on: loop) { rules.formUnion(response.rules) }
-        for partial in partials.peek(key) { rules.formUnion(InvalidationRule.concerning(partial.head, key)) }
+        for response in await store.variants(pass.ask, on: loop) { rules.formUnion(response.rules.filter(\.isGroup)) }
+        for partial in partials.peek(key) { rules.formUnion(InvalidationRule.groups(partial.head.fields, key)) }
         for group in Caching.invalidatedGroups(method: pass.request.method, response: answer) {
             rules.insert(.group(group, of: key))
         }
-        for key in [key] + pass.related(answer) { invalidate(key) }
+        for key in [key] + pass.related(answer) {
+            invalidate(key)
+            if pass.ask.sharesURL { rules.insert(.url(of: key)) }
+        }
         invalidate(Array(rules))
     }
 

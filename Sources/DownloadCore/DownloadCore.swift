@@ -3,7 +3,7 @@
 package import CacheStore
 package import EventLoop
 import HTTPCaching
-package import HTTPWire
+import HTTPWire
 import Synchronization
 
 /// The download core. It is shared by all loops; each question is answered on the loop that asks.
@@ -22,20 +22,34 @@ package final class DownloadCore: Sendable {
     package let budget: FillBudget
     let store: TieredStore
     let fills = FillTable()
+    /// What `drydock cancel` finds.
+    let fetches = FetchTable()
+    let counters = Mutex(CoreCounts())
+    /// Keys whose last response could have been stored, and was kept by no tier.
+    let unkept = UncacheableKeys()
+    /// Keys whose bodies were reported as unexpected a while ago.
+    let reported = UncacheableKeys()
+    let report: @Sendable (CoreReport) -> Void
     let uncacheable = UncacheableKeys()
     let habits = HabitTable()
+    let failedChecks = FailedChecks()
     let partials: PartialTable
     /// Keys whose parts could not be stored when one was last asked for.
     let unstoredParts = UncacheableKeys()
     /// Parts that are arriving or being made whole.
     let partsUnderWay = Atomic<Int>(0)
+    /// Answers from seed folders.
+    let seedAnswers = Atomic<Int>(0)
     private let offline = Atomic<Bool>(false)
+    let hardPurged = Atomic<Int>(0)
+    let softPurged = Atomic<Int>(0)
 
     /// - Parameters:
     ///   - cacheName: the pseudonym in Cache-Status.
     ///   - memoryMaxObject: bytes of one body that the memory tier takes at most.
     ///   - diskMaxObject: the same of the disk tier.
     ///   - generations: nil are those of the disk tier, which outlive the process; without a disk tier, new ones.
+    ///   - report: told what an operator may want to read of; any thread.
     package init(
         cacheName: String,
         memory: MemoryTier,
@@ -44,8 +58,10 @@ package final class DownloadCore: Sendable {
         diskMaxObject: Int,
         generations: Generations? = nil,
         budget: FillBudget,
-        clock: WallClock
+        clock: WallClock,
+        report: @escaping @Sendable (CoreReport) -> Void = { _ in }
     ) {
+        self.report = report
         self.cacheName = cacheName
         self.memory = memory
         self.disk = disk
@@ -53,13 +69,13 @@ package final class DownloadCore: Sendable {
         self.clock = clock
         self.memoryMaxObject = memoryMaxObject
         self.diskMaxObject = diskMaxObject
-        self.generations = generations ?? disk?.generations ?? Generations()
+        self.generations = generations ?? disk?.generations ?? Generations(pins: memory.pins)
         // An eighth of the memory tier and a quarter of the disk tier are for what is not whole.
         partials = PartialTable(
             heldLimit: memory.statistics.limit / 8,
             filedLimit: Int(clamping: (disk?.statistics.limit ?? 0) / 4)
         )
-        store = TieredStore(memory: memory, disk: disk, generations: self.generations)
+        store = TieredStore(memory: memory, disk: disk, generations: self.generations, clock: clock)
     }
 
     /// Fetches for the store that are under way, until what they bring is stored or given up.
@@ -86,22 +102,26 @@ package final class DownloadCore: Sendable {
     }
 
     /// Invalidates every stored response that one of the rules concerns, and those of them that are on their way.
-    package func invalidate(_ rules: [InvalidationRule]) { generations.invalidate(rules, now: clock.now()) }
+    package func invalidate(_ rules: [InvalidationRule]) { generations.invalidate(rules) }
 
-    /// Answers a GET or HEAD from the store, after a check, or from the origin.
-    /// - Parameter onInterim: hears 1xx answers of a fetch that this question starts, on its loop.
-    package func answer(
+    /// The answer to a GET or HEAD from the store, after a check, or from the origin.
+    func search(
         _ ask: CacheAsk,
         from source: any FetchSource,
-        onInterim: ((ResponseHead) -> Void)? = nil,
+        onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer {
+        if ask.content == nil, let seed = ask.seed, let answer = await seeded(ask, seed, on: loop) { return answer }
         if ask.policy.mode == .none {
             return await relay(ask, source, Way(.bypass, StoreRefusal.cacheOff.rawValue), onInterim, on: loop)
         }
+        let began = clock.now()
         // Each turn has seen a fill end since the last one; who finds nothing after that fetches for itself.
         for turn in 0..<4 {
-            let found = await store.find(ask, on: loop)
+            var found = await store.find(ask, on: loop)
+            if found.response == nil, let seed = ask.seed, await importSeeds(ask, seed) {
+                found = await store.find(ask, on: loop)
+            }
             let hasOthers = found.newest != nil
             let parts = found.response == nil ? partialStep(ask, source, hasOthers: hasOthers, on: loop) : nil
             let step = parts ?? decide(ask, found, on: loop)
@@ -113,6 +133,7 @@ package final class DownloadCore: Sendable {
             case .ask(let stale, let way, let plan):
                 var question = Question(ask: ask, source: source, stale: stale, newest: found.newest, way: way)
                 question.plan = plan
+                question.began = began
                 if let answer = await askOrigin(question, turn, onInterim, on: loop) { return answer }
             }
             if Task.isCancelled { return failure(.cancelled, Way(.uriMiss)) }
@@ -146,7 +167,8 @@ package final class DownloadCore: Sendable {
             stored: response.head,
             policy: ask.policy,
             now: clock.now(),
-            isOffline: isOffline
+            isOffline: isOffline,
+            failedCheck: failedChecks.check(ask.key, now: clock.now())
         )
         switch decision {
         case .fresh(let age, let ttl):

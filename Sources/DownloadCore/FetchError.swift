@@ -16,12 +16,14 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     case inner(String)
     /// Whoever asked has left.
     case cancelled
+    /// An operator has ended the fetch.
+    case stopped(String)
 
     /// The status to answer with.
     package var status: Int {
         switch self {
         case .upstream(let error): error.status
-        case .notAdmitted, .cancelled: 503
+        case .notAdmitted, .cancelled, .stopped: 503
         case .inner: 502
         case .onlyIfCached, .offline: 504
         }
@@ -35,14 +37,22 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .onlyIfCached: nil
         case .offline: "destination_unavailable"
         case .inner, .cancelled: "proxy_internal_error"
+        case .stopped: "connection_terminated"
         }
+    }
+
+    /// The title of a problem document; nil where the status says it all.
+    package var title: String? {
+        if case .stopped = self { "Cancelled" } else { nil }
     }
 
     /// What happened and what to do.
     package var description: String {
         switch self {
         case .upstream(let error): error.detail
-        case .notAdmitted(let detail), .onlyIfCached(let detail), .offline(let detail), .inner(let detail): detail
+        case .notAdmitted(let detail), .onlyIfCached(let detail), .offline(let detail), .inner(let detail),
+            .stopped(let detail):
+            detail
         case .cancelled: "the request was given up"
         }
     }
@@ -52,7 +62,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused
         case .notAdmitted, .inner, .offline: true
-        case .onlyIfCached, .cancelled: false
+        case .onlyIfCached, .cancelled, .stopped: false
         }
     }
 }

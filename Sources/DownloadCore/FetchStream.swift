@@ -25,7 +25,11 @@ final class FetchStream: FetchSink {
     private var held: [UInt8] = []
     private var end: Result<Fields, FetchError>?
     private var destination: (any Destination)?
-    private var isCancelled = false
+    /// Nothing more will come, and nobody will be told.
+    private(set) var isCancelled = false
+    /// Looks at bytes that are held back; true where it has seen enough.
+    private var examine: ((UnsafeRawBufferPointer) -> Bool)?
+    private let examined = Latch<Void>()
 
     /// Starts the fetch and waits for its final head; a cancelled task ends the fetch.
     /// - Throws: `FetchError`.
@@ -45,7 +49,28 @@ final class FetchStream: FetchSink {
             cancel()
             throw .cancelled
         }
+        // The head may have come a moment before somebody cancelled.
+        if isCancelled, case .success = result { throw .cancelled }
         return try result.get()
+    }
+
+    /// Lets bytes come, and holds them back, until somebody has seen enough of them or there are no more.
+    /// - Parameter isEnough: gets each byte once.
+    /// - Throws: `FetchError` where the fetch failed or was cancelled meanwhile.
+    func hold(
+        until isEnough: @escaping (UnsafeRawBufferPointer) -> Bool,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) {
+        if isCancelled { throw .cancelled }
+        let hasEnough = !held.isEmpty && held.withUnsafeBytes { isEnough($0) }
+        if !hasEnough, end == nil {
+            examine = isEnough
+            handle?.resume()
+            if await examined.wait(patience: nil, on: loop) == nil { cancel() }
+            examine = nil
+        }
+        if isCancelled { throw .cancelled }
+        if case .failure(let error)? = end { throw error }
     }
 
     /// Lets the bytes flow: first those held back, then the rest as it comes.
@@ -67,13 +92,15 @@ final class FetchStream: FetchSink {
     func resume() { handle?.resume() }
 
     /// Ends the fetch. Whoever waits for the head hears of it; the destination does not.
-    func cancel() {
+    /// - Parameter error: what is heard.
+    func cancel(_ error: FetchError = .cancelled) {
         guard !isCancelled, end == nil else { return }
         isCancelled = true
         handle?.cancel()
         handle = nil
         destination = nil
-        head.set(.failure(.cancelled))
+        head.set(.failure(error))
+        examined.set(())
     }
 
     // MARK: - FetchSink
@@ -87,6 +114,11 @@ final class FetchStream: FetchSink {
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
         if let destination { return destination.received(bytes) }
         held.append(contentsOf: bytes)
+        if let examine {
+            guard examine(bytes) else { return .continue }
+            self.examine = nil
+            examined.set(())
+        }
         return .pause
     }
 
@@ -101,6 +133,7 @@ final class FetchStream: FetchSink {
         guard !isCancelled else { return }
         end = result
         handle = nil
+        examined.set(())
         if destination != nil { finish(result) }
     }
 

@@ -58,6 +58,8 @@ package struct FetchedResponse: Sendable {
     var partRefusal: String?
     /// Of the time when the fetch began, for what the head says.
     let token: GenerationToken
+    /// Set when it is stored, or will never be.
+    var end: Latch<Void>?
     /// The status that the origin answered.
     package var status: Int { head.status }
 }
@@ -71,13 +73,22 @@ final class Fill: Sendable {
     let outcome = Latch<FillOutcome>()
     /// Set when the last byte has come and what is to be stored is stored, or when the fill has failed.
     let end = Latch<Void>()
+    /// What becomes of it when nobody waits any more.
+    let onClientAbort: ClientAbort
     private let waiting = Atomic<Int>(0)
+    /// The request that began it waits for the outcome.
+    private let led = Atomic<Bool>(false)
+    /// It goes on although nobody waits: what it brings is for those who come later.
+    private let wanted = Atomic<Bool>(false)
+    /// Tells the loop of the fetch that a waiter has left.
+    private let left = Mutex<(@Sendable () -> Void)?>(nil)
     /// Counted by the table, and not over yet.
     private let isRunning = Atomic<Bool>(true)
 
     fileprivate init(_ ask: CacheAsk) {
         key = ask.key
         request = ask.request
+        onClientAbort = ask.onClientAbort
     }
 
     /// - Returns: false where it was over already.
@@ -105,7 +116,31 @@ final class Fill: Sendable {
     }
 
     /// One that the table counted as a waiter waits no longer.
-    func leave() { waiting.wrappingSubtract(1, ordering: .relaxed) }
+    func leave() {
+        let remaining = waiting.wrappingSubtract(1, ordering: .relaxed).newValue
+        guard remaining == 0, onClientAbort != .finish else { return }
+        left.withLock { $0 }?()
+    }
+
+    var isLed: Bool {
+        get { led.load(ordering: .relaxed) }
+        set { led.store(newValue, ordering: .relaxed) }
+    }
+
+    /// It goes on, whoever leaves.
+    func want() { wanted.store(true, ordering: .relaxed) }
+
+    var isWanted: Bool { wanted.load(ordering: .relaxed) }
+
+    /// - Parameter action: called on any thread when the last waiter has left; not where the fill goes on all the same.
+    func whenLeft(_ action: @escaping @Sendable () -> Void) { left.withLock { $0 = action } }
+
+    /// Requests that wait for the outcome, or read what came of it.
+    var audience: Int {
+        guard let outcome = outcome.value else { return waiters + (isLed ? 1 : 0) }
+        if case .streaming(let response) = outcome { return response.body.readerCount }
+        return 0
+    }
 }
 
 extension StoredHead {
@@ -176,6 +211,16 @@ final class FillTable: Sendable {
     /// Keeps later requests from joining the fills of a key; those that wait for them go on waiting.
     func forget(_ key: CacheKey) { shard(key).fills.withLock { _ = $0.removeValue(forKey: key) } }
 
+    /// Takes a fill out for which nobody waits, so that nobody joins it any more; readers of its body do not count.
+    /// - Returns: false where somebody waits, or where it goes on all the same.
+    func giveUp(_ fill: Fill) -> Bool {
+        shard(fill.key).fills.withLock { fills in
+            guard fill.waiters == 0, !fill.isLed, !fill.isWanted else { return false }
+            Self.remove(fill, from: &fills)
+            return true
+        }
+    }
+
     /// What the fill brought is stored, or will never be.
     func end(_ fill: Fill) {
         remove(fill)
@@ -184,11 +229,13 @@ final class FillTable: Sendable {
 
     /// Later requests do not find the fill any more.
     func remove(_ fill: Fill) {
-        shard(fill.key).fills.withLock { fills in
-            guard var left = fills[fill.key] else { return }
-            left.removeAll { $0 === fill }
-            fills[fill.key] = left.isEmpty ? nil : left
-        }
+        shard(fill.key).fills.withLock { Self.remove(fill, from: &$0) }
+    }
+
+    private static func remove(_ fill: Fill, from fills: inout [CacheKey: [Fill]]) {
+        guard var left = fills[fill.key] else { return }
+        left.removeAll { $0 === fill }
+        fills[fill.key] = left.isEmpty ? nil : left
     }
 
     /// Whether others can find the fill.

@@ -38,12 +38,13 @@ extension FillRunner {
             stream.flow(into: Discard(stream))
             if let partial = plan.partial { core.partials.remove(partial) } else { core.noteUnstoredPart(ask.key) }
             return settle(.again)
-        case 500...599:
-            if plan.isCheck, let partial = plan.partial, mayServeStale(partial, errorStatus: answer.status) {
-                stream.flow(into: Discard(stream))
-                return settle(.stalePart(partial, cause: .status(answer.status)))
-            }
-        case ..<400, 404, 410: forget(plan)
+        case 400... where plan.isCheck && mayServeStale(plan.partial, errorStatus: answer.status):
+            guard let partial = plan.partial else { break }
+            stream.flow(into: Discard(stream))
+            return settle(.stalePart(partial, cause: .status(answer.status)))
+        case ..<400: forget(plan)
+        case 404, 410:
+            if ask.policy.gone == .evict { forget(plan) }
         default: break
         }
         try await pass(plan, head, stream, requestTime, now, on: loop)
@@ -187,8 +188,9 @@ extension FillRunner {
 
     // MARK: - Failing
 
-    func mayServeStale(_ partial: Partial, errorStatus: Int?) -> Bool {
-        Caching.mayServeStale(
+    func mayServeStale(_ partial: Partial?, errorStatus: Int?) -> Bool {
+        guard let partial else { return false }
+        return Caching.mayServeStale(
             stored: partial.head,
             policy: ask.policy,
             staleness: Caching.staleness(partial.head, policy: ask.policy, now: core.clock.now()),

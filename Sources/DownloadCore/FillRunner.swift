@@ -29,6 +29,9 @@ final class FillRunner {
     /// The same where a part arrives.
     var leaderPart: ArrivingPart?
     private var stream: FetchStream?
+    /// Moves the body, once there is one.
+    weak var pump: BodyPump?
+    private var ticket: FetchTicket?
     private var isCancelled = false
     private var task: Task<Void, Never>?
 
@@ -53,6 +56,9 @@ final class FillRunner {
 
     /// Runs as a task of its own, so that the fill outlives the request that began it.
     func start(on loop: isolated EventLoop) {
+        // What is fetched behind an answer goes on by itself.
+        if !hasLeader { fill.want() }
+        attach(on: loop)
         task = Task.immediate(executorPreference: loop.taskExecutor) { await run(on: loop) }
     }
 
@@ -61,8 +67,7 @@ final class FillRunner {
         do throws(FetchError) {
             try await checkAndFetch(on: loop)
         } catch {
-            fill.outcome.set(outcome(of: error))
-            core.finish(fill)
+            settle(outcome(of: error))
         }
     }
 
@@ -72,6 +77,42 @@ final class FillRunner {
         isCancelled = true
         task?.cancel()
         stream?.cancel()
+    }
+
+    /// Makes the fetch known to those who may end it.
+    func attach(on loop: isolated EventLoop) {
+        let (fill, table) = (fill, core.fills)
+        let ticket = FetchTicket(core.fetches, ask.key, on: loop) {
+            fill.audience
+        } told: { error in
+            // At once: who comes now begins a fetch of its own, and who waits is answered.
+            table.remove(fill)
+            fill.outcome.set(.failed(error))
+        }
+        ticket.onStop = { [weak self] in self?.stop($0) }
+        ticket.onLeft = { [weak self] in self?.waiterLeft() }
+        if ask.onClientAbort != .finish { fill.whenLeft(ticket.sendLeft) }
+        self.ticket = ticket
+    }
+
+    private func stop(_ error: FetchError) {
+        let pump = pump
+        cancel()
+        pump?.stop(error)
+    }
+
+    /// The last one that waited beside the leader has left; readers may be left.
+    private func waiterLeft() {
+        if let pump { return pump.checkReaders() }
+        giveUpUnlessWanted()
+    }
+
+    /// Ends a fetch whose head nobody waits for any more, where the route says so: nothing of it has come yet.
+    func giveUpUnlessWanted() {
+        guard fill.outcome.value == nil, !ask.onClientAbort.goesOn(received: 0, length: nil), core.fills.giveUp(fill)
+        else { return }
+        core.noteAbandoned(ask, received: 0)
+        cancel()
     }
 
     /// The leader's reader, once.
@@ -129,7 +170,9 @@ final class FillRunner {
             request: ask.request,
             policy: ask.policy
         )
-        core.habits.note(ask.key) { $0.noteHead(status: answer.status, verdict: verdict) }
+        core.habits.note(ask.key) {
+            $0.noteHead(status: answer.status, verdict: verdict, hadConditions: !check.conditions.isEmpty)
+        }
         let update = VariantUpdate(core, known, generation, answer, requestTime: requestTime, now: now)
         if let response = await update.byHead(check, on: loop) {
             settle(.refreshed(response, status: answer.status))
@@ -137,15 +180,19 @@ final class FillRunner {
         }
         switch verdict {
         case .changed(.noValidator), .unsupported: return .askByGet
-        case .failed(let status):
-            guard mayServeStale(errorStatus: status) else { return .askByGet }
-            settle(.stale(stale, cause: .status(status)))
-            return .settled
-        case .unchanged, .changed, .gone: return .changed
+        case .failed(let status), .gone(let status):
+            if mayServeStale(errorStatus: status) {
+                settle(.stale(stale, cause: .status(status)))
+                return .settled
+            }
+            if case .failed = verdict { return .askByGet }
+            return .changed
+        case .unchanged, .changed: return .changed
         }
     }
 
     func settle(_ outcome: FillOutcome) {
+        core.noteCheck(ask, outcome)
         fill.outcome.set(outcome)
         core.finish(fill)
     }
@@ -181,7 +228,7 @@ final class FillRunner {
                 )
             )
         }
-        if let stale, (500...599).contains(answer.status), mayServeStale(errorStatus: answer.status) {
+        if let stale, answer.status >= 400, mayServeStale(errorStatus: answer.status) {
             stream.flow(into: Discard(stream))
             return settle(.stale(stale, cause: .status(answer.status)))
         }
@@ -207,13 +254,7 @@ final class FillRunner {
     ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
         var fields = ask.originFields
         if let check { check.apply(to: &fields) } else { fields.removeConditions() }
-        let request = FetchRequest(
-            method: method,
-            path: ask.path,
-            fields: fields,
-            clientHost: ask.request.fields.first(.host)
-        )
-        return try await start(request, on: loop)
+        return try await start(ask.fetchRequest(method, fields), on: loop)
     }
 
     func start(

@@ -11,6 +11,8 @@ package enum KeepRefusal: String, Sendable, CaseIterable {
     case tooLarge = "too-large"
     /// The disk has just refused as much for want of room, and memory does not take it.
     case noRoom = "no-room"
+    /// Not what the route expects.
+    case unexpectedContent = "unexpected-content"
 }
 
 /// Where a response goes when all of it has come.
@@ -19,6 +21,9 @@ struct Keeping: Equatable {
     var onDisk: Bool
     /// Nil where a tier takes it.
     var refusal: KeepRefusal?
+
+    /// No tier takes it.
+    init(refused refusal: KeepRefusal) { (inMemory, onDisk, self.refusal) = (false, false, refusal) }
 
     /// - Parameter length: of the body in bytes, where it is declared.
     init(_ policy: CachePolicy, _ core: DownloadCore, length: Int?) {

@@ -9,6 +9,8 @@ final class Latch<Value: Sendable>: Sendable {
         var value: Value?
         var waiters: [(id: UInt64, continuation: UnsafeContinuation<Value?, Never>)] = []
         var lastWaiter: UInt64 = 0
+        /// Waiters whose patience ended before they were in the list.
+        var expired: Set<UInt64> = []
     }
 
     private let state = Mutex(State())
@@ -37,10 +39,15 @@ final class Latch<Value: Sendable>: Sendable {
         }
         var timer: LoopTimer?
         if let patience {
-            timer = LoopTimer(on: loop) { [self] in leave(id) }
+            timer = LoopTimer(on: loop) { [self] in expire(id) }
             timer?.start(after: patience)
         }
-        defer { timer?.cancel() }
+        defer {
+            if let timer {
+                timer.cancel()
+                state.withLock { _ = $0.expired.remove(id) }
+            }
+        }
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in add(id, continuation) }
         } onCancel: {
@@ -51,11 +58,17 @@ final class Latch<Value: Sendable>: Sendable {
     private func add(_ id: UInt64, _ continuation: UnsafeContinuation<Value?, Never>) {
         let ready: Value?? = state.withLock { state in
             if let value = state.value { return .some(value) }
-            if Task.isCancelled { return .some(nil) }
+            if Task.isCancelled || state.expired.contains(id) { return .some(nil) }
             state.waiters.append((id, continuation))
             return nil
         }
         if let ready { continuation.resume(returning: ready) }
+    }
+
+    /// The loop may turn before the waiter is in the list: a short patience must not be lost then.
+    private func expire(_ id: UInt64) {
+        state.withLock { _ = $0.expired.insert(id) }
+        leave(id)
     }
 
     private func leave(_ id: UInt64) {

@@ -30,20 +30,23 @@ final class PartArrival {
     /// - Throws: `FetchError.cancelled` where the fetch was given up while it waited for room.
     @discardableResult
     func begin(on loop: isolated EventLoop) async throws(FetchError) -> ArrivingPart? {
-        guard let seat = try? await core.budget.waitForRoom(on: loop) else {
+        guard let seat = try? await core.budget.waitForRoom(on: loop), !stream.isCancelled else {
             stream.cancel()
             throw .cancelled
         }
         let count = range.upperBound - range.lowerBound
         let extents = partial.extents
         let spill = count > Self.filed ? extents.file?.part(at: range.lowerBound, count: count) : nil
-        let options = FillOptions(
+        var options = FillOptions(
             // What goes to no file is held whole: a window that is never full.
             window: spill == nil ? Int(clamping: count) + FillBudget.leastWindow : 1 << 20,
             spill: spill,
             budget: core.budget
         )
+        options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
+        // Its end is the pump's: both last as long as bytes may come.
+        let ticket = FetchTicket(core.fetches, ask.key, on: loop) { body.readerCount }
         extents.begin(range, body)
         let reader = body.makeReader(on: loop)
         core.partsUnderWay.wrappingAdd(1, ordering: .relaxed)
@@ -53,15 +56,25 @@ final class PartArrival {
             writer: writer,
             seat: seat,
             isUnread: spill == nil,
-            goesOnUnread: { spill == nil }
+            goesOnUnread: { [self] in goesOnUnread(body, isHeld: spill == nil, ticket) }
         ) { [self] _, writer in
             writer.finish()
             ended(body, isFiled: spill != nil)
         } broken: { [self] in
             ended(body, isFiled: spill != nil)
         }
+        ticket.onStop = { [weak pump] in pump?.stop($0) }
         stream.flow(into: pump)
         return reader.map { ArrivingPart(range: range, reader: $0) }
+    }
+
+    /// - Parameter ticket: held by the pump through this.
+    private func goesOnUnread(_ body: Body, isHeld: Bool, _ ticket: FetchTicket) -> Bool {
+        guard ask.onClientAbort.goesOn(received: body.arrived, length: range.upperBound - range.lowerBound) else {
+            core.noteAbandoned(ask, received: body.arrived)
+            return false
+        }
+        return isHeld || body.isFiling
     }
 
     private func ended(_ body: Body, isFiled: Bool) {

@@ -165,7 +165,7 @@ final class PartialTable: Sendable {
         }
     }
 
-    private var all: [Partial] { state.withLock { $0.partials.values.flatMap { $0 } } }
+    var all: [Partial] { state.withLock { $0.partials.values.flatMap { $0 } } }
 
     /// Gives up the least recently used while there is too much.
     func shrink() {

@@ -184,6 +184,9 @@ final class PartFetcher: PartSource {
     ) async throws(BodyError) -> (reader: BodyReader, end: Int64)? {
         let plan = PartPlan(partial: partial, asked: hole.spec)
         let stream = FetchStream()
+        let ticket = FetchTicket(core.fetches, ask.key, on: loop) { 1 }
+        ticket.onStop = { [weak stream] in stream?.cancel($0) }
+        defer { withExtendedLifetime(ticket) {} }
         let requestTime = core.clock.now()
         let head: FetchStream.Head
         do throws(FetchError) {
@@ -209,7 +212,7 @@ final class PartFetcher: PartSource {
             now: now
         )
         if ask.isForOne, case .refuse = decision {
-            return passed(range.upperBound - range.lowerBound, stream, on: loop).map { ($0, range.upperBound) }
+            return passed(range.upperBound - range.lowerBound, stream, ticket, on: loop).map { ($0, range.upperBound) }
         }
         core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
         do throws(FetchError) {
@@ -220,15 +223,22 @@ final class PartFetcher: PartSource {
         return nil
     }
 
-    private func passed(_ count: Int64, _ stream: FetchStream, on loop: isolated EventLoop) -> BodyReader? {
+    private func passed(
+        _ count: Int64,
+        _ stream: FetchStream,
+        _ ticket: FetchTicket,
+        on loop: isolated EventLoop
+    ) -> BodyReader? {
         let options = FillOptions(budget: core.budget, keepsStart: false)
         let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
         let reader = body.makeReader(on: loop)
         // What is too long ends as a failure, but not before its reader has had it.
         reader?.narrow(to: 0..<count)
-        let pump = BodyPump(stream: stream, body: body, writer: writer) { trailers, writer in
+        let pump = BodyPump(stream: stream, body: body, writer: writer) { [ticket] trailers, writer in
+            ticket.onStop = nil
             writer.finish(trailers: trailers)
         }
+        ticket.onStop = { [weak pump] in pump?.stop($0) }
         stream.flow(into: pump)
         return reader
     }

@@ -67,11 +67,10 @@ extension DownloadCore {
     package func explain(_ ask: CacheAsk, on loop: isolated EventLoop) async -> StoredExplanation {
         let now = clock.now()
         let stored = await store.all(ask, on: loop)
-        let isValid = { (response: StoredResponse) in
-            !self.generations.isInvalid(response.rules, validatedAt: response.head.validatedAt)
+        let usable = stored.compactMap { found in
+            store.judged(found.response).map { (response: $0, tiers: found.tiers) }
         }
-        let usable = stored.filter { isValid($0.response) }
-        let invalid = stored.filter { !isValid($0.response) }
+        let invalid = stored.filter { store.judged($0.response) == nil }
         let explain = { (variants: [StoredHead]) in
             Caching.explain(
                 request: ask.request,
@@ -79,7 +78,8 @@ extension DownloadCore {
                 policy: ask.policy,
                 now: now,
                 isOffline: self.isOffline,
-                habits: self.habits[ask.key]
+                habits: self.habits[ask.key],
+                failedCheck: self.failedChecks.check(ask.key, now: now)
             )
         }
         var rules = explain(usable.map(\.response.head))

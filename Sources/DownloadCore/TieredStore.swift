@@ -25,11 +25,14 @@ final class TieredStore: Sendable {
     private let memory: MemoryTier
     private let disk: DiskTier?
     private let generations: Generations
+    let troubles = StoredFileTroubles()
+    private let clock: WallClock
 
-    init(memory: MemoryTier, disk: DiskTier?, generations: Generations) {
+    init(memory: MemoryTier, disk: DiskTier?, generations: Generations, clock: WallClock) {
         self.memory = memory
         self.disk = disk
         self.generations = generations
+        self.clock = clock
     }
 
     // MARK: - Finding
@@ -113,12 +116,23 @@ final class TieredStore: Sendable {
 
     /// Those that no rule has invalidated; the others leave their tier now that they have been met.
     private func valid(_ variants: [StoredResponse]) -> [StoredResponse] {
-        guard variants.contains(where: { !$0.rules.isEmpty }) else { return variants }
-        return variants.filter { response in
-            if !generations.isInvalid(response.rules, validatedAt: response.head.validatedAt) { return true }
+        variants.compactMap { response in
+            if let judged = judged(response) { return judged }
             memory.remove(response.key) { $0 === response }
             if let entry = response.diskEntry { disk?.remove(entry) }
-            return false
+            return nil
+        }
+    }
+
+    /// A response as the rules leave it: as it is, stale, or nil where it is gone.
+    func judged(_ response: StoredResponse) -> StoredResponse? {
+        switch generations.verdict(response) {
+        case .valid: return response
+        case .gone: return nil
+        case .stale(let since):
+            // A clock that was set back must not make it fresh again.
+            let since = min(since, clock.now())
+            return response.head.staleSince == since ? response : response.stale(since: since)
         }
     }
 
@@ -130,7 +144,7 @@ final class TieredStore: Sendable {
     private func prepared(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
         guard response.shape != ask.shape, response.body.wholeChunk != nil else { return response }
         let fresh = make(response.head, response.body, ask, tier: .memory, response.number)
-        _ = generations.ifUnchanged(token.concerned(by: fresh.rules)) {
+        _ = generations.ifUnchanged(token.concerned(by: fresh.rules, arrivedAt: fresh.head.responseTime)) {
             if memory.peek(ask.key).contains(where: { $0 === response }) { insert(fresh, ask) }
         }
         return fresh
@@ -140,7 +154,7 @@ final class TieredStore: Sendable {
     private func promote(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
         guard ask.policy.memory, response.body.wholeChunk != nil else { return response }
         let copy = make(response.head, response.body, ask, tier: .memory, response.number)
-        _ = generations.ifUnchanged(token.concerned(by: copy.rules)) {
+        _ = generations.ifUnchanged(token.concerned(by: copy.rules, arrivedAt: copy.head.responseTime)) {
             // What has come into memory while the file was read is newer.
             if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, ask) }
         }
@@ -163,7 +177,8 @@ final class TieredStore: Sendable {
             head: head,
             body: body,
             preparedHead: ask.prepare(head),
-            hot: Caching.hotPath(stored: head, policy: ask.policy),
+            // The hot path looks at no seed: what stands behind one is found on the waiting path only.
+            hot: ask.seed?.shadows(ask.key) == true ? nil : Caching.hotPath(stored: head, policy: ask.policy),
             tier: tier,
             shape: ask.shape,
             number: number
@@ -176,7 +191,7 @@ final class TieredStore: Sendable {
         if let entry = disk?.entry(response.key, head), entry.storedAt > head.responseTime { return true }
         if disk?.hasNewer(response.key, head, than: response.number) == true { return true }
         return memory.peek(response.key).contains {
-            $0.isSameVariant(as: response) && ($0.number > response.number || $0.head != head)
+            $0.isSameVariant(as: response) && ($0.number > response.number || $0.head.number != head.number)
         }
     }
 
@@ -204,7 +219,7 @@ final class TieredStore: Sendable {
     ) {
         let rules = InvalidationRule.concerning(head, ask.key)
         let token = token.concerned(by: rules)
-        let head = dated(head, rules)
+        let head = numbered(head, token)
         let number = token.number
         var isCurrent = false
         _ = generations.ifUnchanged(token) {
@@ -234,6 +249,7 @@ final class TieredStore: Sendable {
                     maxVariants: maxVariants,
                     number: number
                 )
+                await keepAsFile(head, ask)
             } catch {
                 // It has been answered all the same, and the statistics count it; what it replaces is outdated.
                 disk.remove(key, head, before: number)
@@ -242,11 +258,27 @@ final class TieredStore: Sendable {
         }
     }
 
-    /// `head` as one that is valid after all that the rules have invalidated so far.
-    private func dated(_ head: StoredHead, _ rules: [InvalidationRule]) -> StoredHead {
-        guard !rules.isEmpty else { return head }
+    /// The file that others read instead of asking. One that cannot be written stays as it is.
+    private func keepAsFile(_ head: StoredHead, _ ask: CacheAsk) async {
+        guard let name = ask.storeAs, ask.content == nil, let disk, head.status == 200,
+            let entry = disk.entry(ask.key, head)
+        else {
+            return
+        }
+        do {
+            if head.fields.contains(.contentEncoding) { throw CodedContent() }
+            try await disk.keepAsFile(entry, as: name)
+            troubles.clear(name)
+        } catch {
+            troubles.tell(name, error)
+        }
+    }
+
+    /// `head` as one that was brought or confirmed by what began at the token's moment: later rules concern it.
+    private func numbered(_ head: StoredHead, _ token: GenerationToken) -> StoredHead {
         var head = head
-        head.validatedAt = generations.date(rules, head.validatedAt)
+        head.number = max(head.number, token.number)
+        head.staleSince = nil
         return head
     }
 
@@ -276,7 +308,7 @@ final class TieredStore: Sendable {
     ) async -> StoredResponse {
         let rules = InvalidationRule.concerning(head, ask.key)
         let token = token.concerned(by: rules + response.rules)
-        let head = dated(head, rules)
+        let head = numbered(head, token)
         let number = isOther ? token.number : response.number
         let fresh = make(head, response.body, ask, tier: response.tier, number)
         // What one user is told stays out of what is stored for all.

@@ -37,7 +37,9 @@ struct Variants {
 
     /// - Parameter byGet: a HEAD would not do.
     func check(habits: OriginHabits, byGet: Bool = false) -> Revalidation? {
-        Caching.revalidation(
+        // What a POST has brought is brought again: it has neither HEAD nor conditions.
+        if ask.content != nil { return nil }
+        return Caching.revalidation(
             request: ask.request,
             stored: stale?.head,
             variants: all.filter { $0 !== stale }.map(\.head),
@@ -123,11 +125,18 @@ struct VariantUpdate {
                 chosen = chosen ?? fresh
             case .changed(.etag), .changed(.lastModified), .changed(.length):
                 // A check keeps the one it is for: should the fetch fail, it may still be answered.
-                if check == nil || response !== known.stale { core.store.remove(response) }
+                if check == nil || response !== known.stale { remove(response, isAsked: check != nil) }
+            case .gone where check == nil && ask.policy.gone == .evict: remove(response, isAsked: false)
             case .changed, .gone, .unsupported, .failed: break
             }
         }
         return chosen
+    }
+
+    private func remove(_ response: StoredResponse, isAsked: Bool) {
+        // What is on its way to the disk must not come after this; a check's own fetch is to be stored.
+        if !isAsked { core.generations.bump(response.key) }
+        core.store.remove(response)
     }
 
     private func freshened(_ response: StoredResponse, isSelected: Bool) -> StoredHead {

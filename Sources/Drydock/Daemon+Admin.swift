@@ -11,6 +11,14 @@ package import ProxyServer
 internal import ServiceCore
 internal import Synchronization
 
+extension Daemon {
+    /// All that the admin API answers; each feature adds the line of its own routes.
+    var adminRoutes: [AdminRoute] {
+        AdminRoute.daemon(self) + AdminRoute.cancel(self) + AdminRoute.seeds(self) + AdminRoute.jobs(self)
+            + AdminRoute.keeping(self)
+    }
+}
+
 extension Daemon: AdminActions {
     package var isReady: Bool { state.withLock { !$0.isStopping } && running != nil }
 
@@ -66,59 +74,6 @@ extension Daemon: AdminActions {
         }
     }
 
-    // MARK: - Entries
-
-    package func entries(_ query: AdminEntryQuery) async -> AdminEntries {
-        let plan = state.withLock { $0.plan }
-        let now = parts.core.clock.now()
-        // Many entries mean much text: not on a loop.
-        let memory = try? await parts.files.run { [core = parts.core] in
-            core.memory.responses { _ in true }.compactMap { response -> AdminEntries.Entry? in
-                let url = "\(response.key)"
-                guard url.hasPrefix(query.prefix), query.after.map({ url > $0 }) ?? true else { return nil }
-                return Self.entry(response, plan, now: now)
-            }
-        }
-        return await EntryPage.make(memory: memory ?? [], limit: query.limit) {
-            [disk = parts.disk] limit in
-            // A listing that fails shows what is in memory.
-            let pattern = EntryPage.pattern(query.prefix)
-            let listed = try? await disk?.entries(matching: pattern, limit: limit, after: query.after)
-            return (listed ?? []).map { Self.entry($0, now: now) }
-        }
-    }
-
-    private static func entry(_ item: DiskListing, now: Int64) -> AdminEntries.Entry {
-        AdminEntries.Entry(
-            url: item.url,
-            service: item.service,
-            status: item.status,
-            size: Int(clamping: item.bodyLength),
-            tiers: [StoreTier.disk.rawValue],
-            age: Int(clamping: max(0, now - item.storedAt)),
-            ttl: nil
-        )
-    }
-
-    private static func entry(_ response: StoredResponse, _ plan: RoutePlan, now: Int64) -> AdminEntries.Entry {
-        let service = response.key.service
-        let policy =
-            service.isEmpty
-            ? plan.forward?.request.policy : plan.service(named: service)?.policy(storedAt: "\(response.key)")
-        let age = Caching.age(response.head, now: now)
-        let lifetime = policy.map { Caching.freshnessLifetime(response.head, policy: $0).seconds }
-        return AdminEntries.Entry(
-            url: "\(response.key)",
-            service: service,
-            status: response.head.status,
-            size: response.body.knownLength.map { Int(clamping: $0) },
-            tiers: [StoreTier.memory.rawValue],
-            age: Int(clamping: age),
-            ttl: lifetime.map { Int(clamping: $0 - age) },
-            variant: Dictionary(response.head.varyFields.lines.map { ($0.name, $0.value) }) { "\($0), \($1)" }
-        )
-    }
-
     package func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation {
         guard let answer = await running?.explain(question) else {
             throw Problem(status: 503, title: "Ending", detail: "the daemon is ending, and explains nothing any more")
@@ -147,6 +102,17 @@ extension Daemon: AdminActions {
                 core.partialStatistics.filedBytes
             },
             Gauge("drydock_fills", "Fetches for the store that are under way.") { core.fillCount },
+            Gauge("drydock_unexpected_bodies_total", "Bodies that were not what their routes expect.", isCounter: true)
+            {
+                core.counts.unexpected
+            },
+            Gauge("drydock_abandoned_fetches_total", "Fetches that ended since all clients had left.", isCounter: true)
+            {
+                core.counts.abandoned
+            },
+            Gauge("drydock_cancelled_fetches_total", "Fetches that an operator has ended.", isCounter: true) {
+                core.counts.cancelled
+            },
             Gauge("drydock_log_dropped_total", "Buffers of access log lines that nobody took.", isCounter: true) {
                 Int(clamping: sink.droppedBuffers)
             },
@@ -155,6 +121,7 @@ extension Daemon: AdminActions {
                 Int(core.clock.ahead)
             },
         ]
+        gauges += seedGauges + memoryGuard.gauges + jobGauges + keepingGauges
         if let disk {
             gauges += [
                 Gauge("drydock_disk_entries", "Files of the disk tier.") { disk.statistics.objects },
@@ -162,8 +129,17 @@ extension Daemon: AdminActions {
                 Gauge("drydock_disk_evictions_total", "Files that made room for others.", isCounter: true) {
                     disk.statistics.evictions
                 },
-                Gauge("drydock_disk_damaged_total", "Files that did not match their checksums.", isCounter: true) {
+                Gauge("drydock_disk_damaged_total", "Files that were damaged, or could not be read.", isCounter: true) {
                     disk.statistics.damaged
+                },
+                Gauge("drydock_disk_troubles_total", "What the disk did to stored responses.", isCounter: true) {
+                    disk.statistics.troubles
+                },
+                Gauge("drydock_disk_index_bytes", "Memory that the table of files takes.") {
+                    disk.statistics.indexBytes
+                },
+                Gauge("drydock_disk_loading", "1 while the table of files is not complete.") {
+                    disk.statistics.isRebuilding ? 1 : 0
                 },
             ]
         }

@@ -41,17 +41,23 @@ extension Daemon {
     ) async throws(DaemonError) -> Daemon {
         let configuration = try source.load(environment: environment)
         let level = LogLevel(configuration.log.level)
+        let logger = makeLogger(level)
         let registry = PlanRegistry()
-        let plan = try compile(configuration, registry)
+        let files: IOPool
+        do { files = try IOPool(threads: 4, name: "files") } catch { throw .start("\(error)") }
+        var isStarted = false
+        defer { if !isStarted { files.stop() } }
+        let plan = try compile(configuration, registry, seedOpener(files, logger))
         SignalWatch.ignoreBrokenPipes()
         let sockets = try bind(configuration, environment: environment)
         let parts: DaemonParts
         do throws(DaemonError) {
-            parts = try await makeParts(source, environment, makeLogger(level), level, configuration, registry)
+            parts = try await makeParts(source, environment, logger, level, configuration, registry, files)
         } catch {
             for socket in sockets.proxy + sockets.admin { socket.discard() }
             throw error
         }
+        isStarted = true
         plan.takeEffect()
         let daemon = Daemon(parts: parts, configuration: configuration, plan: plan)
         // Before anybody is told that the daemon is there: who knows may send a signal.
@@ -95,13 +101,12 @@ extension Daemon {
         _ logger: Logger,
         _ level: LogLevel,
         _ configuration: Configuration,
-        _ registry: PlanRegistry
+        _ registry: PlanRegistry,
+        _ files: IOPool
     ) async throws(DaemonError) -> DaemonParts {
         // What has been started, to be ended where the rest fails; the last first.
         var undo: [() -> Void] = []
         do {
-            let files = try IOPool(threads: 4, name: "files")
-            undo.append { files.stop() }
             let names = try IOPool(threads: 4, name: "names")
             undo.append { names.stop() }
             let memory = configuration.cache.memory
@@ -113,19 +118,31 @@ extension Daemon {
                     maxObject: Int64(tier.maxObject),
                     minFree: Int64(tier.minFree)
                 )
-                disk = try await DiskTier.open(path: tier.path, limits: limits, pool: files)
+                disk = try await DiskTier.open(path: tier.path, limits: limits, pool: files) { trouble in
+                    logger.warning("\(trouble)")
+                }
                 diskMaxObject = tier.maxObject
                 undo.append { [disk] in disk?.close() }
             }
             let core = DownloadCore(
                 cacheName: configuration.name,
-                memory: MemoryTier(size: memory.size, objects: memory.objects, maxObject: memory.maxObject),
+                memory: MemoryTier(
+                    size: memory.size,
+                    objects: memory.objects,
+                    maxObject: memory.maxObject,
+                    pins: disk?.generations.pins ?? Pins()
+                ),
                 memoryMaxObject: memory.maxObject,
                 disk: disk,
                 diskMaxObject: diskMaxObject,
                 budget: FillBudget(),
                 clock: WallClock()
-            )
+            ) { report in
+                switch report {
+                case .unexpected: logger.warning("\(report.text)")
+                case .abandoned: logger.debug("\(report.text)")
+                }
+            }
             let loops = try LoopGroup.start(count: configuration.loops)
             undo.append { loops.stop() }
             return DaemonParts(
@@ -161,16 +178,30 @@ extension Daemon {
         let server = await Server(proxyParts, loops: parts.loops, settings: settings, sink: parts.sink) {
             logger.warning("\($0); trying again in 100 ms")
         }
+        parts.core.storedFileTroubles.listen { logger.warning("\($0)") }
         switchOffline(configuration.offline)
         adopt(server)
+        await jobCenter.start(server.batchResolver)
         if !admin.isEmpty {
             await server.setHandler(for: .admin) { [self] context, loop in
-                AdminHandler(actions: self)
+                AdminHandler(routes: adminRoutes)
             }
+        }
+        if let disk = parts.disk { await diskWatch.start(disk, on: parts.loops.loops[0]) }
+        memoryGuard.start(
+            parts.core.memory,
+            MemoryPressure(environment: parts.environment),
+            parts.files,
+            on: parts.loops.loops[0],
+            logger
+        ) { [weak self] in
+            self?.state.withLock { !$0.isStopping && $0.configuration.cache.memory.pressure == .shed } ?? false
         }
         for socket in admin { await server.listen(on: socket, role: .admin) }
         for socket in proxy { await server.listen(on: socket, role: .proxy) }
         logger.info("\(statusLine)")
+        tellSeeds(plan)
+        schedules.update(schedulePlans(configuration))
         notifier.ready(statusLine)
     }
 }

@@ -25,12 +25,24 @@ public final class Daemon: Sendable {
     let startedAt = Monotonic.now()
     let state: Mutex<State>
     let ended = EndRequest()
+    let diskWatch = DiskWatch()
+    let memoryGuard = MemoryGuard()
+    let jobCenter: JobCenter
+    let schedules: Schedules
     private let reloading = Mutex(())
     private let server = Mutex<Server?>(nil)
 
     init(parts: DaemonParts, configuration: Configuration, plan: RoutePlan) {
         self.parts = parts
         notifier = ServiceManagerNotifier(environment: parts.environment)
+        jobCenter = JobCenter(
+            loops: parts.loops,
+            core: parts.core,
+            files: parts.files,
+            logger: parts.logger,
+            folder: configuration.cache.disk.map { "\($0.path)/jobs" }
+        )
+        schedules = Schedules(on: parts.loops.loops[0])
         state = Mutex(State(configuration: configuration, plan: plan))
     }
 
@@ -86,7 +98,7 @@ public final class Daemon: Sendable {
         guard differences.isEmpty else {
             throw .needsRestart(differences.map(\.description).joined(separator: "\n"))
         }
-        let plan = try Self.compile(configuration, parts.registry)
+        let plan = try Self.compile(configuration, parts.registry, Self.seedOpener(parts.files, parts.logger))
         do throws(SystemError) {
             try parts.sink.update(configuration.log)
         } catch {
@@ -104,13 +116,19 @@ public final class Daemon: Sendable {
         if wasAhead { parts.logger.notice("clock set back, the configuration does not allow to move it any more") }
         switchOffline(configuration.offline)
         running?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
+        tellSeeds(plan)
         running?.update(ServerSettings(configuration))
+        schedules.update(schedulePlans(configuration))
         parts.level.set(configuration.log.level)
     }
 
-    static func compile(_ configuration: Configuration, _ registry: PlanRegistry) throws(DaemonError) -> RoutePlan {
+    static func compile(
+        _ configuration: Configuration,
+        _ registry: PlanRegistry,
+        _ seeds: SeedOpener
+    ) throws(DaemonError) -> RoutePlan {
         do {
-            return try RoutePlan.compile(configuration, registry: registry)
+            return try RoutePlan.compile(configuration, registry: registry, seeds: seeds)
         } catch {
             throw .configuration("\(error)")
         }
@@ -134,9 +152,14 @@ public final class Daemon: Sendable {
         guard let grace else { return }
         notifier.stopping()
         parts.logger.info("stopping")
+        memoryGuard.stop()
+        // Before the transfers are cut: what is under way goes on after the next start.
+        _ = try? await parts.files.run { [jobCenter] in jobCenter.stop() }
+        schedules.update([])
         await running?.drain(grace: grace)
         await parts.sink.drain()
         server.withLock { $0 = nil }
+        await diskWatch.stop(on: parts.loops.loops[0])
         // Whatever still runs on a loop ends with its loop; file work that is queued is finished.
         let parts = parts
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in

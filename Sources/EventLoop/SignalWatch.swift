@@ -33,8 +33,13 @@ package final class SignalWatch {
         storage.deallocate()
     }
 
-    /// A write to a peer that has gone is an error of the call, not the end of the process.
-    package static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+    /// A write to a peer that has gone is an error of the call, not the end of the process; unless the program has a handler
+    /// of its own for it.
+    package static func ignoreBrokenPipes() {
+        var current = sigaction()
+        guard sigaction(SIGPIPE, nil, &current) == 0, current.__sigaction_handler.sa_handler == nil else { return }
+        signal(SIGPIPE, SIG_IGN)
+    }
 }
 
 @available(*, unavailable) extension SignalWatch: Sendable {}

@@ -4,8 +4,38 @@
 package enum CacheMode: String, Sendable {
     /// RFC 9111: nothing is reused that the RFC would not reuse.
     case standard
+    /// What the origin says about freshness does not count: a lifetime of the configuration, counted from the arrival or the last
+    /// successful check, then a HEAD whose answer is compared. What may not be stored or shared is as in `standard`.
+    case library
     /// Nothing is stored and nothing is looked up.
     case none
+}
+
+/// What of a HEAD answer is compared with the stored response in library mode, the most telling first.
+package enum CompareRule: String, Sendable, CaseIterable {
+    case etag
+    case lastModified = "last-modified"
+    case length
+}
+
+/// What becomes of a stored response when a check answers 404 or 410.
+package enum GonePolicy: String, Sendable, CaseIterable {
+    /// The answer is passed on, and the stored response stays, stale.
+    case pass
+    /// The stored response answers, as it would if the origin had failed.
+    case serveStale = "serve-stale"
+    /// The answer is passed on, and the stored response goes.
+    case evict
+}
+
+/// What becomes of responses with Set-Cookie.
+package enum SetCookiePolicy: String, Sendable, CaseIterable {
+    /// They are stored, cookie and all, where their freshness is explicit (RFC 9111 section 7.3), and not otherwise.
+    case explicit
+    /// They are stored without Set-Cookie: only the client whose request was passed on gets the cookie.
+    case strip
+    /// They are not stored.
+    case skip
 }
 
 /// How a stale stored response is checked with the origin.
@@ -16,7 +46,7 @@ package enum RevalidateMethod: String, Sendable {
     case conditional
     /// By whichever of the two costs less, judged by what the origin was seen to do and by the length of the body.
     case auto
-    /// Not at all: a stale stored response counts as absent.
+    /// Not at all: a stale stored response counts as absent, and in library mode none ever becomes stale.
     case never
 }
 
@@ -41,31 +71,80 @@ package struct CachePolicy: Sendable, Equatable {
     package var targetedFields: [String]
     package var memory: Bool
     package var disk: Bool
+    /// What a check by HEAD compares in library mode; in `standard` RFC 9111 section 4.3.5 says it.
+    package var compare: [CompareRule]
+    /// Seconds during which, after a check that failed, a stale stored response that may stand in for the origin answers without
+    /// another check; 0: never.
+    package var checkPause: Int64
+    package var gone: GonePolicy
+    /// A 200 or 203 with a shorter body, in bytes, is passed on and not stored; default 0.
+    package var minLength: Int64
+    package var setCookie: SetCookiePolicy
 
+    /// The lifetime in library mode where none is configured, in seconds: two hours.
+    package static let libraryTTL: Int64 = 7200
+
+    /// - Parameter staleIfError: nil is a day, and in library mode without a limit.
     package init(
         mode: CacheMode = .standard,
         ttl: Int64? = nil,
         ttlByStatus: [Int: Int64] = [:],
         overrideOrigin: Bool = false,
         revalidate: RevalidateMethod = .head,
-        staleIfError: Int64 = 86400,
+        staleIfError: Int64? = nil,
         staleWhileRevalidate: Int64 = 0,
         maxVariants: Int = 32,
         targetedFields: [String] = ["CDN-Cache-Control"],
         memory: Bool = true,
-        disk: Bool = true
+        disk: Bool = true,
+        compare: [CompareRule] = CompareRule.allCases,
+        checkPause: Int64 = 30,
+        gone: GonePolicy = .pass,
+        minLength: Int64 = 0,
+        setCookie: SetCookiePolicy = .explicit
     ) {
         self.mode = mode
         self.ttl = ttl
         self.ttlByStatus = ttlByStatus
         self.overrideOrigin = overrideOrigin
         self.revalidate = revalidate
-        self.staleIfError = staleIfError
+        self.staleIfError = staleIfError ?? (mode == .library ? DeltaSeconds.limit : 86400)
         self.staleWhileRevalidate = staleWhileRevalidate
         self.maxVariants = maxVariants
         self.targetedFields = targetedFields
         self.memory = memory
         self.disk = disk
+        self.compare = compare
+        self.checkPause = checkPause
+        self.gone = gone
+        self.minLength = minLength
+        self.setCookie = setCookie
+    }
+
+    /// Whether a failed check may be answered with what is stored although the origin gave `status`: 500 to 599, with
+    /// ``GonePolicy/serveStale`` 404 and 410, and in library mode any other error.
+    package func countsAsFailure(_ status: Int) -> Bool {
+        switch status {
+        case 404, 410: gone == .serveStale
+        case 500...599: true
+        case 400..<500: mode == .library
+        default: false
+        }
+    }
+
+    /// A body of so many bytes is too short to be stored with `status`.
+    package func isTooShort(_ length: Int64, status: Int) -> Bool {
+        length < minLength && (status == 200 || status == 203)
+    }
+
+    /// In library mode, how long a response is fresh from the moment it came or was checked.
+    func libraryLifetime(status: Int) -> Lifetime {
+        if revalidate == .never { return Lifetime(seconds: DeltaSeconds.limit, source: .forever) }
+        if let seconds = ttlByStatus[status] {
+            return Lifetime(seconds: DeltaSeconds.clamp(seconds), source: .ttlByStatus)
+        }
+        if let ttl { return Lifetime(seconds: DeltaSeconds.clamp(ttl), source: .ttl) }
+        return Lifetime(seconds: Self.libraryTTL, source: .library)
     }
 
     /// The configured freshness for one status, with its source; nil where the configuration says nothing about it.

@@ -18,13 +18,15 @@ package struct OriginHabits: Sendable, Equatable {
         self.conditional = conditional
     }
 
-    /// Learns from the answer to a HEAD with conditions, and from what `Caching.judgeHead` made of it.
-    package mutating func noteHead(status: Int, verdict: HeadVerdict) {
+    /// Learns from the answer to a HEAD, and from what `Caching.judgeHead` made of it.
+    /// - Parameter hadConditions: the HEAD carried conditions that a 304 could have answered.
+    package mutating func noteHead(status: Int, verdict: HeadVerdict, hadConditions: Bool = true) {
         switch verdict {
         case .unsupported: head = .refused
         case .unchanged:
             head = .honoured
             // The same validators and yet no 304: it does not look at conditions.
+            guard hadConditions else { return }
             if status == 304 { conditional = .honoured } else if conditional == .unknown { conditional = .refused }
         case .changed(.noValidator), .gone, .failed: break
         case .changed: head = .honoured

@@ -27,6 +27,8 @@ package struct Explanation: Sendable, Equatable {
         package var selecting: [SelectingField]
         package var age: AgeArithmetic
         package var lifetime: Lifetime
+        /// What is held against the lifetime, in seconds: the age, or in library mode the time since it came or was checked.
+        package var timeInUse: Int64
         /// It answers, if any does.
         package var isChosen: Bool
         /// What the rules say of it by itself: for those that are not chosen why not, or that a more recent one is.
@@ -88,11 +90,12 @@ extension Caching {
         policy: CachePolicy,
         now: Int64,
         isOffline: Bool = false,
-        habits: OriginHabits = OriginHabits()
+        habits: OriginHabits = OriginHabits(),
+        failedCheck: FailedCheck? = nil
     ) -> Explanation {
         let chosen = select(from: variants, request: request, policy: policy)
         let described = variants.indices.map { index in
-            describe(variants[index], request, policy, now, isOffline, isChosen: index == chosen)
+            describe(variants[index], request, policy, now, isOffline, failedCheck, isChosen: index == chosen)
         }
         let decision = chosen.map { described[$0].decision }
         let others = variants.indices.filter { $0 != chosen }.map { variants[$0] }
@@ -100,8 +103,8 @@ extension Caching {
         var goesOn = false
         switch decision {
         case .stale, .mismatch, nil: goesOn = request.method == .get && hasPreconditions(request)
-        case .fresh, .staleAllowed(_, _, .maxStale), .staleAllowed(_, _, .offline), .onlyIfCachedMiss: asks = false
-        case .staleAllowed: break
+        case .staleAllowed(_, _, .whileRevalidate): break
+        case .fresh, .staleAllowed, .onlyIfCachedMiss: asks = false
         }
         var check: Revalidation?
         if asks, !goesOn {
@@ -138,6 +141,7 @@ extension Caching {
         _ policy: CachePolicy,
         _ now: Int64,
         _ isOffline: Bool,
+        _ failedCheck: FailedCheck?,
         isChosen: Bool
     ) -> Explanation.Variant {
         let staleness = staleness(stored, policy: policy, now: now)
@@ -158,8 +162,16 @@ extension Caching {
             },
             age: arithmetic(stored, now: now),
             lifetime: freshnessLifetime(stored, policy: policy),
+            timeInUse: timeInUse(stored, policy: policy, now: now),
             isChosen: isChosen,
-            decision: lookup(request: request, stored: stored, policy: policy, now: now, isOffline: isOffline),
+            decision: lookup(
+                request: request,
+                stored: stored,
+                policy: policy,
+                now: now,
+                isOffline: isOffline,
+                failedCheck: failedCheck
+            ),
             ifError: mayServeStale(stored: stored, policy: policy, staleness: staleness, request: request)
         )
     }

@@ -16,8 +16,14 @@ package enum FreshnessSource: String, Sendable, CaseIterable {
     case ttl
     /// The ttl configured for this status.
     case ttlByStatus = "ttl-by-status"
+    /// The two hours of library mode.
+    case library
+    /// Library mode with `revalidate: never`.
+    case forever
     /// A tenth of the time since the last modification (RFC 9111 section 4.2.2).
     case heuristic
+    /// It was fresh until a purge made it stale.
+    case purge
     /// Nothing says how long the response is fresh.
     case none
     /// A freshness directive or date that does not parse: stale.
@@ -50,6 +56,13 @@ extension Caching {
         )
     }
 
+    /// What is held against the freshness lifetime, in seconds at `now`: the age, and in library mode the time since the response
+    /// came or was checked, whatever its age was then.
+    package static func timeInUse(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
+        guard policy.mode == .library else { return age(stored, now: now) }
+        return DeltaSeconds.elapsed(from: stored.responseTime, to: now)
+    }
+
     /// The age in seconds at which a response arrives (RFC 9111 section 4.2.3, corrected_initial_age).
     package static func initialAge(_ fields: Fields, requestTime: Int64, responseTime: Int64) -> Int64 {
         let corrected = (receivedAge(fields) ?? 0) + DeltaSeconds.elapsed(from: requestTime, to: responseTime)
@@ -66,13 +79,21 @@ extension Caching {
 
     /// How long the stored response is fresh under the policy.
     package static func freshnessLifetime(_ stored: StoredHead, policy: CachePolicy) -> Lifetime {
-        lifetime(
-            ResponseControl(stored.fields, policy: policy),
+        lifetime(stored, ResponseControl(stored.fields, policy: policy), policy: policy)
+    }
+
+    /// The same; a purge may have cut it.
+    static func lifetime(_ stored: StoredHead, _ control: ResponseControl, policy: CachePolicy) -> Lifetime {
+        let whole = lifetime(
+            control,
             status: stored.status,
             fields: stored.fields,
             responseTime: stored.responseTime,
             policy: policy
         )
+        guard let since = stored.staleSince else { return whole }
+        let used = timeInUse(stored, policy: policy, now: since)
+        return used < whole.seconds ? Lifetime(seconds: used, source: .purge) : whole
     }
 
     static func lifetime(
@@ -82,6 +103,7 @@ extension Caching {
         responseTime: Int64,
         policy: CachePolicy
     ) -> Lifetime {
+        if policy.mode == .library { return policy.libraryLifetime(status: status) }
         let configured = policy.configuredLifetime(status: status)
         if policy.overrideOrigin, let configured { return configured }
         return explicitLifetime(control, fields: fields, responseTime: responseTime)

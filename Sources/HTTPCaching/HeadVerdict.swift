@@ -60,7 +60,11 @@ extension Caching {
         case 200..<400: return .changed(.status)
         default: return .failed(status)
         }
-        if let change = change(from: stored, to: headAnswer, now: now) { return .changed(change) }
+        let difference =
+            policy.mode == .library
+            ? libraryChange(from: stored, to: headAnswer, comparing: policy.compare, now: now)
+            : change(from: stored, to: headAnswer, now: now)
+        if let difference { return .changed(difference) }
         return .unchanged(updated())
     }
 

@@ -38,14 +38,17 @@ extension Caching {
     /// with its groups (RFC 9875), or where it is never fresh.
     package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
         guard policy.mode != .none, stored.requestMethod == .get, stored.varyNames.isEmpty else { return nil }
+        guard stored.staleSince == nil else { return nil }
         guard cacheGroups(stored.fields).isEmpty else { return nil }
         let control = ResponseControl(stored.fields, policy: policy)
         if stored.hadAuthorization, !control.allowsAuthorized { return nil }
         guard !control.requiresValidation(status: stored.status, policy: policy) else { return nil }
         let lifetime = freshnessLifetime(stored, policy: policy).seconds
-        guard lifetime > stored.initialAge else { return nil }
+        let isCountedFromArrival = policy.mode == .library
+        guard lifetime > (isCountedFromArrival ? 0 : stored.initialAge) else { return nil }
         let (ageBase, underflow) = stored.responseTime.subtractingReportingOverflow(stored.initialAge)
-        let (freshUntil, overflow) = ageBase.addingReportingOverflow(lifetime)
+        let start = isCountedFromArrival ? stored.responseTime : ageBase
+        let (freshUntil, overflow) = start.addingReportingOverflow(lifetime)
         return underflow || overflow ? nil : HotPathWindow(freshUntil: freshUntil, ageBase: ageBase)
     }
 }

@@ -32,12 +32,16 @@ package struct ResponseControl: Sendable, Equatable {
     }
 
     /// Every reuse must be validated first (RFC 9111 section 5.2.2.4), unless the configured ttl was given the last word.
+    /// In library mode the ttl always has it.
     func requiresValidation(status: Int, policy: CachePolicy) -> Bool {
-        directives.noCache && !(policy.overrideOrigin && policy.configuredLifetime(status: status) != nil)
+        if policy.mode == .library { return false }
+        return directives.noCache && !(policy.overrideOrigin && policy.configuredLifetime(status: status) != nil)
     }
 
-    /// RFC 9111 section 4.2.4: why the response must not be used stale, or nil. s-maxage implies proxy-revalidate.
+    /// RFC 9111 section 4.2.4: why the response must not be used stale, or nil. s-maxage implies proxy-revalidate. In library mode
+    /// what the origin says about freshness does not count.
     func staleProhibition(status: Int, policy: CachePolicy) -> StaleRefusal? {
+        if policy.mode == .library { return nil }
         if requiresValidation(status: status, policy: policy) { return .noCache }
         if directives.mustRevalidate { return .mustRevalidate }
         if directives.proxyRevalidate { return .proxyRevalidate }

@@ -35,6 +35,16 @@ package enum StaleAllowance: String, Sendable, CaseIterable {
     case whileRevalidate = "refreshing"
     /// The origin is not to be asked: what is stored answers, whatever its age (RFC 9111 section 4.2.4).
     case offline
+    /// A check has failed a moment ago, and the next one waits (`check_pause`).
+    case checkPause = "check-pause"
+}
+
+/// A check of a stored response that failed a moment ago.
+package struct FailedCheck: Sendable, Equatable {
+    /// What the origin answered; nil where it could not be asked.
+    package var errorStatus: Int?
+
+    package init(errorStatus: Int?) { self.errorStatus = errorStatus }
 }
 
 /// Why a stored response is none for this request.
@@ -62,13 +72,14 @@ package enum ReuseDecision: Sendable, Equatable {
 extension Caching {
     /// Whether `stored` answers `request` at `now` (RFC 9111 section 4). With `isOffline` nothing can be validated: whatever
     /// the request selects answers, stale or not, also where a directive asks for validation; only a precondition that does not
-    /// hold leaves it to the origin.
+    /// hold leaves it to the origin. After a `failedCheck` what may stand in for the origin's failure answers without another one.
     package static func lookup(
         request: RequestHead,
         stored: StoredHead,
         policy: CachePolicy,
         now: Int64,
-        isOffline: Bool = false
+        isOffline: Bool = false,
+        failedCheck: FailedCheck? = nil
     ) -> ReuseDecision {
         guard policy.mode != .none else { return .mismatch(.cacheOff) }
         guard request.method == .get || request.method == .head, stored.requestMethod == .get else {
@@ -80,29 +91,53 @@ extension Caching {
 
         let wish = CacheControl(request: request.fields)
         let age = age(stored, now: now)
-        let lifetime = lifetime(
-            control,
-            status: stored.status,
-            fields: stored.fields,
-            responseTime: stored.responseTime,
-            policy: policy
-        )
-        let by = age - lifetime.seconds
+        let lifetime = lifetime(stored, control, policy: policy)
+        let used = timeInUse(stored, policy: policy, now: now)
+        let by = used - lifetime.seconds
         guard meetsPreconditions(request: request, stored: stored) else {
             // Fresh, stale or offline: who asks like this joins the answer to what it has.
             let reason = StaleReason.requestPrecondition
             if wish.onlyIfCached { return .onlyIfCachedMiss(reason) }
             return .stale(age: age, by: by, reason: reason)
         }
-        let reason = validationReason(stored, control, wish, age: age, lifetime: lifetime, policy: policy)
+        let reason = validationReason(stored, control, wish, age: age, by: by, lifetime: lifetime, policy: policy)
         guard let reason else { return .fresh(age: age, ttl: -by) }
         if isOffline { return .staleAllowed(age: age, by: by, allowance: .offline) }
+        if let failedCheck, !reason.isFromRequest, wish.minFresh == nil,
+            mayServeStale(
+                stored: stored,
+                policy: policy,
+                staleness: by,
+                request: request,
+                errorStatus: failedCheck.errorStatus
+            ).isAllowed
+        {
+            return .staleAllowed(age: age, by: by, allowance: .checkPause)
+        }
         if reason == .expired, control.staleProhibition(status: stored.status, policy: policy) == nil,
-            let allowance = allowance(wish, control, policy, by: by)
+            let allowance = allowance(wish, control, policy, by: by),
+            // What was just found to be gone is not refreshed behind a stale answer.
+            failedCheck == nil || allowance != .whileRevalidate
         {
             return .staleAllowed(age: age, by: by, allowance: allowance)
         }
         return wish.onlyIfCached ? .onlyIfCachedMiss(reason) : .stale(age: age, by: by, reason: reason)
+    }
+
+    /// Whether `stored`, which another request has brought or had checked, answers `request`, which waited for it since `asked` (Unix
+    /// seconds): what is fresh, and in library mode, where one transfer serves all who wait, what is no older than the question.
+    package static func answersWaiting(
+        request: RequestHead,
+        stored: StoredHead,
+        policy: CachePolicy,
+        asked: Int64,
+        now: Int64
+    ) -> Bool {
+        switch lookup(request: request, stored: stored, policy: policy, now: now) {
+        case .fresh: true
+        case .stale(_, _, .expired): policy.mode == .library && stored.responseTime >= asked
+        case .stale, .staleAllowed, .mismatch, .onlyIfCachedMiss: false
+        }
     }
 
     /// Whether the request wants a 504 rather than a fetch (RFC 9111 section 5.2.1.7).
@@ -122,6 +157,7 @@ extension Caching {
         _ control: ResponseControl,
         _ wish: CacheControl,
         age: Int64,
+        by: Int64,
         lifetime: Lifetime,
         policy: CachePolicy
     ) -> StaleReason? {
@@ -129,16 +165,16 @@ extension Caching {
         if wish.noCache { return wish.isPragma ? .requestPragma : .requestNoCache }
         // What says that it does not change while it is fresh is not checked for a mere reload (RFC 8246 section 2.1); no-cache
         // asks for a check all the same. With max-age=0 a response of this very second is too old: it may be older by a part of it.
-        let isImmutable = control.directives.immutable && lifetime.seconds > age
+        let isImmutable = control.directives.immutable && by < 0
         if let limit = wish.maxAge, age > limit || limit == 0, !isImmutable { return .requestMaxAge }
-        if lifetime.seconds <= age {
+        if by >= 0 {
             switch lifetime.source {
             case .none: return .noFreshness
             case .invalid: return .invalidFreshness
             default: return .expired
             }
         }
-        if let least = wish.minFresh, lifetime.seconds - age < least { return .requestMinFresh }
+        if let least = wish.minFresh, -by < least { return .requestMinFresh }
         return nil
     }
 
@@ -157,9 +193,11 @@ extension Caching {
         }
         // max-age without max-stale asks for no stale response (RFC 9111 section 5.2.1.1).
         guard wish.maxAge == nil else { return nil }
-        // 0 means never, also at the very moment of expiry.
-        if control.directives.staleWhileRevalidate == 0 { return nil }
-        if let limit = control.directives.staleWhileRevalidate { return by <= limit ? .whileRevalidate : nil }
+        if policy.mode != .library {
+            // 0 means never, also at the very moment of expiry.
+            if control.directives.staleWhileRevalidate == 0 { return nil }
+            if let limit = control.directives.staleWhileRevalidate { return by <= limit ? .whileRevalidate : nil }
+        }
         let limit = policy.staleWhileRevalidate
         return limit > 0 && by <= limit ? .whileRevalidate : nil
     }

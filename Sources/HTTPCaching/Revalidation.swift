@@ -40,7 +40,8 @@ extension Caching {
     /// The bytes of entity tags that one If-None-Match lists at most, so that no request grows past what origins read.
     static let tagListLimit = 4096
 
-    /// How to check `stored` for `request`; nil where it has no validator, or the policy never asks. HEAD or a conditional GET
+    /// How to check `stored` for `request`; nil where it has no validator, or the policy never asks. In library mode see
+    /// ``libraryCheck(_:_:_:_:byGet:)``. HEAD or a conditional GET
     /// as `chooseCheck` says, but a conditional GET where the request or the response says `no-cache`, or with
     /// `forceConditional`.
     ///
@@ -54,6 +55,9 @@ extension Caching {
         habits: OriginHabits = OriginHabits(),
         forceConditional: Bool = false
     ) -> Revalidation? {
+        if policy.mode == .library {
+            return libraryCheck(request, stored, policy, habits, byGet: forceConditional)
+        }
         guard let chosen = chooseCheck(policy: policy, habits: habits, length: stored?.bodyLength) else { return nil }
         let conditions = conditions(stored, variants, policy)
         guard !conditions.isEmpty else { return nil }
@@ -87,7 +91,7 @@ extension Caching {
         return conditions
     }
 
-    private static func dateCondition(_ stored: StoredHead) -> Fields {
+    static func dateCondition(_ stored: StoredHead) -> Fields {
         var conditions = Fields()
         if lastModified(stored.fields, now: stored.responseTime) != nil, let date = stored.fields.first(.lastModified) {
             conditions.set(.ifModifiedSince, date)
@@ -116,6 +120,7 @@ extension Caching {
         // Section 3.2: these describe the stored bytes. Age counts once, in the initial age.
         for field in [KnownField.contentLength, .contentEncoding, .contentRange, .age] { update.remove(field) }
         update.removeAll(named: ResponseControl(notModified.fields, policy: policy).unstorableFields)
+        if policy.setCookie != .explicit { update.remove(.setCookie) }
         if !update.contains(.date) { update.set(.date, HTTPDate.format(DeltaSeconds.clampTime(responseTime))) }
         if request == nil { update.remove(.vary) }
 
@@ -130,6 +135,7 @@ extension Caching {
             result.fields = merge(stored.fields, update)
         }
         result.fields.removeAll(named: control.unstorableFields)
+        if policy.setCookie == .strip { result.fields.remove(.setCookie) }
         if let request, update.contains(.vary) {
             let vary = Vary(update)
             result.varyNames = vary.names
@@ -138,6 +144,7 @@ extension Caching {
         result.requestTime = requestTime
         result.responseTime = responseTime
         result.validatedAt = responseTime
+        result.staleSince = nil
         result.receivedAge = receivedAge(notModified.fields)
         result.initialAge = initialAge(notModified.fields, requestTime: requestTime, responseTime: responseTime)
         return result

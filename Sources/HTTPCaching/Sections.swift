@@ -6,6 +6,7 @@ extension StoreReason {
         switch self {
         case .explicit: "RFC 9111 section 4.2.1"
         case .ttl: "configuration, cache.ttl"
+        case .library: "configuration, cache.mode"
         case .heuristic: "RFC 9111 section 4.2.2"
         case .validator: "RFC 9111 section 4.3"
         }
@@ -16,7 +17,9 @@ extension StoreRefusal {
     /// Such as `RFC 9111 section 5.2.2.5`.
     package var section: String {
         switch self {
-        case .cacheOff: "configuration, cache.mode"
+        case .cacheOff, .statusNotSuccessful: "configuration, cache.mode"
+        case .setCookie: "configuration, cache.set_cookie"
+        case .tooShort: "configuration, cache.min_length"
         case .method, .statusNotCacheable: "RFC 9111 section 3"
         case .post: "RFC 9110 section 9.3.3"
         case .interim: "RFC 9110 section 15.2"
@@ -61,6 +64,7 @@ extension StaleAllowance {
         case .maxStale: "RFC 9111 section 5.2.1.2"
         case .whileRevalidate: "RFC 5861 section 3"
         case .offline: "RFC 9111 section 4.2.4"
+        case .checkPause: "configuration, cache.check_pause"
         }
     }
 }
@@ -103,7 +107,10 @@ extension FreshnessSource {
         case .targeted: "RFC 9213 section 2.2"
         case .ttl: "configuration, cache.ttl"
         case .ttlByStatus: "configuration, cache.ttl_by_status"
+        case .library: "configuration, cache.mode"
+        case .forever: "configuration, cache.revalidate"
         case .heuristic: "RFC 9111 section 4.2.2"
+        case .purge: "RFC 9111 section 4.4"
         case .none, .invalid: "RFC 9111 section 4.2.1"
         }
     }

@@ -32,7 +32,8 @@ package enum StaleVerdict: Sendable, Equatable {
 
 extension Caching {
     /// Whether `stored` may be used at a staleness of `staleness` seconds because asking the origin failed: it could not be
-    /// reached (`errorStatus` nil), or it answered with `errorStatus`, which must be 500 to 599.
+    /// reached (`errorStatus` nil), or it answered with `errorStatus`, which must be 500 to 599, or what the policy takes for a
+    /// failure, too.
     package static func mayServeStale(
         stored: StoredHead,
         policy: CachePolicy,
@@ -40,13 +41,14 @@ extension Caching {
         request: RequestHead? = nil,
         errorStatus: Int? = nil
     ) -> StaleVerdict {
-        if let errorStatus, !(500...599).contains(errorStatus) { return .refused(.status) }
+        if let errorStatus, !policy.countsAsFailure(errorStatus) { return .refused(.status) }
         let control = ResponseControl(stored.fields, policy: policy)
         if let refusal = control.staleProhibition(status: stored.status, policy: policy) { return .refused(refusal) }
         let wish = request.map { CacheControl(request: $0.fields) } ?? CacheControl()
         if wish.noCache { return .refused(.requestNoCache) }
         if let request, hasPreconditions(request) { return .refused(.requestPrecondition) }
-        let bounds = [control.directives.staleIfError, wish.staleIfError].compactMap(\.self)
+        let own = policy.mode == .library ? nil : control.directives.staleIfError
+        let bounds = [own, wish.staleIfError].compactMap(\.self)
         let limit = min(policy.staleIfError, bounds.min() ?? policy.staleIfError)
         // A configured 0 means never, also at the very moment of expiry.
         return limit > 0 && staleness <= limit ? .allowed(limit: limit) : .refused(.tooStale)
@@ -54,6 +56,6 @@ extension Caching {
 
     /// How long `stored` has been stale at `now`, in seconds; below 0 while it is fresh.
     package static func staleness(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
-        age(stored, now: now) - freshnessLifetime(stored, policy: policy).seconds
+        timeInUse(stored, policy: policy, now: now) - freshnessLifetime(stored, policy: policy).seconds
     }
 }

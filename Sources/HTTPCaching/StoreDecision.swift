@@ -12,6 +12,8 @@ package enum StoreReason: String, Sendable, CaseIterable {
     case heuristic
     /// It is never fresh, but its validator lets it be checked.
     case validator
+    /// Library mode keeps what succeeds, for the lifetime that it is given.
+    case library
 }
 
 /// Why a response is not stored; the raw value is what `Cache-Status` prints as `detail`.
@@ -37,6 +39,12 @@ package enum StoreRefusal: String, Sendable, CaseIterable, Error {
     case varyStar = "vary-star"
     case varyInvalid = "vary-invalid"
     case setCookieHeuristic = "set-cookie-heuristic"
+    /// With a Set-Cookie field, and the configuration says to skip these.
+    case setCookie = "set-cookie"
+    /// The body is shorter than the configured `min_length`.
+    case tooShort = "too-short"
+    /// Library mode keeps successful responses, and others only by `ttl_by_status`.
+    case statusNotSuccessful = "status-not-successful"
     case noFreshnessAndNoValidator = "no-freshness-and-no-validator"
     /// An event stream has no end to store.
     case eventStream = "event-stream"
@@ -72,6 +80,9 @@ extension Caching {
         let vary = Vary(response.fields)
         if vary.isMalformed { return .refuse(.varyInvalid) }
         if vary.isAny { return .refuse(.varyStar) }
+        if let length = contentLength(response.fields), policy.isTooShort(length, status: response.status) {
+            return .refuse(.tooShort)
+        }
         return decideKeep(
             status: response.status,
             fields: response.fields,
@@ -125,10 +136,18 @@ extension Caching {
         if hadAuthorization, !control.allowsAuthorized { return .refuse(.authorization) }
         if isEventStream(fields) { return .refuse(.eventStream) }
 
+        if policy.setCookie == .skip, fields.contains(.setCookie) { return .refuse(.setCookie) }
+
         let explicit = explicitLifetime(control, fields: fields, responseTime: responseTime)
         let lifetime = lifetime(control, status: status, fields: fields, responseTime: responseTime, policy: policy)
-        if explicit == nil, fields.contains(.setCookie), !control.unstorableFields.contains("set-cookie") {
+        if explicit == nil, policy.setCookie == .explicit, fields.contains(.setCookie),
+            !control.unstorableFields.contains("set-cookie")
+        {
             return .refuse(.setCookieHeuristic)
+        }
+        if policy.mode == .library {
+            let isKept = Status.isSuccessful(status) || policy.ttlByStatus[status] != nil
+            return isKept ? .store(.library) : .refuse(.statusNotSuccessful)
         }
         // RFC 9111 section 3: explicit freshness, public, or a heuristically cacheable status; here also a configured ttl.
         if explicit == nil, !control.directives.public, !Status.isHeuristicallyCacheable(status),

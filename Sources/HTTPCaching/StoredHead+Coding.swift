@@ -20,7 +20,7 @@ package enum StoredHeadPart: String, Sendable {
 
 extension StoredHead {
     /// The version that `encode` writes and `init(decoding:)` reads.
-    package static let formatVersion: UInt8 = 2
+    package static let formatVersion: UInt8 = 3
     private static let magic: [UInt8] = [0x44, 0x44, 0x48]  // DDH
 
     /// Appends the encoded head to `bytes`.
@@ -31,6 +31,7 @@ extension StoredHead {
         for time in [requestTime, responseTime, validatedAt, initialAge, bodyLength ?? -1, receivedAge ?? -1] {
             bytes.appendInteger(UInt64(bitPattern: time))
         }
+        bytes.appendInteger(number)
         bytes.append(hadAuthorization ? 1 : 0)
         bytes.appendCounted(Latin1.bytes(requestMethod.name))
         bytes.appendCounted(Array(reason.utf8))
@@ -57,6 +58,7 @@ extension StoredHead {
         guard bodyLength >= -1 else { throw reader.invalid(.times) }
         let receivedAge = try reader.int64()
         guard (-1...DeltaSeconds.limit).contains(receivedAge) else { throw reader.invalid(.times) }
+        let number = try reader.integer(UInt64.self)
         let flags = try reader.byte()
         guard flags <= 1 else { throw reader.invalid(.flags) }
         let method = try reader.counted()
@@ -89,6 +91,7 @@ extension StoredHead {
             hadAuthorization: flags == 1,
             receivedAge: receivedAge == -1 ? nil : receivedAge
         )
+        self.number = number
     }
 }
 

@@ -28,6 +28,12 @@ package struct StoredHead: Sendable, Equatable {
     /// The Age field that came with this head, or with the latest one that freshened it, in seconds; nil where there was none.
     /// Only explanations read it: `initialAge` has it in it.
     package var receivedAge: Int64?
+    /// Of the fetch or the check that last brought or confirmed it: greater than that of every one that began before, and
+    /// than that of every purge before. 0 where nobody counts.
+    package var number: UInt64 = 0
+    /// A purge has made it stale from then on, whatever its lifetime, Unix seconds. Not encoded: whoever finds the response
+    /// asks the rules.
+    package var staleSince: Int64?
 
     package init(
         status: Int,
@@ -78,6 +84,7 @@ extension Caching {
         var fields = HopByHop.forwardable(response.fields, isRequest: false)
         fields.remove(.age)
         fields.removeAll(named: ResponseControl(response.fields, policy: policy).unstorableFields)
+        if policy.setCookie == .strip { fields.remove(.setCookie) }
         // RFC 9110 section 6.6.1: a recipient with a clock adds the Date that is missing.
         if !fields.contains(.date) { fields.set(.date, HTTPDate.format(DeltaSeconds.clampTime(responseTime))) }
         return StoredHead(
@@ -95,6 +102,15 @@ extension Caching {
             hadAuthorization: request.fields.contains(.authorization),
             receivedAge: receivedAge(response.fields)
         )
+    }
+
+    /// The fields of a response as others than the client whose request brought it may have them: without those that are not stored
+    /// (RFC 9111 sections 5.2.2.4 and 5.2.2.7).
+    package static func shared(_ fields: Fields, policy: CachePolicy) -> Fields {
+        var shared = fields
+        shared.removeAll(named: ResponseControl(fields, policy: policy).unstorableFields)
+        if policy.setCookie == .strip { shared.remove(.setCookie) }
+        return shared
     }
 
     /// The length in bytes that Content-Length gives: digits only (RFC 9110 section 8.6).

@@ -3,7 +3,8 @@
 /// Implemented where the daemon is put together.
 package protocol AdminActions: Sendable {
     func status() async -> AdminStatus
-    func entries(_ query: AdminEntryQuery) async -> AdminEntries
+    /// - Throws: where the daemon is ending.
+    func entries(_ query: AdminEntryQuery) async throws(Problem) -> AdminEntries
     /// Reads the configuration anew, and takes it over where it has no error.
     func reload() async -> ReloadResult
     /// What would become of a request; nothing changes by it.
@@ -100,67 +101,6 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         self.clock = clock
         self.memory = memory
         self.disk = disk
-    }
-}
-
-/// Which stored responses are asked for.
-package struct AdminEntryQuery: Sendable, Equatable {
-    /// The beginning of the URL, or empty for all.
-    package var prefix = ""
-    /// The most entries of one answer: 1 to 1000.
-    package var limit = 100
-    /// The `next` of the page before.
-    package var after: String?
-
-    package init() {}
-}
-
-/// `GET /v1/entries`.
-package struct AdminEntries: Codable, Sendable, Equatable {
-    package struct Entry: Codable, Sendable, Equatable {
-        package var url: String
-        /// The service's name; empty for forward mode.
-        package var service: String
-        package var status: Int
-        /// Of the body, in bytes; nil where it is not known.
-        package var size: Int?
-        /// `memory`, `disk`, or both.
-        package var tiers: [String]
-        /// In seconds.
-        package var age: Int
-        /// Seconds of freshness left; negative where stale, nil where there is no lifetime.
-        package var ttl: Int?
-        /// The fields that Vary lists, as the stored request had them.
-        package var variant: [String: String]
-
-        package init(
-            url: String,
-            service: String,
-            status: Int,
-            size: Int?,
-            tiers: [String],
-            age: Int,
-            ttl: Int?,
-            variant: [String: String] = [:]
-        ) {
-            self.url = url
-            self.service = service
-            self.status = status
-            self.size = size
-            self.tiers = tiers
-            self.age = age
-            self.ttl = ttl
-            self.variant = variant
-        }
-    }
-
-    package var entries: [Entry]
-    /// What to send as `after` for the next page; nil on the last.
-    package var next: String?
-
-    package init(entries: [Entry], next: String? = nil) {
-        self.entries = entries
-        self.next = next
     }
 }
 

@@ -35,6 +35,7 @@ extension AdminExplanation {
         cache = Cache(
             service: stored.key.service,
             url: stored.key.description,
+            keyLines: stored.key.extras?.split(separator: "\n").map(String.init) ?? [],
             revalidate: ask.policy.revalidate.rawValue,
             variants: zip(stored.rules.variants, stored.places).map { Variant($0, $1) },
             outcome: outcome,
@@ -147,7 +148,8 @@ extension AdminExplanation.Variant {
             reason: variant.lifetime.source.rawValue,
             section: variant.lifetime.source.section
         )
-        ttl = variant.lifetime.seconds - terms.currentAge
+        timeInUse = variant.timeInUse
+        ttl = variant.lifetime.seconds - variant.timeInUse
         isChosen = variant.isChosen
         isInvalidated = place.isInvalidated
         decision = AdminExplanation.Ruling(reason: variant.decision.reason, section: variant.decision.section)

@@ -67,6 +67,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var selecting: [Selecting]
         package var age: Age
         package var lifetime: Int64
+        /// What is held against the lifetime, in seconds: the age, or in library mode the time since it came or was checked.
+        package var timeInUse: Int64
         /// Where the lifetime comes from.
         package var source: Ruling
         /// Freshness left, below zero staleness.
@@ -119,6 +121,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var service: String
         /// The URL of the key.
         package var url: String
+        /// What else the key holds, such as the value of a field.
+        package var keyLines: [String]
         /// As configured: `head`, `conditional`, `auto` or `never`.
         package var revalidate: String
         package var variants: [Variant]

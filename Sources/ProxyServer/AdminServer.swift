@@ -6,21 +6,22 @@ import HTTPWire
 
 /// Answers the admin API on one loop; loop-bound.
 package final class AdminHandler: ExchangeHandler {
-    private let actions: any AdminActions
+    private let routes: [AdminRoute]
 
-    package init(actions: any AdminActions) { self.actions = actions }
+    /// - Parameter routes: in the order in which a 404 lists their paths.
+    package init(routes: [AdminRoute]) { self.routes = routes }
 
     package func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool { false }
 
     package func answer(_ exchange: Exchange, on loop: isolated EventLoop) async {
         do throws(Problem) {
             try Self.check(exchange.request.fields, listener: exchange.listener)
-            guard case .origin(let target) = exchange.target.form else { throw Self.notFound(exchange.request.target) }
+            guard case .origin(let target) = exchange.target.form else { throw notFound(exchange.request.target) }
             let (path, members) = AdminQuery.split(target)
-            let route = try Self.route(path)
-            guard exchange.request.method == route.method || exchange.request.method == .head && route.method == .get
-            else { throw Self.notAllowed(path, route.method) }
-            let answer = try await perform(route, members)
+            let (route, places) = try route(exchange.request.method, path)
+            var request = AdminRequest(places: places, members: members)
+            if route.bodyLimit > 0 { request.body = try await body(of: exchange, limit: route.bodyLimit) }
+            let answer = try await route.perform(request)
             let fields = Fields([("Content-Type", answer.type), ("Cache-Control", "no-store")])
             let head = ResponseHead(
                 status: answer.status,
@@ -35,74 +36,32 @@ package final class AdminHandler: ExchangeHandler {
         }
     }
 
-    // MARK: - Routes
+    private func route(_ method: HTTPWire.Method, _ path: String) throws(Problem) -> (AdminRoute, [String]) {
+        let found = routes.compactMap { route in route.places(in: path).map { (route, $0) } }
+        guard !found.isEmpty else { throw notFound(path) }
+        guard let match = found.first(where: { $0.0.answers(method) }) else {
+            throw Self.notAllowed(path, found.map(\.0.allowed).joined(separator: ", "))
+        }
+        return match
+    }
 
-    private enum Route {
-        case status, entries, explain, reload, offline, clock, metrics, health, readiness
-
-        var method: HTTPWire.Method {
-            switch self {
-            case .reload, .offline, .clock: .post
-            default: .get
+    private func body(of exchange: Exchange, limit: Int) async throws(Problem) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while let next = try await part(of: exchange.requestBody) {
+            bytes += next
+            guard bytes.count <= limit else {
+                let detail = "\(exchange.request.target) takes at most \(limit) bytes; send less, in several requests"
+                throw Problem(status: 413, title: StatusText.reason(413), detail: detail)
             }
         }
+        return bytes
     }
 
-    private struct Answer {
-        var status = 200
-        var type = "application/json"
-        var body: [UInt8]
-    }
-
-    private static func route(_ path: String) throws(Problem) -> Route {
-        switch path {
-        case "/v1/status": .status
-        case "/v1/entries": .entries
-        case "/v1/explain": .explain
-        case "/v1/reload": .reload
-        case "/v1/offline": .offline
-        case "/v1/clock": .clock
-        case "/metrics": .metrics
-        case "/healthz": .health
-        case "/readyz": .readiness
-        default: throw notFound(path)
-        }
-    }
-
-    private func perform(_ route: Route, _ members: AdminQuery.Members) async throws(Problem) -> Answer {
-        // Of duplicates the last counts.
-        let query = Dictionary(members.map { ($0.name, $0.value) }) { $1 }
-        switch route {
-        case .status: return Answer(body: try Self.json(await actions.status()))
-        case .entries: return Answer(body: try Self.json(await actions.entries(try AdminQuery.entries(query))))
-        case .explain:
-            let explanation = try await actions.explain(try ExplainQuestion(members: members))
-            guard query["as"] == "text" else { return Answer(body: try Self.json(explanation)) }
-            return Answer(type: "text/plain; charset=utf-8", body: Array(explanation.text.utf8))
-        case .reload:
-            let result = await actions.reload()
-            return Answer(status: result.isReloaded ? 200 : 422, body: try Self.json(result))
-        case .offline: return Answer(body: try Self.json(await actions.setOffline(try AdminQuery.offline(query))))
-        case .clock: return Answer(body: try Self.json(await actions.moveClock(try ClockMove(query: query))))
-        case .metrics:
-            let text = await actions.metricsText()
-            return Answer(type: "text/plain; version=0.0.4; charset=utf-8", body: Array(text.utf8))
-        case .health: return Answer(type: "text/plain", body: Array("ok\n".utf8))
-        case .readiness:
-            let isReady = actions.isReady
-            return Answer(
-                status: isReady ? 200 : 503,
-                type: "text/plain",
-                body: Array((isReady ? "ready\n" : "not ready\n").utf8)
-            )
-        }
-    }
-
-    private static func json(_ value: some Encodable) throws(Problem) -> [UInt8] {
-        do {
-            return try AdminJSON.encode(value)
+    private func part(of body: RequestBody) async throws(Problem) -> [UInt8]? {
+        do throws(RequestBodyError) {
+            return try await body.next()
         } catch {
-            throw Problem(status: 500, title: "Encoding failed", detail: "\(error)")
+            throw error.problem ?? Problem(status: 400, title: "Client gone", detail: "send the whole body")
         }
     }
 
@@ -129,18 +88,19 @@ package final class AdminHandler: ExchangeHandler {
         }
     }
 
-    private static func notFound(_ path: String) -> Problem {
-        Problem(
+    private func notFound(_ path: String) -> Problem {
+        var paths: [String] = []
+        for route in routes where !paths.contains(route.path) { paths.append(route.path) }
+        let list = paths.joined(separator: ", ")
+        return Problem(
             status: 404,
             title: "Not found",
-            detail: "\(path) is not part of the admin API; "
-                + "there are /v1/status, /v1/entries, /v1/explain, /v1/reload, /v1/offline, /v1/clock, /metrics, /healthz and /readyz"
+            detail: "\(path) is not part of the admin API; there are \(list)"
         )
     }
 
-    private static func notAllowed(_ path: String, _ method: HTTPWire.Method) -> Problem {
-        let allowed = method == .get ? "GET, HEAD" : method.name
-        return Problem(
+    private static func notAllowed(_ path: String, _ allowed: String) -> Problem {
+        Problem(
             status: 405,
             title: "Method not allowed",
             detail: "\(path) takes \(allowed)",
@@ -150,24 +110,6 @@ package final class AdminHandler: ExchangeHandler {
 }
 
 @available(*, unavailable) extension AdminHandler: Sendable {}
-
-/// The documents of the admin API as JSON: names in snake_case, members sorted.
-package enum AdminJSON {
-    /// One document with a newline at its end.
-    package static func encode(_ value: some Encodable) throws -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        return Array(try encoder.encode(value)) + [0x0A]
-    }
-
-    /// - Throws: `DecodingError` where the bytes are no such document.
-    package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        return try decoder.decode(type, from: Data(bytes))
-    }
-}
 
 /// The query of an admin request.
 enum AdminQuery {
@@ -183,35 +125,14 @@ enum AdminQuery {
         return (String(parts[0]), members)
     }
 
-    static func entries(_ query: [String: String]) throws(Problem) -> AdminEntryQuery {
-        var result = AdminEntryQuery()
-        for (name, value) in query {
-            switch name {
-            case "prefix": result.prefix = value
-            case "after": result.after = value
-            case "limit":
-                guard let limit = Int(value), 1...1000 ~= limit else {
-                    throw bad("limit is \(value); give a number from 1 to 1000")
-                }
-                result.limit = limit
-            default: throw bad("\(name) is not known; there are prefix, limit and after")
-            }
-        }
-        return result
-    }
-
     /// `on` or `off`.
     static func offline(_ query: [String: String]) throws(Problem) -> Bool {
         guard query.count == 1, let word = query.first, word.value.isEmpty, word.key == "on" || word.key == "off" else {
-            throw bad("give either on or off")
+            throw .badQuery("give either on or off")
         }
         return word.key == "on"
     }
 
-    private static func bad(_ detail: String) -> Problem {
-        Problem(status: 400, title: "Bad query", detail: detail)
-    }
-
     /// A malformed escape stays as it is.
-    private static func decode(_ text: Substring) -> String { text.removingPercentEncoding ?? String(text) }
+    static func decode(_ text: Substring) -> String { text.removingPercentEncoding ?? String(text) }
 }

@@ -99,7 +99,7 @@ package struct ClientGone: Error, Sendable, Equatable {
 
 /// What the cache made of a request, for the counters.
 package enum CacheOutcome: Int, Sendable, CaseIterable {
-    case hit, miss, revalidated, stale, bypass, collapsed, demo, none
+    case hit, miss, revalidated, stale, placeholder, fallback, bypass, collapsed, demo, none
 
     /// The value of the metric's label.
     package var label: String { "\(self)" }

@@ -9,6 +9,8 @@ package struct ExplainQuestion: Sendable, Equatable {
     package var url: String
     /// Further request fields.
     package var fields: [Field]
+    /// GET is what is explained.
+    var method = "GET"
 
     package struct Field: Sendable, Equatable {
         package var name: String
@@ -67,7 +69,11 @@ package struct ExplainQuestion: Sendable, Equatable {
             host = authority.description
             if scheme == "http", isOwn(authority) { target = path }
         }
-        var lines = ["GET \(target) HTTP/1.1"]
+        // A space or a line end would make another request of it.
+        guard !method.isEmpty, method.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
+            throw Self.bad("'\(method)' is no method; write GET, or leave it out")
+        }
+        var lines = ["\(method) \(target) HTTP/1.1"]
         if !fields.contains(where: { $0.name.lowercased() == "host" }) { lines.append("Host: \(host)") }
         lines += fields.map { "\($0.name): \($0.value)" }
         return Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)

@@ -1,5 +1,6 @@
 // An explanation as `drydock explain` prints it: a line for each step, and the section of the rule behind it.
 
+internal import CacheStore
 internal import Configuration
 internal import HTTPWire
 
@@ -11,7 +12,11 @@ extension AdminExplanation {
         for field in fields { text.add("", "\(field.name): \(field.value)") }
         text.add("route", route.text)
         if let asks = route.asks { text.add("origin", asks) }
-        if let bypass { text.add("decision", "nothing is stored or looked up: \(bypass.text)") }
+        if let bypass, bypass.reason == StoreTier.seed.rawValue {
+            text.add("decision", "answers from the seed folder, unchecked (\(bypass.section))")
+        } else if let bypass {
+            text.add("decision", "nothing is stored or looked up: \(bypass.text)")
+        }
         if let cache { text.add(cache, now: now) }
         text.add("now", "\(HTTPDate.format(now)) (\(now))")
         text.add("offline", isOffline ? "yes, no origin is asked" : "no")
@@ -45,6 +50,7 @@ private struct ExplanationText {
 
     mutating func add(_ cache: AdminExplanation.Cache, now: Int64) {
         add("key", cache.service.isEmpty ? cache.url : "\(cache.url) of service \(cache.service)")
+        for line in cache.keyLines { add("", line) }
         add("stored", cache.variants.isEmpty ? "nothing" : Self.count(cache.variants.count, "response"))
         for (index, variant) in cache.variants.enumerated() { add(variant, number: index + 1) }
         let chosen = cache.variants.first { $0.isChosen }
@@ -127,6 +133,9 @@ private struct ExplanationText {
             age.currentAge
         )
         add("lifetime", "\(variant.lifetime)s from \(variant.source.text)")
+        if variant.timeInUse != age.currentAge {
+            add("in use", "\(variant.timeInUse)s since it came or was checked (configuration, cache.mode)")
+        }
         add("freshness", variant.ttl > 0 ? "fresh for \(variant.ttl)s" : "stale for \(-variant.ttl)s")
     }
 

@@ -21,6 +21,8 @@ package struct ForwardPlan: Sendable {
     private let connect: [(host: HostPattern, port: UInt16?)]
     package let request: RequestPlan
     package let shape: UInt64
+    /// Which targets say all of their key.
+    let hotKey: HotKey
     package let runtime: ServiceRuntime
     package let tls: TLSOptions
 
@@ -32,6 +34,7 @@ package struct ForwardPlan: Sendable {
         }
         self.request = request
         self.shape = shape
+        hotKey = HotKey(request.key)
         self.runtime = runtime
         tls = TLSOptions()
     }

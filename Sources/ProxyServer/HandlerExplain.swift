@@ -1,5 +1,6 @@
 // What would become of a request: routed as it would be, with nobody asked and nothing changed.
 
+import CacheStore
 import DownloadCore
 package import EventLoop
 import HTTPCaching
@@ -55,6 +56,9 @@ extension ProxyHandler {
             case .demo:
                 shown.kind = .demo
                 return bypass(request, shown, "demo", "configuration, demo.enabled")
+            case .post(let ask, _):
+                shown.asks = route.address.root + ask.path
+                return bypass(request, shown, "content", "configuration, cache.methods")
             case .pass(let path, _):
                 shown.asks = route.address.root + path
                 return bypass(request, shown, "content", "RFC 9110 section 9.3.1")
@@ -72,6 +76,9 @@ extension ProxyHandler {
         _ ask: CacheAsk,
         on loop: isolated EventLoop
     ) async -> AdminExplanation {
+        if let seed = ask.seed, await core.pinned(ask, seed) != nil {
+            return bypass(request, route, StoreTier.seed.rawValue, "configuration, cache.seed_dir")
+        }
         guard ask.policy.mode != .none else {
             return bypass(request, route, StoreRefusal.cacheOff.rawValue, StoreRefusal.cacheOff.section)
         }
@@ -90,7 +97,7 @@ extension ProxyHandler {
     }
 
     /// Takes the question through the parser that a client's bytes go through.
-    private func parse(_ bytes: [UInt8]) throws(Problem) -> (RequestHead, RequestTarget, BodyFraming) {
+    func parse(_ bytes: [UInt8]) throws(Problem) -> (RequestHead, RequestTarget, BodyFraming) {
         let limits = context.settings.head
         let result: Result<(RequestHead, RequestTarget, BodyFraming), Problem> = bytes.withUnsafeBytes { bytes in
             var parser = RequestParser(limits: limits)
@@ -108,14 +115,14 @@ extension ProxyHandler {
     }
 
     /// The Host of who asks by path: the first address that is listened on.
-    private var listenerName: String {
+    var listenerName: String {
         guard let address = listeners.first(where: { !$0.isUnix }) else { return "localhost" }
         let host = address.ipBytes.allSatisfy { $0 == 0 } || address.isLoopback ? "localhost" : address.host
         return "\(host.contains(":") ? "[\(host)]" : host):\(address.port)"
     }
 
     /// Whether a client that asks this authority is connected to this daemon.
-    private func isListener(_ authority: Authority) -> Bool {
+    func isListener(_ authority: Authority) -> Bool {
         if plan.service(host: authority.host) != nil { return true }
         let port = authority.port ?? 80
         return hostRules.allows(authority) && listeners.contains { !$0.isUnix && $0.port == port }

@@ -46,10 +46,11 @@ extension ProxyHandler {
     }
 
     /// Fields by which some origins choose an answer although neither the key nor Vary holds them; a request whose answer
-    /// may be shared goes without (http-rules.md 24).
-    static func withoutUnkeyed(_ fields: Fields) -> Fields {
+    /// may be shared goes without (http-rules.md 24), unless they are in the key by configuration.
+    static func withoutUnkeyed(_ fields: Fields, _ rules: KeyRules) -> Fields {
         var fields = fields
         fields.removeAll { name, known in
+            if rules.names(name) { return false }
             if known == .forwarded || known == .xForwardedFor { return true }
             guard known == .other else { return false }
             return unkeyed.contains { text in

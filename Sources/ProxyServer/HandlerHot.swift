@@ -23,7 +23,9 @@ extension ProxyHandler {
         let now = core.clock.now()
         guard let response = core.memory.hit(key.bytes, hash: CacheKey.hash(key.bytes)),
             let window = response.hot, window.isFresh(now: now), response.shape == found.shape,
-            let chunk = response.body.wholeChunk
+            let chunk = response.body.wholeChunk,
+            // A fallback may answer in place of a stored error.
+            response.head.status < 500
         else { return false }
         hot.send(response, chunk, window, now, route: found.name, on: connection)
         return true

@@ -126,7 +126,27 @@ extension ProxyHandler {
             let hop = UpgradeHop(service: service, origin: origin, plan: forward.request, path: path)
             return try await upgrade(exchange, to: wanted, hop, rewriting: nil, Fields(), on: loop)
         }
-        let source = ForwardSource(
+        let source = forwardSource(forward, origin, service)
+        let head = Self.endToEnd(exchange.request)
+        let isPlain = exchange.hasNoContent
+        let fields = originFields(head, hasBody: !isPlain)
+        var result = ServiceAnswer(answer: Answer(head: ResponseHead(status: 502), cacheStatus: nil))
+        let posted = ask(forward, origin, path, head, originFields: fields)
+        let ask = Self.get(posted, forward.request)
+        switch exchange.request.method {
+        case .get where isPlain, .head where isPlain:
+            result.answer = await core.answer(ask, from: source, onInterim: interim(exchange), on: loop)
+        case .post where Self.mayStorePost(head, exchange.framing, forward.request):
+            result.answer = await post(exchange, posted, source, origin, on: loop)
+        default:
+            result.answer = await pass(exchange, ask, source, origin, on: loop)
+        }
+        await send(result, nil, Fields(), exchange, on: loop)
+    }
+
+    /// The source of one request in forward mode, which follows no rule of a service.
+    func forwardSource(_ forward: ForwardPlan, _ origin: OriginAddress, _ service: ServicePlan) -> ForwardSource {
+        ForwardSource(
             OriginSource(
                 service: service,
                 origin: origin,
@@ -139,30 +159,53 @@ extension ProxyHandler {
             origin,
             service.target
         )
-        let head = Self.endToEnd(exchange.request)
-        let isPlain = exchange.framing == .none || exchange.framing == .length(0)
-        let fields = originFields(head, hasBody: !isPlain)
-        var result = ServiceAnswer(answer: Answer(head: ResponseHead(status: 502), cacheStatus: nil))
-        let ask = ask(forward, origin, path, head, originFields: fields)
-        switch exchange.request.method {
-        case .get where isPlain, .head where isPlain:
-            result.answer = await core.answer(ask, from: source, onInterim: interim(exchange), on: loop)
-        default:
-            var fetch = FetchRequest(
-                method: exchange.request.method,
-                path: path,
-                fields: fields,
-                framing: exchange.framing,
-                body: exchange.framing == .none ? nil : exchange.requestBody
-            )
-            fetch.bindBody = { [body = exchange.requestBody] in body.onAvailable = $0 }
-            let url = origin.root + path
-            let pass = PassAsk(fetch, ask, url: url) { answer in
-                Caching.invalidatedURLs(url: url, response: answer).map { CacheKey(service: "", url: $0) }
-            }
-            result.answer = await core.pass(pass, from: source, onInterim: interim(exchange), on: loop)
+    }
+
+    private func post(
+        _ exchange: Exchange,
+        _ ask: CacheAsk,
+        _ source: any FetchSource,
+        _ origin: OriginAddress,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let body = exchange.framing == .none ? nil : exchange.requestBody
+        let content: ReadContent
+        do throws(FetchError) {
+            content = try await read(body, bind: { body?.onAvailable = $0 }, on: loop)
+        } catch {
+            return core.failure(error, Way(.method))
         }
-        await send(result, nil, Fields(), exchange, on: loop)
+        guard content.isWhole else {
+            return await pass(exchange, ask, source, origin, begun: content.bytes, on: loop)
+        }
+        let question = Self.question(ask, content.bytes)
+        return await core.answer(question, from: source, onInterim: interim(exchange), on: loop)
+    }
+
+    /// - Parameter begun: what has been read of the body.
+    private func pass(
+        _ exchange: Exchange,
+        _ ask: CacheAsk,
+        _ source: any FetchSource,
+        _ origin: OriginAddress,
+        begun: [UInt8] = [],
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let body = exchange.requestBody
+        let content: any RequestBodySource = begun.isEmpty ? body : ContentSource(begun, then: body)
+        var fetch = FetchRequest(
+            method: exchange.request.method,
+            path: ask.path,
+            fields: originFields(Self.endToEnd(exchange.request), hasBody: !exchange.hasNoContent),
+            framing: exchange.framing,
+            body: exchange.framing == .none ? nil : content
+        )
+        fetch.bindBody = { body.onAvailable = $0 }
+        let url = origin.root + ask.path
+        let pass = PassAsk(fetch, ask, url: url) { answer in
+            Caching.invalidatedURLs(url: url, response: answer).map { CacheKey(service: "", url: $0) }
+        }
+        return await core.pass(pass, from: source, onInterim: interim(exchange), on: loop)
     }
 
     // MARK: - Bodies and interim answers
@@ -184,4 +227,8 @@ extension ProxyHandler {
             exchange?.sendInterim(head)
         }
     }
+}
+
+extension Exchange {
+    fileprivate var hasNoContent: Bool { framing == .none || framing == .length(0) }
 }

@@ -30,7 +30,7 @@ extension ProxyHandler {
         answer.cacheStatus?.append(to: &head.fields)
         CrossOrigin.apply(added, to: &head.fields)
         // Made here, from what is stored.
-        if head.reason.isEmpty, head.status == 304 || head.status == 412 {
+        if head.reason.isEmpty, head.status == 304 || head.status == 412 || answer.isStandIn {
             head.reason = StatusText.reason(head.status)
         }
         guard let reader = answer.reader else {
@@ -72,7 +72,7 @@ extension ProxyHandler {
         exchange.problem(
             Problem(
                 status: failure.status,
-                title: StatusText.reason(failure.status),
+                title: failure.title ?? StatusText.reason(failure.status),
                 detail: failure.description,
                 proxyError: failure.proxyStatus,
                 fields: fields
@@ -86,12 +86,20 @@ extension ProxyHandler {
             exchange.outcome.cache = result.demo == nil ? .none : .demo
             return
         }
+        if let cause = result.answer.cause {
+            context.counters.add(.errorUpstream)
+            exchange.outcome.error = cause
+        }
         exchange.outcome.cacheStatus = status.value
         exchange.outcome.upstreamStatus = status.forwardStatus
         exchange.outcome.upstreamTime = result.answer.originTime
         exchange.outcome.cache =
             if status.hit {
                 .hit
+            } else if status.detail == CacheStatus.Detail.placeholder.rawValue {
+                .placeholder
+            } else if status.detail == CacheStatus.Detail.fallback.rawValue {
+                .fallback
             } else if status.collapsed {
                 .collapsed
             } else if status.detail == CacheStatus.Detail.revalidated.rawValue {

@@ -45,9 +45,33 @@ extension ProxyHandler {
             return ServiceAnswer(
                 answer: await core.answer(ask, from: source, onInterim: request.onInterim, on: loop)
             )
+        case .post(let ask, let source):
+            return ServiceAnswer(answer: await post(request, ask, source, on: loop))
         case .pass(let path, let source):
             return ServiceAnswer(answer: await pass(request, path, source, on: loop))
         }
+    }
+
+    /// A POST that is a question like a GET, unless it turns out to be long.
+    private func post(
+        _ request: RoutedRequest,
+        _ ask: CacheAsk,
+        _ source: any FetchSource,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let content: ReadContent
+        do throws(FetchError) {
+            content = try await read(request.body, bind: request.bindBody, on: loop)
+        } catch {
+            return core.failure(error, Way(.method))
+        }
+        guard content.isWhole else {
+            var request = request
+            request.body = ContentSource(content.bytes, then: request.body)
+            return await pass(request, ask.path, source, on: loop)
+        }
+        let question = Self.question(ask, content.bytes)
+        return await core.answer(question, from: source, onInterim: request.onInterim, on: loop)
     }
 
     static func notListed(_ route: ServiceRoute) -> Problem {
@@ -81,7 +105,8 @@ extension ProxyHandler {
         let endpoint = rest.withUTF8 { route.plan.endpoint(for: .get, path: UnsafeRawBufferPointer($0)) }
         let (plan, shape) = route.request(endpoint)
         let url = Self.target(route, rest)
-        let pass = PassAsk(fetch, ask(request, route.path(rest, plan), plan, shape), url: url) { answer in
+        let ask = Self.get(ask(request, route.path(rest, plan), plan, shape), plan)
+        let pass = PassAsk(fetch, ask, url: url) { answer in
             Self.named(by: answer, url, route, host: request.head.fields.first(.host))
         }
         return await core.pass(pass, from: source, onInterim: request.onInterim, on: loop)

@@ -23,6 +23,8 @@ enum ServiceStep {
     case demo(DemoRule)
     /// A GET or HEAD: from the store, or from the source through it.
     case store(CacheAsk, any FetchSource)
+    /// A POST whose answer may be stored, by its content, which is yet to be read.
+    case post(CacheAsk, any FetchSource)
     /// Any other method, or a request with a body: on to the path at the source.
     case pass(path: String, any FetchSource)
 }
@@ -70,26 +72,36 @@ extension ProxyHandler {
         let source = try source(route, plan, depth: request.depth)
         let path = route.path(rest, plan)
         let isPlain = request.framing == .none || request.framing == .length(0)
+        if Self.mayStorePost(request.head, request.framing, plan) {
+            return .post(ask(request, path, plan, shape), source)
+        }
         guard isPlain, request.head.method == .get || request.head.method == .head else {
             return .pass(path: path, source)
         }
-        return .store(ask(request, path, plan, shape), source)
+        return .store(Self.get(ask(request, path, plan, shape), plan), source)
     }
 
     /// The question of a request in reverse mode.
     /// - Parameter path: path and query on the origin.
     func ask(_ request: RoutedRequest, _ path: String, _ plan: RequestPlan, _ shape: UInt64) -> CacheAsk {
         let (route, fields) = (request.route, request.originFields)
-        return CacheAsk(
-            key: route.key(path: path, host: request.head.fields.first(.host)),
+        var ask = CacheAsk(
+            key: route.key(path: path, request.head, plan),
             request: request.head,
-            originFields: plan.policy.mode == .none ? fields : Self.withoutUnkeyed(fields),
+            originFields: plan.policy.mode == .none ? fields : Self.withoutUnkeyed(fields, plan.key),
             path: path,
             policy: plan.policy,
             shape: shape,
             collapse: plan.collapse,
             prepare: { [via = self.plan.via] in Self.prepare($0, route, via: via) }
         )
+        ask.seed = plan.seed
+        ask.phases = plan.phases
+        ask.onClientAbort = plan.onClientAbort
+        ask.sharesURL = plan.sharesURL
+        // With a query of the client's own it is another resource.
+        if let file = plan.storeAs, !request.rest.contains("?") { ask.storeAs = file }
+        return ask
     }
 
     // MARK: - Forward mode
@@ -125,16 +137,22 @@ extension ProxyHandler {
         _ head: RequestHead,
         originFields fields: Fields
     ) -> CacheAsk {
-        CacheAsk(
-            key: ForwardPlan.key(origin, path: path),
+        var ask = CacheAsk(
+            key: forward.key(origin, path: path, head),
             request: head,
-            originFields: forward.request.policy.mode == .none ? fields : Self.withoutUnkeyed(fields),
+            originFields: forward.request.policy.mode == .none
+                ? fields : Self.withoutUnkeyed(fields, forward.request.key),
             path: path,
             policy: forward.request.policy,
             shape: forward.shape,
             collapse: forward.request.collapse,
             prepare: { [via = plan.via] in StoredResponse.prepare($0, length: $0.bodyLength, via: via) }
         )
+        ask.seed = forward.request.seed
+        ask.phases = forward.request.phases
+        ask.onClientAbort = forward.request.onClientAbort
+        ask.sharesURL = forward.request.sharesURL
+        return ask
     }
 }
 

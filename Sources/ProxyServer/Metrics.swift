@@ -3,7 +3,8 @@
 /// What is counted. The order is that of the table.
 package enum Counter: Int, CaseIterable, Sendable {
     case answers1xx, answers2xx, answers3xx, answers4xx, answers5xx
-    case cacheHit, cacheMiss, cacheRevalidated, cacheStale, cacheBypass, cacheCollapsed, cacheDemo, cacheNone
+    case cacheHit, cacheMiss, cacheRevalidated, cacheStale, cachePlaceholder, cacheFallback, cacheBypass,
+        cacheCollapsed, cacheDemo, cacheNone
     case bytesIn, bytesOut
     case connectionsAccepted, connectionsClosed, tunnelsOpened, tunnelsClosed
     case upstreamRequests
@@ -25,6 +26,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .miss: .cacheMiss
         case .revalidated: .cacheRevalidated
         case .stale: .cacheStale
+        case .placeholder: .cachePlaceholder
+        case .fallback: .cacheFallback
         case .bypass: .cacheBypass
         case .collapsed: .cacheCollapsed
         case .demo: .cacheDemo

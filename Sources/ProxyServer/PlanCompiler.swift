@@ -1,7 +1,8 @@
 // Compiles a configuration into routes: the one place where configured values become plans.
 
+internal import CacheStore
 package import Configuration
-package import DemoMode
+internal import DemoMode
 internal import DownloadCore
 internal import EventLoop
 internal import HTTPCaching
@@ -28,30 +29,48 @@ package final class PlanRegistry: Sendable {
 }
 
 extension RoutePlan {
-    /// Reads the demo files and builds the routes. What is in force does not change, see ``takeEffect()``.
-    /// - Throws: `DemoFileError` naming the file that cannot be read.
+    /// Reads the demo files, opens the seed folders and builds the routes. What is in force does not change, see
+    /// ``takeEffect()``. Blocks.
+    /// - Parameter seeds: nil opens no seed folder.
+    /// - Throws: `PlanError` naming the file or the folder that cannot be read.
     package static func compile(
         _ configuration: Configuration,
-        registry: PlanRegistry
-    ) throws(DemoFileError) -> RoutePlan {
+        registry: PlanRegistry,
+        seeds: SeedOpener? = nil
+    ) throws(PlanError) -> RoutePlan {
+        var seeds = SeedTable(seeds)
         var routes: [ServiceRoute] = []
         for service in configuration.services {
-            routes.append(try route(service, chain(service, configuration), configuration.name, registry))
+            routes.append(try route(service, chain(service, configuration), configuration.name, registry, &seeds))
         }
         return RoutePlan(
             name: configuration.name,
             services: routes,
-            forward: configuration.forward.enabled ? forward(configuration, registry) : nil
+            forward: configuration.forward.enabled ? try forward(configuration, registry, &seeds) : nil
         )
     }
 
-    private static func forward(_ configuration: Configuration, _ registry: PlanRegistry) -> ForwardPlan {
+    private static func forward(
+        _ configuration: Configuration,
+        _ registry: PlanRegistry,
+        _ seeds: inout SeedTable
+    ) throws(PlanError) -> ForwardPlan {
+        let cache = configuration.forward.cache
         let request = RequestPlan(
-            policy: policy(configuration.forward.cache, targetedFields: []),
-            collapse: collapse(configuration.forward.cache)
+            policy: policy(cache, targetedFields: []),
+            collapse: collapse(cache),
+            key: key(cache),
+            storesGet: cache.methods.contains(.get),
+            storesPost: storesPost(cache),
+            seed: try seeds.folder(cache.seed),
+            phases: try seeds.phases(cache),
+            onClientAbort: SeedTable.onClientAbort(cache)
         )
         var hasher = Hasher()
         hasher.combine(String(describing: request.policy))
+        hasher.combine(request.key)
+        hasher.combine(request.storesGet)
+        hasher.combine(request.seed?.identity)
         hasher.combine(configuration.name)
         return ForwardPlan(
             configuration.forward,
@@ -65,8 +84,9 @@ extension RoutePlan {
         _ service: ServiceConfiguration,
         _ chain: ServiceChain,
         _ name: String,
-        _ registry: PlanRegistry
-    ) throws(DemoFileError) -> ServiceRoute {
+        _ registry: PlanRegistry,
+        _ seeds: inout SeedTable
+    ) throws(PlanError) -> ServiceRoute {
         var endpoints: [(EndpointPlan, DemoRule?)] = []
         for endpoint in service.endpoints {
             let request = RequestPlan(
@@ -74,7 +94,14 @@ extension RoutePlan {
                 query: query(endpoint.query),
                 timeouts: timeouts(endpoint.timeout),
                 policy: policy(endpoint.cache),
-                collapse: collapse(endpoint.cache)
+                collapse: collapse(endpoint.cache),
+                key: key(endpoint.cache),
+                storesGet: endpoint.cache.methods.contains(.get),
+                storesPost: storesPost(endpoint.cache),
+                seed: try seeds.folder(endpoint.cache.seed),
+                storeAs: endpoint.cache.storeAs,
+                phases: try seeds.phases(endpoint.cache, expect: endpoint.expect),
+                onClientAbort: SeedTable.onClientAbort(endpoint.cache)
             )
             let plan = EndpointPlan(
                 name: endpoint.name,
@@ -94,7 +121,13 @@ extension RoutePlan {
                 query: query(service.query),
                 timeouts: timeouts(service.timeout),
                 policy: policy(service.cache),
-                collapse: collapse(service.cache)
+                collapse: collapse(service.cache),
+                key: key(service.cache),
+                storesGet: service.cache.methods.contains(.get),
+                storesPost: storesPost(service.cache),
+                seed: try seeds.folder(service.cache.seed),
+                phases: try seeds.phases(service.cache, expect: service.expect),
+                onClientAbort: SeedTable.onClientAbort(service.cache)
             ),
             authorization: authorization(service.auth),
             tls: TLSOptions(
@@ -149,14 +182,14 @@ extension RoutePlan {
         return chain
     }
 
-    private static func rule(_ demo: DemoConfiguration, name: String) throws(DemoFileError) -> DemoRule? {
+    private static func rule(_ demo: DemoConfiguration, name: String) throws(PlanError) -> DemoRule? {
         guard demo.enabled, demo.hasAnswer else { return nil }
         var failure: DemoFailure?
         if let configured = demo.failure {
             failure = DemoFailure(
                 chance: configured.chance,
                 status: configured.status,
-                file: try configured.file.map { (path) throws(DemoFileError) in try DemoFile.load(path: path) }
+                file: try configured.file.map(load)
             )
         }
         return DemoRule(
@@ -164,10 +197,14 @@ extension RoutePlan {
             seed: demo.randomSeed,
             latency: demo.latency,
             status: demo.status,
-            file: try demo.file.map { (path) throws(DemoFileError) in try DemoFile.load(path: path) },
+            file: try demo.file.map(load),
             fields: Fields(demo.headers.map { ($0.name, $0.value) }),
             failure: failure
         )
+    }
+
+    private static func load(_ path: String) throws(PlanError) -> DemoFile {
+        do throws(DemoFileError) { return try DemoFile.load(path: path) } catch { throw .demo(error) }
     }
 
     private static func origin(_ service: ServiceConfiguration) -> OriginAddress? {
@@ -185,36 +222,6 @@ extension RoutePlan {
                 }
             }
         )
-    }
-
-    private static func policy(
-        _ cache: CacheConfiguration,
-        targetedFields: [String] = ["CDN-Cache-Control"]
-    ) -> CachePolicy {
-        let revalidate: RevalidateMethod =
-            switch cache.revalidate {
-            case .head: .head
-            case .conditional: .conditional
-            case .auto: .auto
-            case .never: .never
-            }
-        return CachePolicy(
-            mode: cache.mode == .none ? .none : .standard,
-            ttl: cache.ttl,
-            ttlByStatus: cache.ttlByStatus,
-            overrideOrigin: cache.overrideOrigin,
-            revalidate: revalidate,
-            staleIfError: cache.staleIfError,
-            staleWhileRevalidate: cache.staleWhileRevalidate,
-            maxVariants: cache.maxVariants,
-            targetedFields: targetedFields,
-            memory: cache.memory,
-            disk: cache.disk
-        )
-    }
-
-    private static func collapse(_ cache: CacheConfiguration) -> CollapseLimits {
-        CollapseLimits(wait: cache.collapse.wait, waiters: cache.collapse.waiters)
     }
 
     private static func timeouts(_ timeout: TimeoutConfiguration) -> Timeouts {

@@ -2,7 +2,7 @@
 
 package import CacheStore
 import HTTPCaching
-import HTTPWire
+package import HTTPWire
 package import ServiceCore
 
 extension ServiceRoute {
@@ -10,19 +10,26 @@ extension ServiceRoute {
     /// - Parameters:
     ///   - path: path and query on the origin.
     ///   - host: the client's Host; it counts only where it reaches an origin, which may answer by it.
-    package func key(path: String, host: String?) -> CacheKey {
+    ///   - lines: what else tells requests apart.
+    package func key(path: String, host: String?, lines: [String] = []) -> CacheKey {
         guard keysHost, let authority = host.flatMap({ Authority.parse($0) }) else {
-            return CacheKey(service: plan.name, url: address.root + path)
+            return CacheKey(service: plan.name, url: address.root + path, lines: lines)
         }
         let scheme = Self.keyScheme(address, keysHost: true)
-        return CacheKey(service: plan.name, url: "\(scheme)://\(authority)" + path)
+        return CacheKey(service: plan.name, url: "\(scheme)://\(authority)" + path, lines: lines)
     }
 
-    /// The key that a GET of `rest` is stored under.
+    /// The key of a request, as the rules of its plan have it.
+    func key(path: String, _ request: RequestHead, _ plan: RequestPlan) -> CacheKey {
+        key(path: plan.key.path(path), host: request.fields.first(.host), lines: plan.key.lines(request.fields))
+    }
+
+    /// The key that a GET of `rest` is stored under, as far as its URL says.
     package func key(rest: String, host: String?) -> CacheKey {
         var text = rest
         let endpoint = text.withUTF8 { plan.endpoint(for: .get, path: UnsafeRawBufferPointer($0)) }
-        return key(path: path(rest, request(endpoint).plan), host: host)
+        let asked = request(endpoint).plan
+        return key(path: asked.key.path(path(rest, asked)), host: host)
     }
 
     /// With the client's Host in its place, the service that stands in for an origin moves into the scheme.
@@ -34,8 +41,21 @@ extension ServiceRoute {
 }
 
 extension ForwardPlan {
-    package static func key(_ origin: OriginAddress, path: String) -> CacheKey {
-        CacheKey(service: "", url: origin.root + path)
+    package func key(_ origin: OriginAddress, path: String, _ request: RequestHead) -> CacheKey {
+        let rules = self.request.key
+        return CacheKey(service: "", url: origin.root + rules.path(path), lines: rules.lines(request.fields))
+    }
+}
+
+/// Which targets say all of a key, so that the hot path may look it up.
+enum HotKey {
+    case none
+    /// Those without a query: some items of it do not enter the key.
+    case withoutQuery
+    case whole
+
+    init(_ rules: KeyRules) {
+        self = !rules.fields.isEmpty ? .none : rules.ignoreQuery.isEmpty ? .whole : .withoutQuery
     }
 }
 
@@ -120,7 +140,12 @@ final class HotState {
         guard rest.first == UInt8(ascii: "/") else { return nil }
         var shape = 0
         if !route.plan.endpoints.isEmpty { shape = route.plan.endpoint(for: .get, path: rest).map { $0 + 1 } ?? 0 }
-        guard route.isPlain[shape], key.append(route.keyPrefix) else { return nil }
+        switch route.hotKeys[shape] {
+        case .none: return nil
+        case .withoutQuery: if rest.contains(UInt8(ascii: "?")) { return nil }
+        case .whole: break
+        }
+        guard key.append(route.keyPrefix) else { return nil }
         if route.keysHost {
             let isDefault = known.port == nil || known.port == route.defaultPort
             guard key.append(isDefault ? known.bare : known.full), key.append(route.address.basePath) else {
@@ -132,9 +157,12 @@ final class HotState {
     }
 
     private func matchForward(_ target: UnsafeRawBufferPointer, _ key: inout KeyBuffer) -> HotMatch? {
-        guard let forward = plan.forward, target.count > 7, target.prefix(7).elementsEqual("http://".utf8) else {
+        guard let forward = plan.forward, forward.hotKey != .none, target.count > 7,
+            target.prefix(7).elementsEqual("http://".utf8)
+        else {
             return nil
         }
+        if forward.hotKey == .withoutQuery, target.contains(UInt8(ascii: "?")) { return nil }
         var end = 7
         while end < target.count, target[end] != UInt8(ascii: "/") { end += 1 }
         let authority = UnsafeRawBufferPointer(rebasing: target[7..<end])

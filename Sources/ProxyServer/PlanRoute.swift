@@ -1,6 +1,6 @@
 // What a request is routed by: services by prefix and host, compiled from a configuration. Immutable; a reload makes a new tree.
 
-internal import CacheStore
+package import CacheStore
 package import DemoMode
 package import HTTPCaching
 internal import HTTPWire
@@ -48,8 +48,8 @@ package final class ServiceRoute: Sendable {
     let keyPrefix: [UInt8]
     /// What shapes a ready head: of the service first, then of its endpoints.
     let shapes: [UInt64]
-    /// In the same order: whether a target says all of the key, so that the hot path may look it up.
-    let isPlain: [Bool]
+    /// In the same order.
+    let hotKeys: [HotKey]
 
     init(
         plan: ServicePlan,
@@ -90,6 +90,10 @@ package final class ServiceRoute: Sendable {
         shapes = requests.map { request in
             var hasher = Hasher()
             hasher.combine(String(describing: request.policy))
+            hasher.combine(request.key)
+            hasher.combine(request.storesGet)
+            // What was made ready before a seed folder was opened has to be found behind it.
+            hasher.combine(request.seed?.identity)
             hasher.combine(prefix)
             hasher.combine(address)
             hasher.combine(chain.origin)
@@ -98,8 +102,9 @@ package final class ServiceRoute: Sendable {
             return UInt64(bitPattern: Int64(hasher.finalize()))
         }
         let demos = [demo] + endpointDemos
-        isPlain = requests.indices.map { index in
-            requests[index].query.isEmpty && demos[index] == nil && (index > 0 || !listedOnly)
+        hotKeys = requests.indices.map { index in
+            let isPlain = requests[index].query.isEmpty && demos[index] == nil && (index > 0 || !listedOnly)
+            return isPlain ? HotKey(requests[index].key) : .none
         }
     }
 
@@ -110,7 +115,10 @@ package final class ServiceRoute: Sendable {
     }
 
     /// The rules of reuse for a stored response, by the URL in its key.
-    package func policy(storedAt url: String) -> CachePolicy {
+    package func policy(storedAt url: String) -> CachePolicy { plan(storedAt: url).policy }
+
+    /// What applies to a GET of a stored response, by the URL in its key.
+    func plan(storedAt url: String) -> RequestPlan {
         var slashes = 0
         // Scheme and authority end before the third slash.
         let path = url.utf8.drop { byte in
@@ -119,7 +127,7 @@ package final class ServiceRoute: Sendable {
         }
         let rest = path.starts(with: address.basePath.utf8) ? Array(path.dropFirst(address.basePath.utf8.count)) : []
         let endpoint = rest.withUnsafeBytes { plan.endpoint(for: .get, path: $0) }
-        return request(endpoint).plan.policy
+        return request(endpoint).plan
     }
 
     /// The path and query that a request asks the origin for.
@@ -161,6 +169,15 @@ package final class RoutePlan: Sendable {
     /// Puts the limits of the services in force; until then those of the plan before hold.
     package func takeEffect() {
         for route in services { route.runtime.admission.update(route.plan.admission) }
+    }
+
+    /// The seed folders of all routes, each once, in the order of the configuration.
+    package var seeds: [SeedFolder] {
+        var seen: Set<UInt64> = []
+        let requests = services.flatMap { [$0.plan.request] + $0.plan.endpoints.map(\.request) }
+        return (requests + (forward.map { [$0.request] } ?? [])).compactMap(\.seed).filter { folder in
+            seen.insert(folder.identity).inserted
+        }
     }
 
     func service(host: String) -> ServiceRoute? { hosts[host] }

@@ -1,5 +1,6 @@
 // One service, compiled from the configuration: what it asks, whom, and within which limits. Immutable; a reload makes a new one.
 
+package import CacheStore
 package import DownloadCore
 package import HTTPCaching
 package import HTTPWire
@@ -12,20 +13,52 @@ package struct RequestPlan: Sendable, Equatable {
     package var timeouts: Timeouts
     package var policy: CachePolicy
     package var collapse: CollapseLimits
+    /// What makes two requests the same one.
+    package var key: KeyRules
+    /// Answers to GET are stored, and looked up.
+    package var storesGet: Bool
+    /// Answers to POST are stored, by the digest of its content.
+    package var storesPost: Bool
+    /// Where responses are before anything was fetched.
+    package var seed: SeedFolder?
+    /// Where a stored 200 is kept as a file, too; endpoints of one resource only.
+    package var storeAs: String?
+    /// What answers beside the origin, and what bodies must be; nil where there is nothing of it.
+    package var phases: PhasePlan?
+    package var onClientAbort: ClientAbort
 
     package init(
         rules: FieldRules = FieldRules(),
         query: QueryDefaults = QueryDefaults([]),
         timeouts: Timeouts = Timeouts(),
         policy: CachePolicy = CachePolicy(),
-        collapse: CollapseLimits = CollapseLimits()
+        collapse: CollapseLimits = CollapseLimits(),
+        key: KeyRules = KeyRules(),
+        storesGet: Bool = true,
+        storesPost: Bool = false,
+        seed: SeedFolder? = nil,
+        storeAs: String? = nil,
+        phases: PhasePlan? = nil,
+        onClientAbort: ClientAbort = .finish
     ) {
         self.rules = rules
         self.query = query
         self.timeouts = timeouts
         self.policy = policy
         self.collapse = collapse
+        self.key = key
+        self.storesGet = storesGet
+        self.storesPost = storesPost
+        self.seed = seed
+        self.storeAs = storeAs
+        self.phases = phases
+        self.onClientAbort = onClientAbort
     }
+}
+
+extension RequestPlan {
+    /// Answers may be stored under several keys of one URL.
+    package var sharesURL: Bool { storesPost || !key.fields.isEmpty }
 }
 
 /// A method and a path pattern of a service.

@@ -6,7 +6,8 @@ import Glibc
 /// Speaks to one admin address.
 struct AdminClient {
     let address: String
-    private static let patience = 10
+    /// Seconds without a byte of the answer.
+    var patience = 10
 
     /// `DRYDOCK_ADMIN`, else the configuration's, else the user's socket if there is one, else the system's.
     static func defaultAddress(
@@ -32,9 +33,9 @@ struct AdminClient {
 
         var text: String { String(decoding: body, as: UTF8.self) }
 
-        /// - Throws: `Failure` with the daemon's own words, for any status but 200.
+        /// - Throws: `Failure` with the daemon's own words, for any status but 2xx.
         func successful() throws -> Answer {
-            guard status == 200 else { throw failure }
+            guard 200..<300 ~= status else { throw failure }
             return self
         }
 
@@ -60,14 +61,14 @@ struct AdminClient {
 
     /// Sends one request and reads the whole answer.
     /// - Throws: `Failure`, with code 3 where nobody listens.
-    func request(_ method: String, _ path: String) throws -> Answer {
+    /// - Parameter body: a JSON document; nil sends none.
+    func request(_ method: String, _ path: String, body: [UInt8]? = nil) throws -> Answer {
         let descriptor = try connect()
         defer { close(descriptor) }
-        let head = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        try send(
-            Array((method == "GET" ? head.replacingOccurrences(of: "Content-Length: 0\r\n", with: "") : head).utf8),
-            to: descriptor
-        )
+        var lines = ["\(method) \(path) HTTP/1.1", "Host: localhost", "Connection: close"]
+        if body != nil { lines.append("Content-Type: application/json") }
+        if method != "GET" || body != nil { lines.append("Content-Length: \(body?.count ?? 0)") }
+        try send(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + (body ?? []), to: descriptor)
         return try parse(try receive(descriptor))
     }
 
@@ -81,7 +82,7 @@ struct AdminClient {
                 "no daemon at \(address): \(String(cString: strerror(errno))); start one, or name it with --admin"
             )
         }
-        var time = timeval(tv_sec: Self.patience, tv_usec: 0)
+        var time = timeval(tv_sec: patience, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         return descriptor
     }
@@ -158,7 +159,7 @@ struct AdminClient {
             let count = recv(descriptor, &buffer, buffer.count, 0)
             if count == 0 { return bytes }
             guard count > 0 else {
-                throw Failure(message: "the daemon at \(address) did not answer within \(Self.patience) s")
+                throw Failure(message: "the daemon at \(address) did not answer within \(patience) s")
             }
             bytes += buffer[..<count]
         }

@@ -1,7 +1,8 @@
-// `drydock status`, `list` and `reload`: the commands that ask a running daemon over its admin socket.
+// `drydock status` and `reload`: the commands that ask a running daemon over its admin socket.
 
 import ArgumentParser
 import Configuration
+import Drydock
 import Foundation
 
 /// Where the daemon's admin socket is, and how to print.
@@ -95,68 +96,6 @@ struct Status: ParsableCommand {
     }
 }
 
-struct List: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "What is stored: URL, size, tier, age, freshness.",
-        discussion: "Freshness is in seconds; below zero it is staleness."
-    )
-    @Argument(help: "The beginning of the URLs to list.")
-    var prefix: String?
-    @Option(help: "The most entries to print.")
-    var limit = 1000
-    @OptionGroup var options: AdminOptions
-
-    private struct Document: Codable {
-        struct Entry: Codable {
-            let url: String
-            let service: String
-            let status: Int
-            let size: Int?
-            let tiers: [String]
-            let age: Int
-            let ttl: Int?
-            let variant: [String: String]
-        }
-        var entries: [Entry]
-        let next: String?
-    }
-
-    func validate() throws {
-        if limit < 1 { throw ValidationError("--limit is \(limit); give a number from 1 on") }
-    }
-
-    func run() throws {
-        var found: [Document.Entry] = []
-        var after: String?
-        repeat {
-            var path = "/v1/entries?limit=\(min(limit - found.count, 1000))&prefix=\(AdminClient.escape(prefix ?? ""))"
-            if let after { path += "&after=\(AdminClient.escape(after))" }
-            let page = try options.client.request("GET", path).successful().decode(Document.self)
-            // A page never splits a URL, so that it may hold more than was asked for.
-            let entries = page.entries.prefix(limit - found.count)
-            if !options.json { for entry in entries { print(line(entry)) } }
-            found += entries
-            after = page.next
-        } while after != nil && found.count < limit
-        guard options.json else { return }
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let document = Document(entries: found, next: after)
-        print(String(decoding: try encoder.encode(document), as: UTF8.self))
-    }
-
-    private func line(_ entry: Document.Entry) -> String {
-        let columns = [
-            "\(entry.status)", entry.size.map(Format.size) ?? "?", entry.tiers.joined(separator: "+"),
-            "age \(Format.duration(entry.age))", "ttl \(entry.ttl.map { "\($0)s" } ?? "?")",
-            entry.service.isEmpty ? "forward" : entry.service, entry.url,
-        ]
-        let variant = entry.variant.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
-        return columns.joined(separator: "  ") + (variant.isEmpty ? "" : "  [\(variant.joined(separator: ", "))]")
-    }
-}
-
 struct Reload: ParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Tell the daemon to read its configuration again.")
     @OptionGroup var options: AdminOptions
@@ -182,16 +121,7 @@ struct Reload: ParsableCommand {
 
 /// Numbers as people read them.
 enum Format {
-    static func size(_ bytes: Int) -> String {
-        let units = ["B", "KiB", "MiB", "GiB", "TiB"]
-        var value = Double(bytes)
-        var unit = 0
-        while value >= 1024, unit < units.count - 1 {
-            value /= 1024
-            unit += 1
-        }
-        return unit == 0 ? "\(bytes) B" : String(format: "%.1f %@", value, units[unit])
-    }
+    static func size(_ bytes: Int) -> String { BatchProgress.size(Int64(bytes)) }
 
     static func duration(_ seconds: Int) -> String {
         switch seconds {

@@ -29,9 +29,10 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1])
-    func `a damaged block is a miss if it is the first, and cuts the reader if it is a later one`(
-        block: Int
+    @Test(arguments: [(0, 0), (0, 600_000), (1, 600_000), (2, 600_000), (1, 599_999), (2, 0)] as [(Int, Int64)])
+    func `a damaged block is a miss, and cuts the reader only if it is a later one of a very large body`(
+        block: Int,
+        limit: Int64
     ) async throws {
         try await withPool { pool, loop in
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
@@ -40,14 +41,16 @@ import Testing
             var bytes = contents(file)
             bytes[4096 + block * 262_144 + 5] ^= 1
             overwrite(file, bytes)
-            if block == 0 {
-                await #expect(throws: DiskTierError.damaged) { _ = try await tier.load(key(1)) }
+            if block == 0 || limit >= 600_000 {
+                await #expect(throws: DiskTierError.damaged) {
+                    _ = try await tier.load(key(1), verifiedUpTo: limit)
+                }
             } else {
-                let response = try #require(try await tier.load(key(1)))
+                let response = try #require(try await tier.load(key(1), verifiedUpTo: limit))
                 let result = try #require(await readAll(response.body, on: loop))
-                #expect(result.count == 262_144)
+                #expect(result.count == block * 262_144)
                 #expect(result.wrongAt == nil)
-                #expect(result.error == .damaged(block: 1))
+                #expect(result.error == .damaged(block: block))
             }
             #expect(tier.lookup(key(1)).isEmpty)
             #expect(Folder.files(below: "\(path)/objects").isEmpty)
@@ -109,7 +112,9 @@ import Testing
             case .secretLost: unlink("\(copy)/secret")
             case .none: break
             }
-            let tier = try await DiskTier.open(path: copy, limits: ample, pool: pool)
+            let told = Told()
+            let tier = try await DiskTier.open(path: copy, limits: ample, pool: pool) { told.note($0) }
+            #expect(told.kinds == (damage == .garbage ? [.index] : []))
             // Right from the start, while the folders are still walked, where the names can be guessed.
             if damage != .secretLost { #expect(await tier.bytes(key(17)) == pattern(117)) }
             await tier.settle()

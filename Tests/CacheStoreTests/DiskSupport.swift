@@ -31,9 +31,14 @@ extension DiskTier {
         try await commit(.complete(bytes), key: key, head: head)
     }
 
-    func load(_ key: CacheKey, inMemoryUpTo bytes: Int = 256 * 1024) async throws -> StoredResponse? {
+    func load(
+        _ key: CacheKey,
+        inMemoryUpTo bytes: Int = 256 * 1024,
+        verifiedUpTo limit: Int64 = 8 << 20
+    ) async throws -> StoredResponse? {
         guard let entry = lookup(key).first else { return nil }
-        return try await load(entry, via: "1.1 test", policy: CachePolicy(), inMemoryUpTo: bytes)
+        let policy = CachePolicy()
+        return try await load(entry, via: "1.1 test", policy: policy, inMemoryUpTo: bytes, verifiedUpTo: limit)
     }
 
     /// Nil for any miss.

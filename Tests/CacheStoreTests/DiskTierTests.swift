@@ -211,20 +211,6 @@ import Testing
         }
     }
 
-    @Test func `stored responses are listed by URL, in parts`() async throws {
-        try await withPool { pool, _ in
-            let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
-            for number in 1...5 { try await tier.store(pattern(number), key(number)) }
-            #expect(try await tier.entries().map(\.bodyLength) == [1, 2, 3, 4, 5])
-            let some = try await tier.entries(matching: "http://*/[45]", limit: 1)
-            #expect(some.map(\.url) == ["http://example.com/4"])
-            let next = try await tier.entries(matching: "example", service: "s", limit: 9, after: some[0].url)
-            #expect(next.map(\.bodyLength) == [5])
-            #expect(try await tier.entries(service: "other").isEmpty)
-            tier.close()
-        }
-    }
-
     private func fileNumber(_ path: String) throws -> UInt {
         var status = stat()
         #expect(stat(path, &status) == 0)

@@ -14,13 +14,22 @@ private func key(_ path: String, service: String = "s") -> CacheKey {
 
 private func rule(_ name: String, _ path: String = "/a") -> InvalidationRule { .group(name, of: key(path)) }
 
+extension Generations {
+    /// The verdict about a response that was fetched at a moment.
+    fileprivate func verdict(_ rules: [InvalidationRule], _ token: GenerationToken) -> RuleVerdict {
+        var head = storedHead()
+        head.number = token.number
+        return verdict(head, token.key, rules)
+    }
+}
+
 @Suite struct GenerationTests {
     @Test func `a token holds until its key or one of its rules is invalidated`() {
         let generations = Generations()
         let token = generations.note(key("/a")).concerned(by: [rule("g")])
-        generations.invalidate([rule("h")], now: 100)
+        generations.invalidate([rule("h")])
         #expect(generations.isUnchanged(token))
-        generations.invalidate([rule("g")], now: 100)
+        generations.invalidate([rule("g")])
         #expect(!generations.isUnchanged(token))
         #expect(generations.isUnchanged(generations.note(key("/a")).concerned(by: [rule("g")])))
         let other = generations.note(key("/a"))
@@ -30,35 +39,23 @@ private func rule(_ name: String, _ path: String = "/a") -> InvalidationRule { .
         #expect(!generations.ifUnchanged(token) { hasRun = true } && !hasRun)
     }
 
-    @Test func `a rule invalidates what was valid up to its second, of its origin and service`() {
+    @Test func `a rule invalidates what was fetched before it, of its origin and service`() {
         let generations = Generations()
-        generations.invalidate([rule("g")], now: 100)
-        #expect(generations.isInvalid([rule("g")], validatedAt: 100))
-        #expect(!generations.isInvalid([rule("g")], validatedAt: 101))
-        #expect(!generations.isInvalid([rule("G")], validatedAt: 50))
-        #expect(!generations.isInvalid([.group("g", of: key("/a", service: "t"))], validatedAt: 50))
-        #expect(
-            !generations.isInvalid(
-                [.group("g", of: CacheKey(service: "s", url: "https://origin.test/a"))],
-                validatedAt: 50
-            )
-        )
-        #expect(!generations.isInvalid([], validatedAt: 50))
-        #expect(generations.isInvalid([rule("x"), rule("g", "/other")], validatedAt: 50))
-        #expect(generations.date([rule("g")], 90) == 101 && generations.date([rule("x")], 90) == 90)
-    }
-
-    @Test func `what is invalidated twice within a second, or while the clock goes back, is invalid each time`() {
-        let generations = Generations()
-        generations.invalidate([rule("g")], now: 100)
-        let first = generations.date([rule("g"), rule("h")], 100)
-        #expect(!generations.isInvalid([rule("g"), rule("h")], validatedAt: first))
-        generations.invalidate([rule("g")], now: 100)
-        #expect(generations.isInvalid([rule("g"), rule("h")], validatedAt: first))
-        let second = generations.date([rule("g"), rule("h")], 50)
-        #expect(!generations.isInvalid([rule("g"), rule("h")], validatedAt: second))
-        generations.invalidate([rule("h")], now: 20)
-        #expect(generations.isInvalid([rule("g"), rule("h")], validatedAt: second))
+        let before = generations.note(key("/a"))
+        generations.invalidate([rule("g")])
+        let after = generations.note(key("/a"))
+        #expect(generations.verdict([rule("g")], before) == .gone)
+        #expect(generations.verdict([rule("g")], after) == .valid)
+        for other in [
+            rule("G"), .group("g", of: key("/a", service: "t")),
+            .group("g", of: CacheKey(service: "s", url: "https://origin.test/a")),
+        ] {
+            #expect(generations.verdict([other], before) == .valid)
+        }
+        #expect(generations.verdict([], before) == .valid)
+        #expect(generations.verdict([rule("x"), rule("g", "/other")], before) == .gone)
+        generations.invalidate([rule("g")])
+        #expect(generations.verdict([rule("g")], after) == .gone)
     }
 
     @Test func `numbers grow, whoever draws them`() {
@@ -71,43 +68,54 @@ private func rule(_ name: String, _ path: String = "/a") -> InvalidationRule { .
 
     @Test func `past the bound the older half becomes one rule for all members, and nothing comes back to life`() {
         let generations = Generations()
-        for number in 0...Generations.mostRules { generations.invalidate([rule("\(number)")], now: Int64(number)) }
-        #expect(generations.ruleCount <= Generations.mostRules / 2 + 2)
-        for number in stride(from: 0, through: Generations.mostRules, by: 97) {
-            #expect(generations.isInvalid([rule("\(number)")], validatedAt: Int64(number)))
+        let early = generations.note(key("/a"))
+        var tokens: [GenerationToken] = []
+        for number in 0...RuleSet.mostNames {
+            tokens.append(generations.note(key("/a")))
+            generations.invalidate([rule("\(number)")])
+        }
+        #expect(generations.ruleCount <= RuleSet.mostNames / 2 + 2)
+        for number in stride(from: 0, through: RuleSet.mostNames, by: 97) {
+            #expect(generations.verdict([rule("\(number)")], tokens[number]) == .gone)
         }
         // One that no rule names, but that could have been meant by those that are gone.
-        #expect(generations.isInvalid([rule("never")], validatedAt: 10))
-        #expect(!generations.isInvalid([rule("never")], validatedAt: Int64(Generations.mostRules)))
-        let long = String(repeating: "x", count: Generations.mostBytes / 4)
-        for number in 0..<8 { generations.invalidate([rule("\(number)\(long)")], now: 1_000_000) }
-        #expect(generations.ruleCount < Generations.mostRules / 2 + 6)
-        #expect(generations.isInvalid([rule("0\(long)")], validatedAt: 1_000_000))
+        #expect(generations.verdict([rule("never")], early) == .gone)
+        #expect(generations.verdict([rule("never")], generations.note(key("/a"))) == .valid)
+        #expect(generations.verdict([], early) == .valid, "it is of no group")
+        let late = generations.note(key("/a"))
+        let long = String(repeating: "x", count: RuleSet.mostBytes / 4)
+        for number in 0..<8 { generations.invalidate([rule("\(number)\(long)")]) }
+        #expect(generations.ruleCount < RuleSet.mostNames / 2 + 6)
+        #expect(generations.verdict([rule("0\(long)")], late) == .gone)
     }
 
     @Test func `rules outlive the process, and a torn end costs nothing but itself`() throws {
         let folder = Folder()
         let pool = try IOPool(threads: 1)
         defer { pool.stop() }
-        let path = "\(folder.path)/invalidations"
-        let first = Generations(path: path, pool: pool)
-        first.invalidate([rule("g"), rule("h")], now: 100)
-        first.invalidate([rule("g")], now: 200)
+        func open() -> Generations { Generations(path: "\(folder.path)/rules", pins: Pins(), pool: pool) }
+        let first = open()
+        let early = first.note(key("/a"))
+        first.invalidate([rule("g"), rule("h")])
+        let middle = first.note(key("/a"))
+        first.invalidate([rule("g")])
         first.close()
-        let second = Generations(path: path, pool: pool)
+        let second = open()
         #expect(second.ruleCount == 2)
-        #expect(second.isInvalid([rule("g")], validatedAt: 200) && !second.isInvalid([rule("h")], validatedAt: 101))
+        #expect(second.verdict([rule("g")], middle) == .gone && second.verdict([rule("h")], middle) == .valid)
+        #expect(second.verdict([rule("h")], early) == .gone)
         // What was made by an earlier process is older than every fill of this one.
         #expect(second.isUnchanged(second.note(key("/a")).concerned(by: [rule("g")])))
         second.close()
-        let size = try #require(folder.size(of: "invalidations"))
-        truncate(path, off_t(size - 1))
-        let third = Generations(path: path, pool: pool)
+        let size = try #require(folder.size(of: "rules"))
+        truncate("\(folder.path)/rules", off_t(size - 1))
+        let third = open()
         #expect(third.ruleCount == 1)
-        third.invalidate([rule("i")], now: 300)
+        let late = third.note(key("/a"))
+        third.invalidate([rule("i")])
         third.close()
-        let fourth = Generations(path: path, pool: pool)
-        #expect(fourth.ruleCount == 2 && fourth.isInvalid([rule("i")], validatedAt: 300))
+        let fourth = open()
+        #expect(fourth.ruleCount == 2 && fourth.verdict([rule("i")], late) == .gone)
         fourth.close()
     }
 
@@ -115,32 +123,20 @@ private func rule(_ name: String, _ path: String = "/a") -> InvalidationRule { .
         let folder = Folder()
         let pool = try IOPool(threads: 1)
         defer { pool.stop() }
-        let path = "\(folder.path)/invalidations"
-        let generations = Generations(path: path, pool: pool)
-        for number in 0..<(3 * Generations.mostRules) { generations.invalidate([rule("g")], now: Int64(number)) }
+        let path = "\(folder.path)/rules"
+        let generations = Generations(path: path, pins: Pins(), pool: pool)
+        var last = generations.note(key("/a"))
+        for _ in 0..<(3 * RuleSet.mostNames) {
+            last = generations.note(key("/a"))
+            generations.invalidate([rule("g")])
+        }
         generations.close()
-        let size = try #require(folder.size(of: "invalidations"))
-        #expect(size < 3 * Generations.mostRules * 40)
-        let again = Generations(path: path, pool: pool)
+        let size = try #require(folder.size(of: "rules"))
+        #expect(size < 100)
+        let again = Generations(path: path, pins: Pins(), pool: pool)
         #expect(again.ruleCount == 1)
-        #expect(again.isInvalid([rule("g")], validatedAt: Int64(3 * Generations.mostRules - 1)))
+        #expect(again.verdict([rule("g")], last) == .gone)
         again.close()
-    }
-
-    @Test func `records of any bytes are read up to the first that is damaged, whatever stands there`() {
-        var bytes: [UInt8] = []
-        let records = (0..<5).map { InvalidationRecord(rule: rule("\($0)"), time: Int64($0) - 2) }
-        for record in records { record.encode(into: &bytes) }
-        #expect(InvalidationRecord.decode(bytes) == records)
-        for length in 0..<bytes.count {
-            let decoded = InvalidationRecord.decode(Array(bytes[..<length]))
-            #expect(decoded.count < 5 && decoded == Array(records.prefix(decoded.count)))
-        }
-        for position in bytes.indices {
-            var damaged = bytes
-            damaged[position] ^= 0x55
-            #expect(InvalidationRecord.decode(damaged) == Array(records.prefix(position * 5 / bytes.count)))
-        }
     }
 }
 

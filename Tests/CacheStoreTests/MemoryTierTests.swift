@@ -107,6 +107,48 @@ import Testing
         #expect(tier.statistics.objects == 18)
     }
 
+    @Test func `a walk meets every response, and removes or replaces it`() {
+        let tier = MemoryTier(size: 1 << 24, shards: 2)
+        for number in 0..<2000 { tier.insert(response(number)) }
+        tier.insert(response(7, vary: [("Accept", "a")]))
+        var seen = 0
+        let gone = tier.walk { response in
+            seen += 1
+            if response.key == key(7) { return .remove }
+            return response.key == key(8) ? .replace(response.stale(since: 5)) : .keep
+        }
+        #expect(seen == 2001 && gone.count == 3)
+        #expect(tier.statistics.objects == 1999 && tier.variants(key(7)).isEmpty)
+        #expect(hit(tier, key(8)) == nil, "stale: no more for the hot path")
+        #expect(tier.variants(key(8)).map(\.head.staleSince) == [5] && hit(tier, key(9)) != nil)
+    }
+
+    @Test func `what is pinned makes no room for others, up to half of the tier`() throws {
+        let pins = Pins()
+        let tier = MemoryTier(size: 200_000, shards: 1, pins: pins)
+        for number in 0..<3 { _ = try pins.add("\(key(number))") }
+        tier.insert(response(0, size: 10_000))
+        tier.insert(response(1, size: 10_000))
+        for number in 100..<200 { tier.insert(response(number, size: 10_000)) }
+        #expect(hit(tier, key(0)) != nil && hit(tier, key(1)) != nil && hit(tier, key(100)) == nil)
+        #expect(tier.statistics.bytes <= 200_000)
+        _ = try pins.remove("\(key(0))")
+        tier.takeOverPins()
+        tier.shrink(toBytes: 0)
+        #expect(hit(tier, key(0)) == nil && hit(tier, key(1)) != nil)
+        #expect(tier.statistics.objects == 1, "and it ends where nothing else is left")
+        // Pinned after it was stored.
+        tier.insert(response(2, size: 10_000))
+        tier.takeOverPins()
+        tier.shrink(toBytes: 0)
+        #expect(hit(tier, key(2)) != nil)
+        for number in 1000..<1100 {
+            _ = try pins.add("\(key(number))")
+            tier.insert(response(number, size: 10_000))
+        }
+        #expect(tier.statistics.bytes <= 200_000, "all of them are pinned, and there is no room for all")
+    }
+
     @Test func `a random sequence behaves like a dictionary, as long as nothing must go`() {
         var random = SeededRandom(state: 7)
         let tier = MemoryTier(size: 1 << 30, shards: 2)

@@ -48,10 +48,14 @@ import Testing
         expectError("ttl: 5s\n", "1:1", ["unknown key 'ttl'"])
         expectError("services:\n  - ttl: 5s\n", "2:5", ["did you mean 'cache.ttl'?"])
         expectError("upstream_proxy: none\n", "1:1", ["unknown key 'upstream_proxy'; known here: listen, admin"])
-        for later in ["retry: { count: 3 }", "http2: true", "redirects: pass", "response: { expect: json }"] {
+        for later in ["retry: { count: 3 }", "http2: true", "redirects: pass", "error: { map: { a: b } }"] {
             expectError("services:\n  - \(later)\n", "2:5", ["unknown key '\(later.prefix { $0 != ":" })'"])
         }
-        expectError("defaults: { cache: { mode: library } }\n", "1:28", ["does not know 'library'", "standard, none"])
+        expectError(
+            "defaults: { cache: { mode: rfc } }\n",
+            "1:28",
+            ["does not know 'rfc'", "standard, library, none"]
+        )
         expectError("defaults: { cache: { revalidate: always } }\n", "1:34", ["does not know 'always'"])
         expectError("defaults: { name: x }\n", "1:13", ["unknown key 'name'"])
         expectError("<<: { listen: x }\n", "1:1", ["merge keys are not supported"])

@@ -45,7 +45,14 @@ indirect enum Tree {
             ("name", .leaf("s")), ("match", .map([("prefix", .leaf("/s"))])), ("base_url", .leaf("http://127.0.0.1:9")),
             ("endpoints", .list([endpoint])),
         ])
-        return .map([("services", .list([service]))])
+        let disk: Tree = .map([("path", .leaf("tier"))])
+        let prefetch: Tree = .map([
+            ("name", .leaf("p")), ("urls", .list([.leaf("/s/a")])), ("every", .leaf("1h")),
+        ])
+        return .map([
+            ("cache", .map([("disk", disk)])), ("services", .list([service])), ("prefetch", .list([prefetch])),
+            ("purge", .list([.map([("tag", .leaf("t")), ("every", .leaf("1h"))])])),
+        ])
     }()
 
     /// What a key needs beside it, or before it is changed, to be allowed: in its own section or in the one around it.
@@ -55,7 +62,10 @@ indirect enum Tree {
         "client_cert": [("client_cert", "y.json"), ("client_key", "x.json")],
         "client_key": [("client_key", "y.json"), ("client_cert", "x.json")], "mode": [("listen", "unix:/a")],
         "group": [("listen", "unix:/a")], "length": [("../max_concurrent", "3")], "wait": [("../max_concurrent", "3")],
-        "enabled": [("files", "demo")],
+        "enabled": [("files", "demo")], "seed_mode": [("seed_dir", "demo")], "seed_layout": [("seed_dir", "demo")],
+        "after": [("file", "x.json")], "placeholder.status": [("file", "x.json")],
+        "fallback.status": [("file", "x.json")],
+        "compare": [("mode", "library")], "methods": [("mode", "library")],
     ]
 
     static let cases = KeyCase.all().filter { $0.key.kind.section == nil }
@@ -67,7 +77,8 @@ indirect enum Tree {
         let way = one.way.map(\.name) + [one.key.name]
         let section = Array(way.dropLast())
         var before = Self.base
-        for (name, value) in Self.companions[one.key.name] ?? [] {
+        let own = (section.last.map { "\($0)." } ?? "") + one.key.name
+        for (name, value) in Self.companions[own] ?? Self.companions[one.key.name] ?? [] {
             let isAround = name.hasPrefix("../")
             let target = (isAround ? section.dropLast() : section[...]) + [isAround ? String(name.dropFirst(3)) : name]
             // Only where the table knows the companion: `mode` is a key of `admin` and of `cache`.
@@ -76,6 +87,10 @@ indirect enum Tree {
         }
         var after = before.setting(way[...], to: one.key.kind.anotherValue(than: one.key))
         if way.suffix(2) == ["match", "host"] { after = before.setting(section[...], to: "{ host: h.localhost }") }
+        // It has to name the one service that there is.
+        if way.suffix(2) == ["purge[]", "service"] || way.suffix(2) == ["purge", "service"] {
+            after = before.setting(way[...], to: "s")
+        }
         let first = try folder.load(before.flow)
         do {
             let second = try folder.load(after.flow)
@@ -108,12 +123,14 @@ extension ValueKind {
         case .share: "50%"
         case .latency: "3ms..4ms"
         case .permissions: "\"0600\""
-        case .text(.prefix): "/other"
+        case .text(.prefix), .text(.batchURL): "/other"
+        case .text(.clientAbort): "abort"
         case .text(.connectPattern): "\"a.example:22\""
         case .text(.webOrigin): "\"http://localhost:3000\""
         case .text: "OTHER"
         case .path:
-            key.name == "files" ? "demo" : key.name == "include" ? "more.yaml" : key.name == "path" ? "store" : "x.json"
+            ["files", "seed_dir"].contains(key.name)
+                ? "demo" : key.name == "include" ? "more.yaml" : key.name == "path" ? "store" : "x.json"
         case .demoFile: "y.json"
         case .logTarget: "stderr"
         case .address: "\"unix:/b\""

@@ -78,7 +78,7 @@ struct HabitTests {
         [true, false]
     )
     func sameForTheClient(_ method: RevalidateMethod, _ isLong: Bool) async throws {
-        let policy = CachePolicy(revalidate: method)
+        let policy = CachePolicy(revalidate: method, checkPause: 0)
         try await withRig(disk: true) { rig in
             let body = isLong ? long : Array("hello".utf8)
             let manner = Manner()

@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Synchronization
 import TestSupport
 import Testing
 
@@ -56,6 +57,14 @@ final class Rig: Sendable {
     let clock = WallClock()
     let core: DownloadCore
     let origin = Origin()
+    private let told = Told()
+
+    /// What the core has reported.
+    var reports: [String] { told.texts.withLock { $0 } }
+
+    private final class Told: Sendable {
+        let texts = Mutex<[String]>([])
+    }
 
     init(loops count: Int, disk hasDisk: Bool, memoryMaxObject: Int, budget bytes: Int) async throws {
         loops = try (0..<count).map { try EventLoop.start(index: $0) }
@@ -68,7 +77,11 @@ final class Rig: Sendable {
                 limits: DiskLimits(size: 1 << 30, minFree: 0),
                 pool: pool
             ) : nil
-        memory = MemoryTier(size: 64 << 20, maxObject: memoryMaxObject + 4096)
+        memory = MemoryTier(
+            size: 64 << 20,
+            maxObject: memoryMaxObject + 4096,
+            pins: disk?.generations.pins ?? Pins()
+        )
         budget = FillBudget(limit: bytes)
         core = DownloadCore(
             cacheName: "drydock",
@@ -78,7 +91,7 @@ final class Rig: Sendable {
             diskMaxObject: 64 << 20,
             budget: budget,
             clock: clock
-        )
+        ) { [told] report in told.texts.withLock { $0.append(report.text) } }
     }
 
     func ask(

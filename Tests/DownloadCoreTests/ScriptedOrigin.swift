@@ -37,6 +37,8 @@ struct Asked: Sendable {
     let path: String
     let fields: Fields
     let clientHost: String?
+    /// The request's body, as far as it was there at once.
+    var content = ""
     /// Counted from 1, over all loops.
     let number: Int
 }
@@ -114,18 +116,28 @@ final class Origin: Sendable {
     var methods: String { log.map(\.method.name).joined(separator: " ") }
 
     fileprivate func asked(_ request: FetchRequest) -> Reply {
+        let content = request.body.map(Self.read) ?? ""
         let (asked, reply) = state.withLock { state in
             let asked = Asked(
                 method: request.method,
                 path: request.path,
                 fields: request.fields,
                 clientHost: request.clientHost,
+                content: content,
                 number: state.log.count + 1
             )
             state.log.append(asked)
             return (asked, state.reply)
         }
         return reply(asked)
+    }
+
+    private static func read(_ body: any RequestBodySource) -> String {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 1)
+        defer { buffer.deallocate() }
+        var bytes: [UInt8] = []
+        while bytes.count < 1 << 20, case .bytes(let count) = body.read(into: buffer) { bytes += buffer[..<count] }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     fileprivate func began() { state.withLock { $0.active += 1 } }

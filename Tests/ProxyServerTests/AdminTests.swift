@@ -1,5 +1,6 @@
 // The admin API over a unix socket and over TCP: documents, refusals, and what a web page may not do.
 
+import CacheStore
 import Configuration
 import EventLoop
 import Foundation
@@ -85,7 +86,7 @@ private final class ScriptedActions: AdminActions {
         let path = folder.file("admin.sock")
         let harness = try await ServerHarness()
         let actions = ScriptedActions()
-        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(actions: actions) }
+        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(routes: AdminRoute.daemon(actions)) }
         let sockets = try ListeningSet.bind([.unix(path: path), .tcp(host: "127.0.0.1", port: 0)], mode: 0o600)
         for socket in sockets { await harness.server.listen(on: socket, role: .admin) }
         let port = Int(sockets[1].address.port)
@@ -115,9 +116,9 @@ private final class ScriptedActions: AdminActions {
             #expect(list.entries.map(\.url) == ["http://a/\"x\""])
             #expect(list.next == "http://a/b")
             var query = AdminEntryQuery()
-            query.prefix = "http://a/"
-            query.limit = 10
-            query.after = "http://a/0"
+            query.list.prefix = "http://a/"
+            query.list.limit = 10
+            query.list.after = "http://a/0"
             #expect(actions.queries.read { $0 } == [query])
 
             #expect(try client.exchange("POST", "/v1/reload").status == 200)
@@ -152,7 +153,10 @@ private final class ScriptedActions: AdminActions {
             ("POST", "/v1/clock?advance=-2h", 400, nil), ("POST", "/v1/clock?advance=2h&reset", 400, nil),
             ("POST", "/v1/clock?reset=1", 400, nil), ("POST", "/v1/clock?back=2h", 400, nil),
             ("GET", "/v1/entries?limit=0", 400, nil), ("GET", "/v1/entries?limit=x", 400, nil),
-            ("GET", "/v1/entries?prefx=a", 400, nil), ("GET", "http://other/v1/status", 404, nil),
+            ("GET", "/v1/entries?prefx=a", 400, nil), ("GET", "/v1/entries?tier=seed", 400, nil),
+            ("GET", "/v1/entries?fresh&stale", 400, nil), ("GET", "/v1/entries?min_size=-1", 400, nil),
+            ("GET", "/v1/entries?older_than=7", 400, nil), ("GET", "/v1/entries?pattern=", 400, nil),
+            ("GET", "http://other/v1/status", 404, nil),
         ] as [(String, String, Int, String?)]
     )
     func `what is not part of the API is a problem`(
@@ -248,7 +252,9 @@ private final class ScriptedActions: AdminActions {
         var settings = ServerSettings()
         settings.connections = 0
         let harness = try await ServerHarness(settings: settings)
-        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(actions: ScriptedActions()) }
+        await harness.server.setHandler(for: .admin) { _, _ in
+            AdminHandler(routes: AdminRoute.daemon(ScriptedActions()))
+        }
         let sockets = try ListeningSet.bind([.tcp(host: "localhost", port: 0)])
         for socket in sockets { await harness.server.listen(on: socket, role: .admin) }
         let port = Int(sockets[0].address.port)
@@ -278,5 +284,71 @@ private final class ScriptedActions: AdminActions {
             _ = try ListeningSet.bind([.unix(path: folder.file("a.sock"))], group: "no-such-group")
         }
         #expect(error?.description.contains("no-such-group") == true)
+    }
+
+    /// Answers what a request came as: its places, its members, its body.
+    private static let echo: AdminRoute.Perform = { request async throws(Problem) in
+        let members = request.members.map { "\($0.name)=\($0.value)" }
+        let body = String(decoding: request.body, as: UTF8.self)
+        return .text("\(request.places.joined(separator: "|")) \(members.joined(separator: "|")) \(body)")
+    }
+
+    private static func exchange(
+        _ routes: [AdminRoute],
+        _ body: @escaping @Sendable (RawClient) throws -> Void
+    ) async throws {
+        let harness = try await ServerHarness()
+        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(routes: routes) }
+        let folder = try TemporaryFolder()
+        let path = folder.file("admin.sock")
+        for socket in try ListeningSet.bind([.unix(path: path)]) {
+            await harness.server.listen(on: socket, role: .admin)
+        }
+        let result = await withTaskExecutorPreference(BlockingExecutor.shared) {
+            Result { try body(RawClient(unix: path)) }
+        }
+        await harness.stop()
+        try result.get()
+    }
+
+    @Test func `a route has places, a query and a body`() async throws {
+        let routes = [
+            AdminRoute(.post, "/v1/jobs/:id/retry", bodyLimit: 5, perform: Self.echo),
+            AdminRoute(.get, "/v1/jobs/:id", perform: Self.echo),
+            AdminRoute(.delete, "/v1/jobs/:id", perform: Self.echo),
+        ]
+        try await Self.exchange(routes) { client in
+            let whole = try client.exchange("POST", "/v1/jobs/a%2Fb/retry?x=%20&y", body: Array("12345".utf8))
+            #expect(whole.text == "a/b x= |y= 12345")
+            #expect(try client.exchange("GET", "/v1/jobs/7", body: Array("ignored".utf8)).text == "7  ")
+            #expect(try client.exchange("DELETE", "/v1/jobs/7").text == "7  ")
+            let refused = try client.exchange("PUT", "/v1/jobs/7")
+            #expect(refused.status == 405)
+            #expect(refused.field("Allow") == "GET, HEAD, DELETE")
+            for path in ["/v1/jobs/", "/v1/jobs", "/v1/jobs/7/", "/v1/jobs/7/retry/now"] {
+                let unknown = try client.exchange(path)
+                #expect(unknown.status == 404)
+                #expect(unknown.text.contains("there are /v1/jobs/:id/retry, /v1/jobs/:id\""))
+            }
+            let long = try client.exchange("POST", "/v1/jobs/7/retry", body: Array("123456".utf8))
+            #expect(long.status == 413)
+            #expect(long.text.contains("at most 5 bytes"))
+        }
+    }
+
+    private struct Sample: Codable {
+        struct Item: Codable { var url: String }
+        var items: [Item]
+    }
+
+    @Test(arguments: [
+        ("{", "not the expected JSON document"), ("{}", "'items' is missing"),
+        (#"{"items":[{}]}"#, "'url' is missing at items[0]"), (#"{"items":[{"url":1}]}"#, "at items[0].url"),
+    ])
+    func `a body that is no such document names the place`(text: String, part: String) throws {
+        let request = AdminRequest(body: Array(text.utf8))
+        let problem = #expect(throws: Problem.self) { _ = try request.decode(Sample.self) }
+        #expect(problem?.status == 400)
+        #expect(problem?.detail.contains(part) == true, "\(problem?.detail ?? "")")
     }
 }

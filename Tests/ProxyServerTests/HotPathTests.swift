@@ -188,7 +188,58 @@ import Testing
         let key = Self.hotKey(hot, target, host: authority)
         #expect((key != nil) == isHot)
         let origin = OriginAddress(scheme: scheme, host: found.host, port: found.port, basePath: "")
-        if let key { #expect(key == ForwardPlan.key(origin, path: path).bytes) }
+        let request = RequestHead(method: .get, target: path, fields: Fields())
+        let forward = try #require(plan.forward)
+        if let key { #expect(key == forward.key(origin, path: path, request).bytes) }
+    }
+
+    static let keyed = """
+        forward: { cache: { key: { ignore_query: ["utm_*"] } } }
+        services:
+          - name: short
+            match: { prefix: /short }
+            base_url: "http://short.test"
+            cache: { key: { ignore_query: ["utm_*", sid] } }
+          - name: tenant
+            match: { prefix: /tenant }
+            base_url: "http://tenant.test"
+            cache: { key: { fields: [X-Tenant, Accept-Language], ignore_query: [sid] } }
+            endpoints: [{ name: plain, path: /plain, cache: { key: { fields: [], ignore_query: [] } } }]
+        """
+
+    @Test func `what a target does not say of the key waits`() throws {
+        let plan = try compile(Self.keyed)
+        let hot = try Self.noted(plan)
+        #expect(Self.hotKey(hot, "/short/x", host: "localhost") == Array("short\0http://short.test/x".utf8))
+        #expect(Self.hotKey(hot, "/short/x?q=1", host: "localhost") == nil)
+        #expect(Self.hotKey(hot, "/tenant/x", host: "localhost") == nil)
+        #expect(Self.hotKey(hot, "/tenant/plain", host: "localhost") != nil)
+        hot.note(origin: OriginAddress(scheme: "http", host: "a.test", port: nil, basePath: ""))
+        #expect(Self.hotKey(hot, "http://a.test/x", host: "a.test") != nil)
+        #expect(Self.hotKey(hot, "http://a.test/x?q", host: "a.test") == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("short", "/x?utm_a=1&q=2&sid=3", [], "short\0http://short.test/x?q=2"),
+            ("short", "/x?utm_a=1", [("X-Tenant", "a")], "short\0http://short.test/x"),
+            ("tenant", "/x?sid=1", [("X-Tenant", "a")], "tenant\0http://tenant.test/x\0x-tenant: a\naccept-language"),
+            (
+                "tenant", "/x", [("accept-language", "de"), ("accept-language", "en")],
+                "tenant\0http://tenant.test/x\0x-tenant\naccept-language: de, en"
+            ),
+        ] as [(String, String, [(String, String)], String)]
+    )
+    func `the configured rules make the key`(
+        service: String,
+        path: String,
+        fields: [(String, String)],
+        expected: String
+    ) throws {
+        let route = try #require(try compile(Self.keyed).service(named: service))
+        let request = RequestHead(method: .get, target: path, fields: Fields(fields))
+        let key = route.key(path: path, request, route.plan.request)
+        #expect(String(decoding: key.bytes, as: UTF8.self) == expected)
     }
 
     @Test func `the hot path forgets hosts, not the plan's rules`() throws {

@@ -16,4 +16,7 @@ int c_linux_eventfd(void);
 /// Names the calling thread for ps and gdb; at most 15 characters count.
 void c_linux_name_thread(const char *name);
 
+/// malloc_trim(3) of all that is free.
+void c_linux_trim(void);
+
 #endif

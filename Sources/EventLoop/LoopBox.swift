@@ -1,7 +1,5 @@
 // A loop-bound object that other threads may send work to.
 
-package import EventLoop
-
 /// `@unchecked Sendable`: `value` is touched on `loop` only, by `run`, `submit` and `take`.
 package final class LoopBox<Value>: @unchecked Sendable {  // protected as the comment above says
     package nonisolated let loop: EventLoop
@@ -11,6 +9,12 @@ package final class LoopBox<Value>: @unchecked Sendable {  // protected as the c
     package init(on loop: isolated EventLoop, _ make: (isolated EventLoop) throws -> Value) rethrows {
         self.loop = loop
         value = try make(loop)
+    }
+
+    /// Holds an object of the loop.
+    package init(_ value: Value, on loop: isolated EventLoop) {
+        self.loop = loop
+        self.value = value
     }
 
     /// Runs `body` on the loop, unless the object has been taken out.

@@ -1,0 +1,101 @@
+// What the index says about stored responses, for listings; what it does not know is read from their files.
+
+import EventLoop
+import GRDB
+import Glibc
+import HTTPCaching
+
+extension DiskIndex {
+    /// A row of a listing.
+    struct Listed: Sendable {
+        let name: Digest
+        let url: String
+    }
+
+    /// Rows by URL; the index's thread.
+    func list(_ query: ListQuery, pinned: [String], limit: Int) throws -> [Listed] {
+        var conditions = ["1"]
+        var arguments: StatementArguments = []
+        func add(_ sql: String, _ values: StatementArguments) {
+            conditions.append(sql)
+            arguments += values
+        }
+        if let after = query.after { add("url > ?", [after]) }
+        for beginning in [
+            query.prefix, query.pattern.map { $0.contains("*") ? String($0.prefix { $0 != "*" }) : "" } ?? "",
+        ]
+        where !beginning.isEmpty {
+            // No character comes after the last one of Unicode.
+            add("url >= ? AND url < ?", [beginning, beginning + "\u{10FFFF}"])
+        }
+        if let pattern = query.pattern {
+            // In brackets these stand for themselves.
+            let escaped = pattern.map { "?[".contains($0) ? "[\($0)]" : "\($0)" }.joined()
+            if pattern.contains("*") { add("url GLOB ?", [escaped]) } else { add("instr(url, ?) > 0", [pattern]) }
+        }
+        if let service = query.service { add("service = ?", [service]) }
+        if query.minSize > 0 { add("body >= ?", [query.minSize]) }
+        if let time = query.arrivedBefore { add("stored < ?", [time]) }
+        if query.isPinned {
+            add("url IN (\(pinned.map { _ in "?" }.joined(separator: ", ")))", StatementArguments(pinned))
+        }
+        let sql = """
+            SELECT high, low, url FROM files WHERE \(conditions.joined(separator: " AND "))
+            ORDER BY url LIMIT \(limit)
+            """
+        return try database.read { db in
+            try Row.fetchAll(db, sql: sql, arguments: arguments).map { row in
+                let number = { (column: Int) in UInt64(bitPattern: row[column] as Int64? ?? 0) }
+                return Listed(name: Digest(high: number(0), low: number(1)), url: row[2] ?? "")
+            }
+        }
+    }
+}
+
+/// A file of the disk tier, as its index lists it.
+package struct DiskListing: Sendable, Equatable {
+    package let url: String
+}
+
+extension DiskTier {
+    /// What is stored for a service, by URL.
+    /// - Parameter url: only what is behind this one, to continue a listing.
+    package func entries(service: String, limit: Int, after url: String?) async throws -> [DiskListing] {
+        var query = ListQuery()
+        (query.service, query.after) = (service, url)
+        return try await index.thread.run { [index, query] in
+            index.writeBatch()
+            return try index.list(query, pinned: [], limit: limit).map { DiskListing(url: $0.url) }
+        }
+    }
+
+    /// Rows behind `after`, and the URL behind which there may be more; all rows of a URL come together.
+    func listed(
+        _ query: ListQuery,
+        pinned: [String],
+        limit: Int
+    ) async throws -> (rows: [DiskIndex.Listed], end: String?) {
+        try await index.thread.run { [index] in
+            index.writeBatch()
+            var limit = limit
+            while true {
+                let rows = try index.list(query, pinned: pinned, limit: limit)
+                guard rows.count >= limit, let last = rows.last?.url else { return (rows, nil) }
+                // More rows may share the last URL: those are for the next page.
+                let whole = rows.prefix { $0.url != last }
+                if let end = whole.last?.url { return (Array(whole), end) }
+                limit *= 2
+            }
+        }
+    }
+
+    /// What a file says about itself, its body aside; blocks.
+    /// - Returns: nil where it has gone, or cannot be read.
+    func head(of row: DiskIndex.Listed) -> (key: CacheKey, head: StoredHead, length: Int64)? {
+        let descriptor = folder.calls.open(folder.place(of: row.name), O_RDONLY, 0)
+        if descriptor < 0 { return nil }
+        defer { Glibc.close(descriptor) }
+        guard let file = try? StoredFile.read(descriptor, folder.calls) else { return nil }
+        return (CacheKey(bytes: file.record.key), file.record.head, file.record.bodyLength)
+    }
+}

@@ -1,0 +1,130 @@
+// The files of purged responses go behind: the rules already keep them from being used.
+
+import EventLoop
+import Synchronization
+
+/// One sweep at a time, in steps on the index's thread, so that its batches are written in between.
+///
+/// Sendable: its state is under a mutex.
+final class DiskSweep: Sendable {
+    private struct State {
+        var isRunning = false
+        /// More purges have been made since it began.
+        var isWanted = false
+    }
+
+    /// Where a sweep is.
+    private struct Turn: Sendable {
+        let rules: [(rule: PurgeRule, number: UInt64)]
+        var position = 0
+        var last: DiskIndex.Doomed?
+        /// Some files could not be found or removed: the rules stay.
+        var hasFailed = false
+    }
+
+    /// Files of one step.
+    private static let stepSize = 1024
+    private let state = Mutex(State())
+
+    var isRunning: Bool { state.withLock { $0.isRunning } }
+
+    /// Any thread.
+    func start(_ tier: DiskTier) {
+        let mustStart = state.withLock { state in
+            state.isWanted = true
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        if mustStart { tier.index.submit { [self, weak tier] in begin(tier) } }
+    }
+
+    private func begin(_ tier: DiskTier?) {
+        state.withLock { $0.isWanted = false }
+        // While the folders are walked, files may turn up that the index does not know yet: the walk's end begins anew.
+        guard let tier, tier.isSettled else { return stop(tier) }
+        let rules = tier.generations.unswept
+        guard !rules.isEmpty else { return stop(tier) }
+        // What was stored before the rules is noted behind these locks.
+        tier.passLocks()
+        tier.index.writeBatch()
+        step(tier, Turn(rules: rules))
+    }
+
+    private func step(_ tier: DiskTier, _ turn: Turn) {
+        var turn = turn
+        guard turn.position < turn.rules.count else {
+            if !turn.hasFailed, !tier.index.isIncomplete { tier.generations.markSwept(turn.rules) }
+            return stop(tier)
+        }
+        let (rule, number) = turn.rules[turn.position]
+        let found = try? tier.index.doomed(
+            by: rule,
+            before: number,
+            pinned: tier.generations.pins.all,
+            after: turn.last,
+            limit: Self.stepSize
+        )
+        if !tier.removeNow(found ?? []) || found == nil { turn.hasFailed = true }
+        turn.last = found?.last
+        if found?.count ?? 0 < Self.stepSize {
+            turn.position += 1
+            turn.last = nil
+        }
+        let next = turn
+        tier.index.submit { [self, weak tier] in
+            if let tier, tier.isSettled { step(tier, next) } else { stop(tier) }
+        }
+    }
+
+    private func stop(_ tier: DiskTier?) {
+        let isWanted = state.withLock { state in
+            state.isRunning = state.isWanted && tier?.isSettled == true
+            return state.isRunning
+        }
+        if isWanted, let tier { tier.index.submit { [self, weak tier] in begin(tier) } }
+    }
+}
+
+extension DiskTier {
+    /// Removes behind what the hard purges in force concern; any thread.
+    package func sweep() { sweeper.start(self) }
+
+    /// Waits until nothing is being swept.
+    package func settleSweep() async {
+        while sweeper.isRunning, !state.withLock({ $0.isClosed }) {
+            await withUnsafeContinuation { waiter in index.submit { waiter.resume() } }
+        }
+    }
+
+    /// How many stored responses these purges concern.
+    package func count(_ rules: [PurgeRule], before number: UInt64) async throws -> Int {
+        try await index.thread.run { [self] in
+            passLocks()
+            index.writeBatch()
+            return try index.count(rules, before: number, pinned: generations.pins.all)
+        }
+    }
+
+    /// Whatever was about to be told to the index has been told when this returns; blocks.
+    func passLocks() {
+        for number in 0..<64 { lock(Digest(high: 0, low: UInt64(number))).withLock {} }
+    }
+
+    /// - Returns: false where one of them is still there.
+    func removeNow(_ doomed: [DiskIndex.Doomed]) -> Bool {
+        var isDone = true
+        for file in doomed {
+            let isOurs = state.withLock { state in
+                guard let slot = state.table.find(file.keyHash, file.name) else { return true }
+                // Another one has taken its place.
+                guard slot.fileID == file.fileID else { return false }
+                state.table.remove(file.keyHash, file.name)
+                return true
+            }
+            if isOurs, !delete(file.keyHash, file.name) { isDone = false }
+        }
+        return isDone
+    }
+
+    var isSettled: Bool { state.withLock { $0.phase == .settled && !$0.isClosed } }
+}

@@ -1,0 +1,37 @@
+// Which files are pinned: the list of pins has URLs, the table knows its files by the hashes of their keys.
+
+import EventLoop
+import Synchronization
+
+extension DiskTier {
+    /// A URL was pinned, or let go of: files of it make no room for others from now on, or do again.
+    package func takeOverPin(_ url: String) async {
+        try? await index.thread.run { [self] in takeOverNow([url]) }
+    }
+
+    /// The pins of an earlier process; they take effect behind.
+    func takeOverPins() {
+        let urls = generations.pins.all
+        if !urls.isEmpty { index.submit { [weak self] in self?.takeOverNow(urls) } }
+    }
+
+    /// On the index's thread.
+    private func takeOverNow(_ urls: [String]) {
+        // What was stored before is noted behind these locks; what is stored later asks the pins.
+        passLocks()
+        index.writeBatch()
+        for url in urls {
+            // Those without a row are met by the walk.
+            let hashes = (try? index.keyHashes(of: url)) ?? []
+            let isPinned = generations.pins.contains(url)
+            state.withLock { state in
+                if isPinned { state.pinned.formUnion(hashes) } else { state.pinned.subtract(hashes) }
+            }
+        }
+    }
+
+    /// A file of this key is there now.
+    func notePin(_ key: CacheKey, _ keyHash: UInt64) {
+        if generations.pins.contains(key) { state.withLock { _ = $0.pinned.insert(keyHash) } }
+    }
+}

@@ -1,0 +1,120 @@
+// Room on the disk: what is counted, what is evicted for it, and what stays free for others.
+
+import EventLoop
+import Synchronization
+
+extension DiskTier {
+    private enum Decision {
+        case grant, refuse
+        case evict(DiskTable.Slot)
+    }
+
+    /// Files that are evicted by one piece of work of an I/O thread.
+    private static let slice = 64
+
+    /// Counts bytes that are about to be written, and evicts what has not been used for the longest time to make room.
+    /// - Returns: false where there is no room. I/O thread; not under a file's lock.
+    func reserve(_ bytes: Int) -> Bool {
+        let bytes = Int64(bytes)
+        var owed = shortfall(bytes)
+        var rounds = 0
+        while true {
+            switch decide(bytes, owed) {
+            case .grant: return true
+            case .refuse:
+                state.withLock { $0.refusal = (bytes, Monotonic.coarse()) }
+                if owed > 0 { tellFull() }
+                return false
+            case .evict(let victim):
+                delete(victim.keyHash, victim.name)
+                guard owed > 0 else { continue }
+                owed -= victim.size
+                if owed <= 0 {
+                    owed = shortfall(bytes)
+                    rounds += 1
+                    // Files that are being sent give their room back later: the others must not go for that.
+                    if rounds == 3, owed > 0 { owed = .max }
+                }
+            }
+        }
+    }
+
+    func release(_ bytes: Int) { state.withLock { $0.table.reserved -= Int64(bytes) } }
+
+    /// - Parameter owed: bytes that the file system lacks.
+    private func decide(_ bytes: Int64, _ owed: Int64) -> Decision {
+        state.withLock { state in
+            if state.isClosed { return .refuse }
+            if state.excess(limits) + bytes <= 0 && owed <= 0 {
+                state.table.reserved += bytes
+                return .grant
+            }
+            // Even an empty tier would not help.
+            if state.table.reserved + bytes > limits.size || owed > state.table.used { return .refuse }
+            return state.evict().map { .evict($0) } ?? .refuse
+        }
+    }
+
+    /// Bytes that the file system lacks for `bytes` more beside what stays free.
+    private func shortfall(_ bytes: Int64) -> Int64 { bytes - (folder.available().map { $0 - limits.minFree } ?? .max) }
+
+    private func tellFull() {
+        let text =
+            "the file system of \(folder.path) has less than cache.disk.min_free left: nothing is stored there now"
+        troubles.note(.full, "\(text); make room, or lower cache.disk.min_free")
+    }
+
+    // MARK: - Keeping to the limits
+
+    /// Looks whether others have filled the file system, and gives back what is missing to min_free. Any thread; call it
+    /// every few seconds.
+    package func tend() { trim() }
+
+    /// Evicts what is beyond the limits, a few files at a time. Any thread.
+    func trim() {
+        let mustStart = state.withLock { state in
+            if state.isClosed || state.isTrimming { return false }
+            state.isTrimming = true
+            return true
+        }
+        guard mustStart else { return }
+        pool.submit { [self] in
+            let owed = shortfall(0)
+            if owed > 0, state.withLock({ $0.table.used }) > 0 {
+                let text = "the file system of \(folder.path) has less than cache.disk.min_free left"
+                troubles.note(.full, "\(text): stored responses are evicted")
+            }
+            trimSome(owed)
+        }
+    }
+
+    /// - Parameter owed: bytes that the file system lacked at the beginning; asked again only the next time, since files
+    ///   that are being sent give their room back later.
+    private func trimSome(_ owed: Int64) {
+        var owed = owed
+        for _ in 0..<Self.slice {
+            let victim: DiskTable.Slot? = state.withLock { state in
+                if !state.isClosed, state.excess(limits) > 0 || owed > 0, let victim = state.evict() { return victim }
+                state.isTrimming = false
+                return nil
+            }
+            guard let victim else { return }
+            delete(victim.keyHash, victim.name)
+            owed -= victim.size
+        }
+        pool.submit { [self, owed] in trimSome(owed) }
+    }
+}
+
+extension DiskTier.State {
+    /// Bytes of files, and of those that are being written, beyond the size of the tier; below zero where there is room.
+    fileprivate func excess(_ limits: DiskLimits) -> Int64 { table.used + table.reserved - limits.size }
+
+    /// Takes a file out of the table that has not been used for long; nil where none may go.
+    fileprivate mutating func evict() -> DiskTable.Slot? {
+        guard let victim = table.victim(besides: pinned) else { return nil }
+        table.remove(victim.keyHash, victim.name)
+        statistics.evictions += 1
+        return victim
+    }
+}

@@ -1,0 +1,35 @@
+// The system calls that the disk tier makes on its files, in one place, so that tests can have each of them fail.
+
+import Glibc
+
+/// Each as in the manual: a negative result says that `errno` has the reason. All of them block.
+package struct FileCalls: Sendable {
+    var open: @Sendable (_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32
+    var read: @Sendable (_ file: Int32, _ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int
+    var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer, _ offset: Int64) -> Int
+    var truncate: @Sendable (_ file: Int32, _ length: Int64) -> Int32
+    var rename: @Sendable (_ from: String, _ to: String) -> Int32
+    var unlink: @Sendable (_ path: String) -> Int32
+    var makeFolder: @Sendable (_ path: String) -> Int32
+    /// Bytes that the file system of a folder has left; nil where it does not say.
+    var available: @Sendable (_ folder: String) -> Int64?
+
+    /// The kernel's.
+    package static let real = FileCalls(
+        open: { Glibc.open($0, $1 | O_CLOEXEC, $2) },
+        read: { pread($0, $1.baseAddress, $1.count, off_t($2)) },
+        write: { pwrite($0, $1.baseAddress, $1.count, off_t($2)) },
+        truncate: { ftruncate($0, off_t($1)) },
+        rename: { Glibc.rename($0, $1) },
+        unlink: { Glibc.unlink($0) },
+        makeFolder: { mkdir($0, 0o700) },
+        available: { folder in
+            var status = statvfs()
+            guard statvfs(folder, &status) == 0 else { return nil }
+            let (bytes, overflow) = Int64(clamping: status.f_bavail).multipliedReportingOverflow(
+                by: Int64(status.f_frsize)
+            )
+            return overflow ? .max : bytes
+        }
+    )
+}

@@ -1,0 +1,103 @@
+// Pinned URLs: what is stored under them makes no room for others, and is not purged for its age.
+
+package import EventLoop
+import Synchronization
+
+/// Why a URL is not pinned.
+package enum PinError: Error, Sendable, Equatable, CustomStringConvertible {
+    case tooMany
+    case tooLong(Int)
+    /// In force, but not on the disk.
+    case notWritten(SystemError)
+    /// The daemon is ending.
+    case ended
+
+    package var description: String {
+        switch self {
+        case .tooMany: "\(Pins.most) URLs are pinned already; unpin some of them"
+        case .tooLong(let length): "the URL has \(length) bytes; at most \(Pins.longest) can be pinned"
+        case .notWritten(let error):
+            "in force until the daemon ends, but it could not be written: \(error); make room on the disk, or its folder writable, and say it again"
+        case .ended: "the daemon is ending, and pins nothing any more"
+        }
+    }
+}
+
+/// Sendable: the set is under a mutex; the file is written under another.
+package final class Pins: Sendable {
+    /// URLs at most.
+    package static let most = 1000
+    /// Bytes of one URL at most.
+    package static let longest = 8192
+
+    private let urls = Mutex<Set<[UInt8]>>([])
+    /// Lets whoever asks for nothing pinned go without the mutex.
+    private let isEmpty = Atomic<Bool>(true)
+    private let path: String?
+    private let writing = Mutex(())
+
+    /// Pins that are forgotten with the process.
+    package init() { path = nil }
+
+    /// Pins that a file keeps, one URL a line; blocks.
+    init(path: String) {
+        self.path = path
+        let lines = WholeFile.read(path).split(separator: UInt8(ascii: "\n")).map(Array.init)
+        update { urls in urls = Set(lines.filter { $0.count <= Self.longest }.prefix(Self.most)) }
+    }
+
+    package func contains(_ key: CacheKey) -> Bool {
+        if isEmpty.load(ordering: .relaxed) { return false }
+        return urls.withLock { $0.contains(Array(key.urlBytes)) }
+    }
+
+    /// - Parameter url: as in a key.
+    package func contains(_ url: String) -> Bool { urls.withLock { $0.contains(Array(url.utf8)) } }
+
+    /// In the order of their bytes.
+    package var all: [String] { urls.withLock { $0.map { String(decoding: $0, as: UTF8.self) } }.sorted() }
+
+    package var count: Int { urls.withLock { $0.count } }
+
+    /// Returns when the pin has reached the disk; blocks.
+    /// - Parameter url: as in a key.
+    /// - Returns: false where it was pinned already.
+    package func add(_ url: String) throws(PinError) -> Bool {
+        let bytes = Array(url.utf8)
+        if bytes.count > Self.longest { throw .tooLong(bytes.count) }
+        let isNew: Bool? = update { urls in
+            if urls.contains(bytes) { return false }
+            return urls.count < Self.most ? urls.insert(bytes).inserted : nil
+        }
+        guard let isNew else { throw .tooMany }
+        try write()
+        return isNew
+    }
+
+    /// Returns when it has reached the disk; blocks.
+    /// - Returns: false where it was not pinned.
+    package func remove(_ url: String) throws(PinError) -> Bool {
+        let wasThere = update { $0.remove(Array(url.utf8)) != nil }
+        try write()
+        return wasThere
+    }
+
+    private func update<R>(_ change: (inout Set<[UInt8]>) -> R) -> R {
+        urls.withLock { urls in
+            defer { isEmpty.store(urls.isEmpty, ordering: .relaxed) }
+            return change(&urls)
+        }
+    }
+
+    private func write() throws(PinError) {
+        guard let path else { return }
+        do throws(SystemError) {
+            try writing.withLock { _ throws(SystemError) in
+                let lines = urls.withLock { $0.sorted { $0.lexicographicallyPrecedes($1) } }
+                try WholeFile.replace(path, with: lines.flatMap { $0 + [UInt8(ascii: "\n")] })
+            }
+        } catch {
+            throw .notWritten(error)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// The dates that the old download manager kept in property lists beside its files.
+
+import EventLoop
+import Foundation
+
+/// `ResourceInfos.plist` has the server's date of each file, `DownloadManagerExpirationDates.plist` until when it is fresh;
+/// both are dictionaries from file names to dates, in XML or in binary form.
+struct SeedDates: Sendable {
+    static let names: Set<String> = [modifiedName, expiryName]
+    private static let modifiedName = "ResourceInfos.plist"
+    private static let expiryName = "DownloadManagerExpirationDates.plist"
+
+    private var modified: [String: Int64] = [:]
+    private var expiries: [String: Int64] = [:]
+
+    init() {}
+
+    /// Reads both where they are; blocks.
+    /// - Throws: `SeedError.dates` where one cannot be read.
+    init(_ files: SeedFiles) throws(SeedError) {
+        modified = try Self.dates(files, Self.modifiedName)
+        expiries = try Self.dates(files, Self.expiryName)
+    }
+
+    /// Unix seconds; nil where nobody knows.
+    func lastModified(_ name: String) -> Int64? { modified[name] }
+
+    /// Unix seconds; nil where nobody knows.
+    func expiry(_ name: String) -> Int64? { expiries[name] }
+
+    private static func dates(_ files: SeedFiles, _ name: String) throws(SeedError) -> [String: Int64] {
+        let bytes: [UInt8]
+        do {
+            bytes = try files.read(name, limit: 256 << 20)
+        } catch {
+            if error.code == ENOENT { return [:] }
+            throw .folder(error)
+        }
+        guard let list = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil),
+            let entries = list as? [String: Any]
+        else { throw .dates(path: "\(files.root)/\(name)") }
+        return entries.compactMapValues { value in
+            guard let seconds = (value as? Date)?.timeIntervalSince1970, seconds > 0, seconds < 253_402_300_800 else {
+                return nil
+            }
+            return Int64(seconds)
+        }
+    }
+}

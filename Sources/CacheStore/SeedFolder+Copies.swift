@@ -1,0 +1,128 @@
+// Seeds on their way into the store: which URLs a folder has, and each file once.
+
+import EventLoop
+package import HTTPCaching
+import Synchronization
+
+/// One seed to be copied into the store.
+package struct SeedCopy: Sendable {
+    /// As the folder has it; its times are those of the seed.
+    package let head: StoredHead
+    package let body: Body
+    /// Until when it is fresh, Unix seconds; nil: not at all.
+    package let expiry: Int64?
+}
+
+/// A file of a folder and the URLs that it may be the body of, the likeliest first.
+package struct SeedEntry: Sendable, Equatable {
+    package let name: String
+    package let urls: [String]
+}
+
+extension SeedFolder {
+    /// The layout that the names of a folder look like; blocks.
+    /// - Throws: `SeedError` where the path is no folder that can be read.
+    package static func layout(of path: String) throws(SeedError) -> SeedLayout {
+        let names = try SeedFiles(path).list(deep: false)
+        let isOld = !names.isDisjoint(with: SeedDates.names) || names.contains(where: SeedNames.isDocker)
+        return isOld ? .docker : .url
+    }
+
+    /// The seeds of a URL that nobody has taken yet; they count as taken from now on.
+    package func take(_ key: CacheKey) async -> [SeedCopy] {
+        let url = "\(key)"
+        let names = candidates(url).filter(claim)
+        if names.isEmpty { return [] }
+        return (try? await pool.run { [self] in names.compactMap { copy($0, key, url) } }) ?? []
+    }
+
+    /// One seed for a URL that it may be of; nil where it is another's, cannot be read, or has been taken before.
+    package func take(_ name: String, as key: CacheKey) async -> SeedCopy? {
+        guard claim(name) else { return nil }
+        return try? await pool.run { [self] in copy(name, key, "\(key)") }
+    }
+
+    private func copy(_ name: String, _ key: CacheKey, _ url: String) -> SeedCopy? {
+        load(name, key, url).map { SeedCopy(head: $0.head, body: $0.body, expiry: dates.expiry(name)) }
+    }
+
+    /// What is in the folder. With layout `docker` a file tells a hash of its URL only, so that only those are known whose
+    /// parents are given.
+    /// - Parameter parents: URLs of folders, such as `https://a.example/images`.
+    /// - Returns: the entries by name, and how many files have a URL that is not known.
+    package func entries(parents: [String] = []) async -> (known: [SeedEntry], unknown: Int) {
+        let found = try? await pool.run { [self] in
+            let bodies = names.filter { !$0.hasSuffix(SeedNames.headSuffix) }.sorted()
+            let known = SeedNames.parents(parents)
+            return (bodies.map { SeedEntry(name: $0, urls: urls($0, known)) }.filter { !$0.urls.isEmpty }, bodies.count)
+        }
+        guard let (known, count) = found else { return ([], 0) }
+        return (known, count - known.count)
+    }
+
+    private func urls(_ name: String, _ parents: [String: String]) -> [String] {
+        if layout == .docker { return SeedNames.dockerURL(name, parents).map { [$0] } ?? [] }
+        let headName = name + SeedNames.headSuffix
+        if names.contains(headName), let bytes = try? files.read(headName), let url = try? SeedHead.decode(bytes).url {
+            return [url]
+        }
+        return SeedNames.urls(name)
+    }
+}
+
+extension DiskTier {
+    /// Copies a seed into a file of its own; suspends while an I/O thread does it.
+    /// - Throws: as ``commit(_:spill:key:head:generation:maxVariants:number:)``.
+    package func adopt(
+        _ copy: SeedCopy,
+        head: StoredHead,
+        key: CacheKey,
+        generation: (Generations, GenerationToken),
+        maxVariants: Int
+    ) async throws {
+        let length = copy.body.knownLength ?? 0
+        guard case .file(let file, _, _) = copy.body.source, length > Int64(SharedFile.pieceSize) else {
+            let chunk = try await copy.chunk()
+            let body = Body.complete(chunk)
+            try await commit(
+                body,
+                key: key,
+                head: head,
+                generation: generation,
+                maxVariants: maxVariants,
+                number: generation.1.number
+            )
+            return
+        }
+        let spill = makeSpill(expected: length)
+        try await pool.run {
+            var position: Int64 = 0
+            while position < length {
+                let count = Int(min(Int64(SharedFile.pieceSize), length - position))
+                let chunk = try file.read(offset: position, count: count)
+                try spill.appendNow([(chunk, 0..<count)])
+                position += Int64(count)
+            }
+        }
+        try await commit(
+            copy.body,
+            spill: spill,
+            key: key,
+            head: head,
+            generation: generation,
+            maxVariants: maxVariants,
+            number: generation.1.number
+        )
+    }
+}
+
+extension SeedCopy {
+    /// The body in memory.
+    package func chunk() async throws -> Chunk {
+        guard case .file(let file, let offset, let length) = body.source else {
+            guard let chunk = body.wholeChunk else { throw BodyError.abandoned }
+            return chunk
+        }
+        return try await file.load(offset: offset, count: Int(clamping: length))
+    }
+}

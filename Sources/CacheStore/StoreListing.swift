@@ -1,0 +1,211 @@
+// What is stored, page by page, in the order of URLs: from the memory tier as a walk finds it, from the disk tier by its index.
+
+package import EventLoop
+package import HTTPCaching
+import HTTPWire
+import Synchronization
+
+/// Which stored responses are wanted.
+package struct ListQuery: Sendable, Equatable {
+    /// A form with `*` of the whole URL, or a part of it; nil for all.
+    package var pattern: String?
+    /// The beginning of the URL.
+    package var prefix = ""
+    /// Only of this service; empty for forward mode.
+    package var service: String?
+    /// Only what this tier holds.
+    package var tier: StoreTier?
+    /// Bytes of the body at least.
+    package var minSize: Int64 = 0
+    /// Only what arrived, or was last confirmed, before; Unix seconds.
+    package var arrivedBefore: Int64?
+    /// Only what is pinned.
+    package var isPinned = false
+    /// The least number of responses of a page, where so many are left and found within one step.
+    package var limit = 100
+    /// Only URLs behind this one.
+    package var after: String?
+
+    package init() {}
+
+    func selects(_ key: CacheKey) -> Bool {
+        if let service, key.service != service { return false }
+        let url = key.urlBytes
+        guard url.starts(with: prefix.utf8) else { return false }
+        guard let pattern else { return true }
+        let bytes = Array((pattern.contains("*") ? pattern : "*\(pattern)*").utf8)
+        return StarPattern.matches(bytes[...], url)
+    }
+}
+
+/// One stored response.
+package struct ListedResponse: Sendable {
+    package let key: CacheKey
+    /// As the rules leave it.
+    package let head: StoredHead
+    /// Bytes of the body; nil where it is not known.
+    package let length: Int64?
+    /// The fastest first.
+    package let tiers: [StoreTier]
+    package let isPinned: Bool
+}
+
+/// Some stored responses.
+package struct ListPage: Sendable {
+    package var responses: [ListedResponse] = []
+    /// What to send as `after` for the next page, which may be empty; nil on the last.
+    package var next: String?
+}
+
+/// Everything here is done on I/O threads; no lock is held for long.
+package struct StoreListing: Sendable {
+    let memory: MemoryTier
+    let disk: DiskTier?
+    let generations: Generations
+    let pool: IOPool
+    /// Rows of the index that one page looks at.
+    private static let step = 1000
+
+    package init(memory: MemoryTier, disk: DiskTier?, generations: Generations, pool: IOPool) {
+        self.memory = memory
+        self.disk = disk
+        self.generations = generations
+        self.pool = pool
+    }
+
+    /// All variants of a URL are on one page. A page may hold more than the limit, and, where few of many are wanted, fewer.
+    /// - Parameter isWanted: what is asked besides the query; called on I/O threads.
+    package func page(
+        _ query: ListQuery,
+        _ isWanted: @escaping @Sendable (ListedResponse) -> Bool = { _ in true }
+    ) async throws -> ListPage {
+        let (held, memoryEnd) = try await pool.run { [self] in inMemory(query) }
+        var rows: [DiskIndex.Listed] = []
+        var diskEnd: String?
+        if let disk {
+            (rows, diskEnd) = try await disk.listed(query, pinned: generations.pins.all, limit: Self.step)
+        }
+        let end = [memoryEnd, diskEnd].compactMap(\.self).min()
+        let within = rows
+        return try await pool.run { [self] in
+            let all = merge(held, within, query).filter { listed in
+                end.map { !Self.isBehind(listed.key, $0) } ?? true
+            }
+            let wanted = all.filter(isWanted).sorted { Self.order($0) < Self.order($1) }
+            var count = min(max(query.limit, 1), wanted.count)
+            while count < wanted.count, wanted[count].key.urlBytes == wanted[count - 1].key.urlBytes { count += 1 }
+            let isCut = count < wanted.count
+            return ListPage(
+                responses: Array(wanted[..<count]),
+                next: isCut ? wanted[count - 1].key.description : end
+            )
+        }
+    }
+
+    // MARK: - The memory tier
+
+    /// The first of what the memory tier holds behind `after`, and the URL behind which there may be more.
+    private func inMemory(_ query: ListQuery) -> ([StoredResponse], end: String?) {
+        let after = query.after.map { Array($0.utf8) } ?? []
+        var first = FirstByURL(limit: max(query.limit, Self.step))
+        memory.forEachSlice { responses in
+            for response in responses
+            where after.lexicographicallyPrecedes(response.key.urlBytes) && query.selects(response.key) {
+                first.add(response)
+            }
+        }
+        let (found, isCut) = first.finish()
+        return (found, isCut ? found.last?.key.description : nil)
+    }
+
+    // MARK: - Both
+
+    private func merge(_ held: [StoredResponse], _ rows: [DiskIndex.Listed], _ query: ListQuery) -> [ListedResponse] {
+        var names: Set<Digest> = []
+        var all: [ListedResponse] = []
+        for response in held {
+            var tiers = [StoreTier.memory]
+            if let entry = disk?.entry(response.key, response.head, number: response.number) {
+                names.insert(entry.name)
+                tiers.append(.disk)
+            }
+            let verdict = generations.verdict(response)
+            if let listed = listed(response.key, response.head, response.body.knownLength, tiers, verdict) {
+                all.append(listed)
+            }
+        }
+        for row in rows where !names.contains(row.name) {
+            guard let (key, head, length) = disk?.head(of: row) else { continue }
+            let verdict = generations.verdict(head, key, InvalidationRule.concerning(head, key))
+            if let listed = listed(key, head, length, [.disk], verdict) { all.append(listed) }
+        }
+        return all.filter { listed in
+            (query.tier.map { listed.tiers.contains($0) } ?? true) && (listed.length ?? 0) >= query.minSize
+                && (query.arrivedBefore.map { listed.head.responseTime < $0 } ?? true)
+                && (listed.isPinned || !query.isPinned)
+        }
+    }
+
+    /// Nil for what a rule has removed.
+    private func listed(
+        _ key: CacheKey,
+        _ head: StoredHead,
+        _ length: Int64?,
+        _ tiers: [StoreTier],
+        _ verdict: RuleVerdict
+    ) -> ListedResponse? {
+        var head = head
+        switch verdict {
+        case .gone: return nil
+        case .stale(let since): head.staleSince = since
+        case .valid: break
+        }
+        return ListedResponse(
+            key: key,
+            head: head,
+            length: length,
+            tiers: tiers,
+            isPinned: generations.pins.contains(key)
+        )
+    }
+
+    private static func isBehind(_ key: CacheKey, _ url: String) -> Bool {
+        Array(url.utf8).lexicographicallyPrecedes(key.urlBytes)
+    }
+
+    private static func order(_ listed: ListedResponse) -> (String, String, String) {
+        let variant = listed.head.varyFields.lines.map { "\($0.name)=\($0.value)" }.joined(separator: " ")
+        return (listed.key.description, listed.key.service, variant)
+    }
+}
+
+/// Keeps those of many responses that come first by URL.
+struct FirstByURL {
+    private let limit: Int
+    private var kept: [StoredResponse] = []
+    /// Nothing behind this URL is kept any more.
+    private var last: ArraySlice<UInt8>?
+
+    init(limit: Int) { self.limit = max(1, limit) }
+
+    mutating func add(_ response: StoredResponse) {
+        if let last, last.lexicographicallyPrecedes(response.key.urlBytes) { return }
+        kept.append(response)
+        if kept.count >= 4 * limit { cut() }
+    }
+
+    /// In order, and whether others were left out.
+    mutating func finish() -> ([StoredResponse], isCut: Bool) {
+        cut()
+        return (kept, last != nil)
+    }
+
+    private mutating func cut() {
+        kept.sort { $0.key.urlBytes.lexicographicallyPrecedes($1.key.urlBytes) }
+        guard kept.count > limit else { return }
+        let end = kept[limit - 1].key.urlBytes
+        let whole = kept.prefix { !end.lexicographicallyPrecedes($0.key.urlBytes) }
+        if whole.count < kept.count { last = end }
+        kept = Array(whole)
+    }
+}

@@ -1,0 +1,45 @@
+// The table of keys, fourth part: seeds, and resources that are kept as files.
+
+extension KeyTable {
+    /// Part of `cache` in services, endpoints and forward mode.
+    static let seeds: [KeyDescriptor] = [
+        KeyDescriptor(
+            "seed_dir",
+            .path,
+            "A folder of responses that are there before anything was fetched.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "seed_mode",
+            .choice(SeedConfiguration.Mode.allCases.map(\.rawValue)),
+            default: "pinned",
+            "pinned answers from the folder before all else, for ever; import copies what is not stored, stale, so that it is checked.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "seed_layout",
+            .choice(SeedConfiguration.Layout.allCases.map(\.rawValue)),
+            default: "url",
+            "url is HOST/PATH; docker is MD5(PARENT)_NAME with property lists of dates.",
+            inherited: .endpoints
+        ),
+    ]
+
+    /// `cache` of an endpoint, which may be one resource.
+    static let endpointCache = SectionDescriptor(
+        name: "cache",
+        keys: serviceCache.keys + [
+            KeyDescriptor(
+                "store_as",
+                .text(.storedPath),
+                "A path under files/ of the disk tier, where the latest stored response is also kept as a plain file."
+            )
+        ]
+    )
+
+    /// What a service hands on to its endpoints, as endpoints have it.
+    static let endpointShared: [KeyDescriptor] = shared.map { key in
+        guard key.name == "cache" else { return key }
+        return KeyDescriptor(key.name, .section(endpointCache), key.doc, inherited: key.inheritance)
+    }
+}

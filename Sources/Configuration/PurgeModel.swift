@@ -1,0 +1,19 @@
+// What the daemon purges by itself, again and again.
+
+/// A purge on a schedule.
+package struct PurgeConfiguration: Sendable, Equatable {
+    /// Seconds; nil purges nothing for its age.
+    package var olderThan: Int64?
+    package var tag: String?
+    /// The beginning of URLs.
+    package var prefix: String?
+    /// The form of whole URLs.
+    package var glob: String?
+    /// Only what is stored for this service; nil for all.
+    package var service: String?
+    /// It becomes stale. Default: false, it is removed.
+    package var isSoft = false
+    package var schedule: ScheduleConfiguration
+
+    package init(schedule: ScheduleConfiguration) { self.schedule = schedule }
+}

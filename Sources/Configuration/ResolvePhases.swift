@@ -1,0 +1,36 @@
+// Placeholders and fallbacks: their files, and what they need beside them.
+
+extension Resolver {
+    mutating func placeholder(_ cache: SectionReader) -> PlaceholderConfiguration? {
+        guard let answer = standIn(cache, "placeholder") else { return nil }
+        var result = PlaceholderConfiguration(answer: answer)
+        let reader = cache.section("placeholder")
+        result.after = reader.nanoseconds("after") ?? result.after
+        if cache.text("mode") == CacheConfiguration.Mode.none.rawValue {
+            fail(
+                place(cache, "placeholder"),
+                "'cache.placeholder' is for what will be stored, and 'cache.mode' is none; remove it, or write placeholder: { file: none }"
+            )
+        }
+        return result
+    }
+
+    /// The file under `placeholder` or `fallback`; nil where there is none.
+    mutating func standIn(_ cache: SectionReader, _ key: String) -> StandInConfiguration? {
+        let reader = cache.section(key)
+        guard cache.entry(key) != nil, let path = reader.text("file") else { return nil }
+        var result = StandInConfiguration(file: path)
+        result.status = reader.int("status") ?? result.status
+        if let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
+            fail(place(reader, "file"), "'cache.\(key).file' \(problem)")
+        }
+        if [204, 205, 304].contains(result.status) {
+            fail(
+                place(reader, "status"),
+                "a \(result.status) has no body, so 'cache.\(key).file' would never be sent; write another status"
+            )
+        }
+        demoFiles.append(path)
+        return result
+    }
+}

@@ -1,0 +1,42 @@
+// From decoded entries to what is done on a schedule.
+
+extension Resolver {
+    mutating func prefetches(_ root: SectionReader) -> [PrefetchConfiguration] {
+        var names: Set<String> = []
+        return root.items("prefetch").compactMap { value in
+            guard case .section(let entries) = value.content, !broken.contains(value.place) else { return nil }
+            let reader = SectionReader(entries: entries, section: KeyTable.prefetch)
+            guard let name = reader.text("name"), let schedule = schedule(reader, "prefetch[]") else { return nil }
+            if !names.insert(name).inserted {
+                fail(
+                    place(reader, "name"),
+                    "'\(name)' names an earlier entry of 'prefetch' already; choose another name"
+                )
+            }
+            var result = PrefetchConfiguration(name: name, schedule: schedule)
+            result.urls = reader.texts("urls")
+            result.file = reader.text("file")
+            result.concurrency = reader.int("concurrency") ?? result.concurrency
+            result.onError = reader.text("on_error").flatMap(PrefetchConfiguration.OnError.init) ?? result.onError
+            result.force = reader.bool("force")
+            if let file = result.file, let problem = FileChecks.readable(file) {
+                fail(place(reader, "file"), "'prefetch[].file' \(problem)")
+            }
+            if result.urls.isEmpty, result.file == nil {
+                fail(value.place, "prefetch '\(name)' downloads nothing; give 'urls' or 'file'")
+            }
+            return result
+        }
+    }
+
+    /// - Parameter section: what messages call it.
+    mutating func schedule(_ reader: SectionReader, _ section: String) -> ScheduleConfiguration? {
+        guard let every = reader.nanoseconds("every") else { return nil }
+        if every < 1_000_000_000 {
+            fail(place(reader, "every"), "'\(section).every' leaves no time between two turns; write 1s or more")
+        }
+        var result = ScheduleConfiguration(every: every)
+        result.atStart = reader.bool("at_start")
+        return result
+    }
+}

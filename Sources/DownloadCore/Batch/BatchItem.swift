@@ -1,0 +1,71 @@
+// What a batch is asked to download: one request and its options.
+
+package import HTTPWire
+
+/// One resource of a batch, as a client would ask for it.
+package struct BatchItem: Sendable, Equatable, Codable {
+    package struct Field: Sendable, Equatable, Hashable, Codable {
+        package var name: String
+        package var value: String
+
+        package init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    package var url: String
+    /// As it is sent; `GET` by default.
+    package var method: String
+    /// Further request fields, in order.
+    package var fields: [Field]
+    /// Nil is none.
+    package var body: [UInt8]?
+    /// Whatever is stored, the origin is asked; what is stored goes only when its replacement is whole. False by default.
+    package var force: Bool
+    /// A seed may answer; true by default.
+    package var seed: Bool
+    /// What comes is kept; true by default. Where it is not, what is stored stays as it is.
+    package var store: Bool
+
+    package init(
+        url: String,
+        method: String = "GET",
+        fields: [Field] = [],
+        body: [UInt8]? = nil,
+        force: Bool = false,
+        seed: Bool = true,
+        store: Bool = true
+    ) {
+        self.url = url
+        self.method = method
+        self.fields = fields
+        self.body = body
+        self.force = force
+        self.seed = seed
+        self.store = store
+    }
+
+    /// The fields of the request, those that say what the options ask for included (RFC 9111 section 5.2.1).
+    /// - Throws: ``BatchRefusal`` where a name or a value is none.
+    package func requestFields() throws(BatchRefusal) -> Fields {
+        var result = Fields()
+        for field in fields {
+            // A line end would begin a field of its own, or end the head.
+            let isOneLine = field.value.utf8.allSatisfy { $0 != 10 && $0 != 13 && $0 != 0 }
+            guard isOneLine, result.append(field.name, field.value) else {
+                throw BatchRefusal("'\(field.name): \(field.value)' is no request field; correct its name or value")
+            }
+        }
+        if force { result.appendMember(.cacheControl, "no-cache") }
+        if !store { result.appendMember(.cacheControl, "no-store") }
+        return result
+    }
+}
+
+/// Why an item cannot be asked for, and what to do.
+package struct BatchRefusal: Error, Sendable, Equatable, CustomStringConvertible {
+    package var description: String
+
+    package init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,33 @@
+// How an item of a batch is asked for: what whoever runs batches tells the engine.
+
+package import CacheStore
+package import EventLoop
+
+/// Where an item's answer comes from. Loop-bound, because its source is.
+package enum BatchRoute {
+    /// From the store, or from the source through it.
+    case store(CacheAsk, any FetchSource)
+    /// From elsewhere, under a key that tells it from others: a method that is not stored, a demo answer.
+    case other(CacheKey, () async throws(BatchRefusal) -> Answer)
+
+    var key: CacheKey {
+        switch self {
+        case .store(let ask, _): ask.key
+        case .other(let key, _): key
+        }
+    }
+}
+
+/// Finds out how an item is asked for; it asks nobody, and is called more than once for an item.
+package typealias BatchResolver =
+    @Sendable (BatchItem, isolated EventLoop) async throws(BatchRefusal) -> BatchRoute
+
+/// What has changed in a batch; told on its loop, after the change.
+package enum BatchChange: Sendable, Equatable {
+    /// The batch as a whole.
+    case state(BatchState)
+    /// The item at this position has another state, size or outcome.
+    case entry(Int)
+    /// This many bytes have come for the item at this position.
+    case received(Int, bytes: Int)
+}

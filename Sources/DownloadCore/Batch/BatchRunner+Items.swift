@@ -1,0 +1,124 @@
+// What a batch does with one item: looks for its size, or downloads it and tells what came of it.
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+
+extension BatchRunner {
+    // MARK: - Sizes
+
+    func look(_ index: Int, on loop: isolated EventLoop) async {
+        let probe: Probe
+        do throws(BatchRefusal) {
+            switch try await resolve(entry(index).item, loop) {
+            case .store(let ask, let source): probe = await core.probe(ask, from: source, on: loop)
+            case .other: probe = .unknownSize("it is not answered from the store")
+            }
+        } catch {
+            return fail(index, error.description)
+        }
+        if Task.isCancelled { return change(index) { $0.state = .cancelled } }
+        switch probe {
+        case .valid(let length):
+            change(index) { entry in
+                entry.state = .done
+                entry.check = .valid
+                entry.size = length
+            }
+        case .sized(let length):
+            change(index) { entry in
+                entry.state = .queued
+                entry.check = .sized
+                entry.size = length
+            }
+        case .unknownSize(let reason):
+            change(index) { entry in
+                entry.state = .queued
+                entry.check = .unknownSize
+                entry.reason = reason
+            }
+        case .failed(let reason, let status): fail(index, reason, status: status)
+        }
+    }
+
+    // MARK: - Downloads
+
+    func download(_ index: Int, on loop: isolated EventLoop) async {
+        let answer: Answer
+        do throws(BatchRefusal) {
+            switch try await resolve(entry(index).item, loop) {
+            case .store(var ask, let source):
+                // What is refreshed behind a stale answer would be counted for nobody: who prefetches waits for it.
+                ask.request.fields.appendMember(.cacheControl, "min-fresh=0")
+                // Nothing stands in for what is to be downloaded, however long that takes.
+                ask.phases?.placeholder = nil
+                ask.phases?.fallback = nil
+                ask.onClientAbort = .finish
+                answer = await core.answer(ask, from: source, on: loop)
+            case .other(_, let make): answer = try await make()
+            }
+        } catch {
+            return fail(index, error.description)
+        }
+        await take(answer, index, on: loop)
+    }
+
+    private func take(_ answer: Answer, _ index: Int, on loop: isolated EventLoop) async {
+        defer { answer.reader?.close() }
+        if Task.isCancelled { return cancelled(index) }
+        let status = answer.head.status
+        if let failure = answer.failure { return fail(index, failure.description) }
+        guard 200..<300 ~= status else { return fail(index, answer.head.refusal, status: status) }
+        if let reason = substitute(answer) { return fail(index, reason, status: status) }
+        let cache = answer.cacheStatus
+        if cache?.hit == true || cache?.detail == CacheStatus.Detail.revalidated.rawValue {
+            return change(index) { entry in
+                entry.state = .done
+                entry.outcome = Self.outcome(answer)
+                entry.size = answer.length
+                entry.status = status
+                entry.reason = nil
+            }
+        }
+        change(index) { $0.size = answer.length ?? $0.size }
+        do throws(BodyError) {
+            while let piece = try await answer.reader?.next(maxBytes: 1 << 18, on: loop) {
+                received(index, piece.count)
+            }
+        } catch {
+            if Task.isCancelled { return cancelled(index) }
+            return fail(index, "the body ended early: \(error)", status: status)
+        }
+        change(index) { entry in
+            entry.state = .done
+            entry.outcome = Self.outcome(answer)
+            entry.size = entry.received
+            entry.status = status
+            entry.reason = entry.outcome == .notStored ? cache?.detail ?? "no cache was asked" : nil
+        }
+    }
+
+    private func cancelled(_ index: Int) { change(index) { $0.state = .cancelled } }
+
+    private static func outcome(_ answer: Answer) -> BatchOutcome {
+        guard let cache = answer.cacheStatus else { return .notStored }
+        if cache.hit { return cache.detail == CacheStatus.Detail.seed.rawValue ? .seed : .valid }
+        if cache.detail == CacheStatus.Detail.revalidated.rawValue { return .revalidated }
+        return cache.stored ? .downloaded : .notStored
+    }
+
+    /// Why the answer, good as it is for a client, is not what the batch is for; nil where it is.
+    private func substitute(_ answer: Answer) -> String? {
+        guard let cache = answer.cacheStatus else { return nil }
+        switch cache.detail {
+        case CacheStatus.Detail.staleIfError.rawValue:
+            let what = cache.forwardStatus.map { "answered \($0)" } ?? "could not be asked"
+            return "the origin \(what), and the stale stored response stays"
+        case CacheStatus.Detail.fallback.rawValue, CacheStatus.Detail.placeholder.rawValue:
+            return "only the \(cache.detail ?? "") came: the origin did not answer"
+        case StaleAllowance.offline.rawValue: return "the daemon is offline, and what is stored is stale"
+        default: return cache.hit && (cache.ttl ?? 0) < 0 ? "what is stored is stale, and was not checked" : nil
+        }
+    }
+}

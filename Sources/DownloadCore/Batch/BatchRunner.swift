@@ -1,0 +1,305 @@
+// Runs a batch on a loop: a few items at a time, each through the download core, every byte and outcome counted for this batch alone.
+
+internal import CacheStore
+package import EventLoop
+internal import Synchronization
+
+/// Runs one batch. ``check(on:)`` and ``run(on:)`` take turns and are called on the loop whose sources the resolver hands out;
+/// everything else may be called on any thread.
+///
+/// Sendable: what changes is under its own mutex.
+package final class BatchRunner: Sendable {
+    fileprivate struct State {
+        var batch: Batch
+        var totals: BatchTotals
+        /// Position of the first item that has failed.
+        var firstFailed: Int?
+        /// Position of the next item that a worker looks at.
+        var next = 0
+        /// Those that work; cancelled with the batch.
+        var workers: [Task<Void, Never>] = []
+        /// An item has failed, and no further one is begun.
+        var isStopped = false
+        /// Somebody outside wants it to end.
+        var isCancelled = false
+        /// An item has failed, and takes the rest with it.
+        var isGivenUp = false
+
+        var cancelsRest: Bool { isCancelled || isGivenUp }
+    }
+
+    let core: DownloadCore
+    let resolve: BatchResolver
+    private let observe: (@Sendable (BatchChange) -> Void)?
+    private let state: Mutex<State>
+
+    /// - Parameters:
+    ///   - batch: where it is to go on; what is not queued in it stays as it is.
+    ///   - resolve: says how an item is asked for.
+    ///   - observe: told of changes on the loop; it must be quick.
+    package init(
+        _ batch: Batch,
+        core: DownloadCore,
+        resolve: @escaping BatchResolver,
+        observe: (@Sendable (BatchChange) -> Void)? = nil
+    ) {
+        self.core = core
+        self.resolve = resolve
+        self.observe = observe
+        let firstFailed = batch.entries.firstIndex { $0.state == .failed }
+        state = Mutex(State(batch: batch, totals: batch.totals, firstFailed: firstFailed))
+    }
+
+    /// The batch as it is now.
+    package var batch: Batch { state.withLock { $0.batch } }
+
+    /// The same without its items.
+    package var progress: (state: BatchState, totals: BatchTotals) {
+        state.withLock { ($0.batch.state, $0.totals) }
+    }
+
+    /// The first item of the list that has failed.
+    package var firstError: BatchEntry? {
+        state.withLock { state in state.firstFailed.map { state.batch.entries[$0] } }
+    }
+
+    package func entry(_ index: Int) -> BatchEntry { state.withLock { $0.batch.entries[index] } }
+
+    // MARK: - From outside
+
+    /// Looks for the sizes of the items that are queued, and downloads nothing. An empty batch is checked at once.
+    package func check(on loop: isolated EventLoop) async {
+        guard become(.checking) else { return }
+        await work(.check, on: loop)
+        become(state.withLock { $0.isCancelled } ? .cancelled : .checked)
+    }
+
+    /// Downloads what is queued; waits for all of it. An empty batch is done at once.
+    package func run(on loop: isolated EventLoop) async {
+        guard become(.running) else { return }
+        await work(.download, on: loop)
+        let (totals, isCancelled) = state.withLock { ($0.totals, $0.isCancelled) }
+        if isCancelled {
+            become(.cancelled)
+        } else if totals.queued > 0 {
+            become(.stopped)
+        } else {
+            become(totals.failed + totals.cancelled > 0 ? .failed : .done)
+        }
+    }
+
+    /// Cancels what is under way and what waits; what is done stays done.
+    package func cancel() {
+        let isIdle = state.withLock { state in
+            // What has ended is not cancelled any more.
+            if state.batch.state.isEnd, state.batch.state != .checked { return false }
+            state.isCancelled = true
+            for worker in state.workers { worker.cancel() }
+            return !state.batch.state.isRunning
+        }
+        guard isIdle else { return }
+        cancelQueued()
+        become(.cancelled)
+    }
+
+    /// Queues what has failed or was cancelled, once the batch has ended; ``run(on:)`` then downloads it.
+    /// - Returns: how many items that are.
+    @discardableResult
+    package func requeue() -> Int {
+        let (count, wasEnded) = state.withLock { state in
+            guard state.batch.state.mayBecome(.queued), state.batch.state.isEnd else { return (0, false) }
+            state.isCancelled = false
+            state.firstFailed = nil
+            var count = 0
+            for index in state.batch.entries.indices {
+                let entry = state.batch.entries[index]
+                guard entry.state == .failed || entry.state == .cancelled else { continue }
+                count += 1
+                state.change(index) { $0.requeue() }
+            }
+            return (count, true)
+        }
+        if wasEnded { become(.queued) }
+        return count
+    }
+
+    /// Queues a batch that was only checked, or stopped, so that ``run(on:)`` downloads what is queued in it.
+    package func goOn() {
+        guard [.checked, .stopped].contains(progress.state) else { return }
+        become(.queued)
+    }
+
+    // MARK: - Workers
+
+    private enum Work { case check, download }
+
+    /// Tells duplicates apart, then has items worked at until none is left or the batch ends early.
+    private func work(_ kind: Work, on loop: isolated EventLoop) async {
+        await identify(on: loop)
+        let count = state.withLock { state in
+            state.next = 0
+            state.isStopped = false
+            state.isGivenUp = false
+            return min(state.batch.options.concurrency, state.totals.queued)
+        }
+        var workers: [Task<Void, Never>] = []
+        for _ in 0..<count {
+            let worker = Task.immediate(executorPreference: loop.taskExecutor) {
+                while let index = take() {
+                    switch kind {
+                    case .check: await look(index, on: loop)
+                    case .download: await download(index, on: loop)
+                    }
+                }
+            }
+            workers.append(worker)
+            let isCancelled = state.withLock { state in
+                state.workers.append(worker)
+                return state.cancelsRest
+            }
+            if isCancelled { worker.cancel() }
+        }
+        for worker in workers { await worker.value }
+        let isCancelled = state.withLock { state in
+            state.workers = []
+            return state.cancelsRest
+        }
+        if isCancelled { cancelQueued() }
+    }
+
+    /// The next item to work at.
+    private func take() -> Int? {
+        let index: Int? = state.withLock { state in
+            guard !state.isStopped, !state.cancelsRest else { return nil }
+            while state.next < state.batch.entries.count {
+                defer { state.next += 1 }
+                if state.batch.entries[state.next].state == .queued, !state.isSettled(state.next) {
+                    state.change(state.next) { $0.state = .running }
+                    return state.next
+                }
+            }
+            return nil
+        }
+        if let index { observe?(.entry(index)) }
+        return index
+    }
+
+    private func cancelQueued() {
+        let cancelled = state.withLock { state in
+            state.batch.entries.indices.filter { index in
+                guard state.batch.entries[index].state == .queued else { return false }
+                state.change(index) { $0.state = .cancelled }
+                return true
+            }
+        }
+        for index in cancelled { observe?(.entry(index)) }
+    }
+
+    /// Finds the items that repeat earlier ones, and those that cannot be asked for; in the order given, so that it is the later
+    /// one that is the duplicate.
+    private func identify(on loop: isolated EventLoop) async {
+        var first: [Identity: Int] = [:]
+        let batch = batch
+        let isCheck = batch.state == .checking
+        for (index, entry) in batch.entries.enumerated() where entry.outcome != .duplicate {
+            do throws(BatchRefusal) {
+                let identity = Identity(entry.item, try await resolve(entry.item, loop))
+                if let earlier = first[identity] {
+                    guard entry.state == .queued else { continue }
+                    change(index) { entry in
+                        entry.state = .done
+                        entry.outcome = .duplicate
+                        entry.check = isCheck ? .duplicate : nil
+                        entry.duplicateOf = earlier
+                    }
+                } else {
+                    first[identity] = index
+                }
+            } catch {
+                if entry.state == .queued { fail(index, error.description) }
+            }
+            // A long list must not hold up the loop.
+            if index % 64 == 63 { await Task.yield() }
+        }
+    }
+
+    private struct Identity: Hashable {
+        let key: [UInt8]
+        let item: String
+        let body: [UInt8]?
+
+        init(_ item: BatchItem, _ route: BatchRoute) {
+            key = route.key.bytes
+            let fields = item.fields.map { "\($0.name.lowercased()): \($0.value)" }
+            self.item = ([item.method, "\(item.force) \(item.seed) \(item.store)"] + fields).joined(separator: "\n")
+            body = item.body
+        }
+    }
+
+    // MARK: - Changing
+
+    /// - Returns: whether the batch may be in that state now, and is.
+    @discardableResult
+    private func become(_ next: BatchState) -> Bool {
+        let became = state.withLock { state in
+            guard state.batch.state.mayBecome(next) else { return false }
+            state.batch.state = next
+            return true
+        }
+        if became { observe?(.state(next)) }
+        return became
+    }
+
+    func change(_ index: Int, _ body: (inout BatchEntry) -> Void) {
+        state.withLock { $0.change(index, body) }
+        observe?(.entry(index))
+    }
+
+    func received(_ index: Int, _ count: Int) {
+        state.withLock { $0.change(index) { $0.received += Int64(count) } }
+        observe?(.received(index, bytes: count))
+    }
+
+    /// The item has failed: what becomes of the others is for the options to say.
+    func fail(_ index: Int, _ reason: String, status: Int? = nil) {
+        let toCancel: [Task<Void, Never>] = state.withLock { state in
+            let isCheck = state.batch.state == .checking
+            state.change(index) { entry in
+                entry.state = .failed
+                entry.check = isCheck ? .failed : entry.check
+                entry.reason = reason
+                entry.status = status
+            }
+            guard !isCheck else { return [] }
+            switch state.batch.options.onError {
+            case .continue: return []
+            case .stop:
+                state.isStopped = true
+                return []
+            case .cancelRest:
+                state.isGivenUp = true
+                return state.workers
+            }
+        }
+        observe?(.entry(index))
+        for worker in toCancel { worker.cancel() }
+    }
+}
+
+extension BatchRunner.State {
+    fileprivate mutating func change(_ index: Int, _ body: (inout BatchEntry) -> Void) {
+        totals.count(batch.entries[index], -1)
+        body(&batch.entries[index])
+        totals.count(batch.entries[index], 1)
+        if batch.entries[index].state == .failed {
+            firstFailed = min(firstFailed ?? index, index)
+        } else if firstFailed == index {
+            firstFailed = batch.entries.firstIndex { $0.state == .failed }
+        }
+    }
+
+    /// The size is known already, and only sizes are looked for.
+    fileprivate func isSettled(_ index: Int) -> Bool {
+        batch.state == .checking && batch.entries[index].check != nil
+    }
+}

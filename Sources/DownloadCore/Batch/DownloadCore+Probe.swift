@@ -1,0 +1,108 @@
+// How much a request would download: what is stored is looked at, and the origin is asked by HEAD; nothing changes by it.
+
+internal import CacheStore
+package import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+
+/// What a request would download.
+package enum Probe: Sendable, Equatable {
+    /// Nothing: what is stored is fresh, or current by what the origin says. With the length of its body in bytes.
+    case valid(length: Int64?)
+    /// A body of this many bytes.
+    case sized(Int64)
+    /// A body of unknown length, for the reason given.
+    case unknownSize(String)
+    /// It would fail.
+    case failed(String, status: Int?)
+}
+
+extension DownloadCore {
+    /// Finds out what a request would download. Stored responses, lifetimes and what is known of the origin stay as they are.
+    package func probe(
+        _ ask: CacheAsk,
+        from source: any FetchSource,
+        on loop: isolated EventLoop
+    ) async -> Probe {
+        let stale: StoredResponse?
+        switch await look(ask, on: loop) {
+        case .known(let probe): return probe
+        case .stale(let response): stale = response
+        }
+        guard ask.content == nil, ask.request.method == .get else {
+            return .unknownSize("HEAD says nothing about \(ask.content == nil ? ask.request.method.name : "POST")")
+        }
+        var fields = ask.originFields
+        fields.removeConditions()
+        let request = FetchRequest(
+            method: .head,
+            path: ask.path,
+            fields: fields,
+            clientHost: ask.request.fields.first(.host)
+        )
+        let answer = await relay(request, from: source, Way(.method), on: loop)
+        if let failure = answer.failure { return .failed(failure.description, status: nil) }
+        let status = answer.head.status
+        switch status {
+        case 403, 405, 501: return .unknownSize("the origin does not answer HEAD (\(status))")
+        case 200..<300: break
+        default: return .failed(answer.head.refusal, status: status)
+        }
+        // Who insists on asking gets what comes, changed or not.
+        if let stale, !Caching.isReload(ask.request), ask.policy.revalidate != .never,
+            case .unchanged = Caching.judgeHead(
+                stored: stale.head,
+                headAnswer: answer.head,
+                now: clock.now(),
+                policy: ask.policy
+            )
+        {
+            return .valid(length: stale.body.knownLength)
+        }
+        return answer.length.map { .sized($0) } ?? .unknownSize("the origin says no length")
+    }
+
+    private enum Look {
+        case known(Probe)
+        case stale(StoredResponse?)
+    }
+
+    private func look(_ ask: CacheAsk, on loop: isolated EventLoop) async -> Look {
+        if let seed = ask.seed, let seeded = await pinned(ask, seed) {
+            return .known(.valid(length: seeded.body.knownLength))
+        }
+        guard ask.policy.mode != .none else { return .stale(nil) }
+        let variants = await store.variants(ask, on: loop)
+        guard let chosen = Caching.select(from: variants.map(\.head), request: ask.request, policy: ask.policy) else {
+            return .stale(nil)
+        }
+        let found = variants[chosen]
+        let decision = Caching.lookup(
+            request: ask.request,
+            stored: found.head,
+            policy: ask.policy,
+            now: clock.now()
+        )
+        switch decision {
+        case .fresh:
+            guard 200..<300 ~= found.head.status else {
+                let head = ResponseHead(status: found.head.status, reason: found.head.reason, fields: found.head.fields)
+                return .known(.failed(head.refusal, status: head.status))
+            }
+            return .known(.valid(length: found.body.knownLength))
+        case .stale, .staleAllowed, .onlyIfCachedMiss: return .stale(found)
+        case .mismatch: return .stale(nil)
+        }
+    }
+}
+
+extension ResponseHead {
+    /// Why an answer with this status is not what was asked for.
+    var refusal: String {
+        let name = reason.isEmpty ? "" : " \(reason)"
+        guard 300..<400 ~= status, let location = fields.first(.location) else {
+            return "the origin answered \(status)\(name)"
+        }
+        return "the origin answered \(status)\(name) and names \(location); list that instead"
+    }
+}

@@ -1,0 +1,65 @@
+// What the download core counts and tells beside its answers.
+
+package import CacheStore
+internal import EventLoop
+internal import Synchronization
+
+/// Something that an operator may want to read of.
+package enum CoreReport: Sendable, Equatable {
+    /// A body was not what its route expects: it was passed on and not stored.
+    /// - `found`: what it is instead, such as `begins with "<!do"`.
+    case unexpected(CacheKey, ContentExpectation, found: String)
+    /// A fetch was ended since everybody who waited for it had left.
+    /// - `received`: bytes of the body so far.
+    case abandoned(CacheKey, received: Int64)
+
+    /// One line.
+    package var text: String {
+        switch self {
+        case .unexpected(let key, let expected, let found):
+            "\(Self.name(key)) should be \(expected.noun) and \(found): passed on, not stored; "
+                + "correct the origin, or 'response.expect'"
+        case .abandoned(let key, let received):
+            "\(Self.name(key)): the fetch was ended after \(received) bytes, since nobody waits for it any more "
+                + "(cache.on_client_abort)"
+        }
+    }
+
+    private static func name(_ key: CacheKey) -> String {
+        key.service.isEmpty ? "\(key)" : "\(key) of service \(key.service)"
+    }
+}
+
+/// What has happened since the start.
+package struct CoreCounts: Sendable, Equatable {
+    /// Answers with a placeholder.
+    package var placeholders = 0
+    /// Answers with a fallback.
+    package var fallbacks = 0
+    /// Bodies that were not what their routes expect.
+    package var unexpected = 0
+    /// Fetches that ended since everybody had left.
+    package var abandoned = 0
+    /// Fetches that an operator has ended.
+    package var cancelled = 0
+}
+
+extension DownloadCore {
+    /// Any thread.
+    package var counts: CoreCounts { counters.withLock { $0 } }
+
+    func noteUnexpected(_ ask: CacheAsk, _ found: String) {
+        guard let expect = ask.phases?.expect else { return }
+        counters.withLock { $0.unexpected += 1 }
+        // One line in two minutes for each key: who asks often need not fill the log.
+        let now = clock.now()
+        guard !reported.contains(ask.key, now: now) else { return }
+        reported.note(ask.key, now: now)
+        report(.unexpected(ask.key, expect, found: found))
+    }
+
+    func noteAbandoned(_ ask: CacheAsk, received: Int64) {
+        counters.withLock { $0.abandoned += 1 }
+        report(.abandoned(ask.key, received: received))
+    }
+}

@@ -1,0 +1,82 @@
+// Purges and pins: in force before the call returns, for what is stored, on its way, or met later on the disk.
+
+package import CacheStore
+package import EventLoop
+import Synchronization
+
+/// Why a purge is not all that it should be.
+package enum PurgeError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// It is in force, but a restart may undo it.
+    case notWritten(SystemError)
+    /// The daemon is ending.
+    case ended
+
+    package var description: String {
+        switch self {
+        case .notWritten(let error):
+            "the purge is in force until the daemon ends, but it could not be written: \(error); make room on the disk, or its folder writable, and purge again"
+        case .ended: "the daemon is ending, and purges nothing any more"
+        }
+    }
+}
+
+extension DownloadCore {
+    /// Hard purges that may wait for their files to go.
+    private static let mostUnswept = 512
+
+    /// Stored responses that purges have removed or made stale.
+    package var purgeCounts: (hard: Int, soft: Int) {
+        (hardPurged.load(ordering: .relaxed), softPurged.load(ordering: .relaxed))
+    }
+
+    /// Puts purges in force. When it returns, nothing that they concern answers a request any more (soft: is fresh for one),
+    /// whatever tier it is in, nothing that was asked for before is stored, and a restart changes none of that. The files of
+    /// what is gone follow behind.
+    /// - Parameter pool: for what blocks.
+    /// - Returns: how many stored responses are gone, or stale.
+    package func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
+        guard !rules.isEmpty else { return 0 }
+        if let disk, generations.unswept.count > Self.mostUnswept { await disk.settleSweep() }
+        let now = clock.now()
+        let number = generations.purge(rules, now: now)
+        let work = { @Sendable [self] () -> (SystemError?, Int) in
+            var failure: SystemError?
+            do throws(SystemError) {
+                try generations.persist(rules, number: number, now: now)
+            } catch {
+                failure = error
+            }
+            let gone = memory.purge(rules, number: number, now: now, pins: generations.pins)
+            // What is on the disk, too, is counted there.
+            let alone = gone.count { disk?.entry($0.key, $0.head) == nil }
+            return (failure, alone + partials.removeInvalid(generations))
+        }
+        guard let (failure, inMemory) = try? await pool.run(work) else { throw .ended }
+        let onDisk = (try? await disk?.count(rules, before: number)) ?? 0
+        if let disk {
+            // The folder's files go in one piece; where that fails they go one by one.
+            if rules.contains(PurgeRule(.all)) { try? await disk.removeAll() }
+            disk.sweep()
+        } else {
+            generations.markSwept(rules.filter { !$0.isSoft }.map { ($0, number) })
+        }
+        if let failure { throw .notWritten(failure) }
+        // Rules of one call are all of one kind.
+        let count = inMemory + onDisk
+        if rules[0].isSoft {
+            softPurged.wrappingAdd(count, ordering: .relaxed)
+        } else {
+            hardPurged.wrappingAdd(count, ordering: .relaxed)
+        }
+        return inMemory + onDisk
+    }
+}
+
+extension PartialTable {
+    /// - Returns: how many have gone.
+    fileprivate func removeInvalid(_ generations: Generations) -> Int {
+        let gone = all.filter { !generations.isUnchanged($0.token) }
+        for partial in gone { remove(partial) }
+        return gone.count
+    }
+}

@@ -1,0 +1,122 @@
+// Answers from seed folders: before the store is looked at, and whatever it holds.
+
+package import CacheStore
+internal import EventLoop
+package import HTTPCaching
+internal import HTTPWire
+internal import Synchronization
+
+extension DownloadCore {
+    /// Answers that came from seed folders so far.
+    package var seedAnswerCount: Int { seedAnswers.load(ordering: .relaxed) }
+
+    /// What goes wrong with files that are kept for others.
+    package var storedFileTroubles: StoredFileTroubles { store.troubles }
+
+    /// The answer of a pinned seed, which is never checked and never too old; nil where there is none. A request with
+    /// `no-cache` passes it by, as long as there is somebody to ask.
+    func seeded(_ ask: CacheAsk, _ seed: SeedFolder, on loop: isolated EventLoop) async -> Answer? {
+        guard let response = await pinned(ask, seed) else { return nil }
+        seedAnswers.wrappingAdd(1, ordering: .relaxed)
+        let status = CacheStatus(cacheName: cacheName, hit: true, detail: StoreTier.seed.rawValue)
+        return stored(ask, response, age: Caching.age(response.head, now: clock.now()), status, on: loop)
+    }
+
+    /// What a pinned seed has for a request; nil where it is passed by.
+    package func pinned(_ ask: CacheAsk, _ seed: SeedFolder) async -> StoredResponse? {
+        guard seed.mode == .pinned, ask.content == nil, ask.request.method == .get || ask.request.method == .head,
+            isOffline || !CacheControl(request: ask.request.fields).noCache
+        else { return nil }
+        return await seed.lookup(ask.key, request: ask.request)
+    }
+
+    // MARK: - Imports
+
+    /// Copies what an importing folder has for a question that nothing stored answers, each file once.
+    /// - Returns: whether something has been stored, so that it is worth another look.
+    func importSeeds(_ ask: CacheAsk, _ seed: SeedFolder) async -> Bool {
+        guard seed.mode == .import, ask.content == nil, seed.mayHave(ask.key) else { return false }
+        var hasStored = false
+        for copy in await seed.take(ask.key) {
+            if case .imported = await adopt(copy, as: ask.key, ask.policy) { hasStored = true }
+        }
+        return hasStored
+    }
+
+    /// Stores one seed, stale from this moment on unless its folder says until when it is fresh; what is stored and as new
+    /// stays. Not on a loop that waits.
+    package func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
+        var head = copy.head
+        if head.varyNames.isEmpty || head.varyNames.contains("*") { head.varyNames = [] }
+        if case .refuse(let reason) = Caching.decideKeep(head, policy: policy), reason != .noFreshnessAndNoValidator {
+            return .refused(reason)
+        }
+        let since = head.validatedAt
+        let isHeld = memory.peek(key).contains { $0.head.responseTime >= since }
+        if isHeld || (disk?.count(of: key, since: since) ?? 0) > 0 { return .kept }
+        head = Self.stale(head, expiry: copy.expiry, policy, now: clock.now())
+        let token = generations.note(key).concerned(by: InvalidationRule.concerning(head, key))
+        do {
+            if policy.disk, let disk {
+                let kept = policy.maxVariants
+                try await disk.adopt(copy, head: head, key: key, generation: (generations, token), maxVariants: kept)
+                memory.remove(key) { $0.head.isSameVariant(as: head) && $0.number < token.number }
+                return .imported
+            }
+            guard policy.memory, memory.takes(Int(clamping: head.bodyLength ?? .max)) else {
+                return .refused(.cacheOff)
+            }
+            let chunk = try await copy.chunk()
+            // Another shape than any route's: it is made ready when it is asked for.
+            let response = StoredResponse(
+                key: key,
+                head: head,
+                body: .complete(chunk),
+                preparedHead: [],
+                hot: nil,
+                tier: .memory,
+                number: token.number
+            )
+            var isInserted = false
+            _ = generations.ifUnchanged(token) {
+                isInserted = memory.insert(response, maxVariants: policy.maxVariants)
+            }
+            return isInserted ? .imported : .kept
+        } catch {
+            return .failed("\(error)")
+        }
+    }
+
+    /// A head that has just become stale, or becomes it when `expiry` comes.
+    private static func stale(_ head: StoredHead, expiry: Int64?, _ policy: CachePolicy, now: Int64) -> StoredHead {
+        var head = head
+        (head.requestTime, head.responseTime, head.validatedAt) = (now, now, now)
+        (head.initialAge, head.receivedAge) = (0, nil)
+        var left: Int64 = 0
+        if let expiry, expiry > now {
+            left = expiry - now
+            head.fields.set(.date, HTTPDate.format(now))
+            head.fields.set(.expires, HTTPDate.format(expiry))
+        }
+        let fresh = -Caching.staleness(head, policy: policy, now: now) - left
+        guard fresh > 0 else { return head }
+        if policy.mode == .library {
+            // There the time since the response came is what counts.
+            head.responseTime -= fresh
+            head.requestTime -= fresh
+        } else {
+            head.initialAge = fresh
+        }
+        return head
+    }
+}
+
+/// What became of one seed.
+package enum SeedImport: Sendable, Equatable {
+    case imported
+    /// Something as new is stored.
+    case kept
+    /// The route's rules do not allow it to be stored.
+    case refused(StoreRefusal)
+    case failed(String)
+}

@@ -1,0 +1,117 @@
+// The fetches under way, so that an operator can end them: everybody who waits is told, and what is stored stays.
+
+package import CacheStore
+internal import EventLoop
+internal import Synchronization
+
+/// What an operator has ended.
+package struct CancelledFetches: Sendable, Equatable {
+    package var fetches: Int
+    /// Requests that waited for them or read their bodies.
+    package var waiters: Int
+
+    package init(fetches: Int = 0, waiters: Int = 0) {
+        self.fetches = fetches
+        self.waiters = waiters
+    }
+}
+
+extension DownloadCore {
+    /// Ends fetches: who waits for a head is answered with ``FetchError/stopped(_:)``, and who reads a body is cut off.
+    /// What is stored stays, with its lifetime; requests that come later fetch anew. Any thread.
+    ///
+    /// Requests with other methods than GET and HEAD go on, since they may have had their effect already.
+    /// - Parameter isMeant: by the key; called once for each fetch under way.
+    package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
+        let error = FetchError.stopped("the fetch was ended by 'drydock cancel'; ask again to begin a new one")
+        var result = CancelledFetches()
+        for entry in fetches.take(isMeant) {
+            result.fetches += 1
+            result.waiters += entry.waiting()
+            entry.stop(error)
+        }
+        counters.withLock { $0.cancelled += result.fetches }
+        return result
+    }
+}
+
+/// Sendable: sharded, each shard under its own mutex.
+final class FetchTable: Sendable {
+    struct Entry: Sendable {
+        let key: CacheKey
+        let waiting: @Sendable () -> Int
+        let stop: @Sendable (FetchError) -> Void
+    }
+
+    private final class Shard: Sendable {
+        let entries = Mutex<[UInt64: Entry]>([:])
+    }
+
+    private let shards = (0..<16).map { _ in Shard() }
+    private let last = Atomic<UInt64>(0)
+
+    fileprivate func add(_ entry: Entry) -> UInt64 {
+        let id = last.wrappingAdd(1, ordering: .relaxed).newValue
+        shards[Int(id & 15)].entries.withLock { $0[id] = entry }
+        return id
+    }
+
+    fileprivate func remove(_ id: UInt64) { shards[Int(id & 15)].entries.withLock { _ = $0.removeValue(forKey: id) } }
+
+    /// Takes out those that are meant.
+    fileprivate func take(_ isMeant: (CacheKey) -> Bool) -> [Entry] {
+        // Not asked under the mutex: what decides is not known here.
+        let meant = shards.flatMap { shard in shard.entries.withLock { $0.map { ($0.key, $0.value) } } }
+            .filter { isMeant($0.1.key) }
+        return meant.compactMap { id, _ in shards[Int(id & 15)].entries.withLock { $0.removeValue(forKey: id) } }
+    }
+}
+
+/// One fetch as others reach it. Loop-bound; the fetch can be found as long as this lives.
+final class FetchTicket {
+    private final class Link: @unchecked Sendable {  // `ticket` is touched on the loop of the fetch only
+        weak var ticket: FetchTicket?
+    }
+
+    /// Called on the loop: the fetch must end with this error.
+    var onStop: ((FetchError) -> Void)?
+    /// Called on the loop: somebody who waited has left.
+    var onLeft: (() -> Void)?
+    private let table: FetchTable
+    private let link = Link()
+    private let loop: EventLoop
+    private var id: UInt64 = 0
+
+    /// - Parameters:
+    ///   - waiting: how many requests wait for it; any thread.
+    ///   - told: called when it is to end, before its loop hears of it; any thread.
+    init(
+        _ table: FetchTable,
+        _ key: CacheKey,
+        on loop: isolated EventLoop,
+        waiting: @escaping @Sendable () -> Int,
+        told: @escaping @Sendable (FetchError) -> Void = { _ in }
+    ) {
+        self.table = table
+        self.loop = loop
+        link.ticket = self
+        let submit = { @Sendable [link, loop] (error: FetchError) in
+            loop.submit { _ in link.ticket?.onStop?(error) }
+        }
+        id = table.add(
+            FetchTable.Entry(key: key, waiting: waiting) { error in
+                told(error)
+                submit(error)
+            }
+        )
+    }
+
+    deinit { table.remove(id) }
+
+    /// Tells the loop of the fetch that somebody has left; any thread.
+    var sendLeft: @Sendable () -> Void {
+        { [link, loop] in loop.submit { _ in link.ticket?.onLeft?() } }
+    }
+}
+
+@available(*, unavailable) extension FetchTicket: Sendable {}

@@ -1,0 +1,48 @@
+// The content of a POST whose answer is stored, and how it goes to the origin.
+
+internal import HTTPWire
+package import Upstream
+
+/// The whole content of a request; it is part of the key, so that the same content gets the same answer.
+package struct RequestContent: Sendable {
+    package let bytes: [UInt8]
+
+    package init(_ bytes: [UInt8]) { self.bytes = bytes }
+}
+
+/// Gives bytes that are in memory, and then those of another source. Loop-bound.
+package final class ContentSource: RequestBodySource {
+    private var bytes: ArraySlice<UInt8>
+    private let rest: (any RequestBodySource)?
+
+    /// - Parameter rest: what follows the bytes; nil for nothing.
+    package init(_ bytes: [UInt8], then rest: (any RequestBodySource)? = nil) {
+        self.bytes = bytes[...]
+        self.rest = rest
+    }
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        guard !bytes.isEmpty else { return rest?.read(into: buffer) ?? .end }
+        let count = min(bytes.count, buffer.count)
+        bytes.prefix(count).withUnsafeBytes { buffer.copyMemory(from: $0) }
+        bytes = bytes.dropFirst(count)
+        return .bytes(count)
+    }
+}
+
+@available(*, unavailable) extension ContentSource: Sendable {}
+
+extension CacheAsk {
+    /// What goes to the origin where the whole is asked for; a POST where the question is one.
+    /// - Parameter method: of a question without content.
+    func fetchRequest(_ method: Method, _ fields: Fields) -> FetchRequest {
+        FetchRequest(
+            method: content == nil ? method : .post,
+            path: path,
+            fields: fields,
+            clientHost: request.fields.first(.host),
+            framing: content.map { .length(UInt64($0.bytes.count)) } ?? .none,
+            body: content.map { ContentSource($0.bytes) }
+        )
+    }
+}

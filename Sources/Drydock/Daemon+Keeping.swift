@@ -1,0 +1,119 @@
+// Housekeeping in the daemon: purges and pins, by whoever runs it or by schedule.
+
+internal import CacheStore
+internal import Configuration
+internal import DownloadCore
+internal import EventLoop
+internal import Logging
+package import ProxyServer
+internal import Synchronization
+
+extension Daemon: KeepingActions {
+    package func purge(_ question: PurgeQuestion) async throws(Problem) -> AdminPurge {
+        let rules = try await rules(question)
+        do throws(PurgeError) {
+            return AdminPurge(purged: try await purge(rules), isSoft: question.isSoft)
+        } catch {
+            throw Problem(status: 500, title: "Purge not written", detail: "\(error)")
+        }
+    }
+
+    /// Purges, and tells it.
+    func purge(_ rules: [PurgeRule]) async throws(PurgeError) -> Int {
+        let what = rules.prefix(3).map(\.description).joined(separator: "; ") + (rules.count > 3 ? "; …" : "")
+        do throws(PurgeError) {
+            let count = try await parts.core.purge(rules, on: parts.files)
+            parts.logger.notice("purged", metadata: ["what": "\(what)", "responses": "\(count)"])
+            return count
+        } catch {
+            parts.logger.error("\(error)", metadata: ["what": "\(what)"])
+            throw error
+        }
+    }
+
+    private func rules(_ question: PurgeQuestion) async throws(Problem) -> [PurgeRule] {
+        var targets: [PurgeRule.Target] = []
+        switch question.target {
+        case .urls(let urls):
+            for url in urls { targets += try await keys(of: url).map { .url($0) } }
+        case .prefixes(let prefixes): targets = prefixes.map { .prefix($0) }
+        case .globs(let patterns): targets = patterns.map { .glob($0) }
+        case .tags(let tags): targets = tags.map { .tag($0) }
+        case .olderThan(let seconds): targets = [.olderThan(parts.core.clock.now() - seconds)]
+        case .all: targets = [.all]
+        }
+        return targets.map { PurgeRule($0, service: question.service, isSoft: question.isSoft) }
+    }
+
+    /// The URLs that stored responses of `url` have: its own, and the origin's where it is one of this daemon.
+    /// - Throws: where it is a path that leads nowhere.
+    private func keys(of url: String) async throws(Problem) -> [String] {
+        let isPath = url.hasPrefix("/")
+        do throws(Problem) {
+            let cache = try await explain(ExplainQuestion(url: url)).cache
+            let routed = cache.map { [$0.url] } ?? []
+            return isPath || routed == [PurgeRule.normalised(url)] ? routed : [url] + routed
+        } catch {
+            // A URL of an origin need not be one that forward mode would ask for now.
+            if isPath { throw error }
+            return [url]
+        }
+    }
+
+    package func setPinned(_ url: String, _ isPinned: Bool) async throws(Problem) -> AdminPin {
+        guard let key = try await keys(of: url).last else {
+            throw .badQuery("nothing is ever stored for '\(url)'; give a URL as 'drydock list' prints it")
+        }
+        let pinned = PurgeRule.normalised(key)
+        do throws(PinError) {
+            let (core, files) = (parts.core, parts.files)
+            let isChanged = isPinned ? try await core.pin(pinned, on: files) : try await core.unpin(pinned, on: files)
+            parts.logger.notice(isPinned ? "pinned" : "unpinned", metadata: ["url": "\(pinned)"])
+            return AdminPin(url: pinned, isPinned: isPinned, isChanged: isChanged)
+        } catch {
+            let status = if case .notWritten = error { 500 } else { 422 }
+            throw Problem(status: status, title: isPinned ? "Not pinned" : "Not unpinned", detail: "\(error)")
+        }
+    }
+
+    package func pins() async -> AdminPins { AdminPins(urls: parts.core.generations.pins.all) }
+
+    /// What the configuration purges again and again.
+    func purgePlans(_ configuration: Configuration) -> [Schedules.Plan] {
+        configuration.purge.map { wanted in
+            Schedules.Plan(
+                identity: "purge \(wanted)",
+                every: wanted.schedule.every,
+                atStart: wanted.schedule.atStart
+            ) { [weak self] loop in await self?.purge(wanted) }
+        }
+    }
+
+    /// One turn.
+    private func purge(_ wanted: PurgeConfiguration) async {
+        let cutoff = wanted.olderThan.map { parts.core.clock.now() - $0 }
+        let targets: [PurgeRule.Target?] = [
+            cutoff.map { .olderThan($0) }, wanted.tag.map { .tag($0) }, wanted.prefix.map { .prefix($0) },
+            wanted.glob.map { .glob($0) },
+        ]
+        let rules = targets.compactMap(\.self).map {
+            PurgeRule($0, service: wanted.service, isSoft: wanted.isSoft)
+        }
+        // A failure is told where it happens; the next turn tries again.
+        _ = try? await purge(rules)
+    }
+
+    var keepingGauges: [Gauge] {
+        let core = parts.core
+        return [
+            Gauge("drydock_purged_total", "Stored responses that purges have removed.", isCounter: true) {
+                core.purgeCounts.hard
+            },
+            Gauge("drydock_soft_purged_total", "Stored responses that purges have made stale.", isCounter: true) {
+                core.purgeCounts.soft
+            },
+            Gauge("drydock_rules", "Purges and invalidations in force.") { core.generations.ruleCount },
+            Gauge("drydock_pins", "Pinned URLs.") { core.generations.pins.count },
+        ]
+    }
+}

@@ -1,0 +1,147 @@
+// What the admin API does with seeds: exports what is stored, imports folders.
+
+internal import CacheStore
+internal import DownloadCore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+internal import Logging
+package import ProxyServer
+internal import ServiceCore
+internal import Synchronization
+
+extension Daemon: SeedActions {
+    // MARK: - Export
+
+    package func exportSeeds(to path: String, service: String?) async throws(Problem) -> AdminSeedExport {
+        let files = parts.files
+        let opened = try? await files.run { Result { () throws(SeedError) in try SeedWriter(path, pool: files) } }
+        guard let opened else { throw Self.ending }
+        let writer: SeedWriter
+        switch opened {
+        case .success(let made): writer = made
+        case .failure(let error): throw Problem(status: 422, title: "No seed folder", detail: "\(error)")
+        }
+        var result = AdminSeedExport()
+        var written: Set<CacheKey> = []
+        let services = service.map { [$0] } ?? state.withLock { [""] + $0.plan.services.map(\.plan.name) }
+        for name in services { await exportStored(name, writer, &written, &result) }
+        let held = parts.core.memory.responses { response in
+            service == nil || response.key.service == service
+        }
+        for response in held where !written.contains(response.key) { await export(response, writer, &result) }
+        result.written = writer.tally.written
+        result.bytes = Int(clamping: writer.tally.bytes)
+        parts.logger.info("seeds exported", metadata: ["path": "\(path)", "written": "\(result.written)"])
+        return result
+    }
+
+    /// All of one service in the disk tier, page by page.
+    private func exportStored(
+        _ service: String,
+        _ writer: SeedWriter,
+        _ written: inout Set<CacheKey>,
+        _ result: inout AdminSeedExport
+    ) async {
+        guard let disk = parts.disk else { return }
+        var last: String?
+        while let page = try? await disk.entries(service: service, limit: 1000, after: last), let end = page.last {
+            for listing in page {
+                let key = CacheKey(service: service, url: listing.url)
+                guard written.insert(key).inserted else { continue }
+                for entry in disk.lookup(key, besides: []) {
+                    if let response = try? await disk.load(entry, via: nil, policy: CachePolicy(), isUse: false) {
+                        await export(response, writer, &result)
+                    } else {
+                        result.skipped += 1
+                    }
+                }
+            }
+            last = end.url
+        }
+    }
+
+    /// What only one user may have been told stays here.
+    private func export(_ response: StoredResponse, _ writer: SeedWriter, _ result: inout AdminSeedExport) async {
+        guard response.head.requestMethod == .get, !response.head.hadAuthorization,
+            parts.core.generations.verdict(response) != .gone
+        else {
+            result.skipped += 1
+            return
+        }
+        do {
+            try await writer.write(response)
+        } catch {
+            result.failed += 1
+            result.firstError = result.firstError ?? "\(response.key): \(error)"
+        }
+    }
+
+    private static let ending = Problem(
+        status: 503,
+        title: "Ending",
+        detail: "the daemon is ending, and takes no orders any more"
+    )
+
+    // MARK: - Import
+
+    package func importSeeds(_ order: SeedImportOrder) async throws(Problem) -> AdminSeedImport {
+        let (files, logger, path) = (parts.files, parts.logger, order.path)
+        let opened = try? await files.run {
+            Result { () throws(SeedError) in
+                var layout = SeedLayout.url
+                if let given = order.layout { layout = given } else { layout = try SeedFolder.layout(of: path) }
+                return try SeedFolder(path: path, layout: layout, mode: .import, pool: files) {
+                    logger.warning("\($0)")
+                }
+            }
+        }
+        guard let opened else { throw Self.ending }
+        switch opened {
+        case .success(let folder): return await importAll(folder, parents: order.parents, isOwn: false)
+        case .failure(let error): throw Problem(status: 422, title: "No seed folder", detail: "\(error)")
+        }
+    }
+
+    /// Stores what a folder has and what is not stored yet.
+    /// - Parameter isOwn: only for the routes whose own folder it is.
+    func importAll(_ folder: SeedFolder, parents: [String] = [], isOwn: Bool) async -> AdminSeedImport {
+        // Until the files of the disk tier are known again, nobody can tell what is stored.
+        while parts.disk?.statistics.isRebuilding == true, !state.withLock({ $0.isStopping }) {
+            try? await Task.sleep(for: .milliseconds(100))
+        }
+        let plan = state.withLock { $0.plan }
+        let (entries, unknown) = await folder.entries(parents: parents + plan.knownFolders)
+        var result = AdminSeedImport()
+        result.unknown = unknown
+        for entry in entries where !state.withLock({ $0.isStopping }) {
+            let places = entry.urls.flatMap { plan.places(of: $0) }.filter { !isOwn || $0.seed == folder }
+            guard let place = places.first else {
+                result.unknown += 1
+                continue
+            }
+            guard let copy = await folder.take(entry.name, as: place.key) else {
+                result.failed += 1
+                result.firstError = result.firstError ?? "\(entry.name) cannot be read; the log says why"
+                continue
+            }
+            switch await parts.core.adopt(copy, as: place.key, place.policy) {
+            case .imported: result.imported += 1
+            case .kept: result.kept += 1
+            case .refused: result.refused += 1
+            case .failed(let reason):
+                result.failed += 1
+                result.firstError = result.firstError ?? "\(entry.name): \(reason)"
+            }
+        }
+        parts.logger.info(
+            "seeds imported",
+            metadata: [
+                "path": "\(folder.path)", "imported": "\(result.imported)", "kept": "\(result.kept)",
+                "unknown": "\(result.unknown)", "refused": "\(result.refused)", "failed": "\(result.failed)",
+            ]
+        )
+        if let error = result.firstError { parts.logger.warning("a seed was not imported: \(error)") }
+        return result
+    }
+}

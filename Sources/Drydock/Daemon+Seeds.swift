@@ -1,0 +1,54 @@
+// Seed folders in the daemon: how they are opened, what is told and counted of them.
+
+internal import CacheStore
+internal import DownloadCore
+internal import EventLoop
+internal import Logging
+internal import ProxyServer
+internal import Synchronization
+
+extension Daemon {
+    static func seedOpener(_ files: IOPool, _ logger: Logger) -> SeedOpener {
+        SeedOpener(pool: files) { logger.warning("\($0)") }
+    }
+
+    /// Tells which folders are in use from now on, copies what is to be imported, and writes the files that are missing;
+    /// both behind.
+    func tellSeeds(_ plan: RoutePlan) {
+        for folder in plan.seeds {
+            parts.logger.info(
+                "seed folder opened",
+                metadata: [
+                    "path": "\(folder.path)", "mode": "\(folder.mode.rawValue)", "layout": "\(folder.layout.rawValue)",
+                    "files": "\(folder.count)",
+                ]
+            )
+        }
+        let (importing, files) = (plan.seeds.filter { $0.mode == .import }, plan.storedFiles)
+        if importing.isEmpty, files.isEmpty { return }
+        Task {
+            for folder in importing { _ = await importAll(folder, isOwn: true) }
+            for file in files { await keepAsFile(file) }
+        }
+    }
+
+    /// What was stored before the configuration asked for a file.
+    private func keepAsFile(_ file: StoredFilePlace) async {
+        guard let disk = parts.disk, let entry = disk.lookup(file.key, besides: []).first else { return }
+        do {
+            try await disk.keepAsFile(entry, as: file.name, onlyIfMissing: true)
+        } catch {
+            parts.core.storedFileTroubles.tell(file.name, error)
+        }
+    }
+
+    var seedGauges: [Gauge] {
+        let (core, plan) = (parts.core, state.withLock { $0.plan })
+        return [
+            Gauge("drydock_seed_files", "Responses in seed folders.") { plan.seeds.reduce(0) { $0 + $1.count } },
+            Gauge("drydock_seed_answers_total", "Answers that came from seed folders.", isCounter: true) {
+                core.seedAnswerCount
+            },
+        ]
+    }
+}

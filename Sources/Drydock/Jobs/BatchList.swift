@@ -1,0 +1,89 @@
+// Lists of what to download: a URL a line, or a JSON object a line.
+
+internal import DownloadCore
+internal import Foundation
+package import ProxyServer
+
+/// Reads lists. Empty lines, and lines that begin with `#`, count for nothing.
+package enum BatchList {
+    /// What is wrong with a list, with its line.
+    package struct Malformed: Error, Sendable, Equatable, CustomStringConvertible {
+        package var description: String
+    }
+
+    /// - Throws: ``Malformed`` with file and line; an item is never left out in silence.
+    package static func parse(_ text: String, name: String) throws(Malformed) -> [AdminJobItem] {
+        var items: [AdminJobItem] = []
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            let line = line.drop { $0 == " " || $0 == "\t" }
+            guard let first = line.first, first != "#" else { continue }
+            let place = "\(name):\(index + 1)"
+            if first == "{" {
+                do {
+                    items.append(try AdminJSON.decode(AdminJobItem.self, from: Array(line.utf8)))
+                } catch {
+                    throw Malformed(description: "\(place): \(AdminJSON.reason(error))")
+                }
+            } else {
+                let url = String(line.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+                guard !url.contains(where: { $0 == " " || $0 == "\t" }) else {
+                    throw Malformed(
+                        description: "\(place): '\(url)' is no URL; write one URL a line, or a JSON object with 'url'"
+                    )
+                }
+                items.append(AdminJobItem(url: url))
+            }
+        }
+        return items
+    }
+
+    /// Reads a file. It blocks: not on a loop.
+    /// - Throws: ``Malformed``, also where the file cannot be read or is no UTF-8.
+    package static func read(_ path: String) throws(Malformed) -> [AdminJobItem] {
+        let data: Data
+        do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
+            throw Malformed(description: "\(path) cannot be read; check that it is there, and its permissions")
+        }
+        guard let text = String(validating: data, as: UTF8.self) else {
+            throw Malformed(description: "\(path) is not in UTF-8; write it anew in UTF-8")
+        }
+        return try parse(text, name: path)
+    }
+}
+/// What `drydock size` and `drydock prefetch` ask for, before it is a document.
+package struct BatchOrder: Sendable {
+    /// As they were given, before those of the lists.
+    package var urls: [String] = []
+    /// The text of each list, and what messages call it.
+    package var lists: [(name: String, text: String)] = []
+    /// Further fields of every request; an item's own win.
+    package var headers: [String: String] = [:]
+    package var force = false
+    /// Nil leaves it to the daemon, like the next.
+    package var concurrency: Int?
+    /// `continue`, `stop` or `cancel-rest`.
+    package var onError: String?
+    package var save = false
+
+    package init() {}
+
+    /// The body of `POST /v1/size` or `POST /v1/prefetch`.
+    /// - Throws: ``BatchList/Malformed`` with the place of what is wrong.
+    package func body() throws(BatchList.Malformed) -> [UInt8] {
+        var items = urls.map { AdminJobItem(url: $0) }
+        for list in lists { items += try BatchList.parse(list.text, name: list.name) }
+        for index in items.indices {
+            if force { items[index].force = true }
+            if !headers.isEmpty { items[index].headers = headers.merging(items[index].headers ?? [:]) { $1 } }
+        }
+        var request = AdminJobRequest(items: items)
+        request.concurrency = concurrency
+        request.onError = onError.flatMap { BatchFailurePolicy(rawValue: $0) }
+        request.save = save ? true : nil
+        do {
+            return try AdminJSON.encode(request)
+        } catch {
+            throw BatchList.Malformed(description: "the list cannot be sent: \(error)")
+        }
+    }
+}

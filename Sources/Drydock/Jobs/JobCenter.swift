@@ -1,0 +1,345 @@
+// The batches of a daemon: which there are, which run, how they end, and what of them is kept over a restart.
+
+internal import DownloadCore
+internal import EventLoop
+internal import Glibc
+internal import Logging
+internal import ProxyServer
+internal import Synchronization
+
+/// Sendable: what changes is under a mutex; a runner has its own.
+final class JobCenter: Sendable {
+    /// Jobs that are remembered; the oldest that have ended make room.
+    static let limit = 100
+    /// Jobs under way at a time; further ones wait.
+    static let running = 8
+    /// Items of one job.
+    static let items = 100_000
+
+    struct State {
+        var jobs: [Job] = []
+        var last = 0
+        var isStopping = false
+    }
+
+    let loops: LoopGroup
+    let core: DownloadCore
+    let files: IOPool
+    let logger: Logger
+    let folder: JobFolder?
+    let counts = JobCounts()
+    let state = Mutex(State())
+    private let resolver = Mutex<BatchResolver?>(nil)
+    private let saving = Mutex<Schedule?>(nil)
+
+    /// - Parameter folder: where jobs are kept; nil where there is no disk tier.
+    init(loops: LoopGroup, core: DownloadCore, files: IOPool, logger: Logger, folder: String?) {
+        self.loops = loops
+        self.core = core
+        self.files = files
+        self.logger = logger
+        self.folder = folder.map { JobFolder(path: $0) }
+    }
+
+    // MARK: - Beginning and ending
+
+    /// Takes up what was kept, and goes on with what was under way.
+    func start(_ resolve: @escaping BatchResolver) async {
+        resolver.withLock { $0 = resolve }
+        guard let folder else { return }
+        let found = (try? await files.run { folder.load() }) ?? (records: [], errors: [])
+        for error in found.errors { logger.warning("\(error)") }
+        for var record in found.records.suffix(Self.limit) {
+            if record.batch.resume() {
+                logger.info("batch goes on", metadata: ["id": "\(record.id)"])
+            }
+            add(record, isKept: true)
+        }
+        saving.withLock {
+            $0 = Schedule(every: 2_000_000_000, on: loops.loops[0]) { [weak self] _ in self?.saveChanged() }
+        }
+        pump()
+    }
+
+    /// Writes down how far everything is; what is under way goes on after the next start. Blocks: not on a loop.
+    func stop() {
+        saving.withLock { $0 }?.cancel()
+        let jobs = state.withLock { state in
+            state.isStopping = true
+            return state.jobs
+        }
+        for job in jobs where job.isKept { write(job.record.id) }
+    }
+
+    // MARK: - Asking
+
+    func find(_ id: String) throws(Problem) -> Job {
+        guard let job = state.withLock({ $0.jobs.first { $0.record.id == id } }) else { throw Self.unknown(id) }
+        return job
+    }
+
+    /// Makes a job and begins it when its turn comes.
+    func submit(
+        _ batch: Batch,
+        kind: AdminJob.Kind,
+        name: String?,
+        isKept: Bool
+    ) throws(Problem) -> Job {
+        guard batch.entries.count <= Self.items else {
+            throw .badQuery("\(batch.entries.count) items are too many; give at most \(Self.items), in several jobs")
+        }
+        let made: (id: String, dropped: [Job])? = state.withLock { state in
+            let dropped = state.makeRoom(for: name)
+            guard state.jobs.count < Self.limit, !state.isStopping else { return nil }
+            state.last += 1
+            return ("\(state.last)", dropped)
+        }
+        guard let made else {
+            throw Problem(
+                status: 503,
+                title: "Too many jobs",
+                detail: "\(Self.limit) jobs have not ended; wait for one, or end one with 'drydock jobs cancel ID'"
+            )
+        }
+        for job in made.dropped { forget(job) }
+        let record = JobRecord(
+            id: made.id,
+            kind: kind,
+            name: name,
+            created: Int64(time(nil)),
+            downloads: kind == .prefetch,
+            batch: batch
+        )
+        let job = add(record, isKept: isKept)
+        save(made.id)
+        pump()
+        return job
+    }
+
+    /// Has a job that is at rest go on: with what is queued, and with what has failed or was cancelled where that is to be
+    /// tried again.
+    func goOn(_ id: String, retrying: Bool) throws(Problem) -> Job {
+        let job = try find(id)
+        let now = job.runner.progress.state
+        guard now.isEnd else { throw Self.busy(id) }
+        // Nothing is left to be tried again.
+        if retrying, now == .done { return job }
+        guard retrying || now == .checked || now == .stopped else {
+            throw Problem(
+                status: 409,
+                title: "Nothing to do",
+                detail:
+                    "job \(id) is \(now.rawValue); 'drydock prefetch --job \(id) --retry-failed' asks again for what failed"
+            )
+        }
+        change(id) { job in
+            let totals = job.runner.progress.totals
+            job.record.downloads = true
+            job.record.ended = nil
+            job.counted = (totals.done, retrying ? 0 : totals.failed)
+        }
+        if retrying { job.runner.requeue() } else { job.runner.goOn() }
+        save(id)
+        pump()
+        return try find(id)
+    }
+
+    func cancel(_ id: String) throws(Problem) -> Job {
+        let job = try find(id)
+        let before = job.runner.progress.state
+        job.runner.cancel()
+        // A running one ends by itself, and one that has ended stays as it is.
+        if before == .queued || before == .checked { ended(id) }
+        return try find(id)
+    }
+
+    func remove(_ id: String) throws(Problem) -> Job {
+        let removed: Result<Job, Problem> = state.withLock { state in
+            guard let index = state.jobs.firstIndex(where: { $0.record.id == id }) else {
+                return .failure(Self.unknown(id))
+            }
+            let now = state.jobs[index].runner.progress.state
+            guard now.isEnd else { return .failure(Self.busy(id)) }
+            return .success(state.jobs.remove(at: index))
+        }
+        let job = try removed.get()
+        forget(job)
+        return job
+    }
+
+    /// Waits until a job has ended; a cancelled task cancels it.
+    func wait(for id: String) async {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { waiter in
+                let isOver = state.withLock { state in
+                    guard let index = state.jobs.firstIndex(where: { $0.record.id == id }),
+                        !state.jobs[index].runner.progress.state.isEnd
+                    else { return true }
+                    state.jobs[index].waiters.append(waiter)
+                    return false
+                }
+                if isOver { waiter.resume() }
+            }
+        } onCancel: {
+            _ = try? cancel(id)
+        }
+    }
+
+    static func unknown(_ id: String) -> Problem {
+        Problem(status: 404, title: "No such job", detail: "there is no job \(id); 'drydock jobs' lists them")
+    }
+
+    private static func busy(_ id: String) -> Problem {
+        Problem(
+            status: 409,
+            title: "Job under way",
+            detail: "job \(id) has not ended; wait for it, or end it with 'drydock jobs cancel \(id)'"
+        )
+    }
+
+    // MARK: - Running
+
+    @discardableResult
+    private func add(_ record: JobRecord, isKept: Bool) -> Job {
+        let isChanged = Flag()
+        let runner = BatchRunner(
+            record.batch,
+            core: core,
+            resolve: { [weak self] item, loop throws(BatchRefusal) in
+                guard let resolve = self?.resolver.withLock({ $0 }) else {
+                    throw BatchRefusal("the daemon is ending; ask again when it is back")
+                }
+                return try await resolve(item, loop)
+            },
+            observe: { [counts] change in
+                counts.note(change)
+                if case .received = change { return }
+                isChanged.set()
+            }
+        )
+        var record = record
+        let counted = record.batch.totals
+        // The runner has them.
+        record.batch = Batch([], options: record.batch.options)
+        var job = Job(record: record, runner: runner, isKept: isKept && folder != nil, isChanged: isChanged)
+        job.counted = (counted.done, counted.failed)
+        isChanged.set()
+        let added = job
+        state.withLock { state in
+            state.jobs.append(added)
+            state.last = max(state.last, Int(record.id) ?? 0)
+        }
+        return job
+    }
+
+    func change(_ id: String, _ body: (inout Job) -> Void) {
+        state.withLock { state in
+            guard let index = state.jobs.firstIndex(where: { $0.record.id == id }) else { return }
+            body(&state.jobs[index])
+            state.jobs[index].isChanged.set()
+        }
+    }
+
+    /// Begins the jobs whose turn it is.
+    private func pump() {
+        let begun: [Job] = state.withLock { state in
+            guard !state.isStopping else { return [] }
+            let free = Self.running - state.jobs.count { $0.isBegun }
+            let waiting = state.jobs.indices.filter { index in
+                !state.jobs[index].isBegun && state.jobs[index].runner.progress.state == .queued
+            }
+            return waiting.prefix(max(0, free)).map { index in
+                state.jobs[index].isBegun = true
+                state.jobs[index].record.started = Int64(time(nil))
+                return state.jobs[index]
+            }
+        }
+        for job in begun {
+            loops.leastBusy.submit { [self] loop in
+                Task.immediate(executorPreference: loop.taskExecutor) {
+                    if job.record.downloads {
+                        await job.runner.run(on: loop)
+                    } else {
+                        await job.runner.check(on: loop)
+                    }
+                    ended(job.record.id)
+                }
+            }
+        }
+    }
+
+    /// Any thread.
+    private func ended(_ id: String) {
+        let ended: (job: Job, waiters: [UnsafeContinuation<Void, Never>])? = state.withLock { state in
+            guard !state.isStopping, let index = state.jobs.firstIndex(where: { $0.record.id == id }) else {
+                return nil
+            }
+            state.jobs[index].isBegun = false
+            state.jobs[index].record.ended = Int64(time(nil))
+            defer { state.jobs[index].waiters = [] }
+            return (state.jobs[index], state.jobs[index].waiters)
+        }
+        guard let ended else { return }
+        counts.note(ended.job.runner.progress.totals, since: ended.job.counted)
+        tell(ended.job)
+        for waiter in ended.waiters { waiter.resume() }
+        save(id)
+        pump()
+    }
+
+    private func tell(_ job: Job) {
+        let (now, totals) = job.runner.progress
+        var metadata: Logger.Metadata = [
+            "id": "\(job.record.id)", "items": "\(totals.items)", "failed": "\(totals.failed)",
+            "received": "\(totals.received)",
+        ]
+        if let name = job.record.name { metadata["name"] = "\(name)" }
+        if let failure = totals.failed > 0 ? job.runner.batch.firstError : nil {
+            metadata["first_error"] = "\(failure.item.url): \(failure.reason ?? "")"
+        }
+        let message: Logger.Message = "batch \(now.rawValue)"
+        if totals.failed > 0 {
+            logger.warning(message, metadata: metadata)
+        } else {
+            logger.info(message, metadata: metadata)
+        }
+    }
+
+    // MARK: - Keeping
+
+    private func forget(_ job: Job) {
+        for waiter in job.waiters { waiter.resume() }
+        guard job.isKept, let folder else { return }
+        files.submit { folder.remove(job.record.id) }
+    }
+
+    /// The longer a list, the less often it is written: a thousand items more are a second more.
+    private func saveChanged() {
+        let now = Monotonic.now()
+        let due = state.withLock { state in
+            state.jobs.indices.filter { index in
+                let job = state.jobs[index]
+                let pause = UInt64(job.runner.progress.totals.items) * 1_000_000
+                guard job.isKept, now &- job.savedAt >= pause, job.isChanged.take() else { return false }
+                state.jobs[index].savedAt = now
+                return true
+            }.map { state.jobs[$0].record.id }
+        }
+        for id in due { save(id) }
+    }
+
+    private func save(_ id: String) {
+        guard folder != nil, (try? find(id))?.isKept == true else { return }
+        files.submit { [self] in write(id) }
+    }
+
+    private func write(_ id: String) {
+        guard let folder else { return }
+        do {
+            // What has been forgotten meanwhile must not come back.
+            try folder.write { (try? find(id))?.current }
+        } catch {
+            logger.error("job \(id) is not kept: \(error); make room, or see to the folder's permissions")
+        }
+    }
+}

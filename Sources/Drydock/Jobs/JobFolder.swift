@@ -1,0 +1,79 @@
+// The jobs folder beside the disk tier: one JSON document a job, written whole and put in place by a rename.
+
+internal import Foundation
+internal import Glibc
+internal import Synchronization
+
+/// Sendable: the mutex lets one write happen at a time. Its methods block: they are called on the I/O pool.
+final class JobFolder: Sendable {
+    let path: String
+    private let writing = Mutex(())
+
+    /// - Parameter path: made when something is written.
+    init(path: String) { self.path = path }
+
+    /// Writes what `record` is by the time the turn comes, so that of two writes the later one never loses; nil writes nothing.
+    /// - Throws: what the file system refuses, in words.
+    func write(_ record: () -> JobRecord?) throws {
+        try writing.withLock { _ in
+            guard let record = record() else { return }
+            try FileManager.default.createDirectory(
+                atPath: path,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            let data = try encoder.encode(record)
+            let temporary = "\(path)/\(record.id).tmp"
+            // Items may carry credentials: nobody else reads them.
+            let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw Self.failure("open", temporary) }
+            defer { close(descriptor) }
+            var rest = data[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+                guard count > 0 else { throw Self.failure("write", temporary) }
+                rest = rest.dropFirst(count)
+            }
+            guard rename(temporary, file(record.id)) == 0 else { throw Self.failure("rename", temporary) }
+        }
+    }
+
+    func remove(_ id: String) {
+        writing.withLock { _ in _ = unlink(file(id)) }
+    }
+
+    /// What is kept, in the order of the identifiers, and what cannot be read, in words. Temporary files go.
+    func load() -> (records: [JobRecord], errors: [String]) {
+        var records: [JobRecord] = []
+        var errors: [String] = []
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] {
+            let file = "\(path)/\(name)"
+            if name.hasSuffix(".tmp") { unlink(file) }
+            guard name.hasSuffix(".json") else { continue }
+            do {
+                let record = try JSONDecoder().decode(
+                    JobRecord.self,
+                    from: Data(contentsOf: URL(fileURLWithPath: file))
+                )
+                guard record.version == JobRecord.currentVersion, name == "\(record.id).json" else {
+                    errors.append("\(file) is of another version, and is left alone")
+                    continue
+                }
+                records.append(record)
+            } catch {
+                errors.append("\(file) cannot be read as a job, and is left alone; remove it (\(error))")
+            }
+        }
+        return (records.sorted { (Int($0.id) ?? 0) < (Int($1.id) ?? 0) }, errors)
+    }
+
+    private func file(_ id: String) -> String { "\(path)/\(id).json" }
+
+    private static func failure(_ call: String, _ path: String) -> SystemFailure {
+        SystemFailure(description: "\(call) \(path): \(String(cString: strerror(errno)))")
+    }
+
+    private struct SystemFailure: Error, CustomStringConvertible { var description: String }
+}

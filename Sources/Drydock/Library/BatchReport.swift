@@ -1,0 +1,217 @@
+// What a batch asks for, how far it is, and what each of its items has come to.
+
+internal import DownloadCore
+public import FoundationEssentials
+public import HTTPTypes
+
+extension DownloadBatch {
+    /// One resource of a batch.
+    public struct Item: Sendable, Hashable {
+        /// What is asked for: GET, with a scheme and an authority.
+        public var request: HTTPRequest
+        /// What this download wants otherwise than the manager has it.
+        public var options: DownloadManager.Options
+
+        /// A resource by its URL; a fragment is left out.
+        public init(_ url: URL, options: DownloadManager.Options = DownloadManager.Options()) {
+            self.init(HTTPRequest(url.absoluteString), options: options)
+        }
+
+        /// A resource by a request with fields of its own.
+        public init(_ request: HTTPRequest, options: DownloadManager.Options = DownloadManager.Options()) {
+            self.request = request
+            self.options = options
+        }
+
+        /// The URL.
+        var text: String { request.text }
+    }
+
+    /// Where a batch is.
+    public enum State: String, Sendable, Hashable, CaseIterable {
+        /// Nothing has been asked for.
+        case queued
+        /// Sizes are being looked for.
+        case checking
+        /// All sizes that can be known are.
+        case checked
+        /// Items are being downloaded.
+        case running
+        /// Every item is done.
+        case done
+        /// It has come to its end, and items have failed.
+        case failed
+        /// An item has failed, and the rest was not begun.
+        case stopped
+        /// It was cancelled.
+        case cancelled
+
+        var isEnd: Bool {
+            switch self {
+            case .queued, .checking, .running: false
+            case .checked, .done, .failed, .stopped, .cancelled: true
+            }
+        }
+    }
+
+    /// How far a batch is: every item is counted in exactly one of ``queued``, ``running``, ``done``, ``failed`` and
+    /// ``cancelled``.
+    public struct Progress: Sendable, Hashable {
+        /// Where the batch is.
+        public var state: State
+        /// Items of the batch.
+        public var items: Int
+        /// Items that wait.
+        public var queued: Int
+        /// Items under way.
+        public var running: Int
+        /// Items that are there, whether they had to be downloaded or not.
+        public var done: Int
+        /// Items that have failed.
+        public var failed: Int
+        /// Items that were cancelled.
+        public var cancelled: Int
+        /// Of those done: the ones for which nothing had to be downloaded.
+        public var valid: Int
+        /// Of those done: the ones that repeat an earlier item.
+        public var duplicates: Int
+        /// Of those waiting or under way: the ones whose size nobody knows.
+        public var unknownSize: Int
+        /// Bytes that are to be downloaded or have been, as far as they are known.
+        public var bytes: Int64
+        /// Bytes that have come for this batch.
+        public var received: Int64
+        /// Bytes that are still to come, as far as they are known.
+        public var remaining: Int64
+    }
+
+    /// What one item has come to.
+    public struct Entry: Sendable, Hashable {
+        /// What was asked for.
+        public var item: Item
+        /// Where it is; never ``State/checking``, ``State/checked`` or ``State/stopped``.
+        public var state: State
+        /// How it was got; nil while it has not been, and for one that repeats another.
+        public var outcome: DownloadOutcome?
+        /// Whether it is stored now, and needs nothing more.
+        public var isStored: Bool
+        /// Bytes of the body; nil while nobody knows.
+        public var size: Int64?
+        /// Bytes of the body that have come for this item.
+        public var received: Int64
+        /// The status that the origin or the store answered with.
+        public var status: Int?
+        /// Why it failed, is not stored, or has no known size.
+        public var reason: String?
+        /// The position of the earlier item that it repeats, counted from 0.
+        public var duplicateOf: Int?
+    }
+
+    /// What a batch has come to.
+    public struct Report: Sendable, Hashable {
+        /// The sums.
+        public var progress: Progress
+        /// Each item, in the order given.
+        public var entries: [Entry]
+
+        /// The items that have failed.
+        public var failures: [Entry] { entries.filter { $0.state == .failed } }
+        /// Whether every item is there.
+        public var isComplete: Bool { progress.state == .done }
+    }
+}
+
+extension DownloadBatch.State {
+    init(_ state: BatchState) {
+        self =
+            switch state {
+            case .queued: .queued
+            case .checking: .checking
+            case .checked: .checked
+            case .running: .running
+            case .done: .done
+            case .failed: .failed
+            case .stopped: .stopped
+            case .cancelled: .cancelled
+            }
+    }
+
+    init(_ state: BatchEntryState) {
+        self =
+            switch state {
+            case .queued: .queued
+            case .running: .running
+            case .done: .done
+            case .failed: .failed
+            case .cancelled: .cancelled
+            }
+    }
+}
+
+extension DownloadBatch.Progress {
+    init(_ progress: (state: BatchState, totals: BatchTotals)) {
+        let totals = progress.totals
+        state = DownloadBatch.State(progress.state)
+        items = totals.items
+        queued = totals.queued
+        running = totals.running
+        done = totals.done
+        failed = totals.failed
+        cancelled = totals.cancelled
+        valid = totals.valid
+        duplicates = totals.duplicates
+        unknownSize = totals.unknownSize
+        bytes = totals.bytes
+        received = totals.received
+        remaining = totals.remaining
+    }
+}
+
+extension DownloadBatch.Entry {
+    init(_ item: DownloadBatch.Item, _ entry: BatchEntry) {
+        self.item = item
+        state = DownloadBatch.State(entry.state)
+        size = entry.size
+        received = entry.received
+        status = entry.status
+        reason = entry.reason
+        duplicateOf = entry.duplicateOf
+        switch entry.outcome {
+        case .seed: (outcome, isStored) = (.seeded, true)
+        case .valid: (outcome, isStored) = (.stillValid, true)
+        case .revalidated: (outcome, isStored) = (.confirmed, true)
+        case .downloaded: (outcome, isStored) = (.downloaded, true)
+        case .notStored: (outcome, isStored) = (.downloaded, false)
+        case .duplicate: (outcome, isStored) = (nil, false)
+        case nil:
+            outcome = entry.state == .failed ? .downloadFailed : entry.check == .valid ? .stillValid : nil
+            isStored = entry.check == .valid
+        }
+    }
+}
+
+extension HTTPRequest {
+    /// A GET of an absolute URL; one that is none keeps its text, which is refused when it is asked for.
+    init(_ url: String) {
+        let whole = url.prefix { $0 != "#" }
+        guard let colon = whole.firstRange(of: "://") else {
+            self.init(method: .get, scheme: nil, authority: nil, path: String(whole))
+            return
+        }
+        let rest = whole[colon.upperBound...]
+        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        let path = rest[end...]
+        self.init(
+            method: .get,
+            scheme: String(whole[..<colon.lowerBound]),
+            authority: String(rest[..<end]),
+            path: path.first == "/" ? String(path) : "/\(path)"
+        )
+    }
+
+    /// The absolute URL; what is missing is left out.
+    var text: String {
+        guard let scheme else { return path ?? "" }
+        return "\(scheme)://\(authority ?? "")\(path ?? "/")"
+    }
+}

@@ -1,0 +1,209 @@
+// The public words of downloads in those of the rooms below.
+
+internal import CacheStore
+internal import DownloadCore
+internal import EventLoop
+internal import FoundationEssentials
+internal import HTTPCaching
+internal import HTTPTypes
+internal import HTTPWire
+internal import ServiceCore
+internal import Upstream
+
+extension DownloadQuestion {
+    /// - Parameters:
+    ///   - staleWanted: the stored response is wanted, however stale, and nothing else.
+    ///   - seed: the manager's.
+    func ask(_ configuration: DownloadManager.Configuration, staleWanted: Bool = false, seed: SeedFolder?) -> CacheAsk {
+        var request = RequestHead(method: method, target: path, fields: fields)
+        request.fields.set(.host, origin.authority)
+        if staleWanted { request.fields.set(.cacheControl, "only-if-cached, max-stale") }
+        var ask = CacheAsk(
+            key: key,
+            request: request,
+            originFields: fields,
+            path: path,
+            policy: configuration.policy(options),
+            shape: 1,
+            collapse: CollapseLimits(wait: 600_000_000_000, waiters: 1_000_000),
+            // Nothing of it is ever written to a socket.
+            prepare: { _ in [] }
+        )
+        if options.usesSeeds { ask.seed = seed }
+        ask.content = content.map { RequestContent($0) }
+        let expect = options.expectation.content
+        if expect != .any { ask.phases = PhasePlan(expect: expect) }
+        ask.onClientAbort = configuration.leaving.clientAbort
+        return ask
+    }
+}
+
+extension DownloadManager.Configuration {
+    /// What the caching rules are told.
+    fileprivate func policy(_ options: DownloadManager.Options) -> CachePolicy {
+        CachePolicy(
+            mode: options.bypassesStore ? .none : mode == .library ? .library : .standard,
+            ttl: (options.lifetime ?? lifetime).wholeSeconds,
+            revalidate: check.method,
+            staleIfError: staleIfError?.wholeSeconds,
+            staleWhileRevalidate: staleWhileRevalidate.wholeSeconds,
+            targetedFields: [],
+            memory: memory != nil,
+            disk: disk != nil,
+            compare: comparisons.map(\.rule),
+            checkPause: checkPause.wholeSeconds,
+            gone: gone.policy,
+            minLength: minimumLength
+        )
+    }
+}
+
+extension DownloadManager.Check {
+    fileprivate var method: RevalidateMethod {
+        switch self {
+        case .head: .head
+        case .conditional: .conditional
+        case .automatic: .auto
+        case .never: .never
+        }
+    }
+}
+
+extension DownloadManager.Comparison {
+    fileprivate var rule: CompareRule {
+        switch self {
+        case .entityTag: .etag
+        case .lastModified: .lastModified
+        case .length: .length
+        }
+    }
+}
+
+extension DownloadManager.Gone {
+    fileprivate var policy: GonePolicy {
+        switch self {
+        case .fail: .pass
+        case .useStored: .serveStale
+        case .remove: .evict
+        }
+    }
+}
+
+extension DownloadManager.Expectation {
+    fileprivate var content: ContentExpectation {
+        switch self {
+        case .anything: .any
+        case .json: .json
+        case .jsonObject: .jsonObject
+        case .jsonArray: .jsonArray
+        case .propertyList: .plist
+        case .image: .image
+        }
+    }
+}
+
+extension DownloadManager.Leaving {
+    fileprivate var clientAbort: ClientAbort {
+        switch self {
+        case .finish: .finish
+        case .abort: .abort
+        case .finishBeyond(let share): .finishIf(share)
+        }
+    }
+}
+
+extension DownloadManager.Seeds {
+    /// Lists the folder; blocks.
+    /// - Throws: `SeedError`, or `DownloadError` where it is no folder.
+    func open(_ pool: IOPool, onTrouble: @escaping @Sendable (String) -> Void) throws -> SeedFolder {
+        try SeedFolder(
+            path: try folder.folderPath,
+            layout: layout == .url ? .url : .docker,
+            mode: use == .pinned ? .pinned : .import,
+            pool: pool,
+            onTrouble: onTrouble
+        )
+    }
+}
+
+extension DownloadManager.DiskStore {
+    /// Opens the folder, which it makes where there is none.
+    /// - Throws: `DiskTierError`, or `DownloadError` where there is no folder to be had.
+    func open(_ pool: IOPool) async throws -> DiskTier {
+        let limits = DiskLimits(size: size, maxObject: largest, minFree: minimumFree)
+        return try await DiskTier.open(path: try path, limits: limits, pool: pool)
+    }
+
+    private var path: String {
+        get throws(DownloadError) {
+            if let folder { return try folder.folderPath }
+            let process = ProcessInfo.processInfo
+            let environment = process.environment
+            let base = environment["XDG_CACHE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+            guard let base = base ?? environment["HOME"].map({ $0 + "/.cache" }), base.hasPrefix("/") else {
+                throw .unavailable("neither XDG_CACHE_HOME nor HOME is set: set Configuration.disk.folder")
+            }
+            return "\(base)/\(process.processName)/download"
+        }
+    }
+}
+
+extension DownloadManager.Timeouts {
+    var upstream: Upstream.Timeouts {
+        Upstream.Timeouts(
+            connect: connect?.wholeNanoseconds,
+            firstByte: firstByte?.wholeNanoseconds,
+            idle: idle?.wholeNanoseconds,
+            total: total?.wholeNanoseconds
+        )
+    }
+}
+
+extension DownloadManager.TLS {
+    var upstream: TLSOptions {
+        TLSOptions(
+            verify: verifies,
+            ca: authorities?.path(percentEncoded: false),
+            clientCertificate: certificate?.path(percentEncoded: false),
+            clientKey: key?.path(percentEncoded: false)
+        )
+    }
+}
+
+extension URL {
+    /// - Throws: `DownloadError.unavailable` where it is no file URL.
+    fileprivate var folderPath: String {
+        get throws(DownloadError) {
+            guard isFileURL else { throw .unavailable("'\(self)' is no folder: name it by a file URL") }
+            let path = path(percentEncoded: false)
+            return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+        }
+    }
+}
+
+extension Duration {
+    /// Rounded down; below zero it is zero.
+    var wholeSeconds: Int64 { max(0, components.seconds) }
+
+    /// Below zero it is zero, and it saturates.
+    var wholeNanoseconds: UInt64 {
+        let (seconds, attoseconds) = components
+        guard seconds >= 0, attoseconds >= 0 else { return 0 }
+        let (product, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+        return overflow ? .max : product.addingReportingOverflow(UInt64(attoseconds / 1_000_000_000)).partialValue
+    }
+}
+
+extension HTTPResponse {
+    /// The head as a program sees it, with what this cache adds.
+    init(_ answer: Answer) {
+        self.init(status: Status(code: answer.head.status, reasonPhrase: answer.head.reason))
+        var fields = answer.head.fields
+        if let age = answer.age { fields.set(.age, String(age)) }
+        answer.cacheStatus?.append(to: &fields)
+        fields.forEachLine { name, value, _ in
+            guard let name = HTTPField.Name(Latin1.string(name)) else { return }
+            headerFields.append(HTTPField(name: name, value: value))
+        }
+    }
+}

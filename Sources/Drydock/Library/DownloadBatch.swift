@@ -1,0 +1,189 @@
+// A list of resources that are sized or downloaded together, with its own progress and an outcome for each.
+
+internal import DownloadCore
+internal import EventLoop
+internal import Synchronization
+
+/// A list of downloads that belong together.
+///
+/// ``size()`` finds out how many bytes are to come and downloads nothing; ``run()`` downloads, and what was sized before is
+/// exactly what is downloaded then. Each counts its own bytes: other downloads of the same resources change nothing in it.
+/// What comes is stored, and is there for whoever downloads it afterwards. An item that fails leaves the others alone,
+/// unless the batch was made to stop; ``retry()`` downloads what has failed, and nothing else. An empty batch is done at once.
+///
+/// ```swift
+/// let batch = try await manager.batch(urls.map { DownloadBatch.Item($0) })
+/// print(try await batch.size().progress.bytes)
+/// let report = try await batch.run()
+/// for failure in report.failures { print(failure.item.request, failure.reason ?? "") }
+/// ```
+public final class DownloadBatch: Sendable {
+    /// What happens to the other items when one fails.
+    public enum FailureRule: String, Sendable, Hashable, CaseIterable {
+        /// They are downloaded all the same.
+        case `continue`
+        /// Those under way end as they may, and no further one is begun.
+        case stop
+        /// Those under way are cancelled, and the rest with them.
+        case cancelRest
+    }
+
+    /// What was asked for, in the order given.
+    public let items: [Item]
+    private let runner: BatchRunner
+    private let loop: EventLoop
+    private let sessions: DownloadSessions
+    private let followers: BatchFollowers
+
+    init(
+        _ items: [Item],
+        _ options: BatchOptions,
+        _ engine: DownloadEngine,
+        _ sessions: DownloadSessions
+    ) throws(DownloadError) {
+        self.items = items
+        self.sessions = sessions
+        loop = engine.chooseLoop()
+        let questions = BatchQuestions(items, engine)
+        let followers = BatchFollowers()
+        self.followers = followers
+        let box = WeakRunner()
+        runner = BatchRunner(
+            Batch(questions.items, options: options),
+            core: engine.core,
+            resolve: { item, loop throws(BatchRefusal) in try questions.route(item, on: loop) }
+        ) { _ in
+            if let runner = box.runner { followers.tell(Progress(runner.progress)) }
+        }
+        box.set(runner)
+        try sessions.add(self)
+    }
+
+    deinit { sessions.remove(self) }
+
+    // MARK: - Running
+
+    /// Asks for the sizes of the items that are not stored and valid, by HEAD, and downloads nothing.
+    /// - Returns: what each item came to. One whose size nobody says is downloaded by ``run()`` all the same; one that failed
+    ///   here is not, until ``retry()``.
+    /// - Throws: `DownloadError.cancelled` when the task is cancelled, `.closed`; the failures of items are in the report.
+    @discardableResult
+    public func size() async throws(DownloadError) -> Report {
+        try await work { runner, loop in await runner.check(on: loop) }
+    }
+
+    /// Downloads what is not stored and valid, and waits for all of it.
+    /// - Returns: what each item came to.
+    /// - Throws: `DownloadError.cancelled` when the task is cancelled, which cancels the batch; `.closed`; the failures of items
+    ///   are in the report.
+    @discardableResult
+    public func run() async throws(DownloadError) -> Report {
+        try await work { runner, loop in await runner.run(on: loop) }
+    }
+
+    /// Downloads what has failed or was cancelled, and nothing else, once the batch has ended.
+    /// - Returns: what each item of the whole batch came to.
+    /// - Throws: as ``run()``.
+    @discardableResult
+    public func retry() async throws(DownloadError) -> Report {
+        try await work { runner, loop in
+            runner.requeue()
+            await runner.run(on: loop)
+        }
+    }
+
+    /// Cancels what is under way and what waits. What is stored stays as it is.
+    public func cancel() { runner.cancel() }
+
+    private func work(
+        _ body: @escaping @Sendable (BatchRunner, isolated EventLoop) async -> Void
+    ) async throws(DownloadError) -> Report {
+        if Task.isCancelled { throw .cancelled }
+        try sessions.begin()
+        defer { sessions.end() }
+        let runner = runner
+        await withTaskCancellationHandler {
+            await loop.perform { loop in await body(runner, loop) }
+        } onCancel: {
+            runner.cancel()
+        }
+        if Task.isCancelled { throw .cancelled }
+        return report
+    }
+
+    // MARK: - Looking
+
+    /// How far it is.
+    public var progress: Progress { Progress(runner.progress) }
+
+    /// What each item has come to so far.
+    public var report: Report {
+        let batch = runner.batch
+        return Report(
+            progress: Progress((batch.state, batch.totals)),
+            entries: zip(items, batch.entries).map { Entry($0, $1) }
+        )
+    }
+
+    /// How far it is, now and whenever that changes; who is slow misses what was in between.
+    ///
+    /// It ends when the sizes are known, and when the batch comes to an end after that. Of a batch that has ended it tells how,
+    /// and ends at once.
+    public var updates: some AsyncSequence<Progress, Never> & Sendable {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { follower in
+            followers.add(follower)
+            // After that: what changes meanwhile is told twice, and nothing is missed.
+            let progress = progress
+            follower.yield(progress)
+            if progress.state.isEnd, progress.state != .checked { follower.finish() }
+        }
+    }
+}
+
+extension DownloadBatch: DownloadUnderWay {
+    func concerns(_ question: DownloadQuestion) -> Bool { false }
+    func cancel(silently: Bool) { cancel() }
+}
+
+/// Where a batch's changes go.
+///
+/// Sendable: the table is under its own mutex; nobody is told with the mutex held.
+private final class BatchFollowers: Sendable {
+    private struct Table {
+        var followers: [Int: AsyncStream<DownloadBatch.Progress>.Continuation] = [:]
+        var last = 0
+    }
+
+    private let table = Mutex(Table())
+
+    deinit { for follower in table.withLock({ Array($0.followers.values) }) { follower.finish() } }
+
+    func add(_ follower: AsyncStream<DownloadBatch.Progress>.Continuation) {
+        let number = table.withLock { table in
+            table.last += 1
+            table.followers[table.last] = follower
+            return table.last
+        }
+        follower.onTermination = { [weak self] _ in self?.remove(number) }
+    }
+
+    private func remove(_ number: Int) { table.withLock { _ = $0.followers.removeValue(forKey: number) } }
+
+    func tell(_ progress: DownloadBatch.Progress) {
+        let all = table.withLock { Array($0.followers.values) }
+        for follower in all {
+            follower.yield(progress)
+            if progress.state.isEnd { follower.finish() }
+        }
+    }
+}
+
+/// The runner tells of changes, and whoever is told looks at the runner.
+///
+/// Sendable: the reference is under its own mutex.
+private final class WeakRunner: Sendable {
+    private struct Reference { weak var runner: BatchRunner? }
+    private let state = Mutex(Reference())
+    var runner: BatchRunner? { state.withLock { $0.runner } }
+    func set(_ runner: BatchRunner) { state.withLock { $0.runner = runner } }
+}

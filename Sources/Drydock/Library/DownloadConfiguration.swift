@@ -1,0 +1,233 @@
+// What a download manager is told when it is made: how long things stay valid, where they are kept, whom it may ask and how.
+
+public import FoundationEssentials
+public import HTTPTypes
+
+extension DownloadManager {
+    /// The settings of a manager; a change makes another manager. What is not set has the default that stands with it.
+    public struct Configuration: Sendable, Hashable {
+        /// Who says how long a response stays valid. ``Mode/library`` by default.
+        public var mode = Mode.library
+        /// How long a response stays valid, counted from the download or the last check that succeeded; 2 hours by default.
+        /// Zero asks the origin every time. In ``Mode/standard``, for responses that say nothing about it themselves.
+        public var lifetime = Duration.seconds(7200)
+        /// How a stored response that is no longer valid is checked. By HEAD, by default.
+        public var check = Check.head
+        /// After a check that failed, the stored response is used for so long without another; 30 seconds by default.
+        public var checkPause = Duration.seconds(30)
+        /// For so long after its lifetime a response is used at once while it is checked behind; zero by default.
+        public var staleWhileRevalidate = Duration.zero
+        /// For so long after its lifetime a response is used when the origin fails; nil, the default, is without a limit in
+        /// ``Mode/library``, and one day in ``Mode/standard``.
+        public var staleIfError: Duration?
+        /// What becomes of a stored response when a check answers 404 or 410. ``Gone/fail`` by default.
+        public var gone = Gone.fail
+        /// What a check by HEAD compares in ``Mode/library``, the most telling first; all of them by default.
+        public var comparisons = Comparison.allCases
+        /// Bytes that a body must have to be kept; a shorter one is downloaded each time. 0 by default.
+        public var minimumLength: Int64 = 0
+        /// What becomes of a transfer when everybody who waited for it has left. ``Leaving/finish`` by default.
+        public var leaving = Leaving.finish
+        /// What may be kept in memory; nil keeps nothing there. 64 MiB by default.
+        public var memory: MemoryLimits? = MemoryLimits()
+        /// What may be kept on disk, and where; nil keeps nothing there. 1 GiB by default.
+        public var disk: DiskStore? = DiskStore()
+        /// Resources that are there before anything is downloaded; none by default.
+        public var seeds: Seeds?
+        /// Fields of every request that does not bring them itself; `User-Agent: Drydock/VERSION` by default.
+        public var headerFields: HTTPFields = [.userAgent: "Drydock/\(DrydockVersion.current)"]
+        /// How long the origin may take.
+        public var timeouts = Timeouts()
+        /// How an `https` origin is verified.
+        public var tls = TLS()
+        /// Redirects that are followed for one download; zero takes a redirect for the answer. 10 by default.
+        public var maximumRedirects = 10
+        /// The statuses of an answer that is a success; every other one is an error. 200 to 299 by default.
+        public var acceptedStatuses = 200..<300
+        /// Requests to origins at once, checks among them; the others wait in the order in which they came, and no timeout runs
+        /// while they do. nil sets no limit; 10 by default.
+        public var maximumFetches: Int? = 10
+        /// Bytes of a body that a result may hold; 256 MiB by default. A download to a file has no such limit.
+        public var maximumBody = 256 << 20
+        /// Threads that downloads run on; 1 by default.
+        public var threads = 1
+        /// The name of this cache in the field Cache-Status; `drydock` by default.
+        public var name = "drydock"
+
+        /// The defaults.
+        public init() {}
+    }
+
+    /// Who says how long a response stays valid.
+    public enum Mode: String, Sendable, Hashable, CaseIterable {
+        /// The manager: ``Configuration/lifetime`` counts, whatever the fields of the response say. For origins whose fields
+        /// say nothing useful.
+        case library
+        /// The origin, by the rules of RFC 9111.
+        case standard
+    }
+
+    /// How a stored response is checked that is no longer valid.
+    public enum Check: String, Sendable, Hashable, CaseIterable {
+        /// By HEAD: where Last-Modified, ETag or length differ from what is stored, a GET follows.
+        case head
+        /// By a GET with conditions, which brings the new body at once.
+        case conditional
+        /// By whichever of the two costs less, from what the origin was seen to do.
+        case automatic
+        /// Not at all: what is stored is valid for ever. In ``Mode/standard`` it counts as absent once it is stale.
+        case never
+    }
+
+    /// What a check by HEAD compares with what is stored.
+    public enum Comparison: String, Sendable, Hashable, CaseIterable {
+        /// The entity tag (RFC 9110 section 8.8.3).
+        case entityTag
+        /// Last-Modified, for inequality: an older one is another one, too.
+        case lastModified
+        /// The length of the body.
+        case length
+    }
+
+    /// What becomes of a stored response when a check answers 404 or 410.
+    public enum Gone: String, Sendable, Hashable, CaseIterable {
+        /// The download fails with that status; the stored response stays, and is checked again the next time.
+        case fail
+        /// The stored response is the result, as if the origin had failed: ``DownloadOutcome/checkFailed``.
+        case useStored
+        /// The download fails with that status, and the stored response goes.
+        case remove
+    }
+
+    /// What becomes of a transfer when everybody who waited for it has left.
+    public enum Leaving: Sendable, Hashable {
+        /// It goes on, and what comes is kept.
+        case finish
+        /// It ends.
+        case abort
+        /// It goes on where at least this share of the body has come, from 0 to 1, and ends where less has, or where nobody knows
+        /// the length.
+        case finishBeyond(Double)
+    }
+
+    /// A folder of resources that are there before anything is downloaded.
+    public struct Seeds: Sendable, Hashable {
+        /// How the files are named.
+        public enum Layout: String, Sendable, Hashable, CaseIterable {
+            /// `HOST/PATH`, as `drydock seed export` writes it.
+            case url
+            /// `MD5(URL without its last part)_LAST`, with dates in property lists: the folders of the library Docker.
+            case docker
+        }
+
+        /// What the folder is used for.
+        public enum Use: String, Sendable, Hashable, CaseIterable {
+            /// Searched first; what is found is never checked and never too old.
+            case pinned
+            /// Copied into the store where nothing is stored, no longer valid, so that the first use checks it.
+            case imported
+        }
+
+        /// The folder; it is listed when the manager opens.
+        public var folder: URL
+        /// How the files are named; ``Layout/url`` by default.
+        public var layout: Layout
+        /// What the folder is used for; ``Use/pinned`` by default.
+        public var use: Use
+
+        /// Seeds in `folder`.
+        public init(folder: URL, layout: Layout = .url, use: Use = .pinned) {
+            self.folder = folder
+            self.layout = layout
+            self.use = use
+        }
+    }
+
+    /// What may be kept in memory.
+    public struct MemoryLimits: Sendable, Hashable {
+        /// Bytes of everything that is held; 64 MiB by default.
+        public var size: Int
+        /// How many responses; 10 000 by default.
+        public var count: Int
+        /// Bytes of one body; 8 MiB by default.
+        public var largest: Int
+
+        /// Limits with these numbers.
+        public init(size: Int = 64 << 20, count: Int = 10_000, largest: Int = 8 << 20) {
+            self.size = size
+            self.count = count
+            self.largest = largest
+        }
+    }
+
+    /// What may be kept on disk, and where.
+    public struct DiskStore: Sendable, Hashable {
+        /// The folder, which is made where there is none, and which no other manager, process or daemon may use at the same
+        /// time. nil, the default, is `$XDG_CACHE_HOME/PROGRAM/download`, or `~/.cache/PROGRAM/download`.
+        public var folder: URL?
+        /// Bytes of all files; 1 GiB by default.
+        public var size: Int64
+        /// Bytes of one body; as many as ``size`` by default.
+        public var largest: Int64?
+        /// Bytes that stay free on the file system; 512 MiB by default.
+        public var minimumFree: Int64
+
+        /// A store in `folder` with these limits.
+        public init(
+            folder: URL? = nil,
+            size: Int64 = 1 << 30,
+            largest: Int64? = nil,
+            minimumFree: Int64 = 512 << 20
+        ) {
+            self.folder = folder
+            self.size = size
+            self.largest = largest
+            self.minimumFree = minimumFree
+        }
+    }
+
+    /// How long an origin may take; nil is for ever. None of them runs while a download waits for its turn.
+    public struct Timeouts: Sendable, Hashable {
+        /// For the name, the connection and TLS; 10 seconds by default.
+        public var connect: Duration?
+        /// From the end of the request to the head of the answer; 120 seconds by default.
+        public var firstByte: Duration?
+        /// Between two bytes of a body; 120 seconds by default.
+        public var idle: Duration?
+        /// For everything; none by default.
+        public var total: Duration?
+
+        /// Timeouts of these lengths.
+        public init(
+            connect: Duration? = .seconds(10),
+            firstByte: Duration? = .seconds(120),
+            idle: Duration? = .seconds(120),
+            total: Duration? = nil
+        ) {
+            self.connect = connect
+            self.firstByte = firstByte
+            self.idle = idle
+            self.total = total
+        }
+    }
+
+    /// How an `https` origin is verified, and how the program shows itself to it. TLS 1.2 is the least version.
+    public struct TLS: Sendable, Hashable {
+        /// Whether certificate and name are verified; true by default.
+        public var verifies: Bool
+        /// A PEM file whose authorities replace the system's; nil, the default, is the system's.
+        public var authorities: URL?
+        /// A PEM file with the program's own certificate, its chain included; none by default.
+        public var certificate: URL?
+        /// A PEM file with the key of ``certificate``; nil, the default, where it is in the same file.
+        public var key: URL?
+
+        /// Settings with these files.
+        public init(verifies: Bool = true, authorities: URL? = nil, certificate: URL? = nil, key: URL? = nil) {
+            self.verifies = verifies
+            self.authorities = authorities
+            self.certificate = certificate
+            self.key = key
+        }
+    }
+}

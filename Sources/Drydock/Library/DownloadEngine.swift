@@ -1,0 +1,145 @@
+// What a download manager runs on: loops, tiers, the download core, a client for each loop; made at first use, ended once.
+
+internal import CacheStore
+internal import DownloadCore
+internal import EventLoop
+internal import Glibc
+internal import Logging
+internal import ServiceCore
+internal import Upstream
+
+/// Sendable: its members are; clients are in boxes of their loops.
+final class DownloadEngine: Sendable {
+    let configuration: DownloadManager.Configuration
+    let core: DownloadCore
+    let files: IOPool
+    private let names: IOPool
+    private let loops: LoopGroup
+    private let disk: DiskTier?
+    let seed: SeedFolder?
+    private let clients: [LoopBox<UpstreamClient>]
+    private let service: ServicePlan
+    private let runtime: ServiceRuntime
+
+    private init(
+        _ configuration: DownloadManager.Configuration,
+        core: DownloadCore,
+        files: IOPool,
+        names: IOPool,
+        loops: LoopGroup,
+        disk: DiskTier?,
+        seed: SeedFolder?,
+        clients: [LoopBox<UpstreamClient>]
+    ) {
+        self.configuration = configuration
+        self.core = core
+        self.files = files
+        self.names = names
+        self.loops = loops
+        self.disk = disk
+        self.seed = seed
+        self.clients = clients
+        let limits = AdmissionLimits(concurrent: configuration.maximumFetches, queueLength: 1_000_000, wait: .max)
+        service = ServicePlan(
+            name: configuration.name,
+            origin: nil,
+            request: RequestPlan(timeouts: configuration.timeouts.upstream),
+            tls: configuration.tls.upstream,
+            admission: limits
+        )
+        runtime = ServiceRuntime(name: configuration.name, limits: limits)
+    }
+
+    /// Opens the tiers and starts the threads.
+    /// - Throws: `DownloadError.unavailable`; nothing is left behind then.
+    static func open(
+        _ configuration: DownloadManager.Configuration,
+        _ logger: Logger
+    ) async throws(DownloadError) -> DownloadEngine {
+        // What has been started, to be ended where the rest fails; the last first.
+        var undo: [() -> Void] = []
+        do {
+            let files = try IOPool(threads: 4, name: "files")
+            undo.append { files.stop() }
+            let names = try IOPool(threads: 2, name: "names")
+            undo.append { names.stop() }
+            let disk = try await configuration.disk?.open(files)
+            undo.append { [disk] in disk?.close() }
+            let seeds = configuration.seeds
+            let seed = try await files.run { try seeds?.open(files) { logger.warning("\($0)") } }
+            let memory = configuration.memory ?? DownloadManager.MemoryLimits(size: 0, count: 0, largest: 0)
+            let core = DownloadCore(
+                cacheName: configuration.name,
+                memory: MemoryTier(size: memory.size, objects: memory.count, maxObject: memory.largest),
+                memoryMaxObject: memory.largest,
+                disk: disk,
+                diskMaxObject: Int(clamping: configuration.disk.map { $0.largest ?? $0.size } ?? 0),
+                budget: FillBudget(),
+                clock: WallClock(),
+                report: { logger.notice("\($0.text)") }
+            )
+            let loops = try LoopGroup.start(count: max(1, configuration.threads))
+            undo.append { loops.stop() }
+            SignalWatch.ignoreBrokenPipes()
+            let resolver = Resolver(pool: names)
+            var clients: [LoopBox<UpstreamClient>] = []
+            for loop in loops.loops { clients.append(await makeClient(on: loop, resolver)) }
+            return DownloadEngine(
+                configuration,
+                core: core,
+                files: files,
+                names: names,
+                loops: loops,
+                disk: disk,
+                seed: seed,
+                clients: clients
+            )
+        } catch {
+            for step in undo.reversed() { step() }
+            throw .unavailable("the download manager cannot be opened: \(error)")
+        }
+    }
+
+    private static func makeClient(on loop: isolated EventLoop, _ resolver: Resolver) -> LoopBox<UpstreamClient> {
+        LoopBox(on: loop) { loop in UpstreamClient(on: loop, resolver: resolver) }
+    }
+
+    /// Ends the transfers under way, writes what has come whole, and ends every thread; blocks, so not on a loop. Nobody may
+    /// wait for the engine any more.
+    func stop() {
+        for client in clients {
+            client.loop.submit { loop in client.take(on: loop)?.shutdown() }
+        }
+        // What is whole is being written; what is not has just failed.
+        for _ in 0..<30_000 where core.fillCount > 0 { usleep(1000) }
+        loops.stop()
+        disk?.close()
+        files.stop()
+        names.stop()
+    }
+
+    /// The loop with the fewest downloads.
+    func chooseLoop() -> EventLoop { loops.leastBusy }
+
+    /// Requests that were sent to origins, checks among them.
+    var fetchCount: Int { runtime.fetchCount }
+
+    /// Asks the core, on one of the engine's loops.
+    func answer(_ ask: CacheAsk, _ origin: OriginAddress, on loop: isolated EventLoop) async -> Answer? {
+        guard let source = source(origin, on: loop) else { return nil }
+        return await core.answer(ask, from: source, on: loop)
+    }
+
+    /// Nil where the engine has ended.
+    func source(_ origin: OriginAddress, on loop: isolated EventLoop) -> (any FetchSource)? {
+        guard let box = clients.first(where: { $0.loop === loop }), let client = box.value(on: loop) else { return nil }
+        let (service, runtime) = (service, runtime)
+        return RedirectSource(
+            origin,
+            limit: configuration.maximumRedirects,
+            isStandard: configuration.mode == .standard
+        ) { origin in
+            OriginSource(service: service, origin: origin, plan: service.request, runtime: runtime, client: client)
+        }
+    }
+}

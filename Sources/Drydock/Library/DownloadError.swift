@@ -1,0 +1,128 @@
+// Why a download brought nothing: each case says what happened, where, and what to do.
+
+internal import CacheStore
+internal import DownloadCore
+internal import HTTPTypes
+internal import Upstream
+
+/// A failed download.
+public enum DownloadError: Error, Sendable, Hashable {
+    /// The task was cancelled, or ``DownloadManager/cancel(_:)`` or ``DownloadManager/cancelAll(silently:)`` ended the
+    /// download. What is stored is as it was.
+    case cancelled
+    /// What was asked for cannot be: the text says why and what to write instead.
+    case invalidRequest(String)
+    /// The manager has been closed.
+    case closed
+    /// The manager could not be opened: its folder, a seed folder or a thread could not be had. The next download tries again.
+    case unavailable(String)
+    /// The origin could not be asked, or broke its word, and nothing stored may stand in.
+    case origin(OriginFailure)
+    /// The origin answered, with a status that is not among ``DownloadManager/Configuration/acceptedStatuses``: this came.
+    case unacceptableStatus(DownloadResult)
+    /// Only what is stored was wanted, and nothing is, or the manager is offline.
+    case notStored(String)
+    /// More than ``DownloadManager/Configuration/maximumFetches`` are under way, and too many wait already.
+    case busy(String)
+    /// The body is larger than ``DownloadManager/Configuration/maximumBody`` bytes: download it to a file.
+    case tooLarge(limit: Int)
+    /// The file that was asked for could not be written; there is none, or the one that was there before.
+    case file(String)
+
+    /// What became of the download, as one of the eight outcomes: ``DownloadOutcome/invalid`` where nobody was asked,
+    /// else ``DownloadOutcome/downloadFailed``.
+    public var outcome: DownloadOutcome {
+        switch self {
+        case .invalidRequest, .closed, .unavailable: .invalid
+        default: .downloadFailed
+        }
+    }
+}
+
+/// How an origin failed.
+public struct OriginFailure: Sendable, Hashable {
+    /// What kind of failure it is.
+    public enum Kind: String, Sendable, Hashable, CaseIterable {
+        /// The host has no address, or nobody could be asked for it.
+        case unknownHost
+        /// Nothing listens there, or no way leads there.
+        case unreachable
+        /// The origin's certificate does not verify, TLS failed, or a file of the TLS settings cannot be used.
+        case untrusted
+        /// One of ``DownloadManager/Timeouts`` passed.
+        case timeout
+        /// The connection ended before all had come: nothing of it passes as complete, and none of it is lost where the
+        /// origin sends ranges.
+        case cutShort
+        /// What came is no HTTP/1.1, or leads round in circles.
+        case protocolViolation
+        /// A failure on this side, such as too many open files.
+        case local
+    }
+
+    /// What kind of failure it is.
+    public let kind: Kind
+    /// Names the host and the place, and says what to do.
+    public let detail: String
+}
+
+extension DownloadError: CustomStringConvertible {
+    /// What happened and what to do.
+    public var description: String {
+        switch self {
+        case .cancelled: "the download was cancelled"
+        case .closed: "the download manager has been closed: make another one"
+        case .invalidRequest(let text), .unavailable(let text), .notStored(let text), .busy(let text), .file(let text):
+            text
+        case .origin(let failure): failure.detail
+        case .unacceptableStatus(let result):
+            "\(result.url) answered \(result.response.status.code): look at the result, or accept that status"
+        case .tooLarge(let limit):
+            "the body is larger than \(limit) bytes: download it to a file, or raise Configuration.maximumBody"
+        }
+    }
+}
+
+extension DownloadError {
+    /// What the download core says of an answer that did not come.
+    init(_ error: FetchError) {
+        switch error {
+        case .cancelled, .stopped: self = .cancelled
+        case .onlyIfCached(let text), .offline(let text): self = .notStored(text)
+        case .notAdmitted(let text): self = .busy(text)
+        case .upstream(let error): self = Self(error)
+        case .inner: self = .origin(OriginFailure(kind: .protocolViolation, detail: error.description))
+        }
+    }
+
+    init(_ error: UpstreamError) {
+        let kind: OriginFailure.Kind
+        switch error.kind {
+        case .request, .requestBody:
+            self = .invalidRequest(error.detail)
+            return
+        case .cancelled:
+            self = .cancelled
+            return
+        case .nameNotFound, .resolver: kind = .unknownHost
+        case .connectionRefused, .unreachable, .addressRefused: kind = .unreachable
+        case .certificate, .tls, .tlsFile: kind = .untrusted
+        case .timeout: kind = .timeout
+        case .closed, .truncated: kind = .cutShort
+        case .protocolViolation, .unexpectedStatus: kind = .protocolViolation
+        case .internal: kind = .local
+        }
+        self = .origin(OriginFailure(kind: kind, detail: error.detail))
+    }
+
+    /// What a body says that ended before its last byte.
+    init(_ error: BodyError, _ url: String) {
+        switch error {
+        case .cancelled: self = .cancelled
+        case .tooSlow, .truncated, .abandoned, .source, .damaged:
+            self = .origin(OriginFailure(kind: .cutShort, detail: "\(url) did not come whole: \(error); ask again"))
+        case .file(let error):
+            self = .origin(OriginFailure(kind: .local, detail: "\(url) could not be read from the store: \(error)"))
+        }
+    }
+}

@@ -1,0 +1,188 @@
+// A download as a sequence of events: its head, its progress, and its result.
+
+internal import FoundationEssentials
+internal import HTTPTypes
+
+/// What happens in the course of a download, as it happens. Each iteration is a download of its own, which begins with the
+/// first event that is asked for.
+///
+/// Whoever stops iterating, or cancels the task that does, leaves the download: others that wait for the same resource do
+/// not notice, and what can be stored is stored all the same. A program that is slow to ask for the next event holds nobody
+/// up but itself, unless the body can be stored nowhere.
+public struct DownloadEvents: AsyncSequence, Sendable {
+    public typealias Element = DownloadEvent
+    public typealias Failure = DownloadError
+
+    private let manager: DownloadManager
+    private let question: Result<DownloadQuestion, DownloadError>
+    private let file: URL?
+
+    init(_ manager: DownloadManager, _ question: Result<DownloadQuestion, DownloadError>, to file: URL?) {
+        self.manager = manager
+        self.question = question
+        self.file = file
+    }
+
+    /// Begins a download of its own.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(manager: manager, question: question, file: file)
+    }
+
+    /// One download under way.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private enum Step {
+            case first
+            case asking
+            case body(DownloadSession.Head)
+            case over
+        }
+
+        private let manager: DownloadManager
+        private let question: Result<DownloadQuestion, DownloadError>
+        private let file: URL?
+        private var step = Step.first
+        private var session: DownloadSession?
+        private var writer: DownloadFile?
+        private var data = Data()
+        private var received: Int64 = 0
+
+        fileprivate init(
+            manager: DownloadManager,
+            question: Result<DownloadQuestion, DownloadError>,
+            file: URL?
+        ) {
+            self.manager = manager
+            self.question = question
+            self.file = file
+        }
+
+        /// Waits for the next event.
+        /// - Returns: nil after the result, and where ``DownloadManager/cancelAll(silently:)`` ended the download silently.
+        /// - Throws: `DownloadError`; nothing comes after it.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadEvent? {
+            do throws(DownloadError) {
+                return try await advance()
+            } catch {
+                let isSilent = session?.isSilent ?? false
+                end()
+                if error == .cancelled, isSilent { return nil }
+                manager.note(error, of: question)
+                throw error
+            }
+        }
+
+        private mutating func advance(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadEvent? {
+            switch step {
+            case .first:
+                let session = try await manager.begin(try question.get())
+                self.session = session
+                step = .asking
+                guard session.question.wantsStaleFirst else { return try await advance() }
+                return try await lookAtStored(session)
+            case .asking:
+                guard let session else { return nil }
+                return try await began(try await session.ask(), session)
+            case .body(let head):
+                guard let session else { return nil }
+                guard let bytes = try await session.read() else { return try await finish(head, session) }
+                received += Int64(bytes.count)
+                if let writer {
+                    try await writer.write(bytes)
+                } else {
+                    try append(bytes)
+                }
+                return .progress(DownloadProgress(received: received, expected: head.expected))
+            case .over: return nil
+            }
+        }
+
+        /// The stored response, where there is one: as the result when it is valid, else before the check.
+        private mutating func lookAtStored(
+            _ session: DownloadSession,
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadEvent? {
+            let head = try await session.ask(staleWanted: true)
+            guard head.failure == nil, manager.configuration.acceptedStatuses.contains(head.response.status.code) else {
+                return try await advance()
+            }
+            if head.outcome == .stillValid || head.outcome == .seeded { return try await began(head, session) }
+            try await readAll(session)
+            let result = result(head, .beingChecked, session)
+            data = Data()
+            return .stale(result)
+        }
+
+        private mutating func began(
+            _ head: DownloadSession.Head,
+            _ session: DownloadSession,
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadEvent {
+            if let failure = head.failure { throw DownloadError(failure) }
+            guard manager.configuration.acceptedStatuses.contains(head.response.status.code) else {
+                try await readAll(session)
+                throw .unacceptableStatus(result(head, .downloadFailed, session))
+            }
+            if let file {
+                writer = try await DownloadFile.open(file, session.engine.files)
+            } else if let expected = head.expected {
+                guard expected <= manager.configuration.maximumBody else { throw tooLarge }
+                data.reserveCapacity(Int(clamping: expected))
+            }
+            step = .body(head)
+            return .began(head.response, expected: head.expected)
+        }
+
+        private mutating func finish(
+            _ head: DownloadSession.Head,
+            _ session: DownloadSession,
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadEvent {
+            try await writer?.commit()
+            let result = result(head, head.outcome, session)
+            end()
+            manager.note(result)
+            return .finished(result)
+        }
+
+        private mutating func readAll(
+            _ session: DownloadSession,
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) {
+            while let bytes = try await session.read() { try append(bytes) }
+        }
+
+        private mutating func append(_ bytes: Data) throws(DownloadError) {
+            guard data.count + bytes.count <= manager.configuration.maximumBody else { throw tooLarge }
+            data.append(bytes)
+        }
+
+        private var tooLarge: DownloadError { .tooLarge(limit: manager.configuration.maximumBody) }
+
+        private func result(
+            _ head: DownloadSession.Head,
+            _ outcome: DownloadOutcome,
+            _ session: DownloadSession
+        ) -> DownloadResult {
+            DownloadResult(
+                url: session.question.url,
+                outcome: outcome,
+                response: head.response,
+                data: data,
+                file: writer == nil ? nil : file,
+                age: head.age,
+                validity: head.validity
+            )
+        }
+
+        private mutating func end() {
+            step = .over
+            session = nil
+            writer = nil
+            data = Data()
+        }
+    }
+}

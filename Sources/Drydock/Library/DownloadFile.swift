@@ -1,0 +1,84 @@
+// The file that a download goes to: written under another name beside it, and put in its place when it is whole.
+
+internal import EventLoop
+internal import FoundationEssentials
+internal import Glibc
+internal import Synchronization
+
+/// Sendable: the descriptor and the names never change, whether it is finished is atomic. What was not finished leaves no
+/// file behind.
+final class DownloadFile: Sendable {
+    private let pool: IOPool
+    private let descriptor: Int32
+    private let path: String
+    private let temporary: String
+    private let isFinished = Atomic<Bool>(false)
+
+    private init(_ pool: IOPool, _ descriptor: Int32, _ path: String, _ temporary: String) {
+        self.pool = pool
+        self.descriptor = descriptor
+        self.path = path
+        self.temporary = temporary
+    }
+
+    deinit {
+        close(descriptor)
+        if !isFinished.load(ordering: .relaxed) { unlink(temporary) }
+    }
+
+    /// Makes the folders on the way, and an empty file beside the one that is to be.
+    /// - Throws: `DownloadError.invalidRequest`, `.file`.
+    static func open(_ file: URL, _ pool: IOPool) async throws(DownloadError) -> DownloadFile {
+        guard file.isFileURL, !file.hasDirectoryPath else {
+            throw .invalidRequest("'\(file)' is no file to download to: name one by a file URL")
+        }
+        let path = file.path(percentEncoded: false)
+        let folder = file.deletingLastPathComponent().path(percentEncoded: false)
+        return try await run(pool) {
+            if access(folder, F_OK) != 0 {
+                try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            }
+            let temporary = "\(folder)/.\(UInt64.random(in: 0 ... .max)).download"
+            let descriptor = Glibc.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+            guard descriptor >= 0 else { throw SystemError("open \(temporary)") }
+            return DownloadFile(pool, descriptor, path, temporary)
+        }
+    }
+
+    /// - Throws: `DownloadError.file`.
+    func write(_ bytes: Data) async throws(DownloadError) {
+        try await Self.run(pool) { [descriptor, path] in
+            try bytes.withUnsafeBytes { bytes in
+                var done = 0
+                while done < bytes.count {
+                    let part = UnsafeRawBufferPointer(rebasing: bytes[done...])
+                    let count = Glibc.write(descriptor, part.baseAddress, part.count)
+                    if count < 0 && errno == EINTR { continue }
+                    guard count >= 0 else { throw SystemError("write \(path)") }
+                    done += count
+                }
+            }
+        }
+    }
+
+    /// Puts the file in its place, with all its bytes on the disk.
+    /// - Throws: `DownloadError.file`.
+    func commit() async throws(DownloadError) {
+        try await Self.run(pool) { [self] in
+            guard fsync(descriptor) == 0 else { throw SystemError("fsync \(path)") }
+            guard rename(temporary, path) == 0 else { throw SystemError("rename to \(path)") }
+            isFinished.store(true, ordering: .relaxed)
+        }
+    }
+
+    private static func run<Value: Sendable>(
+        _ pool: IOPool,
+        _ work: @escaping @Sendable () throws -> Value
+    ) async throws(DownloadError) -> Value {
+        do {
+            return try await pool.run(work)
+        } catch {
+            throw .file("the download could not be written: \(error)")
+        }
+    }
+}

@@ -1,0 +1,300 @@
+// Downloads resources, keeps them, and asks their origins again when they are no longer valid: the library's front door.
+
+internal import DownloadCore
+public import FoundationEssentials
+internal import HTTPCaching
+public import HTTPTypes
+public import Logging
+internal import Synchronization
+
+/// Fetches resources and keeps them, without a daemon and without a configuration file.
+///
+/// A resource is looked for in memory, then on disk. What is found and valid is the result, and nobody is asked. What is found
+/// and no longer valid is checked with its origin, and fetched again only where it has changed. Downloads of one resource at
+/// the same time are one transfer, whose bytes reach all of them while they arrive.
+///
+/// ```swift
+/// let result = try await DownloadManager.shared.download(url)
+/// print(result.outcome, result.data.count)
+/// ```
+///
+/// A task that is cancelled leaves its download with ``DownloadError/cancelled``: others that wait for the same resource do not
+/// notice, and what can be stored is stored all the same. ``events(for:to:options:)`` tells of the progress.
+///
+/// Any task may use a manager. Its threads and its folder are there from the first download until ``close()``, or until the
+/// last reference to it goes.
+public final class DownloadManager: Sendable {
+    /// The manager for a whole program, with the default configuration. Two processes of one program cannot use it at the same
+    /// time, since they would have the same folder: give each a manager with a ``DiskStore/folder`` of its own.
+    public static let shared = DownloadManager()
+
+    private enum Opening {
+        case notYet
+        case underWay(Task<Result<DownloadEngine, DownloadError>, Never>)
+        case open(DownloadEngine)
+        case closed
+    }
+
+    /// What the manager was made with.
+    public let configuration: Configuration
+    private let logger: Logger
+    private let sessions = DownloadSessions()
+    /// Protects the way from the first download to the end.
+    private let opening = Mutex(Opening.notYet)
+
+    /// Makes a manager. It opens its folder and starts its threads at the first download, or by ``open()``.
+    /// - Parameters:
+    ///   - configuration: the defaults where it is left out.
+    ///   - logger: where downloads are told of, at `debug`; failures of the store at `warning`.
+    public init(
+        configuration: Configuration = Configuration(),
+        logger: Logger = Logger(label: "drydock.download")
+    ) {
+        self.configuration = configuration
+        self.logger = logger
+    }
+
+    deinit {
+        // Whoever waits for a download holds the manager: nothing runs that would miss it.
+        guard case .open(let engine) = opening.withLock({ $0 }) else { return }
+        Thread.run { engine.stop() }
+    }
+
+    // MARK: - Downloading
+
+    /// Downloads a resource, or takes it from what is stored.
+    /// - Parameters:
+    ///   - url: `http` or `https`; a fragment is left out.
+    ///   - options: what this download wants otherwise than the manager has it.
+    /// - Returns: the resource, with its body in ``DownloadResult/data``.
+    /// - Throws: `DownloadError`; ``DownloadError/cancelled`` as soon as the task is cancelled.
+    public func download(_ url: URL, options: Options = Options()) async throws(DownloadError) -> DownloadResult {
+        try await result(of: events(for: url, options: options.withoutStale))
+    }
+
+    /// Downloads what a request asks for, or takes it from what is stored.
+    /// - Parameters:
+    ///   - request: GET or HEAD, with a scheme and an authority. Its fields win over ``Configuration/headerFields``. In
+    ///     ``Mode/library`` also POST, whose answer is kept for requests with the same body.
+    ///   - body: of a POST; none by default.
+    ///   - options: what this download wants otherwise than the manager has it.
+    /// - Returns: the resource, with its body in ``DownloadResult/data``.
+    /// - Throws: `DownloadError`; ``DownloadError/cancelled`` as soon as the task is cancelled.
+    public func download(
+        _ request: HTTPRequest,
+        body: Data? = nil,
+        options: Options = Options()
+    ) async throws(DownloadError) -> DownloadResult {
+        try await result(of: events(for: request, body: body, options: options.withoutStale))
+    }
+
+    /// Downloads a resource into a file, or copies it there from what is stored.
+    ///
+    /// The folders on the way are made. The file appears, or takes the place of the one that was there, when it is whole.
+    /// - Parameters:
+    ///   - url: `http` or `https`; a fragment is left out.
+    ///   - file: a file URL.
+    ///   - options: what this download wants otherwise than the manager has it.
+    /// - Returns: the resource; ``DownloadResult/data`` is empty.
+    /// - Throws: `DownloadError`; ``DownloadError/cancelled`` as soon as the task is cancelled.
+    @discardableResult
+    public func download(
+        _ url: URL,
+        to file: URL,
+        options: Options = Options()
+    ) async throws(DownloadError) -> DownloadResult {
+        try await result(of: events(for: url, to: file, options: options.withoutStale))
+    }
+
+    /// A download as it happens: its head, its progress, and its result. It begins when the first event is asked for.
+    /// - Parameters:
+    ///   - url: `http` or `https`; a fragment is left out.
+    ///   - file: where the body goes, by a file URL; nil, the default, puts it into ``DownloadResult/data``.
+    ///   - options: what this download wants otherwise than the manager has it.
+    public func events(for url: URL, to file: URL? = nil, options: Options = Options()) -> DownloadEvents {
+        let question = Result { () throws(DownloadError) in try DownloadQuestion(url, configuration, options) }
+        return DownloadEvents(self, question, to: file)
+    }
+
+    /// As ``events(for:to:options:)``, of what a request asks for.
+    public func events(
+        for request: HTTPRequest,
+        body: Data? = nil,
+        to file: URL? = nil,
+        options: Options = Options()
+    ) -> DownloadEvents {
+        let question = Result { () throws(DownloadError) in
+            try DownloadQuestion(request, body: body, configuration, options)
+        }
+        return DownloadEvents(self, question, to: file)
+    }
+
+    private func result(of events: DownloadEvents) async throws(DownloadError) -> DownloadResult {
+        var iterator = events.makeAsyncIterator()
+        while let event = try await iterator.next() {
+            if case .finished(let result) = event { return result }
+        }
+        throw .cancelled
+    }
+
+    /// A list of downloads that belong together; nothing is asked for before ``DownloadBatch/size()`` or ``DownloadBatch/run()``.
+    /// - Parameters:
+    ///   - items: what is to be downloaded, in the order in which it is begun.
+    ///   - concurrency: items at a time, at least 1: with 1 they come one after the other. 10 by default.
+    ///   - onFailure: what happens to the others when one fails; they go on by default.
+    /// - Throws: `DownloadError.unavailable`, `.closed`; what cannot be asked for is an item that fails.
+    public func batch(
+        _ items: [DownloadBatch.Item],
+        concurrency: Int = 10,
+        onFailure: DownloadBatch.FailureRule = .continue
+    ) async throws(DownloadError) -> DownloadBatch {
+        let policy: BatchFailurePolicy =
+            switch onFailure {
+            case .continue: .continue
+            case .stop: .stop
+            case .cancelRest: .cancelRest
+            }
+        let options = BatchOptions(concurrency: concurrency, onError: policy)
+        return try DownloadBatch(items, options, try await engine(), sessions)
+    }
+
+    // MARK: - Ending
+
+    /// Opens the folder and starts the threads, which the first download would do otherwise.
+    /// - Throws: `DownloadError.unavailable` where something cannot be had, `.closed` after ``close()``.
+    public func open() async throws(DownloadError) { _ = try await engine() }
+
+    /// Ends every download with ``DownloadError/cancelled``, writes what is to be written, and ends the threads. Every later
+    /// call fails with ``DownloadError/closed``.
+    public func close() async {
+        let old = opening.withLock { state in
+            defer { state = .closed }
+            return state
+        }
+        await sessions.close()
+        let engine: DownloadEngine
+        switch old {
+        case .open(let opened): engine = opened
+        case .underWay(let task):
+            guard case .success(let opened) = await task.value else { return }
+            engine = opened
+        case .notYet, .closed: return
+        }
+        await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
+            Thread.run {
+                engine.stop()
+                done.resume()
+            }
+        }
+    }
+
+    /// Ends the downloads of a resource for all who wait for them, with ``DownloadError/cancelled``, and the transfer with them.
+    /// What is stored stays as it is.
+    /// - Returns: how many downloads there were.
+    @discardableResult
+    public func cancel(_ url: URL) -> Int {
+        guard let question = try? DownloadQuestion(url, configuration, Options()) else { return 0 }
+        let count = sessions.cancel(silently: false) { $0.concerns(question) }
+        _ = opened?.core.cancel { $0 == question.key }
+        return count
+    }
+
+    /// Ends every download, and their transfers with them. What is stored stays as it is.
+    /// - Parameter silently: events end without an error; a task that waits for a result hears ``DownloadError/cancelled`` in any
+    ///   case. False by default.
+    /// - Returns: how many downloads there were.
+    @discardableResult
+    public func cancelAll(silently: Bool = false) -> Int {
+        let count = sessions.cancel(silently: silently)
+        _ = opened?.core.cancel { _ in true }
+        return count
+    }
+
+    /// Downloads that have begun and have not ended.
+    public var downloadCount: Int { sessions.count }
+
+    // MARK: - For downloads
+
+    /// - Throws: `DownloadError.unavailable`, `.closed`.
+    func begin(_ question: DownloadQuestion) async throws(DownloadError) -> DownloadSession {
+        try DownloadSession(question, try await engine(), sessions)
+    }
+
+    /// The engine where there is one.
+    private var opened: DownloadEngine? {
+        guard case .open(let engine) = opening.withLock({ $0 }) else { return nil }
+        return engine
+    }
+
+    /// The engine, opened once for all who ask at the same time.
+    /// - Throws: `DownloadError.unavailable`, `.closed`.
+    func engine() async throws(DownloadError) -> DownloadEngine {
+        let task: Task<Result<DownloadEngine, DownloadError>, Never>? = try withOpening { state throws(DownloadError) in
+            switch state {
+            case .closed: throw .closed
+            case .open: return nil
+            case .underWay(let task): return task
+            case .notYet:
+                let (configuration, logger) = (configuration, logger)
+                let task = Task {
+                    do throws(DownloadError) {
+                        return Result<DownloadEngine, DownloadError>.success(try await .open(configuration, logger))
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+                state = .underWay(task)
+                return task
+            }
+        }
+        let result = await task?.value
+        return try withOpening { state throws(DownloadError) in
+            switch (state, result) {
+            case (.closed, _): throw .closed
+            case (.open(let engine), _): return engine
+            case (_, .success(let engine)):
+                state = .open(engine)
+                return engine
+            case (.underWay(let current), .failure(let error)):
+                // The next one tries again; somebody may be doing so already.
+                if current == task { state = .notYet }
+                throw error
+            case (_, .failure(let error)): throw error
+            case (_, nil): throw .unavailable("the download manager could not be opened: try again")
+            }
+        }
+    }
+
+    private func withOpening<Value>(
+        _ body: (inout Opening) throws(DownloadError) -> sending Value
+    ) throws(DownloadError) -> Value {
+        try opening.withLock { state throws(DownloadError) in try body(&state) }
+    }
+
+    /// Tells the log of a download that has ended well.
+    func note(_ result: DownloadResult) {
+        logger.debug(
+            "downloaded",
+            metadata: [
+                "url": "\(result.url)", "outcome": "\(result.outcome.rawValue)",
+                "status": "\(result.response.status.code)",
+            ]
+        )
+    }
+
+    /// Tells the log of a download that has failed.
+    func note(_ error: DownloadError, of question: Result<DownloadQuestion, DownloadError>) {
+        if case .unavailable = error { logger.warning("\(error)") }
+        guard case .success(let question) = question else { return }
+        logger.debug("download failed", metadata: ["url": "\(question.url)", "error": "\(error)"])
+    }
+}
+
+extension DownloadManager.Options {
+    /// For whoever waits for the result alone.
+    fileprivate var withoutStale: Self {
+        var options = self
+        options.yieldsStaleFirst = false
+        return options
+    }
+}

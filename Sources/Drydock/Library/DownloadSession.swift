@@ -1,0 +1,191 @@
+// One download from the side of the task that waits for it: asks, reads piece by piece, and can be ended from anywhere.
+
+internal import CacheStore
+internal import DownloadCore
+internal import EventLoop
+internal import FoundationEssentials
+internal import HTTPCaching
+internal import HTTPTypes
+internal import Synchronization
+
+/// Sendable: its state is under its own mutex, and its reader in a box of the loop that it belongs to.
+final class DownloadSession: DownloadUnderWay {
+    /// What is known once the head has come.
+    struct Head: Sendable {
+        let response: HTTPResponse
+        let outcome: DownloadOutcome
+        /// Of the body, in bytes.
+        let expected: Int64?
+        let age: Duration
+        let validity: Duration?
+        /// Nothing has come.
+        let failure: FetchError?
+
+        init(_ answer: Answer) {
+            response = HTTPResponse(answer)
+            outcome = DownloadOutcome(answer.cacheStatus)
+            expected = answer.length
+            age = .seconds(answer.age ?? 0)
+            validity = answer.cacheStatus?.ttl.map { .seconds($0) }
+            failure = answer.failure
+        }
+    }
+
+    private struct State {
+        var body: LoopBox<BodyReader>?
+        var storing: Storing?
+        /// Ends the work that is being waited for now.
+        var interrupt: (@Sendable () -> Void)?
+        var isCancelled = false
+        var isSilent = false
+    }
+
+    /// Bytes that are handed over at once, where they are there already.
+    private static let portion = 1 << 20
+
+    let question: DownloadQuestion
+    let engine: DownloadEngine
+    private let loop: EventLoop
+    private let sessions: DownloadSessions
+    private let state = Mutex(State())
+
+    /// - Throws: `DownloadError.closed`.
+    init(_ question: DownloadQuestion, _ engine: DownloadEngine, _ sessions: DownloadSessions) throws(DownloadError) {
+        self.question = question
+        self.engine = engine
+        self.sessions = sessions
+        loop = engine.chooseLoop()
+        loop.connections.add(1)
+        try sessions.add(self)
+    }
+
+    deinit {
+        loop.connections.add(-1)
+        // A reader ends on its loop, before whatever begins after this download has ended.
+        if let body = state.withLock({ $0.body }) { body.loop.submit { loop in body.take(on: loop)?.close() } }
+        sessions.remove(self)
+    }
+
+    func concerns(_ question: DownloadQuestion) -> Bool { self.question.key == question.key }
+
+    /// Whether the task that waits is to be told nothing of the end.
+    var isSilent: Bool { state.withLock { $0.isSilent } }
+
+    /// Ends the download for whoever waits for it; the transfer goes on where others wait, or where it is to be stored.
+    /// - Parameter silently: the waiter is not told by an error where it need not be.
+    func cancel(silently: Bool) {
+        let interrupt = state.withLock { state in
+            state.isCancelled = true
+            state.isSilent = silently
+            return state.interrupt
+        }
+        interrupt?()
+    }
+
+    /// Asks for the head of what the question is about.
+    /// - Parameter staleWanted: the stored response is wanted, however stale, and nothing else.
+    /// - Throws: `DownloadError.cancelled`, `.closed`; what the origin did is in the head.
+    func ask(staleWanted: Bool = false) async throws(DownloadError) -> Head {
+        let (engine, question) = (engine, question)
+        let ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
+        let found = try await perform { loop -> (Head, LoopBox<BodyReader>?, Storing?)? in
+            guard let answer = await engine.answer(ask, question.origin, on: loop) else { return nil }
+            guard let reader = answer.reader else { return (Head(answer), nil, nil) }
+            return (Head(answer), LoopBox(reader, on: loop), answer.storing)
+        }
+        guard let (head, body, storing) = found else { throw .closed }
+        state.withLock { state in
+            state.body = body
+            state.storing = storing
+        }
+        try checkCancellation()
+        return head
+    }
+
+    /// The next bytes of the body; waits until there are some.
+    /// - Returns: nil at its end.
+    /// - Throws: `DownloadError`: cancelled, closed, or why the body does not come whole.
+    func read() async throws(DownloadError) -> Data? {
+        let (held, storing) = state.withLock { ($0.body, $0.storing) }
+        guard let body = held else { return nil }
+        let result = try await perform { loop -> Result<Data?, BodyError> in
+            do throws(BodyError) {
+                let data = try await Self.read(body, on: loop)
+                if data == nil {
+                    body.take(on: loop)?.close()
+                    // A program may end with its last download: what it has is stored then.
+                    await storing?.wait(on: loop)
+                }
+                return .success(data)
+            } catch {
+                body.take(on: loop)?.close()
+                return .failure(error)
+            }
+        }
+        try checkCancellation()
+        switch result {
+        case .success(let data?): return data
+        case .success(nil): state.withLock { $0.body = nil }
+        case .failure(let error): throw DownloadError(error, question.url.absoluteString)
+        }
+        return nil
+    }
+
+    /// What is known without asking anybody.
+    /// - Throws: `DownloadError.cancelled`, `.closed`.
+    func storedState() async throws(DownloadError) -> StoredState {
+        let (engine, question) = (engine, question)
+        let ask = question.ask(engine.configuration, seed: engine.seed)
+        let state = try await perform { loop in
+            if let seed = ask.seed, await seed.lookup(ask.key, request: ask.request) != nil {
+                return StoredState.seeded
+            }
+            return StoredState(await engine.core.explain(ask, on: loop))
+        }
+        try checkCancellation()
+        return state
+    }
+
+    private static func read(
+        _ body: LoopBox<BodyReader>,
+        on loop: isolated EventLoop
+    ) async throws(BodyError) -> Data? {
+        guard let reader = body.value(on: loop) else { throw .cancelled }
+        guard let first = try await reader.next(maxBytes: portion, on: loop) else { return nil }
+        var data = Data()
+        var piece = first
+        while true {
+            let part = try await piece.load(on: loop)
+            part.chunk.withBytes { data.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[part.range])) }
+            guard data.count < portion, case .piece(let next) = reader.nextIfReady(maxBytes: portion - data.count)
+            else { return data }
+            piece = next
+        }
+    }
+
+    private func checkCancellation() throws(DownloadError) {
+        if Task.isCancelled || state.withLock({ $0.isCancelled }) { throw .cancelled }
+    }
+
+    /// Runs `work` as a task on the session's loop and waits for it; the caller's cancellation and the session's reach it.
+    /// - Throws: `DownloadError.closed`, `.cancelled` before it has begun.
+    private func perform<Value: Sendable>(
+        _ work: @escaping @Sendable (isolated EventLoop) async -> Value
+    ) async throws(DownloadError) -> Value {
+        try checkCancellation()
+        try sessions.begin()
+        defer { sessions.end() }
+        let value = await loop.perform(
+            onStart: { task in
+                let isCancelled = state.withLock { state in
+                    state.interrupt = { task.cancel() }
+                    return state.isCancelled
+                }
+                if isCancelled { task.cancel() }
+            },
+            work
+        )
+        state.withLock { $0.interrupt = nil }
+        return value
+    }
+}

@@ -1,0 +1,92 @@
+// The downloads of one manager: found again to be cancelled, and waited for before the manager ends.
+
+internal import Synchronization
+
+/// What can be cancelled from outside.
+protocol DownloadUnderWay: AnyObject, Sendable {
+    /// Whether all of it is about what a question is about.
+    func concerns(_ question: DownloadQuestion) -> Bool
+    /// - Parameter silently: who waits is not told by an error where it need not be.
+    func cancel(silently: Bool)
+}
+
+/// Sendable: its state is under its own mutex; waiters are resumed outside it.
+final class DownloadSessions: Sendable {
+    private struct Entry {
+        weak var session: (any DownloadUnderWay)?
+    }
+
+    private struct State {
+        var sessions: [ObjectIdentifier: Entry] = [:]
+        /// Pieces of work on the loops that tasks wait for.
+        var calls = 0
+        var isClosed = false
+        var waiters: [UnsafeContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// Downloads and batches that have not ended, those among them that nobody reads at the moment.
+    var count: Int { state.withLock { $0.sessions.count } }
+
+    /// - Throws: `DownloadError.closed`.
+    func add(_ session: any DownloadUnderWay) throws(DownloadError) {
+        let isOpen = state.withLock { state in
+            guard !state.isClosed else { return false }
+            state.sessions[ObjectIdentifier(session)] = Entry(session: session)
+            return true
+        }
+        guard isOpen else { throw .closed }
+    }
+
+    func remove(_ session: any DownloadUnderWay) {
+        let identifier = ObjectIdentifier(session)
+        state.withLock { _ = $0.sessions.removeValue(forKey: identifier) }
+    }
+
+    /// Ends those downloads for their waiters.
+    /// - Returns: how many there were.
+    @discardableResult
+    func cancel(silently: Bool, where isMeant: (any DownloadUnderWay) -> Bool = { _ in true }) -> Int {
+        let all = state.withLock { state in state.sessions.values.compactMap(\.session) }
+        var count = 0
+        for session in all where isMeant(session) {
+            session.cancel(silently: silently)
+            count += 1
+        }
+        return count
+    }
+
+    /// - Throws: `DownloadError.closed`: no work may begin any more.
+    func begin() throws(DownloadError) {
+        let isOpen = state.withLock { state in
+            guard !state.isClosed else { return false }
+            state.calls += 1
+            return true
+        }
+        guard isOpen else { throw .closed }
+    }
+
+    func end() {
+        let waiters = state.withLock { state in
+            state.calls -= 1
+            guard state.calls == 0 else { return [UnsafeContinuation<Void, Never>]() }
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Lets nothing begin any more, cancels what is under way, and waits until none of it runs on a loop.
+    func close() async {
+        state.withLock { $0.isClosed = true }
+        cancel(silently: false)
+        await withUnsafeContinuation { (waiter: UnsafeContinuation<Void, Never>) in
+            let isIdle = state.withLock { state in
+                if state.calls > 0 { state.waiters.append(waiter) }
+                return state.calls == 0
+            }
+            if isIdle { waiter.resume() }
+        }
+    }
+}

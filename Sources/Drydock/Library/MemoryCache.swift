@@ -1,0 +1,178 @@
+// A cache in memory for a program's own values: a limit of cost, a limit of count, and a word when something goes.
+
+internal import Synchronization
+
+/// Keeps values in memory for as long as there is room for them.
+///
+/// What a value costs is for the caller to say: bytes, most often. When the cost or the number of values passes its limit,
+/// those go that have been used the least: a value that was asked for since it was last looked over stays, so that a scan
+/// over many values does not push out the few that are used all the time.
+///
+/// ```swift
+/// let thumbnails = MemoryCache<URL, Image>(costLimit: 64 << 20) { url, _ in print("\(url) has gone") }
+/// thumbnails.insert(image, for: url, cost: image.byteCount)
+/// if let image = thumbnails[url] { show(image) }
+/// ```
+///
+/// Any thread or task may use it; no call waits for anything but another call on the same cache.
+public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    /// What a cache holds, and what became of the questions to it since it was made.
+    public struct Statistics: Sendable, Hashable {
+        /// Values that are held.
+        public var count = 0
+        /// What they cost together.
+        public var cost = 0
+        /// Questions that found a value.
+        public var hits = 0
+        /// Questions that found none.
+        public var misses = 0
+        /// Values that had to go for want of room.
+        public var evictions = 0
+
+        /// A cache that nobody has used.
+        public init() {}
+    }
+
+    /// Called when a value has gone because there was no room for it, after it has gone, on the thread that needed the
+    /// room. The cache may be used from within it. Values that the program removes or replaces itself are not told of.
+    public typealias EvictionHandler = @Sendable (_ key: Key, _ value: Value) -> Void
+
+    private struct State {
+        var table = SieveTable<Key, Value>()
+        var costLimit: Int
+        var countLimit: Int
+        var hits = 0
+        var misses = 0
+        var evictions = 0
+    }
+
+    private typealias Entry = (key: Key, value: Value)
+
+    /// Nothing of a program runs while it is held: what leaves the table is released, and told of, afterwards.
+    private let state: Mutex<State>
+    private let onEviction: EvictionHandler?
+
+    /// Makes an empty cache.
+    /// - Parameters:
+    ///   - costLimit: what all values may cost together, in the unit of ``insert(_:for:cost:)``; below 0 counts as 0. No
+    ///     limit by default.
+    ///   - countLimit: how many values there may be; below 0 counts as 0. No limit by default.
+    ///   - onEviction: called for each value that goes for want of room. Nobody is told by default.
+    public init(costLimit: Int = .max, countLimit: Int = .max, onEviction: EvictionHandler? = nil) {
+        state = Mutex(State(costLimit: max(0, costLimit), countLimit: max(0, countLimit)))
+        self.onEviction = onEviction
+    }
+
+    /// What all values may cost together. What is too much goes as soon as the limit falls; below 0 counts as 0.
+    public var costLimit: Int {
+        get { state.withLock { $0.costLimit } }
+        set {
+            tell(
+                state.withLock { state in
+                    state.costLimit = max(0, newValue)
+                    return Self.evict(&state, cost: state.costLimit, count: state.countLimit)
+                }
+            )
+        }
+    }
+
+    /// How many values there may be. What is too much goes as soon as the limit falls; below 0 counts as 0.
+    public var countLimit: Int {
+        get { state.withLock { $0.countLimit } }
+        set {
+            tell(
+                state.withLock { state in
+                    state.countLimit = max(0, newValue)
+                    return Self.evict(&state, cost: state.costLimit, count: state.countLimit)
+                }
+            )
+        }
+    }
+
+    /// The value under a key, if it is still there. Setting one gives it a cost of 1; setting nil removes it.
+    public subscript(key: Key) -> Value? {
+        get {
+            state.withLock { state in
+                let value = state.table.use(key)
+                if value == nil { state.misses += 1 } else { state.hits += 1 }
+                return value
+            }
+        }
+        set {
+            if let newValue { insert(newValue, for: key) } else { removeValue(for: key) }
+        }
+    }
+
+    /// Stores a value in the place of the one that the key has now.
+    /// - Parameters:
+    ///   - value: what is stored.
+    ///   - key: what it is found by.
+    ///   - cost: what it counts against ``costLimit``; 1 by default, below 0 counts as 0.
+    /// - Returns: false where it costs more than all values together may. Then the key has no value: the one that it had is
+    ///   outdated.
+    @discardableResult
+    public func insert(_ value: Value, for key: Key, cost: Int = 1) -> Bool {
+        let cost = max(0, cost)
+        let (replaced, evicted) = state.withLock { state -> (Value?, [Entry]?) in
+            let replaced = state.table.remove(key)
+            guard cost <= state.costLimit, state.countLimit > 0 else { return (replaced, nil) }
+            let evicted = Self.evict(&state, cost: state.costLimit - cost, count: state.countLimit - 1)
+            state.table.insert(key, value, cost: cost)
+            return (replaced, evicted)
+        }
+        withExtendedLifetime(replaced) {}
+        tell(evicted ?? [])
+        return evicted != nil
+    }
+
+    /// Removes a value.
+    /// - Returns: the value that was there.
+    @discardableResult
+    public func removeValue(for key: Key) -> Value? { state.withLock { $0.table.remove(key) } }
+
+    /// Removes every value; nobody is told.
+    public func removeAll() {
+        let old = state.withLock { state in
+            let old = state.table
+            state.table = SieveTable()
+            return old
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// Gives memory back: the values that have been used the least go, until the others cost no more than `cost`. The limits
+    /// stay as they are.
+    public func shrink(toCost cost: Int) {
+        tell(state.withLock { Self.evict(&$0, cost: max(0, cost), count: .max) })
+    }
+
+    /// Values that are held.
+    public var count: Int { state.withLock { $0.table.count } }
+
+    /// What is held, and what became of the questions.
+    public var statistics: Statistics {
+        state.withLock { state in
+            var statistics = Statistics()
+            statistics.count = state.table.count
+            statistics.cost = state.table.cost
+            statistics.hits = state.hits
+            statistics.misses = state.misses
+            statistics.evictions = state.evictions
+            return statistics
+        }
+    }
+
+    private static func evict(_ state: inout State, cost: Int, count: Int) -> [Entry] {
+        var evicted: [Entry] = []
+        while state.table.cost > cost || state.table.count > count, let entry = state.table.evict() {
+            evicted.append(entry)
+        }
+        state.evictions += evicted.count
+        return evicted
+    }
+
+    private func tell(_ evicted: [Entry]) {
+        guard let onEviction else { return }
+        for entry in evicted { onEviction(entry.key, entry.value) }
+    }
+}

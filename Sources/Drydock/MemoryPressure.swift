@@ -1,0 +1,88 @@
+// What the kernel says about the want of memory: how long tasks stood still for it, and whether a limit was hit.
+
+internal import Glibc
+
+/// The files of a control group (cgroup v2), or of the whole machine where there is none.
+struct MemoryPressure: Sendable {
+    /// What the files said at one moment.
+    struct Reading: Sendable, Equatable {
+        /// How long some task has stood still for want of memory, in microseconds since the beginning.
+        var stalled: UInt64?
+        /// How often the group was held back at `memory.high`.
+        var highEvents: UInt64?
+        /// `memory.high` in bytes; nil where there is no limit.
+        var high: Int?
+        /// Bytes of the group that no file backs: what evicting can bring down.
+        var anonymous: Int?
+    }
+
+    /// The share of the time that tasks may stand still before memory is given back.
+    static let stalledShare = 0.1
+    /// Below this share of `memory.high` the limit is hit by the page cache, which the kernel takes back by itself.
+    static let anonymousShare = 0.5
+
+    /// The folder of the group; nil where there is none.
+    let group: String?
+
+    /// - Parameter environment: `DRYDOCK_CGROUP` names the folder of the group where it is another one than
+    ///   `/proc/self/cgroup` says.
+    init(environment: [String: String]) {
+        if let folder = environment["DRYDOCK_CGROUP"], !folder.isEmpty {
+            group = folder
+            return
+        }
+        let line = Self.text("/proc/self/cgroup").split(separator: "\n").first { $0.hasPrefix("0::") }
+        let folder = line.map { "/sys/fs/cgroup" + $0.dropFirst(3) }
+        group = folder.flatMap { access($0 + "/memory.pressure", R_OK) == 0 ? $0 : nil }
+    }
+
+    /// Reads the files; they are the kernel's, and no disk is asked. Not on a loop all the same.
+    func read() -> Reading {
+        var reading = Reading()
+        reading.stalled = Self.stalled(Self.text(group.map { $0 + "/memory.pressure" } ?? "/proc/pressure/memory"))
+        guard let group else { return reading }
+        reading.highEvents = Self.number("high", in: Self.text(group + "/memory.events"))
+        reading.high = Int(Self.text(group + "/memory.high").prefix { $0 != "\n" })
+        reading.anonymous = Self.number("anon", in: Self.text(group + "/memory.stat")).map { Int(clamping: $0) }
+        return reading
+    }
+
+    /// Why memory should be given back, given two readings; nil where all is well.
+    /// - Parameter elapsed: nanoseconds between them.
+    static func reason(from old: Reading, to new: Reading, elapsed: UInt64) -> String? {
+        if let before = old.stalled, let now = new.stalled, now > before, elapsed > 0 {
+            let share = Double(now - before) * 1000 / Double(elapsed)
+            if share >= stalledShare {
+                return "tasks stood still for want of memory \(Int((min(share, 1) * 100).rounded())) % of the time"
+            }
+        }
+        if let before = old.highEvents, let now = new.highEvents, now > before, let high = new.high,
+            Double(new.anonymous ?? high) >= anonymousShare * Double(high)
+        {
+            return "the group was held back at memory.high"
+        }
+        return nil
+    }
+
+    /// `total` in the line `some avg10=… avg60=… avg300=… total=…`.
+    private static func stalled(_ text: String) -> UInt64? {
+        guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("some ") }) else { return nil }
+        return line.split(separator: " ").last { $0.hasPrefix("total=") }.flatMap { UInt64($0.dropFirst(6)) }
+    }
+
+    /// The number in a line `NAME NUMBER`.
+    private static func number(_ name: String, in text: String) -> UInt64? {
+        guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(name + " ") }) else { return nil }
+        return UInt64(line.dropFirst(name.count + 1))
+    }
+
+    /// Empty where the file cannot be read.
+    private static func text(_ path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 16_384)
+        let count = Glibc.read(file, &bytes, bytes.count)
+        return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : ""
+    }
+}

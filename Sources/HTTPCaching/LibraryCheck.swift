@@ -1,0 +1,65 @@
+// How library mode checks a stored response: a plain HEAD whose answer is compared, for origins whose fields say little.
+
+internal import HTTPWire
+
+extension Caching {
+    /// How to check `stored` in library mode; nil where it is fetched anew: nothing is stored, the policy never asks, or the request
+    /// says `no-cache`.
+    ///
+    /// A HEAD carries no conditions: to If-Modified-Since an origin answers 304 also where its copy has become older, and here any
+    /// difference counts. A conditional GET carries what the policy compares, and there is none without a validator.
+    static func libraryCheck(
+        _ request: RequestHead,
+        _ stored: StoredHead?,
+        _ policy: CachePolicy,
+        _ habits: OriginHabits,
+        byGet: Bool
+    ) -> Revalidation? {
+        guard let stored, !CacheControl(request: request.fields).noCache,
+            let chosen = chooseCheck(policy: policy, habits: habits, length: stored.bodyLength)
+        else { return nil }
+        if chosen == .head, !byGet { return Revalidation(kind: .head, conditions: Fields()) }
+        var conditions = Fields()
+        if policy.compare.contains(.etag), entityTag(stored.fields) != nil, let tag = stored.fields.first(.etag) {
+            conditions.set(.ifNoneMatch, tag)
+        } else if policy.compare.contains(.lastModified) {
+            conditions = dateCondition(stored)
+        }
+        return conditions.isEmpty ? nil : Revalidation(kind: .conditional, conditions: conditions)
+    }
+
+    /// What `answer`, the answer to a HEAD, shows to be different from the stored response in library mode: whatever is compared and
+    /// stands in both must be equal, and something must. What stands in one of them only is unknown, and the next rule counts.
+    static func libraryChange(
+        from stored: StoredHead,
+        to answer: ResponseHead,
+        comparing rules: [CompareRule],
+        now: Int64
+    ) -> HeadChange? {
+        var matched = false
+        for rule in CompareRule.allCases where rules.contains(rule) {
+            switch rule {
+            case .etag:
+                guard let old = entityTag(stored.fields), let new = entityTag(answer.fields) else { continue }
+                guard old.matchesWeakly(new) else { return .etag }
+            case .lastModified:
+                guard let old = stored.fields.first(.lastModified), let new = answer.fields.first(.lastModified) else {
+                    continue
+                }
+                guard isSameDate(old, new, now: now) else { return .lastModified }
+            case .length:
+                guard let old = stored.bodyLength, let new = contentLength(answer.fields) else { continue }
+                guard old == new else { return .length }
+            }
+            matched = true
+        }
+        return matched ? nil : .noValidator
+    }
+
+    /// Two dates in any of the forms of RFC 9110 section 5.6.7 are the same moment; what is no date is compared as it was sent.
+    private static func isSameDate(_ old: String, _ new: String, now: Int64) -> Bool {
+        let oldDate = HTTPDate.parse(old, now: now)
+        let newDate = HTTPDate.parse(new, now: now)
+        return oldDate == nil && newDate == nil ? old == new : oldDate == newDate
+    }
+}

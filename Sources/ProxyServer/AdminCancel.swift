@@ -1,0 +1,54 @@
+// `POST /v1/cancel`: ends fetches that are under way.
+
+import HTTPWire
+
+/// Which fetches are to end.
+package enum CancelTarget: Sendable, Equatable {
+    /// Those of a URL: as a client sends it, or as the origin is asked.
+    case url(String)
+    /// Those of a service; `forward` are those of forward mode, where no service has that name.
+    case service(String)
+    case all
+
+    /// - Throws: a 400 unless the query is just one of `url=`, `service=` and `all`.
+    init(members: [(name: String, value: String)]) throws(Problem) {
+        guard members.count == 1, let (name, value) = members.first else { throw Self.misunderstood }
+        switch name {
+        case "url" where !value.isEmpty: self = .url(value)
+        case "service" where !value.isEmpty: self = .service(value)
+        case "all" where value.isEmpty: self = .all
+        default: throw Self.misunderstood
+        }
+    }
+
+    private static var misunderstood: Problem { .badQuery("give one of url=URL, service=NAME and all") }
+}
+
+/// What was ended.
+package struct AdminCancelled: Codable, Sendable, Equatable {
+    package var fetches: Int
+    /// Requests that waited for them or read their bodies.
+    package var waiters: Int
+
+    package init(fetches: Int, waiters: Int) {
+        self.fetches = fetches
+        self.waiters = waiters
+    }
+}
+
+/// Implemented where the daemon is put together.
+package protocol CancelActions: Sendable {
+    /// Ends fetches; what is stored stays.
+    /// - Throws: that there is no such service.
+    func cancel(_ target: CancelTarget) async throws(Problem) -> AdminCancelled
+}
+
+extension AdminRoute {
+    package static func cancel(_ actions: any CancelActions) -> [AdminRoute] {
+        [
+            AdminRoute(.post, "/v1/cancel") { request async throws(Problem) in
+                try .json(await actions.cancel(try CancelTarget(members: request.members)))
+            }
+        ]
+    }
+}

@@ -1,0 +1,97 @@
+// Seeds in the admin API: stored responses into a folder, and a folder into the store.
+
+package import CacheStore
+internal import HTTPWire
+
+/// Implemented where the daemon is put together.
+package protocol SeedActions: Sendable {
+    /// Writes what is stored into a folder that the daemon may write.
+    /// - Parameter service: only what is stored for this service, empty for forward mode; nil for all.
+    func exportSeeds(to path: String, service: String?) async throws(Problem) -> AdminSeedExport
+    /// Stores what a folder has and what is not stored yet.
+    func importSeeds(_ order: SeedImportOrder) async throws(Problem) -> AdminSeedImport
+}
+
+/// What `POST /v1/seed?import=` asks for.
+package struct SeedImportOrder: Sendable, Equatable {
+    /// Absolute.
+    package var path: String
+    /// Nil: as the names in the folder look.
+    package var layout: SeedLayout?
+    /// URLs of folders that names of layout `docker` may come from.
+    package var parents: [String] = []
+
+    package init(path: String) { self.path = path }
+}
+
+/// The answer of `POST /v1/seed?export=DIR`.
+package struct AdminSeedExport: Codable, Sendable, Equatable {
+    /// Responses in the folder now.
+    package var written = 0
+    /// Of their bodies.
+    package var bytes = 0
+    /// Responses that are somebody's own, or that have gone meanwhile.
+    package var skipped = 0
+    package var failed = 0
+    /// Why the first one failed.
+    package var firstError: String?
+
+    package init() {}
+}
+
+/// The answer of `POST /v1/seed?import=DIR`.
+package struct AdminSeedImport: Codable, Sendable, Equatable {
+    package var imported = 0
+    /// Something as new was stored already.
+    package var kept = 0
+    /// Files whose URL nobody knows, or that no route asks for.
+    package var unknown = 0
+    /// The rules of their route do not allow them to be stored.
+    package var refused = 0
+    package var failed = 0
+    /// Why the first one failed.
+    package var firstError: String?
+
+    package init() {}
+}
+
+extension AdminRoute {
+    package static func seeds(_ actions: any SeedActions) -> [AdminRoute] {
+        [
+            AdminRoute(.post, "/v1/seed") { request async throws(Problem) in
+                let query = request.query
+                switch (query["export"], query["import"]) {
+                case (let path?, nil):
+                    try known(request, ["export", "service"])
+                    try checked(path)
+                    return try .json(await actions.exportSeeds(to: path, service: query["service"]))
+                case (nil, let path?):
+                    try known(request, ["import", "layout", "parent"])
+                    try checked(path)
+                    var order = SeedImportOrder(path: path)
+                    if let layout = query["layout"] {
+                        guard let known = SeedLayout(rawValue: layout) else {
+                            throw Problem.badQuery("layout: there are url and docker, not '\(layout)'")
+                        }
+                        order.layout = known
+                    }
+                    order.parents = request.members.filter { $0.name == "parent" }.map(\.value)
+                    return try .json(await actions.importSeeds(order))
+                default: throw Problem.badQuery("give either export=DIR or import=DIR")
+                }
+            }
+        ]
+    }
+
+    private static func known(_ request: AdminRequest, _ names: Set<String>) throws(Problem) {
+        for (name, _) in request.members where !names.contains(name) {
+            throw Problem.badQuery("\(name) is not known here; there are \(names.sorted().joined(separator: ", "))")
+        }
+    }
+
+    private static func checked(_ path: String) throws(Problem) {
+        guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+            throw Problem.badQuery("'\(path)' is no absolute path; the daemon may have another working folder than you")
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// A POST whose answer may be stored: its content is read first, since it is part of the key; one that is long is passed on.
+
+import CacheStore
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import ServiceCore
+import Upstream
+
+/// The content of a request as far as it was read.
+struct ReadContent {
+    var bytes: [UInt8] = []
+    /// There is no more of it.
+    var isWhole = false
+}
+
+extension ProxyHandler {
+    /// Bytes of content that are read for a key; a request with more is passed on as it comes.
+    static let longestContent = 64 * 1024
+
+    /// Whether a request is a POST whose answer the plan has stored. Preconditions are for the origin to judge, and what is known to be
+    /// long is not read.
+    static func mayStorePost(_ head: RequestHead, _ framing: BodyFraming, _ plan: RequestPlan) -> Bool {
+        guard plan.storesPost, head.method == .post, plan.policy.mode == .library else { return false }
+        if case .length(let length) = framing, length > UInt64(longestContent) { return false }
+        let conditions = FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange)
+        return head.fields.present.isDisjoint(with: conditions)
+    }
+
+    /// Reads the content of a request, at most a little more than ``longestContent``.
+    /// - Parameter bind: registers whom to call when there is more.
+    /// - Throws: that the client did not send all of it.
+    func read(
+        _ source: (any RequestBodySource)?,
+        bind: ((_ available: @escaping () -> Void) -> Void)?,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> ReadContent {
+        var content = ReadContent()
+        guard let source else {
+            content.isWhole = true
+            return content
+        }
+        let waiter = ContentWaiter()
+        bind?({ waiter.wake() })
+        // Freed when all has been read, or no more is wanted.
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
+        defer { buffer.deallocate() }
+        while content.bytes.count <= Self.longestContent {
+            switch source.read(into: buffer) {
+            case .bytes(let count): content.bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            case .wait: await waiter.wait(on: loop)
+            case .end:
+                content.isWhole = true
+                return content
+            case .failed:
+                throw .upstream(UpstreamError(.requestBody, detail: "the request's body ended early"))
+            }
+        }
+        return content
+    }
+
+    /// The question of a GET, where answers to GET are stored; else one about which nothing is stored or looked up.
+    static func get(_ ask: CacheAsk, _ plan: RequestPlan) -> CacheAsk {
+        guard !plan.storesGet else { return ask }
+        var ask = ask
+        ask.policy.mode = .none
+        return ask
+    }
+
+    /// The question that a POST with this content is: answered like a GET, under a key of its own.
+    static func question(_ ask: CacheAsk, _ content: [UInt8]) -> CacheAsk {
+        var ask = ask
+        ask.key = ask.key.adding(lines: KeyRules.lines(post: content, ask.request.fields))
+        ask.request.method = .get
+        ask.content = RequestContent(content)
+        // Ranges are of GET alone (RFC 9110 section 14.2), and the content is here: nothing is to be expected.
+        ask.request.fields.remove(.range)
+        ask.originFields.remove(.range)
+        ask.originFields.remove(.expect)
+        return ask
+    }
+}
+
+/// Resumes whoever waits for more of a request's content. Loop-bound.
+private final class ContentWaiter {
+    private var continuation: UnsafeContinuation<Void, Never>?
+
+    func wait(on loop: isolated EventLoop) async {
+        await withUnsafeContinuation { continuation = $0 }
+    }
+
+    func wake() {
+        let waiting = continuation
+        continuation = nil
+        waiting?.resume()
+    }
+}
+
+@available(*, unavailable) extension ContentWaiter: Sendable {}

@@ -1,0 +1,122 @@
+// `drydock purge`, `pin`, `unpin` and `pins`: what is removed, and what stays.
+
+import ArgumentParser
+import Configuration
+
+struct Purge: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Remove what is stored, or make it stale.",
+        discussion: """
+            In force in memory, on the disk and for fetches under way when the command returns, and after a restart; files \
+            go behind. Pinned responses go, too, but not by --older-than. With --soft what is stored becomes stale: it \
+            answers where stale answers are allowed, and a check makes it fresh again.
+            """
+    )
+    @Argument(
+        help: ArgumentHelp("URLs, as 'drydock list' prints them, or paths as clients send them.", valueName: "url")
+    )
+    var urls: [String] = []
+    @Option(help: "All URLs that begin like this; may be repeated.")
+    var prefix: [String] = []
+    @Option(help: "All URLs of this form, where * stands for anything; may be repeated.")
+    var glob: [String] = []
+    @Option(help: "Everything with this tag (Cache-Tag, Surrogate-Key, Cache-Groups); may be repeated.")
+    var tag: [String] = []
+    @Option(help: "What arrived, or was last found current, longer ago than this, such as 12h or 7d.")
+    var olderThan: String?
+    @Flag(help: "Everything.")
+    var all = false
+    @Option(help: "Only what is stored for this service; '' is forward mode.")
+    var service: String?
+    @Flag(help: "Make it stale rather than removing it.")
+    var soft = false
+    @OptionGroup var options: AdminOptions
+
+    private struct Document: Decodable {
+        let purged: Int
+        let isSoft: Bool
+    }
+
+    func validate() throws {
+        let kinds = [!urls.isEmpty, !prefix.isEmpty, !glob.isEmpty, !tag.isEmpty, olderThan != nil, all]
+        guard kinds.count(where: \.self) == 1 else {
+            throw ValidationError("give one of URLs, --prefix, --glob, --tag, --older-than and --all")
+        }
+        guard let olderThan else { return }
+        do throws(Lifetimes.Malformed) { _ = try Lifetimes.seconds(olderThan) } catch {
+            throw ValidationError("--older-than: \(error)")
+        }
+    }
+
+    func run() throws {
+        var members = urls.map { "url=\(AdminClient.escape($0))" }
+        members += prefix.map { "prefix=\(AdminClient.escape($0))" }
+        members += glob.map { "glob=\(AdminClient.escape($0))" }
+        members += tag.map { "tag=\(AdminClient.escape($0))" }
+        if let olderThan { members.append("older_than=\(AdminClient.escape(olderThan))") }
+        if all { members.append("all") }
+        if let service { members.append("service=\(AdminClient.escape(service))") }
+        if soft { members.append("soft") }
+        let answer = try options.client.request("DELETE", "/v1/entries?\(members.joined(separator: "&"))").successful()
+        if options.json { return print(answer.text, terminator: "") }
+        let document = try answer.decode(Document.self)
+        let responses = "\(document.purged) stored response\(document.purged == 1 ? "" : "s")"
+        print(document.isSoft ? "\(responses) made stale" : "\(responses) purged")
+    }
+}
+
+struct Pin: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Keep what is stored for a URL from making room for others.",
+        discussion: """
+            It holds for all variants, for what is stored later, and over restarts; at most 1000 URLs. A pinned response \
+            becomes stale like any other. 'drydock purge --older-than' spares it; other purges remove it, and the URL \
+            stays pinned.
+            """
+    )
+    @Argument(help: "The URL, as 'drydock list' prints it, or a path as clients send it.")
+    var url: String
+    @OptionGroup var options: AdminOptions
+
+    func run() throws { try options.setPinned(url, "PUT") }
+}
+
+struct Unpin: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Let what is stored for a URL make room for others again."
+    )
+    @Argument(help: "The URL, as 'drydock pins' prints it, or a path as clients send it.")
+    var url: String
+    @OptionGroup var options: AdminOptions
+
+    func run() throws { try options.setPinned(url, "DELETE") }
+}
+
+struct Pins: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Which URLs are pinned.")
+    @OptionGroup var options: AdminOptions
+
+    private struct Document: Decodable { let urls: [String] }
+
+    func run() throws {
+        let answer = try options.client.request("GET", "/v1/pins").successful()
+        if options.json { return print(answer.text, terminator: "") }
+        for url in try answer.decode(Document.self).urls { print(url) }
+    }
+}
+
+extension AdminOptions {
+    private struct PinDocument: Decodable {
+        let url: String
+        let isPinned: Bool
+        let isChanged: Bool
+    }
+
+    fileprivate func setPinned(_ url: String, _ method: String) throws {
+        let answer = try client.request(method, "/v1/pins?url=\(AdminClient.escape(url))").successful()
+        if json { return print(answer.text, terminator: "") }
+        let document = try answer.decode(PinDocument.self)
+        let word = document.isPinned ? "pinned" : "unpinned"
+        print(document.isChanged ? "\(word) \(document.url)" : "\(document.url) was \(word) already")
+    }
+}

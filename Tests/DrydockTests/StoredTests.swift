@@ -1,0 +1,263 @@
+// What a manager knows of what is stored, seeds included, and how it goes.
+
+import Drydock
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct StoredTests {
+    @Test(arguments: [false, true]) func states(onDisk: Bool) async throws {
+        let resource = Resource()
+        try await withManager(onDisk: onDisk) {
+            resource.reply($0)
+        } _: { manager, origin in
+            #expect(try await manager.state(of: origin.url()) == .absent)
+            _ = try await manager.download(origin.url())
+            guard case .valid(let left) = try await manager.state(of: origin.url()) else {
+                Issue.record("it has just been downloaded")
+                return
+            }
+            #expect(left > .seconds(7000) && left <= .seconds(7200))
+            #expect(origin.server.requests() == 1)
+        }
+    }
+
+    @Test func staleWithoutALifetime() async throws {
+        let resource = Resource()
+        try await withManager {
+            $0.lifetime = .zero
+        } _: {
+            resource.reply($0)
+        } _: { manager, origin in
+            _ = try await manager.download(origin.url())
+            guard case .stale = try await manager.state(of: origin.url()) else {
+                Issue.record("it is valid for no time at all")
+                return
+            }
+            #expect(origin.server.requests() == 1)
+        }
+    }
+
+    @Test func withoutChecksItIsValidForEver() async throws {
+        let resource = Resource()
+        try await withManager {
+            $0.lifetime = .zero
+            $0.check = .never
+        } _: {
+            resource.reply($0)
+        } _: { manager, origin in
+            _ = try await manager.download(origin.url())
+            resource.change()
+            let result = try await manager.download(origin.url())
+            #expect(result.outcome == .stillValid)
+            #expect(result.text == "version 1")
+            #expect(origin.server.requests() == 1)
+        }
+    }
+
+    @Test(arguments: [false, true]) func removing(onDisk: Bool) async throws {
+        try await withManager(onDisk: onDisk) {
+            .answer(to: $0, "hello")
+        } _: { manager, origin in
+            for path in ["/a", "/b"] { _ = try await manager.download(origin.url(path)) }
+            try await manager.remove(origin.url("/a"))
+            #expect(try await manager.state(of: origin.url("/a")) == .absent)
+            #expect(try await manager.download(origin.url("/b")).outcome == .stillValid)
+            #expect(try await manager.download(origin.url("/a")).outcome == .downloaded)
+            #expect(origin.server.requests() == 3)
+        }
+    }
+
+    @Test(arguments: [false, true]) func removingByAge(onDisk: Bool) async throws {
+        try await withManager(onDisk: onDisk) {
+            .answer(to: $0, "hello")
+        } _: { manager, origin in
+            for path in ["/a", "/b"] { _ = try await manager.download(origin.url(path)) }
+            #expect(try await manager.remove(olderThan: .seconds(3600)) == 0)
+            #expect(try await manager.download(origin.url("/a")).outcome == .stillValid)
+            // The time is counted in whole seconds: a moment later all is older than no time at all.
+            #expect(
+                await eventually {
+                    _ = try? await manager.remove(olderThan: .zero)
+                    let states = [
+                        try? await manager.state(of: origin.url("/a")), try? await manager.state(of: origin.url("/b")),
+                    ]
+                    return states == [.absent, .absent]
+                }
+            )
+        }
+    }
+
+    @Test(arguments: [false, true]) func removingEverything(onDisk: Bool) async throws {
+        try await withManager(onDisk: onDisk) {
+            .answer(to: $0, "hello")
+        } _: { manager, origin in
+            for path in ["/a", "/b"] { _ = try await manager.download(origin.url(path)) }
+            #expect(try await manager.removeAll() == 2)
+            for path in ["/a", "/b"] { #expect(try await manager.state(of: origin.url(path)) == .absent) }
+            #expect(try await manager.removeAll() == 0)
+        }
+    }
+
+    @Test(arguments: [false, true]) func expiringEverything(onDisk: Bool) async throws {
+        let resource = Resource()
+        try await withManager(onDisk: onDisk) {
+            resource.reply($0)
+        } _: { manager, origin in
+            for path in ["/a", "/b"] { _ = try await manager.download(origin.url(path)) }
+            #expect(try await manager.expireAll() == 2)
+            for path in ["/a", "/b"] {
+                #expect(try await manager.download(origin.url(path)).outcome == .confirmed)
+                #expect(try await manager.download(origin.url(path)).outcome == .stillValid)
+            }
+            #expect(origin.count("GET") == 2)
+            #expect(origin.count("HEAD") == 2)
+        }
+    }
+
+    @Test func givingMemoryBack() async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        let origin = Origin(try ScriptedOrigin { .answer(to: $0, "hello") })
+        let manager = makeManager(folder)
+        _ = try await manager.download(origin.url())
+        #expect(try await manager.download(origin.url()).cacheStatus == "hit; ttl=+; detail=memory")
+        // The file is written behind the answer.
+        #expect(
+            await eventually {
+                try? await manager.freeMemory()
+                return (try? await manager.download(origin.url()))?.cacheStatus == "hit; ttl=+; detail=disk"
+            }
+        )
+        await manager.close()
+    }
+
+    // MARK: - Tiers
+
+    @Test func memoryAloneAndDiskAlone() async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        let origin = Origin(try ScriptedOrigin { .answer(to: $0, "hello") })
+        let onDisk = makeManager(folder) { $0.memory = nil }
+        _ = try await onDisk.download(origin.url())
+        #expect(await eventually { (try? await onDisk.state(of: origin.url())) != .absent })
+        #expect(try await onDisk.download(origin.url()).cacheStatus == "hit; ttl=+; detail=disk")
+        await onDisk.close()
+        let nowhere = makeManager { $0.memory = nil }
+        for _ in 0..<2 { #expect(try await nowhere.download(origin.url()).outcome == .downloaded) }
+        await nowhere.close()
+        #expect(origin.server.requests() == 3)
+    }
+
+    @Test func shortBodiesAreNotKept() async throws {
+        try await withManager {
+            $0.minimumLength = 100
+        } _: { request in
+            .pattern(request.target == "/long" ? 100 : 99)
+        } _: { manager, origin in
+            for path in ["/long", "/long", "/short", "/short"] { _ = try await manager.download(origin.url(path)) }
+            #expect(origin.server.log.map(\.target) == ["/long", "/short", "/short"])
+        }
+    }
+
+    // MARK: - Checks
+
+    @Test func aFailedCheckIsNotRepeatedAtOnce() async throws {
+        let resource = Resource()
+        try await withManager {
+            $0.lifetime = .zero
+        } _: {
+            resource.reply($0)
+        } _: { manager, origin in
+            _ = try await manager.download(origin.url())
+            resource.isFailing = true
+            origin.server.forgetRequests()
+            #expect(try await manager.download(origin.url()).outcome == .checkFailed)
+            let asked = origin.server.requests()
+            #expect(try await manager.download(origin.url()).outcome == .checkFailed)
+            #expect(origin.server.requests() == asked)
+        }
+    }
+
+    @Test(arguments: [
+        (DownloadManager.Gone.fail, "404", "stale"), (.useStored, "version 1", "stale"), (.remove, "404", "absent"),
+    ]) func goneResources(gone: DownloadManager.Gone, first: String, then state: String) async throws {
+        let (resource, isGone) = (Resource(), Monitor(false))
+        try await withManager {
+            $0.lifetime = .zero
+            $0.gone = gone
+        } _: { request in
+            isGone.read { $0 } ? .answer(404, to: request, "none") : resource.reply(request)
+        } _: { manager, origin in
+            _ = try await manager.download(origin.url())
+            isGone.update { $0 = true }
+            do throws(DownloadError) {
+                let result = try await manager.download(origin.url())
+                #expect(result.text == first)
+                #expect(result.outcome == .checkFailed)
+            } catch {
+                #expect(error.description.contains(first), "\(error)")
+            }
+            let known = try await manager.state(of: origin.url())
+            #expect("\(known)".hasPrefix(state), "\(known)")
+        }
+    }
+
+    // MARK: - Seeds
+
+    private func seeds(_ origin: Origin, _ text: String) throws -> TemporaryFolder {
+        let folder = try TemporaryFolder("drydock-seeds")
+        try folder.write("\(origin.server.authority)/a", text)
+        return folder
+    }
+
+    @Test func seedsComeFirst() async throws {
+        let origin = Origin(try ScriptedOrigin { .answer(to: $0, "from the origin") })
+        let folder = try seeds(origin, "from the seed")
+        let manager = makeManager {
+            $0.seeds = DownloadManager.Seeds(folder: URL(fileURLWithPath: folder.path))
+            $0.lifetime = .zero
+        }
+        #expect(try await manager.state(of: origin.url()) == .seeded)
+        for options in [DownloadManager.Options(), .init(yieldsStaleFirst: true), .init(bypassesStore: true)] {
+            let seeded = try await manager.download(origin.url(), options: options)
+            #expect(seeded.outcome == .seeded)
+            #expect(seeded.text == "from the seed")
+            #expect(seeded.cacheStatus == "hit; detail=seed")
+        }
+        #expect(origin.server.requests() == 0)
+        let batch = try await manager.batch([DownloadBatch.Item(origin.url())])
+        #expect(try await batch.run().entries.map(\.outcome) == [.seeded])
+        #expect(origin.server.requests() == 0)
+        let other = try await manager.download(origin.url(), options: .init(usesSeeds: false))
+        #expect(other.text == "from the origin")
+        let forced = try await manager.download(origin.url(), options: .init(forcesDownload: true))
+        #expect(forced.text == "from the origin")
+        #expect(try await manager.download(origin.url()).outcome == .seeded)
+        await manager.close()
+    }
+
+    @Test func importedSeedsAreChecked() async throws {
+        let origin = Origin(try ScriptedOrigin { .answer(to: $0, "from the origin") })
+        let folder = try seeds(origin, "from the seed")
+        let manager = makeManager {
+            $0.seeds = DownloadManager.Seeds(folder: URL(fileURLWithPath: folder.path), use: .imported)
+        }
+        // It is stored, and not valid: the first use asks the origin, which has another one.
+        let first = try await manager.download(origin.url())
+        #expect(first.outcome == .downloaded)
+        #expect(first.text == "from the origin")
+        #expect(first.cacheStatus.hasPrefix("fwd=stale"))
+        #expect(try await manager.download(origin.url()).outcome == .stillValid)
+        await manager.close()
+    }
+
+    @Test func aSeedFolderThatIsNone() async throws {
+        let manager = makeManager { $0.seeds = DownloadManager.Seeds(folder: URL(fileURLWithPath: "/nowhere/at/all")) }
+        do throws(DownloadError) {
+            try await manager.open()
+            Issue.record("there is no such folder")
+        } catch {
+            #expect(error.description.contains("/nowhere/at/all"))
+            #expect(error.outcome == .invalid)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+// The texts of batches: lists as they are read, and how far a job is as a bar and as a sentence.
+
+import DownloadCore
+import ProxyServer
+import Testing
+
+@testable import Drydock
+
+@Suite struct BatchListTests {
+    @Test("URLs, JSON lines, comments, empty lines and line ends of all kinds")
+    func reads() throws {
+        let text = """
+            # first
+            /a
+
+              http://x/b\u{20}
+            {"url":"/c","method":"POST","headers":{"X_A":"1","Accept":"*/*"},"body":"{}","force":true,"seed":false,"store":false}\r
+            /d\r\n
+            """
+        let items = try BatchList.parse(text, name: "list").map(\.item)
+        #expect(items.map(\.url) == ["/a", "http://x/b", "/c", "/d"])
+        #expect(
+            items[2]
+                == BatchItem(
+                    url: "/c",
+                    method: "POST",
+                    fields: [.init("Accept", "*/*"), .init("X_A", "1")],
+                    body: Array("{}".utf8),
+                    force: true,
+                    seed: false,
+                    store: false
+                )
+        )
+        #expect(try BatchList.parse("", name: "list").isEmpty)
+    }
+
+    @Test(
+        "what is neither is told with its place",
+        arguments: [
+            ("/a\n{\"url\":\"/b\",\"urll\":1}\n", "list:2: 'urll' is not known"),
+            ("{\"method\":\"GET\"}", "list:1: 'url' is missing"), ("/a b", "list:1: '/a b' is no URL"),
+            ("{", "list:1: "), ("{\"url\":\"/a\",\"headers\":[]}", "list:1: "),
+        ]
+    )
+    func refuses(_ text: String, _ message: String) {
+        do throws(BatchList.Malformed) {
+            _ = try BatchList.parse(text, name: "list")
+            Issue.record("\(text) was taken")
+        } catch {
+            #expect(error.description.hasPrefix(message), "\(error)")
+        }
+    }
+
+    @Test("an order becomes the body of a request: an item's own field wins over that of all")
+    func order() throws {
+        var order = BatchOrder()
+        order.urls = ["/a"]
+        order.lists = [("list", "{\"url\":\"/b\",\"headers\":{\"X\":\"own\"}}")]
+        order.headers = ["X": "all"]
+        order.concurrency = 3
+        order.onError = "cancel-rest"
+        order.save = true
+        let request = try AdminJSON.decode(AdminJobRequest.self, from: try order.body())
+        #expect(request.items?.map(\.url) == ["/a", "/b"])
+        #expect(request.items?.map(\.headers) == [["X": "all"], ["X": "own"]])
+        #expect(request.concurrency == 3 && request.onError == .cancelRest && request.save == true)
+    }
+}
+
+@Suite struct BatchProgressTests {
+    private func progress(_ change: (inout BatchProgress) -> Void) -> BatchProgress {
+        var progress = BatchProgress(
+            items: 10,
+            queued: 10,
+            running: 0,
+            done: 0,
+            failed: 0,
+            cancelled: 0,
+            checked: 0,
+            duplicates: 0,
+            valid: 0,
+            notStored: 0,
+            unknownSize: 0,
+            bytes: 0,
+            received: 0,
+            remaining: 0
+        )
+        change(&progress)
+        return progress
+    }
+
+    @Test("the bar tells the share of the bytes where all sizes are known, else that of the items")
+    func bars() {
+        let half = progress {
+            ($0.queued, $0.running, $0.done, $0.failed) = (4, 1, 4, 1)
+            ($0.bytes, $0.received, $0.remaining) = (4096, 1024, 3072)
+        }
+        #expect(half.share == 0.25)
+        #expect(
+            half.bar(columns: 120, seconds: 2, since: 0)
+                == "[##########------------------------------]   25%  1.0 KiB of 4.0 KiB  5/10 items  1 failed  512 B/s  0:06 left"
+        )
+        #expect(
+            half.bar(columns: 80, seconds: 0, since: 0)
+                == "[#######----------------------]   25%  1.0 KiB of 4.0 KiB  5/10 items  1 failed"
+        )
+    }
+
+    @Test("while sizes are looked for the bar tells how many items have been looked at")
+    func checks() {
+        let some = progress { ($0.done, $0.queued, $0.failed, $0.checked, $0.remaining) = (1, 8, 1, 5, 2048) }
+        #expect(
+            some.checkBar(columns: 120)
+                == "[####################--------------------]   50%  5/10 items  2.0 KiB to download  1 failed"
+        )
+        #expect(some.checkSentence == "5 of 10 items looked at, 2.0 KiB to download, 1 failed")
+        #expect(some.checkBar(columns: 20).count == 19)
+    }
+
+    @Test("a narrow terminal gets what fits, and never more than a line", arguments: [0, 1, 5, 20, 40, 60, 80, 200])
+    func narrow(_ columns: Int) {
+        let some = progress {
+            ($0.queued, $0.done, $0.bytes, $0.received, $0.remaining) = (5, 5, 1 << 40, 1 << 39, 1 << 39)
+        }
+        #expect(some.bar(columns: columns, seconds: 10, since: 0).count <= max(0, columns - 1))
+    }
+
+    @Test("an empty batch is done, an unknown size makes the items count")
+    func shares() {
+        #expect(progress { $0.items = 0 }.share == 1)
+        let unknown = progress { ($0.queued, $0.done, $0.unknownSize, $0.bytes, $0.remaining) = (5, 5, 1, 100, 90) }
+        #expect(unknown.share == 0.5)
+        #expect(progress { ($0.queued, $0.done, $0.bytes, $0.received) = (0, 10, 100, 100) }.share == 1)
+    }
+
+    @Test("sentences name what there is, and leave out what there is not")
+    func sentences() {
+        let all = progress {
+            ($0.queued, $0.done, $0.failed, $0.cancelled) = (2, 5, 2, 1)
+            ($0.duplicates, $0.valid, $0.notStored, $0.unknownSize) = (1, 1, 1, 1)
+            ($0.bytes, $0.received, $0.remaining) = (3000, 1000, 2000)
+        }
+        #expect(all.sentence == "8 of 10 items, 1000 B of 2.9 KiB, 1 of unknown size, 2 failed")
+        #expect(
+            all.sizes
+                == "10 items: 2 to download, 2.0 KiB and 1 of unknown size, 1 valid, 1 duplicate, 1 cancelled, 2 failed"
+        )
+        #expect(
+            all.summary
+                == "10 items: 3 downloaded, 1000 B (1 not stored), 1 valid, 2 not begun, 1 duplicate, 1 cancelled, 2 failed"
+        )
+        #expect(progress { $0.items = 1 }.sizes == "1 item: 10 to download, 0 B")
+    }
+}

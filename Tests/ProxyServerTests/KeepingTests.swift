@@ -1,0 +1,82 @@
+// Purges and pins in the admin API: what may be asked for, and what is refused before anything is touched.
+
+import HTTPWire
+import TestSupport
+import Testing
+
+@testable import ProxyServer
+
+private final class ScriptedKeeping: KeepingActions {
+    let questions = Monitor<[PurgeQuestion]>([])
+    let pinned = Monitor<[String]>([])
+
+    func purge(_ question: PurgeQuestion) async throws(Problem) -> AdminPurge {
+        questions.update { $0.append(question) }
+        return AdminPurge(purged: 3, isSoft: question.isSoft)
+    }
+
+    func setPinned(_ url: String, _ isPinned: Bool) async throws(Problem) -> AdminPin {
+        pinned.update { $0.append("\(isPinned ? "+" : "-")\(url)") }
+        return AdminPin(url: url, isPinned: isPinned, isChanged: true)
+    }
+
+    func pins() async -> AdminPins { AdminPins(urls: ["http://a/"]) }
+}
+
+@Suite struct KeepingTests {
+    @Test(arguments: [
+        ("url=http%3A%2F%2Fa%2F", PurgeQuestion(.urls(["http://a/"]))),
+        ("url=%2Fa&url=%2Fb&soft", PurgeQuestion(.urls(["/a", "/b"]), isSoft: true)),
+        ("prefix=http%3A", PurgeQuestion(.prefixes(["http:"]))),
+        ("glob=*&service=", PurgeQuestion(.globs(["*"]), service: "")),
+        ("tag=a%20b&service=s", PurgeQuestion(.tags(["a b"]), service: "s")),
+        ("older_than=7d", PurgeQuestion(.olderThan(604_800))), ("all", PurgeQuestion(.all)),
+        ("all&soft", PurgeQuestion(.all, isSoft: true)),
+    ])
+    func questions(query: String, question: PurgeQuestion) throws {
+        #expect(try PurgeQuestion(members: AdminQuery.split("/v1/entries?\(query)").members) == question)
+    }
+
+    @Test(arguments: [
+        "", "soft", "service=s", "all=1", "all&all", "all&tag=a", "url=", "url=a&prefix=b", "older_than=7",
+        "older_than=1d&older_than=2d",
+        "tag=a&soft=1", "tag=a&service=s&service=t", "tg=a", "tag=a&verbose",
+    ])
+    func refusals(query: String) {
+        #expect(throws: Problem.self) { try PurgeQuestion(members: AdminQuery.split("/v1/entries?\(query)").members) }
+    }
+
+    @Test func `there is a bound on one request`() throws {
+        let many = (0...PurgeQuestion.most).map { "tag=\($0)" }
+        #expect(throws: Problem.self) {
+            try PurgeQuestion(members: AdminQuery.split("/?\(many.joined(separator: "&"))").members)
+        }
+        let few = many.dropLast().joined(separator: "&")
+        #expect(
+            try PurgeQuestion(members: AdminQuery.split("/?\(few)").members).target == .tags((0..<100).map(String.init))
+        )
+        let long = String(repeating: "x", count: PurgeQuestion.longest + 1)
+        #expect(throws: Problem.self) { try PurgeQuestion(members: [("url", long)]) }
+    }
+
+    @Test func `routes take their methods, and nothing else`() async throws {
+        let actions = ScriptedKeeping()
+        let routes = AdminRoute.keeping(actions)
+        func perform(_ method: String, _ path: String, _ query: String) async throws -> String {
+            let route = try #require(routes.first { $0.method.name == method && $0.places(in: path) != nil })
+            let answer = try await route.perform(AdminRequest(members: AdminQuery.split("?\(query)").members))
+            return String(decoding: answer.body, as: UTF8.self)
+        }
+        #expect(try await perform("DELETE", "/v1/entries", "tag=a") == "{\"is_soft\":false,\"purged\":3}\n")
+        #expect(try await perform("GET", "/v1/pins", "") == "{\"urls\":[\"http://a/\"]}\n")
+        let pinned = try await perform("PUT", "/v1/pins", "url=http%3A%2F%2Fa%2F")
+        #expect(pinned == "{\"is_changed\":true,\"is_pinned\":true,\"url\":\"http://a/\"}\n")
+        _ = try await perform("DELETE", "/v1/pins", "url=%2Fa")
+        #expect(actions.pinned.read { $0 } == ["+http://a/", "-/a"])
+        for query in ["", "url=", "url=a&url=b", "name=a"] {
+            await #expect(throws: Problem.self) { try await perform("PUT", "/v1/pins", query) }
+        }
+        await #expect(throws: Problem.self) { try await perform("GET", "/v1/pins", "x=1") }
+        #expect(actions.questions.read { $0.count } == 1)
+    }
+}

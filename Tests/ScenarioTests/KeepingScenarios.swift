@@ -1,0 +1,180 @@
+// Housekeeping end to end: purges that a restart does not undo, pins, listings, and the commands that ask for them.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(3))) struct Keeping {
+        static func origin() throws -> ScriptedOrigin {
+            try ScriptedOrigin { request in
+                .resource(
+                    request,
+                    etag: "\"1\"",
+                    fields: [("Cache-Control", "max-age=600"), ("Cache-Tag", "all, \(request.target.dropFirst())")],
+                    "kept \(request.target)"
+                )
+            }
+        }
+
+        private func daemon(_ origin: ScriptedOrigin) throws -> Daemon {
+            try Daemon(services(service("api", origin.url), service("other", origin.url)))
+        }
+
+        /// Whether a path is answered from the store; nothing is fetched for it.
+        private func isStored(_ daemon: Daemon, _ path: String) throws -> Bool {
+            try daemon.exchange(path, fields: [("Cache-Control", "only-if-cached, max-stale")]).status == 200
+        }
+
+        private func settled(_ daemon: Daemon) throws -> Bool {
+            try eventually {
+                try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text.contains("\ndrydock_fills 0\n")
+            }
+        }
+
+        @Test(arguments: ["url", "prefix", "glob", "tag", "older", "all", "path"], [false, true])
+        func whatIsPurgedStaysPurgedOverAKilledDaemon(_ kind: String, _ isKilled: Bool) throws {
+            let origin = try Self.origin()
+            let daemon = try daemon(origin)
+            for path in ["/api/a", "/api/b", "/other/a"] { #expect(try daemon.exchange(path).status == 200) }
+            #expect(try settled(daemon))
+            let base = "http://127.0.0.1:\(origin.port)"
+            let result: ShellResult
+            var gone: Set<String> = ["/api/a", "/other/a"]
+            switch kind {
+            case "url": result = try daemon.command("purge", "\(base)/a")
+            case "prefix": result = try daemon.command("purge", "--prefix", "\(base)/a")
+            case "glob": result = try daemon.command("purge", "--glob", "*/a")
+            case "tag": result = try daemon.command("purge", "--tag", "a")
+            case "path":
+                gone = ["/api/b"]
+                result = try daemon.command("purge", "/api/b", "--service", "api")
+            case "older":
+                gone = []
+                result = try daemon.command("purge", "--older-than", "1h")
+            default:
+                gone.insert("/api/b")
+                result = try daemon.command("purge", "--all")
+            }
+            #expect(result.succeeded, "\(result.report)")
+            #expect(result.output.contains("\(gone.count) stored response"), "\(result.report)")
+            if isKilled { try daemon.restart(SIGKILL) }
+            for path in ["/api/a", "/api/b", "/other/a"] {
+                #expect(try isStored(daemon, path) != gone.contains(path), "\(path)")
+            }
+            #expect(origin.requests() == 3)
+        }
+
+        @Test(arguments: [false, true]) func softlyPurgedIsStaleAndChecked(_ isKilled: Bool) throws {
+            let origin = try Self.origin()
+            let daemon = try daemon(origin)
+            for path in ["/api/a", "/api/b"] { _ = try daemon.exchange(path) }
+            #expect(try settled(daemon))
+            let result = try daemon.command("purge", "--tag", "a", "--soft")
+            #expect(result.output == "1 stored response made stale\n", "\(result.report)")
+            if isKilled { try daemon.restart(SIGKILL) }
+            let stale = try daemon.command("list", "--stale")
+            #expect(stale.output.contains("/a") && !stale.output.contains("/b"), "\(stale.report)")
+            #expect(try isStored(daemon, "/api/a"))
+            let checked = try daemon.exchange("/api/a")
+            #expect(checked.field("Cache-Status")?.contains("detail=revalidated") == true, "\(checked.head)")
+            #expect(try daemon.exchange("/api/a").field("Cache-Status")?.contains("hit; ttl=") == true)
+            #expect(try daemon.command("list", "--stale").output.isEmpty)
+        }
+
+        @Test func pinsAreKeptAndSparedForTheirAge() throws {
+            let origin = try Self.origin()
+            let daemon = try daemon(origin)
+            for path in ["/api/a", "/api/b"] { _ = try daemon.exchange(path) }
+            #expect(try settled(daemon))
+            let url = "http://127.0.0.1:\(origin.port)/a"
+            #expect(try daemon.command("pin", "/api/a").output == "pinned \(url)\n")
+            #expect(try daemon.command("pin", url).output == "\(url) was pinned already\n")
+            #expect(try daemon.command("list", "--pinned").output.contains(url))
+            rest(1.1)
+            #expect(try daemon.command("purge", "--older-than", "0s").output == "1 stored response purged\n")
+            try daemon.restart(SIGKILL)
+            #expect(try daemon.command("pins").output == "\(url)\n")
+            #expect(try isStored(daemon, "/api/a"))
+            #expect(try !isStored(daemon, "/api/b"))
+            #expect(try daemon.command("purge", "--all").succeeded)
+            #expect(try !isStored(daemon, "/api/a"))
+            #expect(try daemon.command("unpin", url).output == "unpinned \(url)\n")
+            #expect(try daemon.command("pins", "--json").output == "{\"urls\":[]}\n")
+        }
+
+        @Test func aListingHasPagesAndFilters() throws {
+            let origin = try Self.origin()
+            let daemon = try daemon(origin)
+            for number in 0..<25 { _ = try daemon.exchange("/\(number % 2 == 0 ? "api" : "other")/\(number)") }
+            #expect(try settled(daemon))
+            for _ in 0..<2 {
+                var seen: [String] = []
+                var next: String? = ""
+                while let after = next {
+                    let path = "/v1/entries?limit=4" + (after.isEmpty ? "" : "&after=\(after)")
+                    let page = try RawClient(unix: daemon.place.adminSocket).exchange(path)
+                    let document = try #require(
+                        try JSONSerialization.jsonObject(with: Data(page.body)) as? [String: Any]
+                    )
+                    let entries = try #require(document["entries"] as? [[String: Any]])
+                    seen += entries.compactMap { $0["url"] as? String }
+                    next = document["next"] as? String
+                }
+                #expect(seen.count == 25 && seen == seen.sorted() && Set(seen).count == 25)
+                let list = { (arguments: [String]) in
+                    try Shell.run(
+                        Daemon.binary(),
+                        ["list"] + arguments,
+                        environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
+                    ).output.split(separator: "\n").count
+                }
+                #expect(try list([]) == 25)
+                #expect(try list(["--service", "api"]) == 13)
+                #expect(try list(["--tier", "disk"]) == 25)
+                #expect(try list(["*:\(origin.port)/1*"]) == 11)
+                #expect(try list(["/24"]) == 1)
+                #expect(try list(["--min-size", "1KiB"]) == 0)
+                #expect(try list(["--fresh", "--limit", "3"]) == 3)
+                // And from the disk alone.
+                try daemon.restart()
+            }
+        }
+
+        @Test func whatIsDoneIsCountedAndTold() throws {
+            let origin = try Self.origin()
+            let daemon = try daemon(origin)
+            _ = try daemon.exchange("/api/a")
+            #expect(try settled(daemon))
+            #expect(try daemon.command("purge", "--prefix", "http://", "--soft").succeeded)
+            #expect(try daemon.command("purge", "--prefix", "http://").succeeded)
+            let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            for line in ["drydock_purged_total 1", "drydock_soft_purged_total 1", "drydock_pins 0"] {
+                #expect(metrics.contains("\n\(line)\n"), "\(line)")
+            }
+            #expect(daemon.errors.contains("purged") && daemon.errors.contains("prefix http://"), "\(daemon.errors)")
+            let wrong = try daemon.command("purge")
+            #expect(wrong.end == .exited(2) && wrong.errors.contains("--older-than"), "\(wrong.report)")
+            let both = try daemon.command("purge", "--all", "--tag", "a")
+            #expect(both.end == .exited(2))
+            let unit = try daemon.command("purge", "--older-than", "7")
+            #expect(unit.end == .exited(2) && unit.errors.contains("7s"), "\(unit.report)")
+        }
+
+        @Test func aSchedulePurgesAgainAndAgain() throws {
+            let origin = try Self.origin()
+            var settings = services(service("api", origin.url))
+            settings.rest += "\npurge:\n  - { tag: a, every: 1s, at_start: true }\n"
+            let daemon = try Daemon(settings)
+            for _ in 0..<2 {
+                #expect(try daemon.exchange("/api/a").status == 200)
+                #expect(try eventually { try !isStored(daemon, "/api/a") })
+            }
+            #expect(try daemon.exchange("/api/b").status == 200)
+            let turns = { daemon.errors.components(separatedBy: "tag a").count - 1 }
+            let before = turns()
+            #expect(eventually { turns() > before + 1 })
+            #expect(try isStored(daemon, "/api/b"))
+        }
+    }
+}
