@@ -70,11 +70,11 @@ lint: ## the format rules, strictly
 format: ## brings every file into form
 	swift format format --in-place --recursive --parallel $(FORMATTED)
 
-bench: ## a hit against the limit: requests per second, CPU and allocations per request; hit ratios of eviction orders
+bench: ## beside a bare loop and Debian's caching proxies: speed, memory, allocations; writes Benchmarks/RESULTS.md; eviction orders
 	@.ci/need bench
 	@$(MAKE) build
-	Benchmarks/hit
 	Benchmarks/eviction
+	Benchmarks/bench --write
 
 clean: ## everything that was built
 	rm -rf .build .build-tsan .build-asan Benchmarks/.build

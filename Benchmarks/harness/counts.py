@@ -1,0 +1,119 @@
+"""Allocations and instructions per hit, which do not depend on how busy the machine is.
+
+Both are differences: what a daemon needs for 2N requests less what it needs for N, so that all that is done once falls out.
+Instructions are those of user space, as callgrind counts them.
+"""
+
+import functools
+import os
+import re
+import socket
+import struct
+import subprocess
+
+from .asking import REALISTIC, Ask, ask
+from .bench import bare_loop, compile_c
+from .contest import Result, Verdict
+from .drydock import drydock
+from .processes import Failure
+
+# Many of them, since a daemon also allocates a little every second, whether it is asked or not.
+ASKED_WHILE_ALLOCATING, ASKED_UNDER_CALLGRIND = 10_000, 2_000
+ALLOWED = 0.05
+# name, path, request fields, with access log
+WAYS = (
+    ("1 KiB", "/files/1024", (), False),
+    ("16 KiB", "/files/16384", (), False),
+    ("12 request and 15 response fields", "/k/7", REALISTIC, False),
+    ("304", "/files/1024", (("If-None-Match", '"6863b1a0-400"'),), False),
+    ("1 KiB with access log", "/files/1024", (), True),
+)
+
+
+def requests(port, path, fields, number):
+    """Sequential requests on one connection, with as little of Python in the way as possible."""
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields)
+    host = "" if "Host:" in lines else f"Host: 127.0.0.1:{port}\r\n"
+    request = f"GET {path} HTTP/1.1\r\n{host}{lines}\r\n".encode()
+    with socket.create_connection(("127.0.0.1", port), 60) as client:
+        for _ in range(number):
+            client.sendall(request)
+            received = b""
+            while b"\r\n\r\n" not in received:
+                received += client.recv(65536) or fail("the connection was closed while it was counted")
+            head, _, rest = received.partition(b"\r\n\r\n")
+            if b"; hit" not in head:
+                fail(f"not a hit while it was counted:\n{head.decode('latin-1')}")
+            is_empty = head.startswith(b"HTTP/1.1 304")
+            left = 0 if is_empty else int(re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)[1]) - len(rest)
+            while left > 0:
+                left -= len(client.recv(65536) or fail("the connection was closed while it was counted"))
+
+
+def fail(text):
+    raise Failure(text)
+
+
+def warm(port, path, fields):
+    """The whole is stored before conditions are asked."""
+    for _ in range(2):
+        ask(port, Ask(path, tuple(field for field in fields if not field[0].startswith("If-"))))
+
+
+def allocations(bench, path, fields, is_logged):
+    counter, file = compile_c("malloc_count.so", "-shared", "-fPIC"), os.path.join(bench.place("count"), "count")
+
+    def count():
+        with open(file, "rb") as data:
+            return struct.unpack("=Q", data.read(8))[0]
+
+    with drydock(bench, logged=is_logged, environment={"LD_PRELOAD": counter, "MALLOC_COUNT": file}) as server:
+        warm(server.port, path, fields)
+        requests(server.port, path, fields, ASKED_WHILE_ALLOCATING)
+        points = [count()]
+        for number in (ASKED_WHILE_ALLOCATING, 2 * ASKED_WHILE_ALLOCATING):
+            requests(server.port, path, fields, number)
+            points.append(count())
+    if points[0] == 0:
+        raise Failure("the allocation counter was not loaded")
+    return ((points[2] - points[1]) - (points[1] - points[0])) / ASKED_WHILE_ALLOCATING
+
+
+def instructions(bench, start, path, fields):
+    """All instructions of a server that `start` runs under callgrind, twice."""
+    totals = []
+    for number in (ASKED_UNDER_CALLGRIND, 2 * ASKED_UNDER_CALLGRIND):
+        folder = bench.place("callgrind")
+        wrapper = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--quiet")
+        with start(bench, wrapper=wrapper) as server:
+            warm(server.port, path, fields)
+            requests(server.port, path, fields, number)
+        with open(f"{folder}/out") as text:
+            totals.append(int(re.search(r"^(?:summary|totals): (\d+)", text.read(), re.MULTILINE)[1]))
+    return (totals[1] - totals[0]) / ASKED_UNDER_CALLGRIND
+
+
+def without_symbols(bench, binary):
+    """callgrind reads a binary's debug information at each start, which takes long."""
+    path = os.path.join(bench.place("binary"), "drydock")
+    subprocess.run(["objcopy", "--strip-debug", binary, path], check=True)
+    return path
+
+
+class Counts:
+    name = "counts"
+    title = "allocations and instructions per hit"
+
+    def run(self, bench):
+        result = Result(self.name, self.title)
+        binary = without_symbols(bench, bench.binary)
+        for name, path, fields, is_logged in WAYS:
+            mallocs = allocations(bench, path, fields, is_logged)
+            ours = instructions(bench, functools.partial(drydock, binary=binary, logged=is_logged), path, fields)
+            text = f"{name}: {ours:.0f} instructions"
+            if path.startswith("/files/") and not fields:
+                bare = instructions(bench, functools.partial(bare_loop, size=int(path.rpartition("/")[2])), path, fields)
+                text += f", the bare loop {bare:.0f}"
+            result.notes.append(text)
+            result.verdicts.append(Verdict(f"no allocation: {name}", f"{mallocs:.2f}", mallocs < ALLOWED))
+        return result

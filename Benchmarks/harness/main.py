@@ -1,0 +1,71 @@
+"""The command: what is run, in which order, and what is written."""
+
+import argparse
+import os
+import subprocess
+import sys
+
+from . import contest, report, special, works
+from .bench import HERE, TOP, check_machine, look_for_servers, running
+from .processes import Failure
+
+GROUPS = {**works.GROUPS, **special.GROUPS}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench", description="Drydock beside a bare loop and Debian's caching proxies.")
+    parser.add_argument("--only", help=f"groups or single works, comma-separated; groups: {', '.join(GROUPS)}")
+    parser.add_argument("--binary", default=os.path.join(TOP, ".build/release/drydock"), help="the release binary")
+    parser.add_argument("--rounds", type=int, default=5, help="of each server (default 5)")
+    parser.add_argument("--seconds", type=int, default=3, help="of a round (default 3)")
+    parser.add_argument("--quick", action="store_true", help="two rounds of one second, to try it")
+    parser.add_argument("--write", action="store_true", help="writes Benchmarks/RESULTS.md")
+    parser.add_argument("--list", action="store_true", help="names every work")
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.seconds = 2, 1
+    if options.rounds < 1 or options.seconds < 1:
+        parser.error("at least one round of one second")
+    return options
+
+
+def chosen(only):
+    """The works that are wanted: (group, work) in the order of the table."""
+    wanted = only.split(",") if only else list(GROUPS)
+    found = [(group, work) for group, make in GROUPS.items() for work in make() if group in wanted or work.name in wanted]
+    for name in wanted:
+        if not any(name in (group, work.name) for group, work in found):
+            raise Failure(f"there is no group or work '{name}'; --list names them all")
+    return found
+
+
+def run_one(bench, work):
+    """A work that fails is a result, too, and the others go on."""
+    print(f"{work.name}: {work.title}", file=sys.stderr, flush=True)
+    try:
+        return contest.run(bench, work) if isinstance(work, contest.Work) else work.run(bench)
+    except (Failure, OSError, subprocess.SubprocessError) as failure:
+        return contest.Result(work.name, work.title, failure=str(failure) or type(failure).__name__)
+
+
+def main():
+    options = arguments()
+    look_for_servers()
+    wanted = chosen(options.only)
+    if options.list:
+        for group, work in wanted:
+            print(f"{group:12} {work.name:14} {work.title}")
+        return 0
+    check_machine(options.binary)
+    results = []
+    with running(options.binary, options.rounds, options.seconds) as bench:
+        for _, work in wanted:
+            results.append(run_one(bench, work))
+            print(report.summary(results[-1]), file=sys.stderr, flush=True)
+        text = report.markdown(results, report.surroundings(bench))
+    print(text)
+    if options.write:
+        with open(os.path.join(HERE, "RESULTS.md"), "w") as file:
+            file.write(text)
+    missed = any(one.failure or any(verdict.is_held is False for verdict in one.verdicts) for one in results)
+    return 1 if missed else 0

@@ -1,0 +1,13 @@
+"""The works that are no rounds of requests: each has a name, a title, and a run that gives its result."""
+
+from .cold import Cold
+from .counts import Counts
+from .memory import Entries, Idle, Resident
+from .start import Start
+
+GROUPS = {
+    "cold": lambda: [Cold()],
+    "idle": lambda: [Idle(), Resident(), Entries()],
+    "start": lambda: [Start()],
+    "counts": lambda: [Counts()],
+}
