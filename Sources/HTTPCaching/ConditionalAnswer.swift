@@ -12,24 +12,19 @@ package enum ConditionalAnswer: Sendable, Equatable {
 extension Caching {
     /// What the request's conditions make of a stored response that may be used.
     package static func answerConditional(request: RequestHead, stored: StoredHead) -> ConditionalAnswer {
-        // Conditions count only where the answer without them would be a success (RFC 9110 section 13.2.1).
-        guard request.method == .get || request.method == .head, Status.isSuccessful(stored.status) else {
-            return .full
-        }
-        let fields = request.fields
-        let tag = entityTag(stored.fields)
-        let now = stored.responseTime
-        let modified = lastModified(stored.fields, now: now)
+        isNotModified(request.fields, request.method, stored: stored) ? .notModified(notModifiedFields(stored)) : .full
+    }
 
-        if let list = EntityTagList(fields, .ifNoneMatch) {
-            return holds(list, tag, { $0.matchesWeakly($1) }) ? .notModified(notModifiedFields(stored)) : .full
-        }
-        if let limit = dateCondition(fields, .ifModifiedSince, now: now) {
-            // Without Last-Modified its Date says when this was current (RFC 9111 section 4.3.2).
-            let current = modified ?? date(stored.fields, responseTime: stored.responseTime)
-            return current <= limit ? .notModified(notModifiedFields(stored)) : .full
-        }
-        return .full
+    /// Whether the conditions say that the client has the stored response. No allocation.
+    /// - Parameter lines: the fields of a request, those that Connection names not among them.
+    package static func isNotModified(_ lines: some FieldLines, _ method: Method, stored: StoredHead) -> Bool {
+        // Conditions count only where the answer without them would be a success (RFC 9110 section 13.2.1).
+        guard method == .get || method == .head, Status.isSuccessful(stored.status) else { return false }
+        if let isListed = lists(lines, .ifNoneMatch, stored, { $0.matchesWeakly($1) }) { return isListed }
+        let now = stored.responseTime
+        guard let limit = dateCondition(lines, .ifModifiedSince, now: now) else { return false }
+        // Without Last-Modified its Date says when this was current (RFC 9111 section 4.3.2).
+        return (lastModified(stored.fields, now: now) ?? date(stored.fields, responseTime: now)) <= limit
     }
 
     /// Whether a request with If-Match or If-Unmodified-Since may be answered from the store. These conditions are the origin's to
@@ -37,9 +32,7 @@ extension Caching {
     /// way joins the answer to what it has, so that one for which they do not hold is the origin's to give.
     static func meetsPreconditions(request: RequestHead, stored: StoredHead) -> Bool {
         let fields = request.fields
-        if let list = EntityTagList(fields, .ifMatch) {
-            return holds(list, entityTag(stored.fields), { $0.matchesStrongly($1) })
-        }
+        if let isListed = lists(fields, .ifMatch, stored, { $0.matchesStrongly($1) }) { return isListed }
         guard let limit = dateCondition(fields, .ifUnmodifiedSince, now: stored.responseTime) else { return true }
         return lastModified(stored.fields, now: stored.responseTime).map { $0 <= limit } ?? true
     }
@@ -49,38 +42,54 @@ extension Caching {
         request.fields.contains(.ifMatch) || request.fields.contains(.ifUnmodifiedSince)
     }
 
-    private static func holds(
-        _ list: EntityTagList,
-        _ tag: EntityTag?,
-        _ matches: (EntityTag, EntityTag) -> Bool
-    ) -> Bool {
-        switch list {
-        case .any: return true
-        case .tags(let tags):
-            guard let tag else { return false }
-            return tags.contains { matches($0, tag) }
+    /// Whether a list of entity tags names the stored response; nil where the field is absent.
+    private static func lists(
+        _ lines: some FieldLines,
+        _ field: KnownField,
+        _ stored: StoredHead,
+        _ matches: (BorrowedTag, BorrowedTag) -> Bool
+    ) -> Bool? {
+        withTag(stored.fields) { own in
+            var isListed: Bool?
+            lines.forEachValue(field) { value in
+                BorrowedTag.forEachMember(value) { member in
+                    var isNamed = BorrowedTag.isAny(member)
+                    if let own, let tag = BorrowedTag(member), matches(tag, own) { isNamed = true }
+                    isListed = isListed ?? false || isNamed
+                }
+            }
+            return isListed
         }
     }
 
     /// The date of a condition; one that does not parse, or stands twice, is ignored (RFC 9110 section 13.1.3).
-    private static func dateCondition(_ fields: Fields, _ field: KnownField, now: Int64) -> Int64? {
-        let values = fields.all(field)
-        guard values.count == 1, let value = values.first else { return nil }
-        return HTTPDate.parse(value, now: now)
+    private static func dateCondition(_ lines: some FieldLines, _ field: KnownField, now: Int64) -> Int64? {
+        lines.only(field) { HTTPDate.parse($0, now: now) }
     }
 
     private static func notModifiedFields(_ stored: StoredHead) -> Fields {
-        var kept: Set<String> = [
-            "cache-control", "content-location", "date", "etag", "expires", "vary",
-        ]
-        // Without a tag the date is what guides the client's own cache.
-        if entityTag(stored.fields) == nil { kept.insert("last-modified") }
+        let hasTag = hasTag(stored)
         var fields = stored.fields
-        fields.removeAll { name, _ in
-            let name = ASCII.lowercased(name)
-            // Targeted fields are named so by convention (RFC 9213 section 2.4).
-            return !kept.contains(name) && !name.hasSuffix("-cache-control")
-        }
+        fields.removeAll { name, known in !isInNotModified(name, known, hasTag: hasTag) }
         return fields
     }
+
+    /// Whether the response has an entity tag. No allocation.
+    package static func hasTag(_ stored: StoredHead) -> Bool { withTag(stored.fields) { $0 != nil } }
+
+    /// Whether a 304 repeats a field of the stored response (RFC 9110 section 15.4.5). No allocation.
+    package static func isInNotModified(_ name: UnsafeRawBufferPointer, _ known: KnownField, hasTag: Bool) -> Bool {
+        switch known {
+        case .cacheControl, .cdnCacheControl, .contentLocation, .date, .etag, .expires, .vary: true
+        // Without a tag the date is what guides the client's own cache.
+        case .lastModified: !hasTag
+        // Targeted fields are named so by convention (RFC 9213 section 2.4).
+        case .other:
+            name.count >= targeted.utf8CodeUnitCount
+                && name.part(name.count - targeted.utf8CodeUnitCount..<name.count).equalsIgnoringCase(targeted)
+        default: false
+        }
+    }
+
+    private static let targeted: StaticString = "-cache-control"
 }

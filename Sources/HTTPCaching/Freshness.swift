@@ -154,6 +154,7 @@ extension Caching {
 
     /// The response's Date, or the time it arrived where there is none that parses.
     static func date(_ fields: Fields, responseTime: Int64) -> Int64 {
-        fields.first(.date).flatMap { HTTPDate.parse($0, now: responseTime) } ?? responseTime
+        let date = fields.withFirst(.date) { HTTPDate.parse($0, now: responseTime) }
+        return (date ?? nil) ?? responseTime
     }
 }

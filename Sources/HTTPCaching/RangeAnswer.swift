@@ -11,6 +11,12 @@ package enum RangeAnswer: Sendable, Equatable {
     case unsatisfiable
 }
 
+/// What a request for one range gets.
+package enum OnePart: Sendable, Equatable {
+    case whole
+    case part(Range<Int64>)
+}
+
 extension Caching {
     /// What `request` gets of a stored response that may be used, after its other conditions have been evaluated
     /// (RFC 9110 section 13.2.2): ``answerConditional(request:stored:)`` comes first.
@@ -27,19 +33,32 @@ extension Caching {
         return length == 0 && wantsEnd ? .whole : .unsatisfiable
     }
 
+    /// As ``rangeAnswer(request:stored:length:)`` for a GET whose fields are borrowed: the one part that it asks for, the whole, or
+    /// nil where more is to be said than that. No allocation.
+    /// - Parameter lines: the fields of the request, those that Connection names not among them.
+    package static func onePart(_ lines: some FieldLines, stored: StoredHead, length: Int64) -> OnePart? {
+        guard stored.status == 200 else { return .whole }
+        guard let asked = ByteRanges.only(lines) else { return nil }
+        guard ifRangeHolds(lines, stored: stored) else { return .whole }
+        return asked.resolved(length: length).map { .part($0) }
+    }
+
     /// If-Range (RFC 9110 section 13.1.5): true where it is absent, or names just this representation by a strong validator.
-    package static func ifRangeHolds(_ fields: Fields, stored: StoredHead) -> Bool {
-        let values = fields.all(.ifRange)
-        guard let value = values.first else { return true }
-        guard values.count == 1 else { return false }
-        if let limit = HTTPDate.parse(value, now: stored.responseTime) {
-            return strongLastModified(stored.fields, now: stored.responseTime) == limit
-        }
-        // Without quotes it is no entity tag, and nobody can say that it is a strong one.
-        guard let tag = EntityTag(Array(Latin1.bytes(value))), let own = entityTag(stored.fields), own.isQuoted else {
-            return false
-        }
-        return own.matchesStrongly(tag)
+    package static func ifRangeHolds(_ lines: some FieldLines, stored: StoredHead) -> Bool {
+        var isPresent = false
+        lines.forEachValue(.ifRange) { _ in isPresent = true }
+        guard isPresent else { return true }
+        let now = stored.responseTime
+        return lines.only(.ifRange) { value in
+            if let limit = HTTPDate.parse(value, now: now) {
+                return strongLastModified(stored.fields, now: now) == limit
+            }
+            // Without quotes it is no entity tag, and nobody can say that it is a strong one.
+            return withTag(stored.fields) { own in
+                guard let own, own.isQuoted, let tag = BorrowedTag(value) else { return false }
+                return own.matchesStrongly(tag)
+            }
+        } ?? false
     }
 
     /// The head of a 206 with one part: everything of the 200, and Content-Range (RFC 9110 section 15.3.7.1).
@@ -66,14 +85,20 @@ extension Caching {
 
     private static func partFields(_ stored: Fields) -> Fields {
         var fields = stored
-        fields.remove(.contentRange)
-        fields.removeAll(named: contentDigests)
+        fields.removeAll { name, known in !isInPart(name, known) }
         if !fields.contains(.acceptRanges) { fields.append(.acceptRanges, "bytes") }
         return fields
     }
 
+    /// Whether a 206 repeats a field of the stored response; Content-Length is yet to be set. No allocation.
+    package static func isInPart(_ name: UnsafeRawBufferPointer, _ known: KnownField) -> Bool {
+        known != .contentRange && (known != .other || !isContentDigest(name))
+    }
+
     /// What describes the bytes of one message rather than the representation (RFC 9530 section 2).
-    static let contentDigests: Set<String> = ["content-digest", "content-md5"]
+    static func isContentDigest(_ name: UnsafeRawBufferPointer) -> Bool {
+        name.equalsIgnoringCase("content-digest") || name.equalsIgnoringCase("content-md5")
+    }
 }
 
 /// The framing of a body with several parts (RFC 9110 section 14.6).

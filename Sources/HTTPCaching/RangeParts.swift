@@ -93,7 +93,7 @@ extension Caching {
         policy: CachePolicy
     ) -> StoredHead {
         var part = part
-        part.fields.removeAll(named: contentDigests)
+        part.fields.removeAll { name, _ in isContentDigest(name) }
         return freshened(
             stored: stored,
             by: part,
@@ -118,7 +118,7 @@ extension Caching {
     /// Last-Modified where it counts as strong (RFC 9110 section 8.8.2.2): Date is at least one second later.
     static func strongLastModified(_ fields: Fields, now: Int64) -> Int64? {
         guard let modified = lastModified(fields, now: now),
-            let date = fields.first(.date).flatMap({ HTTPDate.parse($0, now: now) }), modified < date
+            let date = fields.withFirst(.date, { HTTPDate.parse($0, now: now) }) ?? nil, modified < date
         else { return nil }
         return modified
     }
@@ -128,7 +128,7 @@ extension Caching {
         var whole = ResponseHead(status: 200, reason: "OK", fields: part.fields)
         whole.fields.remove(.contentRange)
         whole.fields.remove(.contentLength)
-        whole.fields.removeAll(named: contentDigests)
+        whole.fields.removeAll { name, _ in isContentDigest(name) }
         if let length { whole.fields.append(.contentLength, String(length)) }
         return whole
     }

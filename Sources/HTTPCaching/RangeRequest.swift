@@ -26,21 +26,28 @@ package struct ByteRanges: Sendable, Equatable {
     /// - Returns: nil where the request is to be answered as if it had no Range: there is none or more than one, its unit
     ///   is not `bytes`, it is malformed (RFC 9110 section 14.2), or it has more than ``limit`` members.
     package static func parse(_ fields: Fields) -> ByteRanges? {
-        let values = fields.values(.range)
-        guard values.count == 1, let value = values.first, let sign = value.firstIndex(of: ASCII.equals),
-            ASCII.equalIgnoringCase(value[..<sign], "bytes".utf8)
-        else { return nil }
-        let set = value[(sign + 1)...]
-        // The grammar has no whitespace before the first member.
-        guard let first = set.first, !ASCII.isSpace(first) else { return nil }
-        var specs: [Spec] = []
-        for member in set.split(separator: ASCII.comma) {
-            let member = ASCII.trim(member)
-            if member.isEmpty { continue }
-            guard specs.count < limit, let spec = Spec(member) else { return nil }
-            specs.append(spec)
+        fields.only(.range) { value in
+            guard let set = set(of: value) else { return nil }
+            var specs: [Spec] = []
+            var isMalformed = false
+            set.forEachMember { member in
+                if member.isEmpty || isMalformed { return }
+                guard specs.count < limit, let spec = Spec(member) else { return isMalformed = true }
+                specs.append(spec)
+            }
+            return isMalformed ? nil : ByteRanges(specs: specs)
         }
-        return ByteRanges(specs: specs)
+    }
+
+    /// The one range of a request that asks for just one in the plainest way; nil otherwise. No allocation.
+    static func only(_ lines: some FieldLines) -> Spec? { lines.only(.range) { set(of: $0).flatMap { Spec($0) } } }
+
+    /// What follows `bytes=`; nil where the unit is another one.
+    private static func set(of value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard value.count > 6, value.part(0..<6).equalsIgnoringCase("bytes=") else { return nil }
+        let set = value.part(6..<value.count)
+        // The grammar has no whitespace before the first member.
+        return ASCII.isSpace(set[0]) ? nil : set
     }
 
     /// The satisfiable ranges in the order of the request; those that overlap or touch are one, in the place of the first.
@@ -69,7 +76,7 @@ package struct ByteRanges: Sendable, Equatable {
 
 extension ByteRanges.Spec {
     /// `first-`, `first-last` or `-suffix`; nil for anything else, and where the last byte comes before the first.
-    init?(_ member: ArraySlice<UInt8>) {
+    init?(_ member: UnsafeRawBufferPointer) {
         guard let hyphen = member.firstIndex(of: UInt8(ascii: "-")) else { return nil }
         let (first, last) = (member[..<hyphen], member[(hyphen + 1)...])
         guard first.allSatisfy(ASCII.isDigit), last.allSatisfy(ASCII.isDigit), !(first.isEmpty && last.isEmpty) else {
@@ -105,7 +112,7 @@ extension ByteRanges.Spec {
     }
 
     /// Digits only.
-    private static func number(_ digits: ArraySlice<UInt8>) -> Int64 {
+    private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> Int64 {
         var value: Int64 = 0
         for digit in digits {
             let (tens, tooMany) = value.multipliedReportingOverflow(by: 10)
@@ -117,7 +124,7 @@ extension ByteRanges.Spec {
     }
 
     /// Compares numbers of any size.
-    private static func isLess(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Bool {
+    private static func isLess(_ left: Slice<UnsafeRawBufferPointer>, _ right: Slice<UnsafeRawBufferPointer>) -> Bool {
         let (left, right) = (left.drop { $0 == 0x30 }, right.drop { $0 == 0x30 })
         return left.count != right.count ? left.count < right.count : left.lexicographicallyPrecedes(right)
     }

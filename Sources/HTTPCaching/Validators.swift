@@ -2,24 +2,61 @@
 
 internal import HTTPWire
 
-/// An entity tag as sent. One without quotes is kept and compared as it is: some origins send such tags.
-struct EntityTag: Equatable {
-    var isWeak: Bool
+/// An entity tag where it stands: all rules about tags are here. One without quotes is compared as it is: some origins send such tags.
+struct BorrowedTag {
+    let isWeak: Bool
+    // Of whoever calls: never kept beyond the call.
     /// With its quotes.
-    var opaque: [UInt8]
+    let opaque: UnsafeRawBufferPointer
 
-    init?(_ bytes: some Collection<UInt8>) {
-        var opaque = Array(ASCII.trim(Array(bytes)[...]))
-        isWeak = opaque.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")])
-        if isWeak { opaque.removeFirst(2) }
-        guard !opaque.isEmpty else { return nil }
-        self.opaque = opaque
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        let bytes = bytes.trimmingWhitespace()
+        isWeak = bytes.count >= 2 && bytes[0] == UInt8(ascii: "W") && bytes[1] == UInt8(ascii: "/")
+        opaque = isWeak ? bytes.part(2..<bytes.count) : bytes
+        if opaque.isEmpty { return nil }
     }
 
     /// Between two quotes, with none inside (RFC 9110 section 8.8.3).
     var isQuoted: Bool {
         opaque.count >= 2 && opaque.first == ASCII.quote && opaque.last == ASCII.quote
             && !opaque.dropFirst().dropLast().contains(ASCII.quote)
+    }
+
+    /// RFC 9110 section 8.8.3.2.
+    func matchesWeakly(_ other: BorrowedTag) -> Bool { opaque.elementsEqual(other.opaque) }
+
+    /// RFC 9110 section 8.8.3.2.
+    func matchesStrongly(_ other: BorrowedTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
+
+    /// Calls `body` for each member of a list of tags, trimmed. A backslash is an ordinary byte in an entity tag, so that a quoted
+    /// string ends at the next quote.
+    static func forEachMember(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) {
+        var start = 0
+        var quoted = false
+        for index in 0..<bytes.count {
+            if bytes[index] == ASCII.quote { quoted.toggle() }
+            if bytes[index] == ASCII.comma, !quoted {
+                body(bytes.part(start..<index).trimmingWhitespace())
+                start = index + 1
+            }
+        }
+        body(bytes.part(start..<bytes.count).trimmingWhitespace())
+    }
+
+    static func isAny(_ member: UnsafeRawBufferPointer) -> Bool { member.count == 1 && member[0] == UInt8(ascii: "*") }
+}
+
+/// An entity tag as sent, to be kept.
+struct EntityTag: Equatable {
+    let isWeak: Bool
+    /// With its quotes.
+    let opaque: [UInt8]
+    let isQuoted: Bool
+
+    init(_ tag: BorrowedTag) {
+        isWeak = tag.isWeak
+        opaque = Array(tag.opaque)
+        isQuoted = tag.isQuoted
     }
 
     /// RFC 9110 section 8.8.3.2.
@@ -36,43 +73,29 @@ enum EntityTagList {
 
     /// nil where the field is absent.
     init?(_ fields: Fields, _ field: KnownField) {
-        let values = fields.values(field)
-        guard !values.isEmpty else { return nil }
-        // A backslash is an ordinary byte in an entity tag, so that a quoted string ends at the next quote.
+        guard fields.contains(field) else { return nil }
         var tags: [EntityTag] = []
-        for value in values {
-            for member in Self.members(value) {
-                if member.elementsEqual([UInt8(ascii: "*")]) {
-                    self = .any
-                    return
-                }
-                if let tag = EntityTag(member) { tags.append(tag) }
+        var isAny = false
+        fields.forEachValue(field) { value in
+            BorrowedTag.forEachMember(value) { member in
+                isAny = isAny || BorrowedTag.isAny(member)
+                if let tag = BorrowedTag(member) { tags.append(EntityTag(tag)) }
             }
         }
-        self = .tags(tags)
-    }
-
-    private static func members(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
-        var members: [ArraySlice<UInt8>] = []
-        var start = 0
-        var quoted = false
-        for index in bytes.indices {
-            if bytes[index] == ASCII.quote { quoted.toggle() }
-            if bytes[index] == ASCII.comma, !quoted {
-                members.append(ASCII.trim(bytes[start..<index]))
-                start = index + 1
-            }
-        }
-        members.append(ASCII.trim(bytes[start...]))
-        return members
+        self = isAny ? .any : .tags(tags)
     }
 }
 
 extension Caching {
-    static func entityTag(_ fields: Fields) -> EntityTag? { fields.values(.etag).first.flatMap { EntityTag($0) } }
+    static func entityTag(_ fields: Fields) -> EntityTag? { withTag(fields) { $0.map { EntityTag($0) } } }
+
+    /// Calls `body` with the entity tag where it stands; with nil where there is none.
+    static func withTag<R>(_ fields: Fields, _ body: (BorrowedTag?) -> R) -> R {
+        fields.withFirst(.etag) { body(BorrowedTag($0)) } ?? body(nil)
+    }
 
     static func lastModified(_ fields: Fields, now: Int64) -> Int64? {
-        fields.first(.lastModified).flatMap { HTTPDate.parse($0, now: now) }
+        fields.withFirst(.lastModified) { HTTPDate.parse($0, now: now) } ?? nil
     }
 
     /// An entity tag, or a Last-Modified that is a date.

@@ -10,7 +10,8 @@ import ServiceCore
 
 extension ProxyHandler {
     /// With one of these fields a request takes the waiting path.
-    private static let slow: FieldSet = HotPathWindow.disqualifying.union(FieldSet(.via, .upgrade, .expect, .te))
+    private static let slow = HotPathWindow.disqualifying.subtracting(HotPathWindow.selecting)
+        .union(FieldSet(.via, .upgrade, .expect, .te))
 
     package func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool {
         guard case .get = request.method, request.present.isDisjoint(with: Self.slow) else { return false }
@@ -27,46 +28,34 @@ extension ProxyHandler {
             // A fallback may answer in place of a stored error.
             response.head.status < 500
         else { return false }
-        hot.send(response, chunk, window, now, route: found.name, on: connection)
+        let hit = HotHit(response: response, chunk: chunk, window: window, now: now, route: found.name)
+        if !request.present.isDisjoint(with: HotPathWindow.selecting) {
+            return hot.answerSelected(hit, request, connection.borrowedFields, on: connection)
+        }
+        hot.send(hit, on: connection)
         return true
     }
 }
 
 extension HotState {
-    fileprivate func send(
-        _ response: StoredResponse,
-        _ chunk: Chunk,
-        _ window: HotPathWindow,
-        _ now: Int64,
-        route: String,
-        on connection: Connection
-    ) {
-        let lines = UnsafeMutableRawBufferPointer(rebasing: scratch[Self.keyCapacity...])
-        var end = lines.append("Age: ", at: 0)
-        end = Serializer.appendDecimal(window.age(now: now), into: lines, at: end)
-        end = lines.append("\r\nCache-Status: ", at: end)
-        let start = end
-        end += status.write(ttl: window.ttl(now: now), into: UnsafeMutableRawBufferPointer(rebasing: lines[end...]))
-        let status = UnsafeRawBufferPointer(rebasing: lines[start..<end])
-        end = lines.append("\r\n", at: end)
+    /// The whole response.
+    func send(_ hit: HotHit, on connection: Connection) {
+        var lines = HotLines(UnsafeMutableRawBufferPointer(rebasing: scratch[Self.keyCapacity...]))
+        let cacheStatus = append(hit, to: &lines)
+        let response = hit.response
         connection.sendAtOnce(
             prepared: response.preparedHead,
-            dynamic: UnsafeRawBufferPointer(rebasing: lines[..<end]),
-            body: chunk,
-            range: 0..<chunk.capacity,
+            dynamic: lines.bytes,
+            body: hit.chunk,
+            range: 0..<hit.chunk.capacity,
             owner: response,
-            record: HotRecord(status: response.head.status, route: route, cacheStatus: status, cache: .hit)
+            record: HotRecord(
+                status: response.head.status,
+                route: hit.route,
+                cacheStatus: cacheStatus,
+                cache: .hit
+            )
         )
-    }
-}
-
-extension UnsafeMutableRawBufferPointer {
-    /// Copies a literal and returns the position behind it.
-    fileprivate func append(_ text: StaticString, at position: Int) -> Int {
-        // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
-        let bytes = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
-        UnsafeMutableRawBufferPointer(rebasing: self[position...]).copyMemory(from: bytes)
-        return position + bytes.count
     }
 }
 

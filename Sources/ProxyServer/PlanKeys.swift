@@ -90,6 +90,8 @@ final class HotState {
 
     private let plan: RoutePlan
     let status: HitStatus
+    /// The Via line of an answer that has no other.
+    let via: [UInt8]
     // Room for a cache key and for the lines of one answer; used within one call on the loop, freed in deinit.
     let scratch: UnsafeMutableRawBufferPointer
     private var hosts: [Host] = []
@@ -100,6 +102,7 @@ final class HotState {
     init(plan: RoutePlan) {
         self.plan = plan
         status = HitStatus(cacheName: plan.name, detail: .memory)
+        via = Array("Via: \(plan.via)\r\n".utf8)
         scratch = .allocate(byteCount: Self.keyCapacity + 64 + status.maximumLength, alignment: 16)
     }
 

@@ -1,0 +1,67 @@
+// Field lines wherever they are: in a head of their own, or still in the buffer in which a parser found them.
+
+/// What rules about fields read, so that they are the same for heads that are kept and for heads that are borrowed.
+package protocol FieldLines {
+    /// Calls `body` for each line in order; values are without surrounding whitespace. The pointers are valid during the call.
+    func forEachLine(
+        _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
+    )
+}
+
+extension Fields: FieldLines {}
+
+/// The lines of a request in a connection's buffer: valid as long as that stays as it is, so never kept. No allocation.
+package struct BorrowedLines: FieldLines {
+    private let entries: [FieldEntry]
+    // The connection's own read buffer, which stays as it is while its handler is asked.
+    private let buffer: UnsafeRawBufferPointer
+
+    init(_ entries: [FieldEntry], in buffer: UnsafeRawBufferPointer) {
+        self.entries = entries
+        self.buffer = buffer
+    }
+
+    package func forEachLine(
+        _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
+    ) {
+        for entry in entries { body(entry.name(in: buffer), entry.value(in: buffer), entry.known) }
+    }
+}
+
+extension RequestParser {
+    /// The lines of a complete head, where they stand.
+    package func lines(in buffer: UnsafeRawBufferPointer) -> BorrowedLines { BorrowedLines(entries, in: buffer) }
+}
+
+extension FieldLines {
+    /// Calls `body` with the value of each line of this name.
+    package func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
+        forEachLine { _, value, known in
+            if known == field { body(value) }
+        }
+    }
+
+    /// What `read` makes of the only line of this name; nil where there is none, or more than one.
+    package func only<R>(_ field: KnownField, _ read: (UnsafeRawBufferPointer) -> R?) -> R? {
+        var count = 0
+        var result: R?
+        forEachValue(field) { value in
+            count += 1
+            result = count == 1 ? read(value) : nil
+        }
+        return result
+    }
+
+    /// Whether Connection, if there, names no field of this head (RFC 9110 section 7.6.1): such a field counts for nothing.
+    package var areEndToEnd: Bool {
+        var isPlain = true
+        forEachValue(.connection) { value in
+            value.forEachMember { member in
+                if !member.isEmpty, !member.equalsIgnoringCase("keep-alive"), !member.equalsIgnoringCase("close") {
+                    isPlain = false
+                }
+            }
+        }
+        return isPlain
+    }
+}

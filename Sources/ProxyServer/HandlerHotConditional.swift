@@ -1,0 +1,96 @@
+// The hot path of a request with conditions or a range: a 304 or one part of a fresh hit in memory, else the whole of it.
+
+import CacheStore
+import HTTPCaching
+import HTTPWire
+
+extension HotPathWindow {
+    /// With one of these fields a request may get less than the whole.
+    static let selecting = FieldSet(.ifNoneMatch, .ifModifiedSince, .ifRange, .range)
+}
+
+/// A fresh response in memory, found for a request. For the length of one call.
+struct HotHit {
+    let response: StoredResponse
+    let chunk: Chunk
+    let window: HotPathWindow
+    /// Unix seconds.
+    let now: Int64
+    /// For the access log.
+    let route: String
+}
+
+extension HotState {
+    /// Answers as the waiting path would; false where that has to decide.
+    func answerSelected(
+        _ hit: HotHit,
+        _ request: borrowing HotRequest,
+        _ fields: BorrowedLines,
+        on connection: Connection
+    ) -> Bool {
+        guard fields.areEndToEnd, mayCopy(hit.response.preparedHead) else { return false }
+        if Caching.isNotModified(fields, .get, stored: hit.response.head) {
+            sendNotModified(hit, on: connection)
+        } else if !request.present.contains(.range) {
+            send(hit, on: connection)
+        } else {
+            let length = Int64(hit.chunk.capacity)
+            switch Caching.onePart(fields, stored: hit.response.head, length: length) {
+            case nil: return false
+            case .whole: send(hit, on: connection)
+            case .part(let range): sendPart(hit, range, on: connection)
+            }
+        }
+        return true
+    }
+
+    /// A 304 repeats some lines of the ready head (RFC 9110 section 15.4.5).
+    private func sendNotModified(_ hit: HotHit, on connection: Connection) {
+        let hasTag = Caching.hasTag(hit.response.head)
+        var lines = HotLines(scratch)
+        lines.append("HTTP/1.1 304 Not Modified\r\n")
+        lines.append(hit.response.preparedHead) { Caching.isInNotModified($0, $1, hasTag: hasTag) }
+        // Not repeated, but for this proxy's own member.
+        via.withUnsafeBytes { lines.append($0) }
+        let cacheStatus = append(hit, to: &lines)
+        connection.sendAtOnce(
+            prepared: [],
+            dynamic: lines.bytes,
+            body: nil,
+            range: 0..<0,
+            owner: hit.response,
+            record: HotRecord(status: 304, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
+        )
+    }
+
+    /// A 206 with one part repeats nearly all of them (RFC 9110 section 15.3.7.1).
+    private func sendPart(_ hit: HotHit, _ range: Range<Int64>, on connection: Connection) {
+        var lines = HotLines(scratch)
+        lines.append("HTTP/1.1 206 Partial Content\r\n")
+        lines.append(hit.response.preparedHead) { $1 != .contentLength && Caching.isInPart($0, $1) }
+        if !hit.response.head.fields.contains(.acceptRanges) { lines.append("Accept-Ranges: bytes\r\n") }
+        lines.append("Content-Length: ")
+        lines.append(range.upperBound - range.lowerBound)
+        lines.append("\r\nContent-Range: bytes ")
+        lines.append(range.lowerBound)
+        lines.append("-")
+        lines.append(range.upperBound - 1)
+        lines.append("/")
+        lines.append(Int64(hit.chunk.capacity))
+        lines.append("\r\n")
+        let cacheStatus = append(hit, to: &lines)
+        connection.sendAtOnce(
+            prepared: [],
+            dynamic: lines.bytes,
+            body: hit.chunk,
+            range: Int(range.lowerBound)..<Int(range.upperBound),
+            owner: hit.response,
+            record: HotRecord(status: 206, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
+        )
+    }
+}
+
+extension Connection {
+    /// The fields of the request that the handler is asked about, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.
+    var borrowedFields: BorrowedLines { parser.lines(in: input.bytes) }
+}

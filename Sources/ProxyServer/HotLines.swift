@@ -1,0 +1,79 @@
+// The lines of an answer on the hot path: put together in memory that is there already.
+
+import Glibc
+import HTTPCaching
+import HTTPWire
+
+/// Lines of one answer. Without a check of room: `HotState` has allocated enough, and asks before it copies a head.
+struct HotLines {
+    // The hot path's scratch memory, or a part of it; used within one call on the loop.
+    private let buffer: UnsafeMutableRawBufferPointer
+    private(set) var end = 0
+
+    init(_ buffer: UnsafeMutableRawBufferPointer) { self.buffer = buffer }
+
+    var bytes: UnsafeRawBufferPointer { self[0..<end] }
+
+    subscript(_ range: Range<Int>) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[range])
+    }
+
+    mutating func append(_ text: StaticString) {
+        // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
+        append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        UnsafeMutableRawBufferPointer(rebasing: buffer[end...]).copyMemory(from: bytes)
+        end += bytes.count
+    }
+
+    mutating func append(_ number: Int64) { end = Serializer.appendDecimal(number, into: buffer, at: end) }
+
+    mutating func append(_ status: HitStatus, ttl: Int64) {
+        end += status.write(ttl: ttl, into: UnsafeMutableRawBufferPointer(rebasing: buffer[end...]))
+    }
+
+    /// The field lines of a ready head that `isWanted` names, by name.
+    mutating func append(_ head: [UInt8], where isWanted: (UnsafeRawBufferPointer, KnownField) -> Bool) {
+        head.withUnsafeBytes { head in
+            // The status line ends where the fields begin.
+            var start = head.position(of: UInt8(ascii: "\n"), from: 0) + 1
+            while start < head.count {
+                let next = head.position(of: UInt8(ascii: "\n"), from: start) + 1
+                let name = head.part(start..<head.position(of: UInt8(ascii: ":"), from: start))
+                if isWanted(name, KnownField.find(name)) { append(head.part(start..<min(next, head.count))) }
+                start = next
+            }
+        }
+    }
+}
+
+extension HotState {
+    /// Whether there is room for the lines of a ready head, and for those that every answer adds.
+    func mayCopy(_ head: [UInt8]) -> Bool { head.count + via.count + 256 <= Self.keyCapacity }
+
+    /// Age and Cache-Status.
+    /// - Returns: the value of Cache-Status, where it stands.
+    func append(_ hit: HotHit, to lines: inout HotLines) -> UnsafeRawBufferPointer {
+        lines.append("Age: ")
+        lines.append(hit.window.age(now: hit.now))
+        lines.append("\r\nCache-Status: ")
+        let start = lines.end
+        lines.append(status, ttl: hit.window.ttl(now: hit.now))
+        let value = lines[start..<lines.end]
+        lines.append("\r\n")
+        return value
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Where the byte comes next; `count` where it does not.
+    fileprivate func position(of byte: UInt8, from start: Int) -> Int {
+        // Within bounds: the rest of the buffer is searched, and nothing where `start` is its end.
+        guard let base = baseAddress, start < count, let found = memchr(base + start, Int32(byte), count - start) else {
+            return count
+        }
+        return UnsafeRawPointer(found) - base
+    }
+}
