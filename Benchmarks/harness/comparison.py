@@ -13,7 +13,7 @@ from .asking import Ask
 from .bench import TOP, check_machine, look_for_servers, running
 from .contest import Entry, Work
 from .drydock import drydock
-from .processes import Failure
+from .processes import Failure, output
 
 SIZES = (1024, 16384)
 BUILD = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "drydock"]
@@ -38,7 +38,7 @@ def binary_of(what):
     else:
         with tempfile.TemporaryDirectory(prefix="drydock-compare-") as folder:
             checkout = os.path.join(folder, "checkout")
-            done = subprocess.run(["git", "-C", TOP, "worktree", "add", "--detach", checkout, what], capture_output=True, text=True)
+            done = output(["git", "-C", TOP, "worktree", "add", "--detach", checkout, what])
             if done.returncode != 0:
                 raise Failure(f"{what} is no binary, no folder and no revision: {done.stderr.strip()}")
             try:
@@ -50,6 +50,16 @@ def binary_of(what):
 def work(size, binaries):
     entries = [Entry(name, functools.partial(drydock, binary=binary), Ask(f"/files/{size}")) for name, binary in binaries.items()]
     return Work(f"hits-{size >> 10}k", f"memory hit, {size >> 10} KiB", entries, [goals.ratio("new", "old")])
+
+
+def instructions(bench, binaries):
+    rows = [("instructions per hit", "old", "new", "new ÷ old")]
+    stripped = {name: counts.without_symbols(bench, binary) for name, binary in binaries.items()}
+    for name, path, fields, is_logged in counts.WAYS:
+        old, new = (counts.instructions(bench, functools.partial(drydock, binary=stripped[which], logged=is_logged), path, fields)
+                    for which in ("old", "new"))  # fmt: skip
+        rows.append((name, f"{old:.0f}", f"{new:.0f}", f"{new / old:.3f}"))
+    return rows
 
 
 def main():
@@ -65,12 +75,7 @@ def main():
         check_machine(*binaries.values())
         bench = stack.enter_context(running(binaries["new"], options.rounds, options.seconds))
         results = [contest.run(bench, work(size, binaries)) for size in SIZES]
-        rows = [("instructions per hit", "old", "new", "new ÷ old")]
-        stripped = {name: counts.without_symbols(bench, binary) for name, binary in binaries.items()}
-        for name, path, fields, is_logged in counts.WAYS:
-            old, new = (counts.instructions(bench, functools.partial(drydock, binary=stripped[which], logged=is_logged), path, fields)
-                        for which in ("old", "new"))  # fmt: skip
-            rows.append((name, f"{old:.0f}", f"{new:.0f}", f"{new / old:.3f}"))
-    print(report.table([report.HEADING, *(row for result in results for row in report.medians(result, "new"))]))
-    print("\n" + report.goals(results) + "\n\n" + report.table(rows))
+        print(report.table([report.HEADING, *(row for result in results for row in report.medians(result))]))
+        print("\n" + report.goals(results) + "\n", flush=True)
+        print(report.table(instructions(bench, binaries)))
     return 0

@@ -120,7 +120,7 @@ def one_round(bench, work, entry, server, answers):
         raise Failure(f"it asked the origin {asked} times during the measurement")
     if not work.is_hit and not result["requests"] <= asked <= result["requests"] + SLACK:
         raise Failure(f"it gave {result['requests']} answers, and asked the origin {asked} times")
-    requests = result["requests"]
+    requests = result["requests"] + watcher.count
     if work.is_large:
         requests = (result["bytes"] + watcher.bytes) / len(answers[entry.question].body)
     resident, anonymous = server.memory()

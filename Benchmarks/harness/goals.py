@@ -61,18 +61,17 @@ def compared(*others, what="cpu", words="CPU"):
     return goal
 
 
-def growth(points):
-    """How much more a hit costs with more keys, against how much more it costs the bare loop."""
+def growth(counts, points):
+    """How much more a hit costs with more keys than with the fewest, against how much more it costs the bare loop."""
+
+    def grown(rounds, name, count):
+        few, many = rounds[f"{name} {counts[0]:,}"], rounds[f"{name} {count:,}"]
+        return (statistics.median(more["cpu"] / less["cpu"] for less, more in zip(few, many, strict=True)) - 1) * 100
 
     def goal(rounds):
-        verdicts = []
-        for keys in ("100,000", "1,000,000"):
-            ours = [big["cpu"] / small["cpu"] for small, big in zip(rounds[f"{US} 1,000"], rounds[f"{US} {keys}"], strict=True)]
-            bare = [big["cpu"] / small["cpu"] for small, big in
-                    zip(rounds["bare loop 1,000"], rounds[f"bare loop {keys}"], strict=True)]  # fmt: skip
-            mine, limit = (statistics.median(ours) - 1) * 100, (statistics.median(bare) - 1) * 100
-            verdicts.append(Verdict(f"CPU grows from 1,000 to {keys} keys by at most {points} points more than the bare loop's",
-                                    f"{mine:+.0f} %, bare loop {limit:+.0f} %", mine <= limit + points))  # fmt: skip
-        return verdicts
+        for count in counts[1:]:
+            ours, limit = grown(rounds, US, count), grown(rounds, "bare loop", count)
+            yield Verdict(f"CPU grows from {counts[0]:,} to {count:,} keys by at most {points} points more than the bare loop's",
+                          f"{ours:+.0f} %, bare loop {limit:+.0f} %", ours <= limit + points)  # fmt: skip
 
     return goal

@@ -94,7 +94,7 @@ def process(command, log, core=None, **environment):
             child.wait()
 
 
-def wait_for_port(port, child, log, seconds=20):
+def wait_for_port(port, child, log, seconds=120):
     end = time.monotonic() + seconds
     while child.poll() is None and time.monotonic() < end:
         try:

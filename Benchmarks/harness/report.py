@@ -36,7 +36,7 @@ def versions(binary):
 
 def surroundings(bench):
     commit = output(["git", "-C", TOP, "log", "-1", "--format=%H"]).stdout.strip()
-    dirty = output(["git", "-C", TOP, "status", "--porcelain"]).stdout.strip()
+    dirty = output(["git", "-C", TOP, "status", "--porcelain", "--", ".", ":!Benchmarks/RESULTS.md"]).stdout.strip()
     with open("/proc/cpuinfo") as text:
         model = re.search(r"model name\s*: (.*)", text.read())
     with open("/proc/meminfo") as text:
@@ -63,15 +63,23 @@ def mebibytes(count):
     return f"{count / (1 << 20):.1f}"
 
 
-def medians(result, ours=None):
-    """A row for each server of a work; the ratio is the CPU per request of `ours` to the server's, round by round."""
-    ours = ours or next((name for name in (US, "demo answer", "two loops") if name in result.rounds), None)
+def ours_for(name, rounds):
+    """Whose CPU stands against this server's in the table."""
+    same_keys = name.replace("bare loop", US)
+    return next((one for one in (US, "demo answer", "two loops", "new", same_keys) if one in rounds), None)
+
+
+def medians(result):
+    """A row for each server of a work; the ratio is Drydock's CPU per request to the server's, round by round."""
+    title = result.title
     for name, rounds in result.rounds.items():
-        ratio = "" if ours is None else f"{statistics.median(ratios(result.rounds, ours, name)):.2f}"
+        ours = ours_for(name, result.rounds)
+        ratio = f"{statistics.median(ratios(result.rounds, ours, name)):.2f}" if ours else ""
         rate, cpu = median(rounds, "rate"), median(rounds, "cpu")
-        yield (result.title, name, f"{rate:.0f}" if rate >= 100 else f"{rate:.1f}", f"{cpu:.2f}", ratio,
+        yield (title, name, f"{rate:.0f}" if rate >= 100 else f"{rate:.1f}", f"{cpu:.2f}", ratio,
                f"{median(rounds, 'p50'):.2f}", f"{median(rounds, 'p99'):.2f}", mebibytes(median(rounds, "resident")),
                mebibytes(median(rounds, "anonymous")))  # fmt: skip
+        title = ""
 
 
 HEADING = ("work", "server", "requests/s", "CPU µs/request", "our CPU ÷ its", "p50 ms", "p99 ms", "resident MiB",
@@ -84,21 +92,25 @@ HELD = {True: "held", False: "**NOT held**", None: "no goal"}
 def goals(results):
     rows = [("work", "goal", "measured", "")]
     for result in results:
+        mine = [(one.goal, one.measured, HELD[one.is_held]) for one in result.verdicts]
         if result.failure:
-            rows.append((result.title, "", "**failed**: " + result.failure.splitlines()[0].replace("|", "/"), "**NOT held**"))
-        rows += [(result.title, one.goal, one.measured, HELD[one.is_held]) for one in result.verdicts]
+            mine = [("", "**failed**: " + result.failure.splitlines()[0].replace("|", "/"), "**NOT held**")]
+        rows += [("" if number else result.title, *one) for number, one in enumerate(mine)]
     return table(rows)
 
 
 def raw(results):
     rows = [("work", "server", "CPU µs/request", "requests/s", "p50 ms", "p99 ms")]
     for result in results:
+        title = result.title
         for name, rounds in result.rounds.items() if not result.failure else ():
-            def listed(what, digits, rounds=rounds):
-                return " ".join(f"{one[what]:.{digits}f}" for one in rounds)
-
-            rows.append((result.title, name, listed("cpu", 2), listed("rate", 0), listed("p50", 2), listed("p99", 2)))
+            rows.append((title, name, *(listed(rounds, what) for what in ("cpu", "rate", "p50", "p99"))))
+            title = ""
     return table(rows)
+
+
+def listed(rounds, what):
+    return " ".join(f"{one[what]:.{0 if what == 'rate' else 2}f}" for one in rounds)
 
 
 def summary(result):
