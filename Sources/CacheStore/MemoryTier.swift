@@ -20,11 +20,10 @@ package struct MemoryStatistics: Sendable, Equatable {
 
 /// Sendable: every shard is under its own mutex, held for lookups and changes only; no two are held at once.
 package final class MemoryTier: Sendable {
-    private final class Shard: Sendable {
-        let state = Mutex(MemoryShard())
-    }
+    private typealias Shard = Mutex<MemoryShard>
 
-    private let shards: [Shard]
+    // Allocated once and freed in deinit, ours alone; each element is a mutex.  Objects would cost a lookup a reference.
+    private nonisolated(unsafe) let shards: UnsafeMutableBufferPointer<Shard>
     private let size: Int
     private let objects: Int
     private let maxObject: Int
@@ -62,7 +61,13 @@ package final class MemoryTier: Sendable {
         self.onEvict = onEvict
         var count = 1
         while count < min(max(shards, 1), 1024) { count *= 2 }
-        self.shards = (0..<count).map { _ in Shard() }
+        self.shards = .allocate(capacity: count)
+        for index in 0..<count { self.shards.initializeElement(at: index, to: Shard(MemoryShard())) }
+    }
+
+    deinit {
+        shards.deinitialize()
+        shards.deallocate()
     }
 
     // MARK: - Lookups
@@ -72,16 +77,16 @@ package final class MemoryTier: Sendable {
     ///   - keyBytes: in the form of `CacheKey.bytes`.
     ///   - hash: `CacheKey.hash(keyBytes)`.
     package func hit(_ keyBytes: UnsafeRawBufferPointer, hash: UInt64) -> StoredResponse? {
-        shard(hash).state.withLock { $0.hit(keyBytes, hash: hash) }
+        shards[shard(hash)].withLock { $0.hit(keyBytes, hash: hash) }
     }
 
     /// All variants of a key, newest first.
     package func variants(_ key: CacheKey) -> [StoredResponse] {
-        shard(key.hash).state.withLock { $0.variants(key) }
+        shards[shard(key.hash)].withLock { $0.variants(key) }
     }
 
     /// As ``variants(_:)``, for whoever asks besides a lookup: neither counted nor held for a use.
-    package func peek(_ key: CacheKey) -> [StoredResponse] { shard(key.hash).state.withLock { $0.peek(key) } }
+    package func peek(_ key: CacheKey) -> [StoredResponse] { shards[shard(key.hash)].withLock { $0.peek(key) } }
 
     // MARK: - Changes
 
@@ -179,8 +184,8 @@ package final class MemoryTier: Sendable {
 
     package var statistics: MemoryStatistics {
         var statistics = MemoryStatistics(limit: size)
-        for shard in shards {
-            shard.state.withLock { state in
+        for number in shards.indices {
+            shards[number].withLock { state in
                 statistics.objects += state.count
                 statistics.bytes += state.cost
                 statistics.hits += state.hits
@@ -194,14 +199,14 @@ package final class MemoryTier: Sendable {
     }
 
     /// The index uses the low half of a hash, the shards a part of the upper half.
-    private func shard(_ hash: UInt64) -> Shard { shards[Int(truncatingIfNeeded: hash >> 32) & (shards.count - 1)] }
+    private func shard(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (shards.count - 1) }
 
     /// Hands over everything that is held, some hundred responses at a time, without a lock held. Not on a loop.
     package func forEachSlice(_ body: ([StoredResponse]) -> Void) {
-        for shard in shards {
+        for number in shards.indices {
             var next: Int? = 0
             while let start = next {
-                let slice = shard.state.withLock { $0.responses(from: start, count: 256) }
+                let slice = shards[number].withLock { $0.responses(from: start, count: 256) }
                 next = slice.next
                 body(slice.responses)
             }
@@ -217,7 +222,7 @@ package final class MemoryTier: Sendable {
 
     /// Changes one shard and counts; what is returned is released after the lock.
     private func change(_ hash: UInt64, _ body: (inout MemoryShard) -> [StoredResponse]) -> [StoredResponse] {
-        let (removed, cost, count, pinned) = shard(hash).state.withLock { state in
+        let (removed, cost, count, pinned) = shards[shard(hash)].withLock { state in
             let before = (state.cost, state.count, state.pinnedCost)
             let removed = body(&state)
             return (removed, state.cost - before.0, state.count - before.1, state.pinnedCost - before.2)

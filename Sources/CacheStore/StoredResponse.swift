@@ -18,6 +18,8 @@ package final class StoredResponse: Sendable {
     package let preparedHead: [UInt8]
     /// Until when a plain GET may be answered without any further decision; nil where a request's fields could matter.
     package let hot: HotPathWindow?
+    /// The body of an answer on the hot path.
+    package let hotChunk: Chunk?
     /// Bytes of everything that the response holds in memory.
     package let cost: Int
     package let tier: StoreTier
@@ -76,7 +78,8 @@ package final class StoredResponse: Sendable {
         self.body = body
         self.preparedHead = preparedHead
         rules = InvalidationRule.concerning(head, key)
-        self.hot = body.wholeChunk == nil || rules.contains(where: \.isGroup) || head.staleSince != nil ? nil : hot
+        hotChunk = rules.contains(where: \.isGroup) || head.staleSince != nil || hot == nil ? nil : body.wholeChunk
+        self.hot = hotChunk == nil ? nil : hot
         self.tier = tier
         self.diskEntry = diskEntry
         self.shape = shape

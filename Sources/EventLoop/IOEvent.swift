@@ -10,6 +10,8 @@ package struct IOReadiness: OptionSet, Sendable {
 
     package static let read = IOReadiness(rawValue: 1)
     package static let write = IOReadiness(rawValue: 2)
+
+    package init(read: Bool, write: Bool) { rawValue = (read ? 1 : 0) | (write ? 2 : 0) }
 }
 
 /// Whoever owns a descriptor.
@@ -23,8 +25,8 @@ package final class IOEvent {
     package let descriptor: Int32
     private let readEvent: UnsafeMutablePointer<event>
     private let writeEvent: UnsafeMutablePointer<event>
-    // Unowned: the handler owns this object and cancels it before it goes.
-    private unowned let handler: any IOHandler
+    // Unowned and unchecked: the handler owns this object, which cancels itself when it goes with the handler.
+    private unowned(unsafe) let handler: any IOHandler
     private var interest: IOReadiness = []
 
     package init(on loop: isolated EventLoop, descriptor: Int32, handler: any IOHandler) {
@@ -41,10 +43,10 @@ package final class IOEvent {
                 descriptor,
                 Int16(flag | EV_PERSIST),
                 { _, what, context in
-                    // The reference taken here keeps the object through a call that cancels it.
                     guard let context else { return }
-                    let event = Unmanaged<IOEvent>.fromOpaque(context).takeUnretainedValue()
-                    event.fired(Int32(what))
+                    // The reference taken here keeps the handler through a call that may end it and this event.
+                    let handler = Unmanaged<IOEvent>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.handler }
+                    handler.ready(Int32(what) & EV_READ != 0 ? .read : .write)
                 },
                 context
             )
@@ -64,11 +66,6 @@ package final class IOEvent {
         interest = wanted
     }
 
-    /// The same, without an option set to be built by the caller.
-    package func watch(read: Bool, write: Bool) {
-        watch(IOReadiness(rawValue: (read ? IOReadiness.read.rawValue : 0) | (write ? IOReadiness.write.rawValue : 0)))
-    }
-
     /// Watches nothing any more.
     package func cancel() { watch([]) }
 
@@ -79,10 +76,6 @@ package final class IOEvent {
         } else if !wanted.contains(flag), isOn {
             event_del(pointer)
         }
-    }
-
-    private func fired(_ what: Int32) {
-        handler.ready(what & EV_READ != 0 ? .read : .write)
     }
 }
 

@@ -15,9 +15,9 @@ package enum IOResult: Equatable {
 }
 
 package enum Socket {
-    /// Reads what is there, at most `buffer.count` bytes.
+    /// Reads what is there, at most `buffer.count` bytes. `recv` has less of a way through the kernel than `read`.
     package static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
-        result(isRead: true) { Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
+        result(isRead: true) { recv(descriptor, buffer.baseAddress, buffer.count, 0) }
     }
 
     /// Writes up to `count` buffers with one call.

@@ -221,30 +221,30 @@ package struct RequestParser: ~Copyable, Sendable {
     // MARK: What the whole head says
 
     private mutating func judge(_ buffer: UnsafeRawBufferPointer) throws(WireError) {
-        let fields = FramingFields(fields: scanner, buffer: buffer, side: .request)
-        try checkHost(fields)
-        framing = try requestFraming(fields)
-        keepAlive = fields.keepAlive(version)
+        let head = ScannedHead(buffer: buffer, side: .request)
+        try checkHost(head)
+        framing = try requestFraming(head)
+        keepAlive = scanner.keepAlive(head, version)
         guard version == .http11 else { return }
         if let expect = scanner.entry(.expect) {
             expectsContinue = expect.value(in: buffer).equalsIgnoringCase("100-continue")
         }
-        if scanner.present.contains(.upgrade) { requestsUpgrade = fields.connectionNames("upgrade") }
+        if scanner.present.contains(.upgrade) { requestsUpgrade = scanner.connectionNames(head, "upgrade") }
     }
 
     /// Exactly one well-formed Host in HTTP/1.1, at most one in HTTP/1.0 (RFC 9112 section 3.2).
-    private func checkHost(_ fields: FramingFields) throws(WireError) {
+    private func checkHost(_ head: ScannedHead) throws(WireError) {
         guard let host = scanner.entry(.host) else {
             if version == .http11 { throw refuse(.hostMissing) }
             return
         }
-        if scanner.repeated.contains(.host) { throw fields.error(.hostRepeated, host) }
-        if Authority.split(host.value(in: fields.buffer)) == nil { throw fields.error(.hostMalformed, host) }
+        if scanner.repeated.contains(.host) { throw head.error(.hostRepeated, host) }
+        if Authority.split(host.value(in: head.buffer)) == nil { throw head.error(.hostMalformed, host) }
     }
 
-    private func requestFraming(_ fields: FramingFields) throws(WireError) -> BodyFraming {
-        let length = try fields.contentLength()
-        let isChunked = try fields.isChunked(version)
+    private func requestFraming(_ head: ScannedHead) throws(WireError) -> BodyFraming {
+        let length = try scanner.contentLength(head)
+        let isChunked = try scanner.isChunked(head, version)
         if isChunked, length != nil { throw refuse(.contentLengthWithTransferEncoding) }
         let hasBody = isChunked || (length ?? 0) > 0
         switch method {

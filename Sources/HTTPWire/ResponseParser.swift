@@ -208,11 +208,11 @@ package struct ResponseParser: Sendable {
 
     /// The framing of RFC 9112 section 6.3, with what is dubious there refused or followed by the end of the connection.
     private mutating func judge(_ buffer: UnsafeRawBufferPointer, _ requestMethod: Method) throws(WireError) {
-        let fields = FramingFields(fields: scanner, buffer: buffer, side: .response)
-        let length = try fields.contentLength()
-        let isChunked = try fields.isChunked(version)
+        let head = ScannedHead(buffer: buffer, side: .response)
+        let length = try scanner.contentLength(head)
+        let isChunked = try scanner.isChunked(head, version)
         if isChunked, isHTTP2 { throw refuse(.transferEncodingMalformed) }
-        keepAlive = fields.keepAlive(version)
+        keepAlive = scanner.keepAlive(head, version)
         if isChunked, length != nil {
             scanner.drop(.contentLength)
             keepAlive = false

@@ -71,7 +71,7 @@ extension Connection {
     private func serveNext() -> Bool {
         do throws(WireError) {
             let bytes = input.bytes
-            guard case .complete(let length) = try parser.parse(bytes) else {
+            guard case .complete(let length) = try parser.pointee.parse(bytes) else {
                 if !hasHeadBegun {
                     hasHeadBegun = true
                     waitingSince = Monotonic.now()
@@ -79,7 +79,7 @@ extension Connection {
                 return false
             }
             hasHeadBegun = false
-            requestBegan = Monotonic.now()
+            requestBegan = context.isLogging ? Monotonic.now() : 0
             if try answeredAtOnce(bytes, length) { return true }
             try begin(length)
         } catch {
@@ -91,7 +91,7 @@ extension Connection {
     // MARK: - The hot path
 
     private func answeredAtOnce(_ bytes: UnsafeRawBufferPointer, _ length: Int) throws(WireError) -> Bool {
-        let request = HotRequest(parser, buffer: bytes)
+        let request = HotRequest(parser.pointee, buffer: bytes)
         guard request.isBare else { return false }
         version = request.version
         keepAlive = request.keepAlive && !context.isDraining
@@ -104,7 +104,7 @@ extension Connection {
         case .broken: clientLeft()
         case .complete, .pending:
             input.consume(length)
-            parser.reset()
+            parser.pointee.reset()
             waitingSince = Monotonic.coarse()
             if hotResult == .pending {
                 phase = .flushing
@@ -118,14 +118,18 @@ extension Connection {
     // MARK: - The waiting path
 
     private func begin(_ length: Int) throws(WireError) {
+        if requestBegan == 0 { requestBegan = Monotonic.now() }
         let bytes = input.bytes
-        let head = parser.makeHead(bytes)
-        let target = try RequestTarget.parse(bytes: bytes.part(parser.targetRange), method: parser.method)
-        let framing = parser.framing
-        let expectsContinue = parser.expectsContinue
-        keepAlive = parser.keepAlive && !context.isDraining
+        let head = parser.pointee.makeHead(bytes)
+        let target = try RequestTarget.parse(
+            bytes: bytes.part(parser.pointee.targetRange),
+            method: parser.pointee.method
+        )
+        let framing = parser.pointee.framing
+        let expectsContinue = parser.pointee.expectsContinue
+        keepAlive = parser.pointee.keepAlive && !context.isDraining
         input.consume(length)
-        parser.reset()
+        parser.pointee.reset()
         if sawEnd { return clientLeft() }
         let body = RequestBody(connection: self, framing: framing, expectsContinue: expectsContinue)
         current = Exchange(

@@ -12,7 +12,7 @@ extension Connection {
         guard isRecorded else { return }
         context.counters.add(.answers(record.status))
         context.counters.add(.cache(record.cache))
-        guard let log = context.log, log.isOn else { return }
+        guard context.isLogging, let log = context.log else { return }
         var entry = borrowedEntry(record)
         entry.bytes = bodyBytes
         entry.duration = Monotonic.now() &- requestBegan
@@ -30,16 +30,16 @@ extension Connection {
         let bytes = input.bytes
         var entry = AccessEntry(
             client: client,
-            method: parser.method.name,
-            target: .bytes(bytes.part(parser.targetRange)),
+            method: parser.pointee.method.name,
+            target: .bytes(bytes.part(parser.pointee.targetRange)),
             status: record.status
         )
-        entry.version = parser.version
+        entry.version = parser.pointee.version
         entry.route = record.route
         entry.cacheStatus = .bytes(record.cacheStatus)
         if context.log?.needsAgent == true {
-            entry.referer = parser.value(.referer, in: bytes).map { .bytes($0) }
-            entry.userAgent = parser.value(.userAgent, in: bytes).map { .bytes($0) }
+            entry.referer = parser.pointee.value(.referer, in: bytes).map { .bytes($0) }
+            entry.userAgent = parser.pointee.value(.userAgent, in: bytes).map { .bytes($0) }
         }
         return entry
     }

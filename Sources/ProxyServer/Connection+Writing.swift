@@ -62,6 +62,8 @@ extension Connection {
             return recordHot(record, bodyBytes: bodyCount)
         }
         hotResult = .pending
+        // A log may be switched on before the last byte is out.
+        if requestBegan == 0 { requestBegan = Monotonic.now() }
         queueRest(prepared, dynamic, end, body, range, written: written)
         pendingHot = PendingHot(
             entry: hotEntry(record),

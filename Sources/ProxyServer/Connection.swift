@@ -29,11 +29,14 @@ package final class Connection: IOHandler, SweptMember {
     let client: String
     private(set) var descriptor: Int32
     private var event: IOEvent?
+    /// What `event` watches, here so that a look at it needs no reference.
+    private var watched: IOReadiness = []
 
     var phase = Phase.waiting
-    var parser: RequestParser
-    var input: ReadBuffer
-    var output = OutputQueue()
+    // Ours alone, freed in deinit. A value in this object would pay for a check of exclusive access with every use.
+    let parser: UnsafeMutablePointer<RequestParser>
+    let input: ReadBuffer
+    let output = OutputQueue()
     var current: Exchange?
     var pendingHot: PendingHot?
     /// A body that an early answer left unread.
@@ -56,7 +59,8 @@ package final class Connection: IOHandler, SweptMember {
     var isQueued = false
     /// Set by `sendAtOnce`.
     var hotResult = HotResult.none
-    /// When the head was complete, monotonic nanoseconds; for the duration in the log.
+    /// When the head was complete, monotonic nanoseconds; for the duration in the log. 0 for a request that is answered at
+    /// once while nothing is logged.
     var requestBegan: UInt64 = 0
     /// When the present wait began, monotonic nanoseconds.
     var waitingSince: UInt64
@@ -84,7 +88,8 @@ package final class Connection: IOHandler, SweptMember {
         self.listener = listener
         self.isCounted = isCounted
         client = peer.isUnix ? "unix" : peer.host
-        parser = RequestParser(limits: context.settings.head)
+        parser = .allocate(capacity: 1)
+        parser.initialize(to: RequestParser(limits: context.settings.head))
         input = ReadBuffer(pool: context.blocks)
         waitingSince = Monotonic.coarse()
         if !peer.isUnix { Socket.setNoDelay(descriptor) }
@@ -92,6 +97,11 @@ package final class Connection: IOHandler, SweptMember {
         context.add(self)
         context.counters.add(.connectionsAccepted)
         updateInterest()
+    }
+
+    deinit {
+        parser.deinitialize(count: 1)
+        parser.deallocate()
     }
 
     package func ready(_ readiness: IOReadiness) {
@@ -106,9 +116,11 @@ package final class Connection: IOHandler, SweptMember {
 
     /// Watches for what the phase needs, and gives an empty buffer back.
     func updateInterest() {
-        guard let event else { return }
         if input.isEmpty { input.release() }
-        event.watch(read: !sawEnd && !input.isFull, write: isBlocked)
+        let wanted = IOReadiness(read: !sawEnd && !input.isFull, write: isBlocked)
+        guard wanted != watched, let event else { return }
+        watched = wanted
+        event.watch(wanted)
     }
 
     // MARK: - The end

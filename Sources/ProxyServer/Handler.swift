@@ -39,14 +39,14 @@ package final class ProxyHandler: ExchangeHandler {
         self.listeners = listeners
         ownListeners = listeners + adminListeners
         hostRules = HostRules(names: plan.serviceHosts, listeners: listeners)
-        hot = HotState(plan: plan)
+        hot = HotState(plan: plan, memory: core.memory, clock: core.clock)
     }
 
     /// Takes over the routes of a new configuration.
     package func update(_ plan: RoutePlan) {
         self.plan = plan
         hostRules = HostRules(names: plan.serviceHosts, listeners: listeners)
-        hot = HotState(plan: plan)
+        hot = HotState(plan: plan, memory: core.memory, clock: core.clock)
     }
 
     /// Ends all transfers; the last call, on the loop.

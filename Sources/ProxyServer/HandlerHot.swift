@@ -21,10 +21,10 @@ extension ProxyHandler {
         guard let found = hot.match(target: request.target, host: request.host, hasOrigin: hasOrigin, &key) else {
             return false
         }
-        let now = core.clock.now()
-        guard let response = core.memory.hit(key.bytes, hash: CacheKey.hash(key.bytes)),
+        let now = hot.clock.now()
+        guard let response = hot.memory.hit(key.bytes, hash: CacheKey.hash(key.bytes)),
             let window = response.hot, window.isFresh(now: now), response.shape == found.shape,
-            let chunk = response.body.wholeChunk,
+            let chunk = response.hotChunk,
             // A fallback may answer in place of a stored error.
             response.head.status < 500
         else { return false }

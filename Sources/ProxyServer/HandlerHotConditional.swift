@@ -92,5 +92,5 @@ extension HotState {
 
 extension Connection {
     /// The fields of the request that the handler is asked about, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.
-    var borrowedFields: BorrowedLines { parser.lines(in: input.bytes) }
+    var borrowedFields: BorrowedLines { parser.pointee.lines(in: input.bytes) }
 }

@@ -14,6 +14,8 @@ package final class LoopContext {
     private let waits: LoopBox<DescriptorWaits>
     private(set) var blocks: BlockPool
     let log: AccessLogBuffer?
+    /// Answers are logged.
+    var isLogging: Bool { log?.isOn ?? false }
     private(set) var isDraining = false
     private var handlers: [ListenerRole: any ExchangeHandler] = [:]
     private var members: [any SweptMember] = []

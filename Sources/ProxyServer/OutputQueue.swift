@@ -17,7 +17,9 @@ enum WriteOutcome: Equatable {
 }
 
 /// Loop-bound through its connection. Memory leaves by `writev`, files by `sendfile`.
-struct OutputQueue {
+///
+/// A class, since a value in a connection would pay for a check of exclusive access with every use.
+final class OutputQueue {
     private enum Segment {
         case bytes([UInt8], from: Int)
         case chunk(Chunk, Range<Int>)
@@ -45,7 +47,7 @@ struct OutputQueue {
     var isEmpty: Bool { count == 0 }
 
     /// Small pieces join the one before, so that a head and its small body are one buffer.
-    mutating func append(_ bytes: [UInt8], from start: Int = 0) {
+    func append(_ bytes: [UInt8], from start: Int = 0) {
         let added = bytes.count - start
         guard added > 0 else { return }
         count += added
@@ -62,13 +64,13 @@ struct OutputQueue {
         }
     }
 
-    mutating func append(_ chunk: Chunk, _ range: Range<Int>) {
+    func append(_ chunk: Chunk, _ range: Range<Int>) {
         guard !range.isEmpty else { return }
         count += range.count
         segments.append(.chunk(chunk, range))
     }
 
-    mutating func append(_ piece: BodyPiece) {
+    func append(_ piece: BodyPiece) {
         switch piece {
         case .bytes(let chunk, let range): append(chunk, range)
         case .file(let file, let offset, let length):
@@ -79,7 +81,7 @@ struct OutputQueue {
     }
 
     /// Writes until the queue is empty, the socket is full, or `limit` bytes are out.
-    mutating func write(to descriptor: Int32, limit: Int) -> WriteOutcome {
+    func write(to descriptor: Int32, limit: Int) -> WriteOutcome {
         var left = limit
         while first < segments.count {
             guard left > 0 else { return .limited }
@@ -96,7 +98,7 @@ struct OutputQueue {
     }
 
     /// Takes the queued bytes out; nil where a file is among them.
-    mutating func takeBytes() -> [UInt8]? {
+    func takeBytes() -> [UInt8]? {
         var bytes: [UInt8] = []
         for segment in segments[first...] {
             switch segment {
@@ -109,7 +111,7 @@ struct OutputQueue {
         return bytes
     }
 
-    mutating func removeAll() {
+    func removeAll() {
         segments = []
         first = 0
         count = 0
@@ -159,7 +161,7 @@ struct OutputQueue {
         return write(base, filled)
     }
 
-    private mutating func advance(by count: Int) {
+    private func advance(by count: Int) {
         self.count -= count
         written &+= UInt64(count)
         var left = count
@@ -193,3 +195,5 @@ struct OutputQueue {
         }
     }
 }
+
+@available(*, unavailable) extension OutputQueue: Sendable {}

@@ -1,6 +1,7 @@
 // The cache key of a request, built twice: as a value on the waiting path, as bytes without an allocation on the hot path.
 
 package import CacheStore
+import EventLoop
 import HTTPCaching
 package import HTTPWire
 package import ServiceCore
@@ -63,8 +64,10 @@ enum HotKey {
 struct HotMatch {
     /// What a ready head must have been made for.
     var shape: UInt64
+    /// The service; nil in forward mode.
+    var route: ServiceRoute?
     /// For the access log.
-    var name: String
+    var name: String { route?.plan.name ?? "forward" }
 }
 
 /// What the hot path keeps between requests; loop-bound through its handler. Replaced as a whole with the plan.
@@ -89,6 +92,8 @@ final class HotState {
     }
 
     private let plan: RoutePlan
+    let memory: MemoryTier
+    let clock: WallClock
     let status: HitStatus
     /// The Via line of an answer that has no other.
     let via: [UInt8]
@@ -99,8 +104,10 @@ final class HotState {
     private static let limit = 16
     static let keyCapacity = 10_240
 
-    init(plan: RoutePlan) {
+    init(plan: RoutePlan, memory: MemoryTier, clock: WallClock) {
         self.plan = plan
+        self.memory = memory
+        self.clock = clock
         status = HitStatus(cacheName: plan.name, detail: .memory)
         via = Array("Via: \(plan.via)\r\n".utf8)
         scratch = .allocate(byteCount: Self.keyCapacity + 64 + status.maximumLength, alignment: 16)
@@ -112,16 +119,15 @@ final class HotState {
     func note(host: String, _ authority: Authority, route: ServiceRoute?) {
         let fresh = Host(host, authority, route)
         guard !hosts.contains(where: { $0.bytes == fresh.bytes }) else { return }
-        if hosts.count == Self.limit { hosts.removeFirst() }
-        hosts.append(fresh)
+        // Replaced as a whole, so that a look at it on the hot path is no checked access.
+        hosts = hosts.suffix(Self.limit - 1) + [fresh]
     }
 
     /// Forward mode may ask this origin.
     func note(origin: OriginAddress) {
         let bytes = Array(origin.authority.utf8)
         guard !authorities.contains(bytes) else { return }
-        if authorities.count == Self.limit { authorities.removeFirst() }
-        authorities.append(bytes)
+        authorities = authorities.suffix(Self.limit - 1) + [bytes]
     }
 
     /// Writes the key of a GET into `key`, byte for byte as the waiting path makes it; nil where that has to decide.
@@ -156,7 +162,7 @@ final class HotState {
             }
         }
         guard key.append(rest) else { return nil }
-        return HotMatch(shape: route.shapes[shape], name: route.plan.name)
+        return HotMatch(shape: route.shapes[shape], route: route)
     }
 
     private func matchForward(_ target: UnsafeRawBufferPointer, _ key: inout KeyBuffer) -> HotMatch? {
@@ -173,7 +179,7 @@ final class HotState {
         guard end < target.count, authorities.contains(where: { authority.holds($0) }), key.append(0),
             key.append(target)
         else { return nil }
-        return HotMatch(shape: forward.shape, name: "forward")
+        return HotMatch(shape: forward.shape, route: nil)
     }
 }
 

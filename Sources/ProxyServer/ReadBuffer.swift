@@ -34,8 +34,10 @@ final class BlockPool {
 
 @available(*, unavailable) extension BlockPool: Sendable {}
 
-/// A window over one block. The owner calls `release` before it goes.
-struct ReadBuffer {
+/// A window over one block; loop-bound. The owner calls `release` before it goes.
+///
+/// A class, since a value in a connection would pay for a check of exclusive access with every use.
+final class ReadBuffer {
     // A block of the pool, ours from the first `room` to `release`.
     private var block: UnsafeMutableRawPointer?
     private var start = 0
@@ -55,14 +57,14 @@ struct ReadBuffer {
     }
 
     /// Reads once, behind what is there; not for a full buffer.
-    mutating func read(from descriptor: Int32) -> IOResult {
+    func read(from descriptor: Int32) -> IOResult {
         let result = Socket.read(descriptor, into: room())
         if case .bytes(let count) = result { end += count }
         return result
     }
 
     /// Room for a read, after what is there; moves the bytes to the front when the end comes near.
-    private mutating func room() -> UnsafeMutableRawBufferPointer {
+    private func room() -> UnsafeMutableRawBufferPointer {
         let block = self.block ?? pool.take()
         self.block = block
         if start == end {
@@ -77,7 +79,7 @@ struct ReadBuffer {
         return UnsafeMutableRawBufferPointer(start: block + end, count: pool.blockSize - end)
     }
 
-    mutating func consume(_ count: Int) {
+    func consume(_ count: Int) {
         start += min(count, self.count)
         if start == end {
             start = 0
@@ -86,10 +88,12 @@ struct ReadBuffer {
     }
 
     /// Gives the block back; what was left in it is dropped.
-    mutating func release() {
+    func release() {
         if let block { pool.give(block) }
         block = nil
         start = 0
         end = 0
     }
 }
+
+@available(*, unavailable) extension ReadBuffer: Sendable {}

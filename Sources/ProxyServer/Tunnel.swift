@@ -153,7 +153,7 @@ package final class Tunnel: SweptMember {
 final class TunnelSide: IOHandler {
     let descriptor: Int32
     /// What came from the other side.
-    var pending: ReadBuffer
+    let pending: ReadBuffer
     /// The socket has nothing more to give.
     var sawEnd = false
     /// The end has been passed on to the socket.

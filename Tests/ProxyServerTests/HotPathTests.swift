@@ -2,6 +2,7 @@
 
 import CacheStore
 import Configuration
+import EventLoop
 import HTTPWire
 import ServiceCore
 import Testing
@@ -72,7 +73,7 @@ import Testing
     }
 
     private static func noted(_ plan: RoutePlan) throws -> HotState {
-        let hot = HotState(plan: plan)
+        let hot = HotState(plan: plan, memory: MemoryTier(size: 0), clock: WallClock())
         for host in hosts {
             let authority = try #require(Authority.parse(host))
             hot.note(host: host, authority, route: plan.service(host: authority.host))
@@ -138,7 +139,13 @@ import Testing
         for host in ["evil.test", "localhost:8081", "localhost.evil.test", "localhos", "", nil] {
             #expect(Self.hotKey(hot, "/base/x", host: host) == nil, "\(host ?? "none")")
         }
-        #expect(Self.hotKey(HotState(plan: plan), "/base/x", host: "localhost") == nil)
+        #expect(
+            Self.hotKey(
+                HotState(plan: plan, memory: MemoryTier(size: 0), clock: WallClock()),
+                "/base/x",
+                host: "localhost"
+            ) == nil
+        )
     }
 
     @Test(arguments: [
@@ -177,7 +184,7 @@ import Testing
         isHot: Bool
     ) throws {
         let plan = try compile(Self.services)
-        let hot = HotState(plan: plan)
+        let hot = HotState(plan: plan, memory: MemoryTier(size: 0), clock: WallClock())
         guard case .absolute(let scheme, let found, let path) = try RequestTarget.parse(target, method: .get).form
         else {
             Issue.record("\(target) is not in absolute form")
@@ -244,7 +251,7 @@ import Testing
 
     @Test func `the hot path forgets hosts, not the plan's rules`() throws {
         let plan = try compile(Self.services)
-        let hot = HotState(plan: plan)
+        let hot = HotState(plan: plan, memory: MemoryTier(size: 0), clock: WallClock())
         for number in 0..<100 {
             hot.note(host: "h\(number).localhost", Authority(host: "h\(number).localhost"), route: nil)
         }
