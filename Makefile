@@ -14,7 +14,7 @@ RELEASE := .build/release/drydock
 RELEASE_FLAGS := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests
 
-.PHONY: help run test build install lint format bench clean check-unit sanitize-thread sanitize-address
+.PHONY: help run test build install lint format bench clean check-unit sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -29,7 +29,7 @@ test: ## installs what is missing, and runs every test that CI runs
 	@.ci/need test
 	@$(MAKE) lint
 	swift build $(RELEASE_FLAGS) --product drydock
-	@$(MAKE) check-unit sanitize-thread sanitize-address
+	@$(MAKE) check-unit sanitize
 	swift build --build-tests
 	@rm -f .build/tests*.xml
 	swift test --skip-build --xunit-output .build/tests.xml
@@ -58,10 +58,13 @@ check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyz
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \
 	$(MAKE) install DESTDIR="$$tree" PREFIX=/usr SYSCONFDIR=/etc >/dev/null; .ci/check-unit "$$tree"
 
-sanitize-thread: ## the rooms with threads and pointers of their own under ThreadSanitizer
+sanitize: ## the rooms with threads and pointers of their own under both sanitizers
+	@.ci/sanitize both
+
+sanitize-thread: ## the same under ThreadSanitizer alone
 	@.ci/sanitize thread
 
-sanitize-address: ## the same under AddressSanitizer
+sanitize-address: ## the same under AddressSanitizer alone
 	@.ci/sanitize address
 
 lint: ## the format rules, strictly
