@@ -99,4 +99,4 @@ def bare_loop(bench, size, keys=0, wrapper=()):
     command = [*wrapper, bare_program(), str(port), str(size), *([str(keys)] if keys else [])]
     with process(command, log, core=SERVER_CORE) as child:
         wait_for_port(port, child, log)
-        yield Server("bare loop", port, [child], log, is_proxy=False)
+        yield Server("bare loop", port, [child], log=log, is_proxy=False)

@@ -46,9 +46,9 @@ class Cold:
 
 
 def one_round(bench, server, path):
-    asked = bench.origin.asked()
+    bench.origin.asked(server.origin)
     cold = crowd(server, path, CLIENTS, SIZE)
-    fetches = bench.origin.asked() - asked
+    fetches = len(bench.origin.asked(server.origin))
     hit = crowd(server, path, CLIENTS, SIZE)
     return {"fetches": fetches, "cold": cold["last"], "hit": hit["last"], "first": cold["first"]}
 

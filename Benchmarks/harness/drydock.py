@@ -12,10 +12,10 @@ PREFIXES = ("files", "k", "n", "cold", "pass")
 RULES = 1000
 
 
-def services(bench, is_disk):
+def services(origin, is_disk):
     """The origin by the prefixes of its paths, and by the host that a browser would name."""
     def service(name, match, path, more=""):
-        return f'  - {{ name: {name}, match: {{ {match} }}, base_url: "http://127.0.0.1:{bench.origin.port}{path}"{more} }}'
+        return f'  - {{ name: {name}, match: {{ {match} }}, base_url: "http://127.0.0.1:{origin}{path}"{more} }}'
 
     tiers = "" if is_disk else ", cache: { disk: false }"
     lines = [service(name, f"prefix: /{name}", f"/{name}", tiers) for name in PREFIXES]
@@ -37,7 +37,7 @@ def demo_service(folder):
 """
 
 
-def configure(bench, logged=False, loops="1", memory="512MiB", max_object="8MiB", is_disk=False, demo=None):
+def configure(bench, origin, logged=False, loops="1", memory="512MiB", max_object="8MiB", is_disk=False, demo=None):
     """A folder with a configuration; `demo` is the body of demo answers.  Gives the folder, the file and the port."""
     folder, port = bench.place("drydock"), free_port()
     text = f"""listen: 127.0.0.1:{port}
@@ -50,7 +50,7 @@ cache:
 """
     if is_disk:
         text += f"  disk: {{ path: {folder}/disk, size: 4GiB, min_free: 1MiB }}\n"
-    text += f"services:\n{services(bench, is_disk)}\n"
+    text += f"services:\n{services(origin, is_disk)}\n"
     if demo is not None:
         with open(os.path.join(folder, "body"), "wb") as body:
             body.write(demo)
@@ -64,11 +64,12 @@ cache:
 @contextlib.contextmanager
 def drydock(bench, core=SERVER_CORE, wrapper=(), binary=None, environment=None, **options):
     """`wrapper` is a program and its options that run the binary; the other options are those of the configuration."""
-    folder, file, port = configure(bench, **options)
+    origin = next(bench.origin.ports)
+    folder, file, port = configure(bench, origin, **options)
     log, command = os.path.join(folder, "log"), [*wrapper, binary or bench.binary, "serve", "-c", file]
     with process(command, log, core=core, **(environment or {})) as child:
         wait_for_port(port, child, log)
-        yield Server("Drydock", port, [child], log, f"{folder}/access.log", admin=f"{folder}/admin.sock")
+        yield Server("Drydock", port, [child], origin, log, f"{folder}/access.log", admin=f"{folder}/admin.sock")
 
 
 def metric(server, name):

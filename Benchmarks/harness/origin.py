@@ -1,13 +1,14 @@
-"""The origin of every proxy: one nginx on the client's core, which counts what it is asked."""
+"""The origin of every proxy: one nginx on the client's core, with a port for each that asks, so that it can say who asked."""
 
 import contextlib
-import http.client
+import itertools
 import os
-import re
 
-from .processes import CLIENT_CORE, Failure, free_port, process, wait_for_port
+from .processes import CLIENT_CORE, free_ports, process, wait_for_port
 
 SIZES = [1024, 16384, 262144, 1 << 20, 4 << 20, 64 << 20]
+# More than there are servers at one time; the first is that of the benchmark itself.
+PORTS = 16
 # Bodies of /k/N are 1 to 4 KiB long, by the last digit of N; those of /n/N about 1 KiB.
 PAD = "".join(chr(97 + i % 26) for i in range(340))
 REALISTIC_FIELDS = {
@@ -38,22 +39,24 @@ def write_files(folder):
         os.utime(path, (1751364000, 1751364000))
 
 
-def configuration(folder, port):
+def configuration(folder, ports):
     user = f"user {os.environ.get('USER', 'root')};" if os.geteuid() == 0 else ""
     pads = "\n".join(f'~{digit}$ "{"$unit" * (digit + 3)}";' for digit in range(10))
     fields = "\n".join(f'add_header {name} "{value}";' for name, value in REALISTIC_FIELDS.items())
+    listen = " ".join(f"listen 127.0.0.1:{port} backlog=4096;" for port in ports)
     return f"""daemon off; {user} worker_processes 1; pid {folder}/nginx.pid; error_log stderr;
 worker_rlimit_nofile 8192;
 events {{ worker_connections 4096; }}
 http {{
-    access_log off; default_type application/octet-stream; sendfile on; tcp_nopush on; etag on;
+    log_format asked "$server_port $request_uri"; access_log {folder}/asked asked;
+    default_type application/octet-stream; sendfile on; tcp_nopush on; etag on;
     keepalive_requests 1000000000; keepalive_timeout 1h; open_file_cache max=100; open_file_cache_valid 1h;
     client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
     uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
     map $uri $unit {{ default "{PAD}"; }}
     map $uri $pad {{ {pads} }}
     server {{
-        listen 127.0.0.1:{port} backlog=4096; root {folder};
+        {listen} root {folder};
         location /files/ {{ add_header Cache-Control max-age=86400; }}
         location /pass/ {{ alias {folder}/files/; add_header Cache-Control no-store; }}
         location /cold/ {{ rewrite ^ /files/1048576 break; add_header Cache-Control max-age=86400; }}
@@ -66,39 +69,32 @@ http {{
             {fields}
             return 200 "key $key\\n$pad";
         }}
-        location = /asked {{ stub_status; }}
     }}
 }}
 """
 
 
 class Origin:
-    def __init__(self, port, child):
-        self.port, self.child = port, child
-        self.polls = 0
+    def __init__(self, folder, ports):
+        self.port, self.ports, self.log = ports[0], itertools.cycle(ports[1:]), os.path.join(folder, "asked")
+        self.offset = 0
 
-    def asked(self):
-        """How many requests it has had so far, those of this function left out."""
-        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            client.request("GET", "/asked")
-            text = client.getresponse().read().decode()
-        finally:
-            client.close()
-        self.polls += 1
-        found = re.search(r"requests\s+\d+ \d+ (\d+)", text)
-        if not found:
-            raise Failure(f"the origin does not say what it was asked: {text}")
-        return int(found[1]) - self.polls
+    def asked(self, port):
+        """What has been asked at a port, since the last time that this was asked of any port."""
+        with open(self.log) as text:
+            text.seek(self.offset)
+            lines = text.readlines()
+            self.offset = text.tell()
+        return [line.split()[1] for line in lines if line.startswith(f"{port} ")]
 
 
 @contextlib.contextmanager
 def origin(bench):
-    folder = bench.place("origin")
-    port, log, file = free_port(), os.path.join(folder, "log"), os.path.join(folder, "nginx.conf")
+    folder, ports = bench.place("origin"), free_ports(PORTS)
+    log, file = os.path.join(folder, "log"), os.path.join(folder, "nginx.conf")
     write_files(os.path.join(folder, "files"))
     with open(file, "w") as text:
-        text.write(configuration(folder, port))
+        text.write(configuration(folder, ports))
     with process(["nginx", "-p", folder, "-c", file, "-e", log], log, core=CLIENT_CORE) as child:
-        wait_for_port(port, child, log)
-        yield Origin(port, child)
+        wait_for_port(ports[0], child, log)
+        yield Origin(folder, ports)

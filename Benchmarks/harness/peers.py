@@ -36,7 +36,7 @@ def write(folder, name, text):
 @contextlib.contextmanager
 def nginx(bench, logged=False):
     """proxy_cache: files, sent with sendfile from the page cache; open files are remembered."""
-    folder, port = bench.place("nginx"), free_port()
+    folder, port, origin = bench.place("nginx"), free_port(), next(bench.origin.ports)
     user = f"user {os.environ.get('USER', 'root')};" if os.geteuid() == 0 else ""
     access = f"access_log {folder}/access.log combined buffer=64k flush=1s;" if logged else "access_log off;"
     temporary = "".join(
@@ -50,7 +50,7 @@ http {{
     sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 1h;
     open_file_cache max=20000 inactive=1h; open_file_cache_valid 1h;
     proxy_cache_path {folder}/cache levels=1:2 keys_zone=c:64m max_size=4g inactive=1d use_temp_path=off;
-    upstream origin {{ server 127.0.0.1:{bench.origin.port}; keepalive 256; keepalive_requests 1000000000; }}
+    upstream origin {{ server 127.0.0.1:{origin}; keepalive 256; keepalive_requests 1000000000; }}
     proxy_http_version 1.1; proxy_set_header Connection "";
     server {{
         listen 127.0.0.1:{port} backlog=4096;
@@ -64,13 +64,13 @@ http {{
 """)
     with process(["nginx", "-p", folder, "-c", file, "-e", f"{folder}/log"], f"{folder}/log", core=SERVER_CORE) as child:
         wait_for_port(port, child, f"{folder}/log")
-        yield Server("nginx", port, [child], f"{folder}/log", f"{folder}/access.log")
+        yield Server("nginx", port, [child], origin, f"{folder}/log", f"{folder}/access.log")
 
 
 @contextlib.contextmanager
 def haproxy(bench, logged=False):
     """Its cache is in memory, and made for small objects."""
-    folder, port = bench.place("haproxy"), free_port()
+    folder, port, origin = bench.place("haproxy"), free_port(), next(bench.origin.ports)
     log = "log stdout format raw local0" if logged else ""
     option = "log global\n option httplog" if logged else ""
     file = write(folder, "haproxy.cfg", f"""global
@@ -96,20 +96,20 @@ frontend f
  http-response cache-store c
  default_backend b
 backend b
- server origin 127.0.0.1:{bench.origin.port}
+ server origin 127.0.0.1:{origin}
 """)
     with process(["haproxy", "-db", "-f", file], f"{folder}/log", core=SERVER_CORE) as child:
         wait_for_port(port, child, f"{folder}/log")
-        yield Server("HAProxy", port, [child], f"{folder}/log", f"{folder}/log")
+        yield Server("HAProxy", port, [child], origin, f"{folder}/log", f"{folder}/log")
 
 
 @contextlib.contextmanager
 def varnish(bench, logged=False):
     """Storage in memory.  Its own rules pass requests with cookies on, so these are left out."""
-    folder, port = bench.place("varnish"), free_port()
+    folder, port, origin = bench.place("varnish"), free_port(), next(bench.origin.ports)
     work, log = os.path.join(folder, "work"), f"{folder}/log"
     file = write(folder, "drydock.vcl", f"""vcl 4.1;
-backend origin {{ .host = "127.0.0.1"; .port = "{bench.origin.port}"; }}
+backend origin {{ .host = "127.0.0.1"; .port = "{origin}"; }}
 sub vcl_recv {{ return (hash); }}
 """)
     command = ["varnishd", "-F", "-j", "none", "-a", f"127.0.0.1:{port}", "-f", file, "-s", f"malloc,{SPACE}", "-n", work,
@@ -121,18 +121,18 @@ sub vcl_recv {{ return (hash); }}
         if logged:
             command = ["varnishncsa", "-n", work, "-w", f"{folder}/access.log"]
             children.append(stack.enter_context(process(command, log, core=SERVER_CORE)))
-        yield Server("Varnish", port, children, log, f"{folder}/access.log")
+        yield Server("Varnish", port, children, origin, log, f"{folder}/access.log")
 
 
 @contextlib.contextmanager
 def squid(bench, logged=False):
     """Everything in cache_mem, no disk."""
-    folder, port = bench.place("squid"), free_port()
+    folder, port, origin = bench.place("squid"), free_port(), next(bench.origin.ports)
     own(folder, "proxy")
     user = "cache_effective_user proxy" if os.geteuid() == 0 and exists("proxy") else ""
     log = f"access_log stdio:{folder}/access.log logformat=combined\nbuffered_logs on" if logged else "access_log none"
     file = write(folder, "squid.conf", f"""http_port 127.0.0.1:{port} accel no-vhost defaultsite=bench.example
-cache_peer 127.0.0.1 parent {bench.origin.port} 0 no-query no-digest originserver name=origin
+cache_peer 127.0.0.1 parent {origin} 0 no-query no-digest no-netdb-exchange originserver name=origin
 cache_peer_access origin allow all
 never_direct allow all
 http_access allow all
@@ -155,7 +155,7 @@ cache_store_log none
 """)
     with process(["squid", "-N", "-f", file], f"{folder}/log", core=SERVER_CORE) as child:
         wait_for_port(port, child, f"{folder}/cache.log")
-        yield Server("Squid", port, [child], f"{folder}/cache.log", f"{folder}/access.log")
+        yield Server("Squid", port, [child], origin, f"{folder}/cache.log", f"{folder}/access.log")
 
 
 RECORDS = """CONFIG proxy.config.http.server_ports STRING {port}:ip-in=127.0.0.1
@@ -200,7 +200,7 @@ LOGGING = """logging:
 @contextlib.contextmanager
 def traffic_server(bench, logged=False):
     """One event thread; the RAM cache before a cache file, from a folder of its own."""
-    folder, port = bench.place("trafficserver"), free_port()
+    folder, port, origin = bench.place("trafficserver"), free_port(), next(bench.origin.ports)
     for name in ("etc", "log", "run", "cache", "var"):
         os.makedirs(os.path.join(folder, name))
         own(os.path.join(folder, name), "trafficserver")
@@ -208,7 +208,7 @@ def traffic_server(bench, logged=False):
     shutil.copytree("/etc/trafficserver/body_factory", f"{folder}/etc/body_factory")
     shutil.copy("/etc/trafficserver/ip_allow.yaml", f"{folder}/etc/ip_allow.yaml")
     write(folder, "etc/records.config", RECORDS.format(port=port, space=SPACE, folder=folder, logging=3 if logged else 0))
-    write(folder, "etc/remap.config", f"map / http://127.0.0.1:{bench.origin.port}/\n")
+    write(folder, "etc/remap.config", f"map / http://127.0.0.1:{origin}/\n")
     write(folder, "etc/storage.config", f"{folder}/cache 2G\n")
     write(folder, "etc/logging.yaml", LOGGING)
     root = write(folder, "runroot.yaml", f"""prefix: {folder}
@@ -231,7 +231,7 @@ cachedir: {folder}/cache
             wait_for_port(port, child, log)
         except Exception as error:
             raise type(error)(f"{error}\n{tail(f'{folder}/log/diags.log')}") from None
-        yield Server("Traffic Server", port, [child], log, f"{folder}/log/access.log")
+        yield Server("Traffic Server", port, [child], origin, log, f"{folder}/log/access.log")
 
 
 PEERS = {"nginx": nginx, "HAProxy": haproxy, "Varnish": varnish, "Squid": squid, "Traffic Server": traffic_server}

@@ -17,10 +17,17 @@ class Failure(Exception):
     """What went wrong, for the user."""
 
 
+def free_ports(count):
+    """Ports of the loopback interface that nobody has."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def descendants(pid):
@@ -44,6 +51,8 @@ class Server:
     name: str
     port: int
     children: list
+    # Where it asks the origin.
+    origin: int = 0
     log: str = ""
     access_log: str = ""
     # Whether its answers are those of an origin (a bare loop makes its own head).

@@ -19,7 +19,7 @@ class Start:
     def run(self, bench):
         result, times = Result(self.name, self.title), []
         for _ in range(STARTS):
-            folder, file, port = configure(bench, is_disk=True)
+            folder, file, port = configure(bench, bench.origin.port, is_disk=True)
             log, start = os.path.join(folder, "log"), time.monotonic()
             with process([bench.binary, "serve", "-c", file], log, core=SERVER_CORE) as child:
                 wait_for_answer(port, child, log)
