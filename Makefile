@@ -14,7 +14,7 @@ RELEASE := .build/release/drydock
 RELEASE_FLAGS := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests
 
-.PHONY: help run test build install lint format bench clean check-unit sanitize sanitize-thread sanitize-address
+.PHONY: help run test build install lint format bench clean check-unit check-counts sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -29,7 +29,7 @@ test: ## installs what is missing, and runs every test that CI runs
 	@.ci/need test
 	@$(MAKE) lint
 	swift build $(RELEASE_FLAGS) --product drydock
-	@$(MAKE) check-unit sanitize
+	@$(MAKE) check-unit check-counts sanitize
 	swift build --build-tests
 	@rm -f .build/tests*.xml
 	swift test --skip-build --xunit-output .build/tests.xml
@@ -53,6 +53,9 @@ install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema
 	if [ -e "$$config" ]; then echo "$$config is there already: left as it is"; \
 	else sed -E '1s|(\$$schema=).*|\1$(PREFIX)/share/drydock/drydock.schema.json|' config/drydock.yaml > "$$config"; \
 	    chmod 0644 "$$config"; fi
+
+check-counts: $(RELEASE) ## allocations and instructions of hits, which must not grow
+	@Benchmarks/bench --only counts-1k,counts-16k,counts-304,counts-log >/dev/null
 
 check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyze about the unit
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \

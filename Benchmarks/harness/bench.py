@@ -15,7 +15,8 @@ from .processes import CLIENT_CORE, SERVER_CORE, Failure, Server, free_port, pro
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOP = os.path.dirname(HERE)
 BUILT = os.path.join(HERE, ".build")
-TOOLS = ("wrk", "nginx", "haproxy", "varnishd", "squid", "traffic_server", "taskset", "cc", "pkg-config", "valgrind", "objcopy")
+COUNTING_TOOLS = ("nginx", "taskset", "cc", "pkg-config", "valgrind", "objcopy")
+TOOLS = (*COUNTING_TOOLS, "wrk", "haproxy", "varnishd", "squid", "traffic_server")
 DESCRIPTORS = 65536
 
 
@@ -39,11 +40,11 @@ def look_for_servers():
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
-def check_machine(*binaries):
+def check_machine(tools, *binaries):
     for binary in binaries:
         if not os.access(binary, os.X_OK):
             raise Failure(f"{binary} is missing: run 'make build'")
-    for tool in TOOLS:
+    for tool in tools:
         if shutil.which(tool) is None:
             raise Failure(f"{tool} is missing: run '.ci/need bench'")
     if len(os.sched_getaffinity(0)) < 2:

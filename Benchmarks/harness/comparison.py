@@ -10,7 +10,7 @@ import tempfile
 
 from . import contest, counts, goals, report
 from .asking import Ask
-from .bench import TOP, check_machine, look_for_servers, running
+from .bench import TOOLS, TOP, check_machine, look_for_servers, running
 from .contest import Entry, Work
 from .drydock import drydock
 from .processes import Failure, output
@@ -55,10 +55,10 @@ def work(size, binaries):
 def instructions(bench, binaries):
     rows = [("instructions per hit", "old", "new", "new ÷ old")]
     stripped = {name: counts.without_symbols(bench, binary) for name, binary in binaries.items()}
-    for name, path, fields, is_logged in counts.WAYS:
-        old, new = (counts.instructions(bench, functools.partial(drydock, binary=stripped[which], logged=is_logged), path, fields)
+    for way in counts.WAYS:
+        old, new = (counts.instructions(bench, functools.partial(drydock, binary=stripped[which], logged=way.is_logged), way)
                     for which in ("old", "new"))  # fmt: skip
-        rows.append((name, f"{old:.0f}", f"{new:.0f}", f"{new / old:.3f}"))
+        rows.append((way.title, f"{old:.0f}", f"{new:.0f}", f"{new / old:.3f}"))
     return rows
 
 
@@ -72,7 +72,7 @@ def main():
     look_for_servers()
     with contextlib.ExitStack() as stack:
         binaries = {"old": stack.enter_context(binary_of(options.old)), "new": stack.enter_context(binary_of(options.new))}
-        check_machine(*binaries.values())
+        check_machine(TOOLS, *binaries.values())
         bench = stack.enter_context(running(binaries["new"], options.rounds, options.seconds))
         results = [contest.run(bench, work(size, binaries)) for size in SIZES]
         print(report.table([report.HEADING, *(row for result in results for row in report.medians(result))]))

@@ -113,6 +113,8 @@ def one_round(bench, work, entry, server, answers):
         before = server.cpu()
         result = (entry.load or work.load)(server, entry.question, bench.seconds)
         cpu = server.cpu() - before
+    if cpu <= 0:
+        raise Failure("it used less time than the kernel counts: let rounds be longer")
     if watcher.failure:
         raise Failure(f"during the measurement: {watcher.failure}")
     asked = bench.origin.asked(server.origin)

@@ -2,11 +2,11 @@
 
 import argparse
 import os
-import subprocess
 import sys
+import traceback
 
 from . import contest, report, special, works
-from .bench import HERE, TOP, check_machine, look_for_servers, running
+from .bench import COUNTING_TOOLS, HERE, TOOLS, TOP, check_machine, look_for_servers, running
 from .processes import Failure
 
 GROUPS = {**works.GROUPS, **special.GROUPS}
@@ -44,8 +44,11 @@ def run_one(bench, work):
     print(f"{work.name}: {work.title}", file=sys.stderr, flush=True)
     try:
         return contest.run(bench, work) if isinstance(work, contest.Work) else work.run(bench)
-    except (Failure, OSError, subprocess.SubprocessError) as failure:
-        return contest.Result(work.name, work.title, failure=str(failure) or type(failure).__name__)
+    except Failure as failure:
+        return contest.Result(work.name, work.title, failure=str(failure))
+    except Exception as error:
+        traceback.print_exc()
+        return contest.Result(work.name, work.title, failure=f"{type(error).__name__}: {error}")
 
 
 def main():
@@ -56,7 +59,7 @@ def main():
         for group, work in wanted:
             print(f"{group:12} {work.name:14} {work.title}")
         return 0
-    check_machine(options.binary)
+    check_machine(COUNTING_TOOLS if {group for group, _ in wanted} == {"counts"} else TOOLS, options.binary)
     results = []
     with running(options.binary, options.rounds, options.seconds) as bench:
         for _, work in wanted:

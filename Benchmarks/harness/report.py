@@ -84,8 +84,6 @@ def medians(result):
 
 HEADING = ("work", "server", "requests/s", "CPU µs/request", "our CPU ÷ its", "p50 ms", "p99 ms", "resident MiB",
            "anonymous MiB")  # fmt: skip
-
-
 HELD = {True: "held", False: "**NOT held**", None: "no goal"}
 
 
@@ -94,7 +92,7 @@ def goals(results):
     for result in results:
         mine = [(one.goal, one.measured, HELD[one.is_held]) for one in result.verdicts]
         if result.failure:
-            mine = [("", "**failed**: " + result.failure.splitlines()[0].replace("|", "/"), "**NOT held**")]
+            mine = [("", "**failed**: " + " ".join(result.failure.split())[:300].replace("|", "/"), "**NOT held**")]
         rows += [("" if number else result.title, *one) for number, one in enumerate(mine)]
     return table(rows)
 

@@ -1,7 +1,7 @@
 """The works that are no rounds of requests: each has a name, a title, and a run that gives its result."""
 
 from .cold import Cold
-from .counts import Counts
+from .counts import WAYS, Count
 from .memory import Entries, Idle, Resident
 from .start import Start
 
@@ -9,5 +9,5 @@ GROUPS = {
     "cold": lambda: [Cold()],
     "idle": lambda: [Idle(), Resident(), Entries()],
     "start": lambda: [Start()],
-    "counts": lambda: [Counts()],
+    "counts": lambda: [Count(way) for way in WAYS],
 }
