@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// Loop-bound objects (connections, transfers, timers) are created in its isolation and die there; they are not
 /// Sendable. libevent's callbacks recover such an object and call its synchronous methods directly; whatever has to
-/// wait becomes a task by `Task.immediate(executorPreference: loop.taskExecutor)`, which inherits the isolation.
+/// wait becomes a task that prefers `taskExecutor` and whose closure names the loop, which makes it the task's isolation.
 package actor EventLoop {
     package nonisolated let index: Int
     nonisolated let queue: JobQueue
@@ -35,8 +35,8 @@ package actor EventLoop {
 
     private init(index: Int) throws(SystemError) {
         self.index = index
-        let queue = try JobQueue()
         let thread = LoopThread()
+        let queue = try JobQueue(thread: thread)
         self.queue = queue
         self.thread = thread
         serialExecutor = LoopSerialExecutor(queue: queue, thread: thread)
@@ -88,15 +88,29 @@ package actor EventLoop {
     /// Runs what is queued, at most one batch, so that sockets are not starved; the loop's thread, from libevent.
     nonisolated func drain(_ batch: inout [LoopJob]) {
         queue.take(into: &batch)
-        let serial = serialExecutor.asUnownedSerialExecutor()
-        let tasks = taskExecutor.asUnownedTaskExecutor()
         for job in batch {
             switch job {
-            case .serial(let job), .task(let job): job.runSynchronously(isolatedTo: serial, taskExecutor: tasks)
+            case .serial(let job), .task(let job): run(job)
             case .work(let work): assumeIsolated { loop in work(loop) }
             }
         }
         batch.removeAll(keepingCapacity: true)
+    }
+
+    private nonisolated func run(_ job: UnownedJob) {
+        job.runSynchronously(
+            isolatedTo: serialExecutor.asUnownedSerialExecutor(),
+            taskExecutor: taskExecutor.asUnownedTaskExecutor()
+        )
+    }
+
+    /// The next task that is started on the loop's thread waits for ``runHeldTask()``.
+    package func holdNextTask() { queue.holdsNext = true }
+
+    /// Runs the held task up to its first wait before this returns; for callbacks of the loop, outside any task. A task that
+    /// prefers the loop's executor would have to wait for a turn of the loop otherwise, even an immediate one.
+    package func runHeldTask() {
+        if let job = queue.takeHeld() { run(job) }
     }
 }
 

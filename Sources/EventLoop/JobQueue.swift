@@ -1,4 +1,5 @@
-// The queue through which other threads, and Swift's tasks, reach a loop: one lock, and an eventfd that is written at most once per drain.
+// The queue through which other threads, and Swift's tasks, reach a loop: one lock, and at most one wake-up per drain.
+// From other threads that is an eventfd; on the loop itself its event is made active, without a system call.
 
 internal import CLinux
 import Glibc
@@ -14,7 +15,7 @@ enum LoopJob: Sendable {
     case work(@Sendable (isolated EventLoop) -> Void)
 }
 
-/// Sendable: `pending` is under its mutex, the other members never change.
+/// Sendable: `pending` is under its mutex, what is `nonisolated(unsafe)` says what protects it, the other members never change.
 final class JobQueue: Sendable {
     struct Pending {
         var jobs: [LoopJob] = []
@@ -25,22 +26,50 @@ final class JobQueue: Sendable {
     let pending = Mutex(Pending())
     /// Readable when there are jobs; written by any thread, read by the loop.
     let wakeDescriptor: Int32
+    private let thread: LoopThread
+    /// Has the loop drain the queue behind the callbacks that are due already.
+    // Set before the loop's thread begins and called on that thread alone.
+    nonisolated(unsafe) var wakeHere: (() -> Void)?
+    /// The next job that comes on the loop's own thread is held back for `takeHeld()`.
+    // Both are touched on the loop's thread alone.
+    nonisolated(unsafe) var holdsNext = false
+    private nonisolated(unsafe) var held: UnownedJob?
 
-    init() throws(SystemError) {
+    init(thread: LoopThread) throws(SystemError) {
+        self.thread = thread
         wakeDescriptor = c_linux_eventfd()
         if wakeDescriptor < 0 { throw SystemError("eventfd") }
     }
 
     deinit { close(wakeDescriptor) }
 
-    /// Any thread. The loop's own thread pays one write, too: it is rare there, and the kernel keeps the count.
+    /// Any thread.
     func append(_ job: LoopJob) {
+        if thread.isCurrent, holdsNext, hold(job) { return }
         let mustWake = pending.withLock { pending in
             pending.jobs.append(job)
             defer { pending.isWaking = true }
             return !pending.isWaking
         }
-        if mustWake { wake() }
+        guard mustWake else { return }
+        if thread.isCurrent, let wakeHere { wakeHere() } else { wake() }
+    }
+
+    private func hold(_ job: LoopJob) -> Bool {
+        switch job {
+        case .serial(let job), .task(let job):
+            holdsNext = false
+            held = job
+            return true
+        case .work: return false
+        }
+    }
+
+    /// What came since `holdsNext` was set; the loop's thread.
+    func takeHeld() -> UnownedJob? {
+        holdsNext = false
+        defer { held = nil }
+        return held
     }
 
     /// Swaps the pending jobs against `drained`, whose capacity is kept; the loop's thread.
@@ -97,11 +126,14 @@ package final class LoopTaskExecutor: TaskExecutor {
 
 /// Which thread a loop runs on.
 ///
-/// Sendable: written once by the loop's thread before anybody is handed the loop.
+/// Sendable: an atomic, which the loop's thread writes when it begins and when it ends.
 final class LoopThread: Sendable {
     private let identifier = Atomic<UInt>(0)
 
     func adoptCurrent() { identifier.store(UInt(pthread_self()), ordering: .releasing) }
+
+    /// The thread ends: another one may get its number.
+    func leave() { identifier.store(0, ordering: .releasing) }
 
     var isCurrent: Bool { identifier.load(ordering: .acquiring) == UInt(pthread_self()) }
 }

@@ -24,6 +24,8 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
         // One thread owns the base, so that its lock is dead weight; timers must never fire early.
         event_config_set_flag(config, Int32(EVENT_BASE_FLAG_NOLOCK.rawValue))
         event_config_set_flag(config, Int32(EVENT_BASE_FLAG_PRECISE_TIMER.rawValue))
+        // Callbacks that make others active keep the kernel from being asked for no longer than this.
+        event_config_set_max_dispatch_interval(config, nil, Self.callbacksPerTurn, 0)
         guard let raw = event_base_new_with_config(config) else { throw SystemError("event_base_new") }
         self.raw = raw
         wakeEvent = .allocate(capacity: 1)
@@ -33,15 +35,22 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
             raw,
             queue.wakeDescriptor,
             Int16(EV_READ | EV_PERSIST),
-            { _, _, context in
+            { _, what, context in
                 // Unretained: the thread holds the LoopBase while the loop runs.
                 guard let context else { return }
-                Unmanaged<LoopBase>.fromOpaque(context).takeUnretainedValue().wokenUp()
+                let isFromOutside = Int32(what) & EV_READ != 0
+                Unmanaged<LoopBase>.fromOpaque(context).takeUnretainedValue().wokenUp(isFromOutside: isFromOutside)
             },
             Unmanaged.passUnretained(self).toOpaque()
         )
         event_add(wakeEvent, nil)
+        // The event lives as long as this object, which outlives its thread.
+        nonisolated(unsafe) let wakeEvent = wakeEvent
+        queue.wakeHere = { event_active(wakeEvent, Int32(EV_TIMEOUT), 1) }
     }
+
+    /// After so many callbacks the loop looks for new events, whatever else is due.
+    private static let callbacksPerTurn: Int32 = 256
 
     deinit {
         event_del(wakeEvent)
@@ -90,11 +99,13 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
         event_base_loop(raw, Int32(EVLOOP_NO_EXIT_ON_EMPTY))
         // What the last jobs enqueued still runs, within a bound: tasks that end release what they hold.
         for _ in 0..<64 { loop.drain(&batch) }
+        loop.thread.leave()
     }
 
-    private func wokenUp() {
+    /// - Parameter isFromOutside: the eventfd was written.
+    private func wokenUp(isFromOutside: Bool) {
         guard let loop else { return }
-        loop.queue.acknowledge()
+        if isFromOutside { loop.queue.acknowledge() }
         loop.drain(&batch)
     }
 }

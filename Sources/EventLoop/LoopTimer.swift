@@ -35,16 +35,26 @@ package final class LoopTimer {
         storage.deallocate()
     }
 
-    /// Fires once, at least `nanoseconds` from now.
+    /// Fires once, at least `nanoseconds` from now; for 0 that is the loop's next turn.
     package func start(after nanoseconds: UInt64) {
         interval = nil
-        arm(Self.deadline(nanoseconds))
+        let now = Monotonic.now()
+        arm(Self.deadline(nanoseconds, now: now), now: now)
+    }
+
+    /// Fires once, behind the callbacks that are due in this turn already: no timer is set, the kernel is not asked.
+    package func startInThisTurn() {
+        interval = nil
+        deadline = 0
+        isPending = true
+        event_active(storage, Int32(EV_TIMEOUT), 1)
     }
 
     /// Fires every `nanoseconds`, from now on.
     package func start(every nanoseconds: UInt64) {
         interval = nanoseconds
-        arm(Self.deadline(nanoseconds))
+        let now = Monotonic.now()
+        arm(Self.deadline(nanoseconds, now: now), now: now)
     }
 
     package func cancel() {
@@ -53,15 +63,13 @@ package final class LoopTimer {
     }
 
     /// Saturates: a wait without an end must not come round to the past.
-    private static func deadline(_ nanoseconds: UInt64) -> UInt64 {
-        let now = Monotonic.now()
-        return now &+ min(nanoseconds, .max - now)
+    private static func deadline(_ nanoseconds: UInt64, now: UInt64) -> UInt64 {
+        now &+ min(nanoseconds, .max - now)
     }
 
-    private func arm(_ deadline: UInt64) {
+    private func arm(_ deadline: UInt64, now: UInt64) {
         self.deadline = deadline
         isPending = true
-        let now = Monotonic.now()
         let wait = deadline > now ? deadline - now : 0
         var time = timeval(tv_sec: Int(wait / 1_000_000_000), tv_usec: Int((wait % 1_000_000_000 + 999) / 1000))
         if time.tv_usec >= 1_000_000 { time = timeval(tv_sec: time.tv_sec + 1, tv_usec: 0) }
@@ -71,9 +79,10 @@ package final class LoopTimer {
     private func fired() {
         guard isPending else { return }
         // libevent counts from its cached time, which can lie in the past: whoever waits is promised the full wait.
-        guard Monotonic.now() >= deadline else { return arm(deadline) }
+        let now = Monotonic.now()
+        guard now >= deadline else { return arm(deadline, now: now) }
         isPending = false
-        if let interval { arm(Self.deadline(interval)) }
+        if let interval { arm(Self.deadline(interval, now: now), now: now) }
         handler()
     }
 }

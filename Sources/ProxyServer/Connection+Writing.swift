@@ -118,7 +118,7 @@ extension Connection {
     /// Something was queued: it leaves now where it is much, else with what else this turn brings.
     func outputGrew() {
         guard !isBlocked else { return }
-        if output.count >= 64 << 10 { flush() } else { context.runSoon(self) }
+        if output.count >= 64 << 10 { flush() } else { context.flushSoon(self) }
     }
 
     func flush() {

@@ -116,10 +116,19 @@ package final class LoopContext {
 
     /// Calls the connection back in the loop's next turn, after those sockets that are ready now.
     func runSoon(_ connection: Connection) {
-        guard !connection.isQueued else { return }
+        if queue(connection), soon.count == 1 { soonTimer?.start(after: 0) }
+    }
+
+    /// Calls the connection back at the end of this turn, so that what is queued until then leaves in one write.
+    func flushSoon(_ connection: Connection) {
+        if queue(connection) { soonTimer?.startInThisTurn() }
+    }
+
+    private func queue(_ connection: Connection) -> Bool {
+        guard !connection.isQueued else { return false }
         connection.isQueued = true
         soon.append(connection)
-        if soon.count == 1 { soonTimer?.start(after: 0) }
+        return true
     }
 
     private func runQueued() {

@@ -44,6 +44,49 @@ import Testing
         #expect(threads.count == 1)
     }
 
+    @Test func `a held task runs to its first wait at once, and goes on by itself`() async throws {
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let steps = Mutex<[Int]>([])
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            loop.submit { loop in
+                loop.holdNextTask()
+                Task.immediate(executorPreference: loop.taskExecutor) {
+                    _ = loop
+                    steps.withLock { $0.append(1) }
+                    try? await loop.sleep(nanoseconds: 1000)
+                    steps.withLock { $0.append(3) }
+                    done.resume()
+                }
+                loop.runHeldTask()
+                steps.withLock { $0.append(2) }
+            }
+        }
+        #expect(steps.withLock { $0 } == [1, 2, 3])
+    }
+
+    @Test func `a timer that is started in a turn fires in that turn, behind what is due already`() async throws {
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let steps = Mutex<[Int]>([])
+        let kept = Mutex<LoopBox<LoopTimer>?>(nil)
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            loop.submit { loop in
+                steps.withLock { $0.append(1) }
+                let timer = LoopTimer(on: loop) {
+                    steps.withLock { $0.append(3) }
+                    done.resume()
+                }
+                kept.withLock { $0 = LoopBox(timer, on: loop) }
+                timer.startInThisTurn()
+                steps.withLock { $0.append(2) }
+            }
+        }
+        loop.submit { loop in _ = kept.withLock { $0 }?.take(on: loop) }
+        await loop.touch()
+        #expect(steps.withLock { $0 } == [1, 2, 3])
+    }
+
     @Test(arguments: [0, 1_000, 999_999, 20_000_000] as [UInt64])
     func `a sleep is never early`(nanoseconds: UInt64) async throws {
         let loop = try EventLoop.start()
