@@ -35,7 +35,19 @@ package struct Fields: Sendable {
         for entry in entries { total += Int(entry.nameLength) + Int(entry.valueLength) + 4 }
         wire.reserveCapacity(total)
         index.reserveCapacity(entries.count)
-        for entry in entries { write(entry.name(in: buffer), entry.value(in: buffer), entry.known) }
+        for entry in entries {
+            let valueEnd = Int(entry.valueOffset) + Int(entry.valueLength)
+            let whole = buffer.part(Int(entry.nameOffset)..<valueEnd + 2)
+            let isAsWritten =
+                entry.valueOffset == entry.nameOffset + entry.nameLength + 2
+                && whole.count > 4 && whole[Int(entry.nameLength) + 1] == 0x20 && whole[whole.count - 2] == 0x0D
+            if isAsWritten {
+                note(entry.nameLength, entry.valueLength, entry.known)
+                wire.append(contentsOf: whole)
+            } else {
+                write(entry.name(in: buffer), entry.value(in: buffer), entry.known)
+            }
+        }
         self.present = present
     }
 
@@ -46,7 +58,7 @@ package struct Fields: Sendable {
     /// The number of bytes the lines take on the wire, each with its CRLF.
     package var wireLength: Int {
         var total = 0
-        for line in index { total += line.whole.count }
+        for line in index { total += Int(line.nameLength) + Int(line.valueLength) + 4 }
         return total
     }
 
@@ -133,12 +145,15 @@ package struct Fields: Sendable {
 
     /// Adds a member to a field whose value is a list: to its one line, or as its first (RFC 9110 section 5.3).
     package mutating func appendMember(_ field: KnownField, _ member: String) {
+        guard present.contains(field) else { return append(field, member) }
         set(field, combined(field).map { "\($0), \(member)" } ?? member)
     }
 
     /// Replaces all lines of this name by one, at the place of the first.
     package mutating func set(_ field: KnownField, _ value: String) {
         guard field != .other else { return }
+        guard present.contains(field) else { return append(field, value) }
+        if overwrite(field, value) { return }
         replace(index.indices.filter { index[$0].known == field }) { $0.append(field, value) }
     }
 
@@ -162,10 +177,15 @@ package struct Fields: Sendable {
 
     /// Removes the lines for which `predicate` answers true.
     package mutating func removeAll(where predicate: (_ name: UnsafeRawBufferPointer, KnownField) -> Bool) {
-        let kept = wire.withUnsafeBytes { bytes in
-            index.filter { !predicate(bytes.part($0.name), $0.known) }
+        let first = wire.withUnsafeBytes { bytes in
+            index.firstIndex { predicate(bytes.part($0.name), $0.known) }
         }
-        keep(kept)
+        // Mostly there is nothing to remove: then nothing is copied.
+        guard let first else { return }
+        let kept = wire.withUnsafeBytes { bytes in
+            index[..<first] + index[(first + 1)...].filter { !predicate(bytes.part($0.name), $0.known) }
+        }
+        keep(Array(kept))
     }
 
     // MARK: Storage
@@ -186,6 +206,24 @@ package struct Fields: Sendable {
                     if known != .other || bytes.part(line.name).equalsIgnoringCase(wanted) { found.append(position) }
                 }
                 return found
+            }
+        }
+    }
+
+    /// Puts a value into the place of the one line of this name, where it fits and the line is written as it would be here.
+    private mutating func overwrite(_ field: KnownField, _ value: String) -> Bool {
+        guard let position = index.firstIndex(where: { $0.known == field }),
+            !index[(position + 1)...].contains(where: { $0.known == field })
+        else { return false }
+        let line = index[position]
+        return Latin1.withBytes(value) { bytes in
+            guard bytes.count == Int(line.valueLength), ByteClass.all(bytes, are: ByteClass.value),
+                bytes.trimmingWhitespace().count == bytes.count
+            else { return false }
+            return wire.withUnsafeMutableBytes { wire in
+                let isCanonical = UnsafeRawBufferPointer(wire).part(line.name).elementsEqual(field.nameBytes)
+                if isCanonical { UnsafeMutableRawBufferPointer(rebasing: wire[line.value]).copyMemory(from: bytes) }
+                return isCanonical
             }
         }
     }
@@ -223,20 +261,19 @@ package struct Fields: Sendable {
     }
 
     private mutating func write(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) {
-        index.append(
-            Line(
-                start: UInt32(truncatingIfNeeded: wire.count),
-                nameLength: UInt32(truncatingIfNeeded: name.count),
-                valueLength: UInt32(truncatingIfNeeded: value.count),
-                known: known
-            )
-        )
+        note(UInt32(truncatingIfNeeded: name.count), UInt32(truncatingIfNeeded: value.count), known)
         wire.append(contentsOf: name)
         wire.append(0x3A)
         wire.append(0x20)
         wire.append(contentsOf: value)
         wire.append(0x0D)
         wire.append(0x0A)
+    }
+
+    /// The line that is about to be written.
+    private mutating func note(_ nameLength: UInt32, _ valueLength: UInt32, _ known: KnownField) {
+        let start = UInt32(truncatingIfNeeded: wire.count)
+        index.append(Line(start: start, nameLength: nameLength, valueLength: valueLength, known: known))
     }
 
     /// Removed lines leave their bytes behind; this drops them once they outweigh the live ones.
@@ -247,22 +284,4 @@ package struct Fields: Sendable {
         wire = compacted.wire
         index = compacted.index
     }
-}
-
-extension Fields: Equatable {
-    /// The same lines in the same order, byte for byte.
-    package static func == (left: Fields, right: Fields) -> Bool {
-        guard left.index.count == right.index.count, left.present == right.present else { return false }
-        return left.wire.withUnsafeBytes { leftBytes in
-            right.wire.withUnsafeBytes { rightBytes in
-                zip(left.index, right.index).allSatisfy {
-                    leftBytes.part($0.whole).elementsEqual(rightBytes.part($1.whole))
-                }
-            }
-        }
-    }
-}
-
-extension Fields: CustomStringConvertible {
-    package var description: String { lines.map { "\($0.name): \($0.value)" }.joined(separator: "\n") }
 }

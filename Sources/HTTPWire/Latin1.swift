@@ -12,13 +12,19 @@ package enum Latin1 {
 
     /// Appends the String's bytes: what `string` decoded comes out unchanged.
     package static func append(_ string: String, to bytes: inout [UInt8]) {
-        var isASCII = true
+        var text = string
+        let isCopied = text.withUTF8 { utf8 in
+            let raw = UnsafeRawBufferPointer(utf8)
+            guard Self.isASCII(raw) else { return false }
+            bytes.append(contentsOf: raw)
+            return true
+        }
+        if isCopied { return }
         var isLatin1 = true
         for scalar in string.unicodeScalars {
-            if scalar.value > 0x7F { isASCII = false }
             if scalar.value > 0xFF { isLatin1 = false }
         }
-        if isASCII || !isLatin1 {
+        if !isLatin1 {
             bytes.append(contentsOf: string.utf8)
         } else {
             for scalar in string.unicodeScalars { bytes.append(UInt8(truncatingIfNeeded: scalar.value)) }

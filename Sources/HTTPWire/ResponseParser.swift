@@ -76,8 +76,21 @@ package struct ResponseParser: Sendable {
         _ line: UnsafeRawBufferPointer,
         requestMethod: Method
     ) throws(WireError) -> ParseProgress {
+        hold(line)
+        return try parseHeld(requestMethod: requestMethod)
+    }
+
+    /// Takes one raw line as `feedLine` does, and looks at it later: once for many lines costs less.
+    package mutating func hold(_ line: UnsafeRawBufferPointer) {
         if state == .done { reset() }
         lines.append(contentsOf: line)
+    }
+
+    /// Bytes that were given line by line and not looked at yet.
+    package var unseen: Int { lines.count - position }
+
+    /// Looks at what `hold` was given. Throws with status 502.
+    package mutating func parseHeld(requestMethod: Method) throws(WireError) -> ParseProgress {
         let held = lines
         let result: Result<ParseProgress, WireError> = held.withUnsafeBytes { buffer in
             do throws(WireError) {

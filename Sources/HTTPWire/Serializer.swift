@@ -38,9 +38,7 @@ package enum Serializer {
 
     /// Appends the field lines, each with its CRLF, byte for byte.
     package static func write(_ fields: Fields, into bytes: inout [UInt8]) {
-        fields.wire.withUnsafeBytes { wire in
-            for line in fields.index { bytes.append(contentsOf: wire.part(line.whole)) }
-        }
+        fields.forEachRun { bytes.append(contentsOf: $0) }
     }
 
     /// Appends the size line of a chunk of `count` bytes; the data and a CRLF follow it. Nothing for a count below 1, which would end the body.

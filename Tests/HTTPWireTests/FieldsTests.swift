@@ -23,6 +23,32 @@ struct FieldsTests {
         #expect(fields.present == FieldSet(.host, .accept, .other))
     }
 
+    @Test("Set writes the canonical name, also where the value has the length of the one before")
+    func overwrite() {
+        var changed = Fields([("Content-Length", "10"), ("X", "y"), ("aGE", "7")])
+        changed.set(.contentLength, "42")
+        changed.set(.age, "8")
+        #expect(changed.description == "Content-Length: 42\nX: y\nAge: 8")
+        changed.set(.contentLength, "100")
+        #expect(changed.description == "Content-Length: 100\nX: y\nAge: 8")
+    }
+
+    @Test("Lines that lie side by side are one run, without those that are left out")
+    func runs() {
+        func runs(_ fields: Fields, without omitted: KnownField = .other) -> [String] {
+            var runs: [String] = []
+            fields.forEachRun(without: omitted) { runs.append(String(decoding: $0, as: UTF8.self)) }
+            return runs
+        }
+        #expect(runs(Fields()).isEmpty)
+        #expect(runs(fields).count == 1)
+        #expect(runs(fields, without: .host) == ["X-One: 1\r\naccept: text/html\r\nACCEPT: */*\r\nx-one: 2\r\n"])
+        #expect(runs(fields, without: .accept) == ["Host: a\r\nX-One: 1\r\n", "x-one: 2\r\n"])
+        var changed = fields
+        changed.set("x-one", "3")
+        #expect(runs(changed).joined() == "Host: a\r\nx-one: 3\r\naccept: text/html\r\nACCEPT: */*\r\n")
+    }
+
     @Test("Set replaces all lines at the place of the first")
     func set() {
         var changed = fields
