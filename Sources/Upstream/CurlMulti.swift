@@ -15,6 +15,10 @@ final class CurlMulti {
     private var idle: [ConnectionName: Int32] = [:]
     private let timer: LoopTimer
     private let timerTarget: TimerTarget
+    /// When libcurl wants to be called, and when the timer fires: at that time or before, so that it need not be set anew
+    /// for each transfer. Monotonic nanoseconds.
+    private var wantedAt: UInt64?
+    private var timerAt: UInt64?
     /// libcurl is on the stack: nothing of it may be called.
     private(set) var isInside = false
     /// libcurl's timer is due.
@@ -28,7 +32,8 @@ final class CurlMulti {
         self.raw = raw
         let target = TimerTarget(settle: settle)
         timerTarget = target
-        timer = LoopTimer(on: loop) { [weak target] in target?.fired() }
+        // Unowned: this object holds the target as long as the timer.
+        timer = LoopTimer(on: loop) { [unowned target] in target.fired() }
         target.multi = self
         c_curl_multi_set_socket_function(raw) { _, descriptor, what, context, _ in
             // Unretained here and below: the client holds this object until the multi handle is gone.
@@ -48,6 +53,8 @@ final class CurlMulti {
         c_curl_multi_set_long(raw, CURLMOPT_MAX_HOST_CONNECTIONS, limits.connectionsPerHost)
         c_curl_multi_set_long(raw, CURLMOPT_MAXCONNECTS, max(1, limits.idleConnections))
     }
+
+    deinit { timerTarget.multi = nil }
 
     // MARK: - Into libcurl
 
@@ -82,17 +89,30 @@ final class CurlMulti {
         timerTarget.settle()
     }
 
-    fileprivate func timerFired() { isDue = true }
+    fileprivate func timerFired() {
+        timerAt = nil
+        guard let wantedAt else { return }
+        if wantedAt <= Monotonic.now() { isDue = true } else { startTimer(wantedAt) }
+    }
+
+    private func startTimer(_ time: UInt64) {
+        if let timerAt, timerAt <= time { return }
+        timerAt = time
+        let now = Monotonic.now()
+        timer.start(after: time > now ? time - now : 0)
+    }
 
     // MARK: - What libcurl wants watched
 
     private func schedule(_ milliseconds: Int) {
+        wantedAt = nil
         switch milliseconds {
-        case ..<0:
-            isDue = false
-            timer.cancel()
+        case ..<0: isDue = false
         case 0: isDue = true
-        default: timer.start(after: UInt64(milliseconds) * 1_000_000)
+        default:
+            let time = Monotonic.now() &+ UInt64(milliseconds) * 1_000_000
+            wantedAt = time
+            startTimer(time)
         }
     }
 
@@ -195,6 +215,9 @@ struct ConnectionName: Hashable {
     let localPort: Int32
     let remote: String
     let remotePort: Int32
+
+    /// The local port tells connections apart, mostly.
+    func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
 }
 
 /// One descriptor of libcurl's; loop-bound, held by `CurlMulti`.
@@ -227,7 +250,8 @@ private final class SocketWatch: IOHandler {
 
 /// What the timer fires at: the multi's initialiser needs the timer before the multi is whole.
 private final class TimerTarget {
-    weak var multi: CurlMulti?
+    // Unowned: the multi holds this object, and clears the reference when it goes.
+    unowned var multi: CurlMulti?
     let settle: () -> Void
 
     init(settle: @escaping () -> Void) { self.settle = settle }

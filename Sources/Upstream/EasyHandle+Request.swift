@@ -8,7 +8,8 @@ internal import HTTPWire
 struct AppliedOptions {
     enum Shape { case get, head, upload }
 
-    var url = ""
+    /// It is held as long as the handle may use its URL.
+    var place: UpstreamPlace?
     var target = ""
     var shape: Shape?
     var customMethod: String?
@@ -19,11 +20,19 @@ struct AppliedOptions {
 extension EasyHandle {
     /// - Parameter isFresh: a connection of its own, not one from the cache.
     /// - Throws: `.request` where fields and framing disagree, or libcurl cannot send it.
-    func apply(_ request: UpstreamRequest, _ url: UpstreamURL, curlURL: String, isFresh: Bool) throws(UpstreamError) {
+    func apply(
+        _ request: UpstreamRequest,
+        _ url: UpstreamURL,
+        _ place: UpstreamPlace,
+        isFresh: Bool
+    ) throws(UpstreamError) {
         rewind()
-        if applied.url != curlURL {
-            c_curl_set_string(raw, CURLOPT_URL, curlURL)
-            applied.url = curlURL
+        if applied.place !== place {
+            guard let curlURL = place.curlURL else {
+                throw UpstreamError(.request, detail: "libcurl takes no URL with \(url.place): check the host")
+            }
+            c_curl_set_pointer(raw, CURLOPT_CURLU, UnsafeMutableRawPointer(curlURL))
+            applied.place = place
         }
         if applied.target != url.target {
             c_curl_set_string(raw, CURLOPT_REQUEST_TARGET, url.target)
@@ -88,13 +97,24 @@ extension EasyHandle {
 
     private func applyFields(_ request: UpstreamRequest) {
         fields.removeAll()
-        request.fields.forEachLine { name, value, _ in fields.append(name: name, value: value) }
         let present = request.fields.present
+        var isTogether = !request.hasBody
+        request.fields.forEachLine { name, value, known in
+            if value.isEmpty { isTogether = false }
+            if known == .host { fields.append(name: name, value: value) }
+        }
+        if isTogether {
+            fields.appendTogether(request.fields)
+        } else {
+            request.fields.forEachLine { name, value, known in
+                if known != .host { fields.append(name: name, value: value) }
+            }
+        }
         if request.bodyFraming == .chunked, !present.contains(.transferEncoding) {
             fields.append("Transfer-Encoding: chunked")
         }
         // Else libcurl adds its own.
-        if !present.contains(.accept) { fields.append("Accept:") }
+        if isTogether || !present.contains(.accept) { fields.append("Accept:") }
         if request.hasBody, !present.contains(.expect) { fields.append("Expect:") }
         c_curl_set_list(raw, CURLOPT_HTTPHEADER, fields.link())
     }
@@ -120,13 +140,14 @@ extension EasyHandle {
     }
 
     /// Tells libcurl the addresses of the host, so that it never resolves by itself.
-    func pin(_ host: String, port: UInt16, to addresses: [SocketAddress]) {
+    /// - Parameter name: host and port.
+    func pin(_ name: String, to addresses: [SocketAddress]) {
         let list = addresses.map { $0.host.utf8.contains(UInt8(ascii: ":")) ? "[\($0.host)]" : $0.host }.joined(
             separator: ","
         )
         pins.removeAll()
         // With a plus sign the entry ages, so that names of forward mode do not pile up.
-        pins.append("+\(host):\(port):\(list)")
+        pins.append("+\(name):\(list)")
         c_curl_set_list(raw, CURLOPT_RESOLVE, pins.link())
     }
 

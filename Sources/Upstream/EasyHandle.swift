@@ -11,7 +11,9 @@ final class EasyHandle {
     /// Whose it is now.
     var transfer: Transfer?
     var reader = ResponseReader()
-    private(set) var timer: LoopTimer?
+    private var timer: LoopTimer?
+    /// When the timer will fire; nil: it does not run.
+    private var timerAt: UInt64?
     // What the options were set to last.
     var applied = AppliedOptions()
     let fields = HeaderList()
@@ -44,7 +46,20 @@ final class EasyHandle {
     }
 
     private func attach(on loop: isolated EventLoop) {
-        timer = LoopTimer(on: loop) { [weak self] in self?.transfer?.timerFired() }
+        // Unowned: the timer is this object's own and ends with it.
+        timer = LoopTimer(on: loop) { [unowned self] in
+            timerAt = nil
+            transfer?.timerFired()
+        }
+    }
+
+    /// Has the transfer's timer fire at `time` or before: it runs on from one transfer to the next, which looks again when
+    /// it fires too early.
+    func wake(at time: UInt64) {
+        if let timerAt, timerAt <= time { return }
+        timerAt = time
+        let now = Monotonic.now()
+        timer?.start(after: time > now ? time - now : 0)
     }
 
     /// libcurl's own words on the last failure.
@@ -69,6 +84,8 @@ final class EasyHandle {
         c_curl_set_string(raw, CURLOPT_PROTOCOLS_STR, "http,https")
         // The empty string, not nil: else libcurl obeys http_proxy of the environment.
         c_curl_set_string(raw, CURLOPT_PROXY, "")
+        // The same for no_proxy, which libcurl would look for before each request.
+        c_curl_set_string(raw, CURLOPT_NOPROXY, "")
     }
 
     /// The connection is closed after this transfer.

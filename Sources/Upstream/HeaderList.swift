@@ -5,14 +5,12 @@ internal import HTTPWire
 
 /// A list of C strings that libcurl reads during one transfer; loop-bound. It is not libcurl's to free.
 final class HeaderList {
-    private var lines: [UInt8] = []
+    // Both are owned by this object and replaced only while entries are added, when no transfer uses the list.
+    private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 2048, alignment: 1)
+    private var nodes = UnsafeMutableBufferPointer<curl_slist>.allocate(capacity: 32)
+    private var used = 0
+    /// Where the entries begin.
     private var starts: [Int] = []
-    // Owned by this object and replaced only by `link()`, which runs while no transfer uses the list.
-    private var memory = UnsafeMutablePointer<CChar>.allocate(capacity: 2048)
-    private var memoryCapacity = 2048
-    // As `memory`.
-    private var nodes = UnsafeMutablePointer<curl_slist>.allocate(capacity: 32)
-    private var nodeCapacity = 32
 
     deinit {
         memory.deallocate()
@@ -20,50 +18,81 @@ final class HeaderList {
     }
 
     func removeAll() {
-        lines.removeAll(keepingCapacity: true)
+        used = 0
         starts.removeAll(keepingCapacity: true)
     }
 
     /// Adds one line; libcurl writes a name without a value as `Name;`.
     func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-        starts.append(lines.count)
-        lines.append(contentsOf: name)
+        starts.append(used)
+        write(name)
         if value.isEmpty {
-            lines.append(UInt8(ascii: ";"))
+            write(UInt8(ascii: ";"))
         } else {
-            lines.append(UInt8(ascii: ":"))
-            lines.append(UInt8(ascii: " "))
-            lines.append(contentsOf: value)
+            write(UInt8(ascii: ":"))
+            write(UInt8(ascii: " "))
         }
-        lines.append(0)
+        write(value)
+        write(0)
     }
 
     /// Adds a line as libcurl reads it: `Name:` keeps libcurl from adding that field itself.
     func append(_ line: String) {
-        starts.append(lines.count)
-        lines.append(contentsOf: line.utf8)
-        lines.append(0)
+        starts.append(used)
+        var line = line
+        line.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+        write(0)
+    }
+
+    /// Adds all lines but Host as one entry: libcurl writes an entry as it is, and looks through all entries for each field
+    /// that it might add itself. No value may be empty.
+    func appendTogether(_ fields: Fields) {
+        let start = used
+        fields.forEachRun(without: .host) { write($0) }
+        guard used > start else { return }
+        starts.append(start)
+        // libcurl ends the last line itself.
+        used -= 2
+        write(0)
     }
 
     /// The list; valid until the next `removeAll()`.
     func link() -> UnsafeMutablePointer<curl_slist>? {
         guard !starts.isEmpty else { return nil }
-        if lines.count > memoryCapacity {
-            memory.deallocate()
-            memoryCapacity = lines.count * 2
-            memory = .allocate(capacity: memoryCapacity)
-        }
-        if starts.count > nodeCapacity {
+        if starts.count > nodes.count {
             nodes.deallocate()
-            nodeCapacity = starts.count * 2
-            nodes = .allocate(capacity: nodeCapacity)
+            nodes = .allocate(capacity: starts.count * 2)
         }
-        lines.withUnsafeBytes { UnsafeMutableRawBufferPointer(start: memory, count: $0.count).copyMemory(from: $0) }
-        for (position, start) in starts.enumerated() {
-            let next = position + 1 < starts.count ? nodes + position + 1 : nil
-            (nodes + position).initialize(to: curl_slist(data: memory + start, next: next))
+        guard let text = memory.baseAddress, let first = nodes.baseAddress else { return nil }
+        for position in starts.indices {
+            let next = position + 1 < starts.count ? first + position + 1 : nil
+            let data = (text + starts[position]).assumingMemoryBound(to: CChar.self)
+            (first + position).initialize(to: curl_slist(data: data, next: next))
         }
-        return nodes
+        return first
+    }
+
+    // MARK: - Bytes
+
+    private func write(_ bytes: UnsafeRawBufferPointer) {
+        guard let source = bytes.baseAddress, !bytes.isEmpty else { return }
+        makeRoom(for: bytes.count)
+        memory.baseAddress.map { ($0 + used).copyMemory(from: source, byteCount: bytes.count) }
+        used += bytes.count
+    }
+
+    private func write(_ byte: UInt8) {
+        makeRoom(for: 1)
+        memory[used] = byte
+        used += 1
+    }
+
+    private func makeRoom(for count: Int) {
+        guard count > memory.count - used else { return }
+        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: 2 * (used + count), alignment: 1)
+        larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[..<used]))
+        memory.deallocate()
+        memory = larger
     }
 }
 

@@ -66,8 +66,16 @@ package final class Resolver: Sendable {
         port: UInt16,
         rules: TargetRules
     ) -> Result<[SocketAddress], UpstreamError>? {
-        let key = ResolverKey(host: host, port: port)
-        if let numeric = SystemResolver.numeric(key.host, port: port) {
+        known(ResolverKey(host: host, port: port), isNumeric: nil, rules: rules)
+    }
+
+    /// - Parameter isNumeric: nil where it is not known.
+    func known(
+        _ key: ResolverKey,
+        isNumeric: Bool?,
+        rules: TargetRules
+    ) -> Result<[SocketAddress], UpstreamError>? {
+        if isNumeric ?? true, let numeric = SystemResolver.numeric(key.host, port: key.port) {
             return Self.judge(.addresses([numeric]), key: key, rules: rules)
         }
         let answer = table.withLock { $0.answer(key, now: Monotonic.now()) }

@@ -52,8 +52,19 @@ struct ResponseReader {
             return refuse(.protocolViolation(WireError(.statusLineMalformed, side: .response)))
         }
         hasReceived = true
+        parser.hold(line)
+        // The empty line ends the head; the lines before it are judged with it, or when they are many.
+        guard line.count <= 2 || parser.unseen >= Self.mostUnseen else { return true }
+        return judgeHead()
+    }
+
+    /// In bytes.
+    private static let mostUnseen = 8192
+
+    /// Looks at the lines that have come. False: refused, see ``failure``.
+    private mutating func judgeHead() -> Bool {
         do {
-            if case .needMore = try parser.feedLine(line, requestMethod: method) { return true }
+            if case .needMore = try parser.parseHeld(requestMethod: method) { return true }
         } catch {
             return refuse(.protocolViolation(error))
         }
@@ -93,6 +104,11 @@ struct ResponseReader {
         } catch {
             return refuse(.protocolViolation(error))
         }
+    }
+
+    /// No more lines come: what has come of a head is judged.
+    mutating func endOfLines() {
+        if failure == nil, !isHeadComplete, parser.unseen > 0 { _ = judgeHead() }
     }
 
     /// libcurl calls the transfer done: the body must be, too.

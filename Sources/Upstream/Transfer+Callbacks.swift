@@ -25,9 +25,7 @@ extension Transfer {
     /// Before libcurl resolves by itself, which it must not: the addresses were given to it.
     func mayResolve() -> Bool {
         // A numeric host is no question for a name server.
-        if let host = url?.host, SystemResolver.numeric(ResolverKey(host: host, port: 0).host, port: 0) != nil {
-            return true
-        }
+        if destination?.isNumeric == true { return true }
         abort = .unresolved
         return false
     }
@@ -47,7 +45,7 @@ extension Transfer {
             abort = isReused ? .staleConnection : .addressRefused(name.remote)
             return false
         }
-        if isReused, multi.hasUnread(name) || c_curl_get_tls_pending(handle.raw) > 0 {
+        if isReused, multi.hasUnread(name) || url?.isTLS == true && c_curl_get_tls_pending(handle.raw) > 0 {
             abort = .staleConnection
             return false
         }

@@ -41,6 +41,7 @@ extension Transfer {
     }
 
     private func verdict(_ result: CURLcode, osError: Int32, _ handle: EasyHandle) -> Result<Fields, UpstreamError> {
+        handle.reader.endOfLines()
         if let failure = handle.reader.failure { return .failure(violation(failure)) }
         if result == CURLE_OK {
             if handle.reader.end() { return .success(handle.reader.trailers) }
@@ -95,7 +96,6 @@ extension Transfer {
         self.handle = nil
         delegate = nil
         source = nil
-        handle?.timer?.cancel()
         handle?.transfer = nil
         client?.released(self, handle)
     }

@@ -26,6 +26,7 @@ package final class Transfer {
     package let request: UpstreamRequest
     let identifier: UInt64
     var url: UpstreamURL?
+    var destination: UpstreamPlace?
     // All nil from the end on.
     var client: UpstreamClient?
     var delegate: (any TransferDelegate)?
@@ -34,8 +35,6 @@ package final class Transfer {
 
     var state = State.resolving
     var deadlines: Deadlines
-    /// When the timer will fire; nil: it does not run.
-    private var timerAt: UInt64?
     private var isMarked = false
     /// The handle is with libcurl.
     var isAdded = false
@@ -190,17 +189,11 @@ package final class Transfer {
 
     /// Starts the timer unless it fires early enough anyway: then it looks again.
     func armTimer() {
-        guard let next = deadlines.next, timerAt.map({ next.at < $0 }) ?? true, let timer = handle?.timer else {
-            return
-        }
-        timerAt = next.at
-        let now = Monotonic.now()
-        timer.start(after: next.at > now ? next.at - now : 0)
+        if let next = deadlines.next { handle?.wake(at: next.at) }
     }
 
     /// From the loop, outside libcurl.
     func timerFired() {
-        timerAt = nil
         guard state != .ended, outcome == nil else { return }
         guard let phase = deadlines.expired(now: Monotonic.now()) else { return armTimer() }
         end(.failure(timeoutError(phase)))

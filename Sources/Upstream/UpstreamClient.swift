@@ -31,8 +31,11 @@ package final class UpstreamClient {
     private var active: [UInt64: Transfer] = [:]
     private var lastIdentifier: UInt64 = 0
     private var pins: [String: Pin] = [:]
+    private var places = UpstreamPlaces()
     /// Transfers with something to hand on.
     var marked: [Transfer] = []
+    /// Empty; its capacity serves the next drain.
+    private var delivered: [Transfer] = []
     private var isSettling = false
     private let wake: LoopTimer
     private let reference: ClientReference
@@ -51,12 +54,15 @@ package final class UpstreamClient {
         Self.initializeLibrary
         let reference = ClientReference()
         self.reference = reference
-        wake = LoopTimer(on: loop) { [weak reference] in reference?.client?.settle() }
-        multi = CurlMulti(on: loop, limits: limits) { [weak reference] in reference?.client?.settle() }
+        wake = LoopTimer(on: loop) { reference.client?.settle() }
+        multi = CurlMulti(on: loop, limits: limits) { reference.client?.settle() }
         reference.client = self
     }
 
-    deinit { assert(multi == nil, "shut an UpstreamClient down before its last reference goes") }
+    deinit {
+        assert(multi == nil, "shut an UpstreamClient down before its last reference goes")
+        reference.client = nil
+    }
 
     private static let initializeLibrary: Void = { curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }()
 
@@ -78,8 +84,9 @@ package final class UpstreamClient {
         let transfer = Transfer(request, identifier: lastIdentifier, client: self, source: body, delegate: delegate)
         active[transfer.identifier] = transfer
         do throws(UpstreamError) {
-            let url = try UpstreamURL.parse(request.url, method: request.method)
+            let (url, place) = try places.find(request.url, method: request.method)
             transfer.url = url
+            transfer.destination = place
             guard let multi, let handle = pool.popLast() ?? EasyHandle(multi: multi, bufferSize: limits.bufferSize)
             else {
                 throw UpstreamError(.cancelled, detail: "the request to \(url.place) came after the shutdown")
@@ -118,13 +125,18 @@ package final class UpstreamClient {
     // MARK: - Addresses
 
     func resolve(_ transfer: Transfer, isFresh: Bool, mustPin: Bool) {
-        guard let url = transfer.url else { return }
+        guard let url = transfer.url, let place = transfer.destination else { return }
         transfer.state = .resolving
-        if let known = resolver.known(url.host, port: url.port, rules: transfer.request.target) {
+        let rules = transfer.request.target
+        // An address that may be any needs no rule and no resolver.
+        if place.isNumeric, rules == .any {
+            return resolved(transfer, .success([]), isFresh: isFresh, mustPin: mustPin)
+        }
+        if let known = resolver.known(place.key, isNumeric: place.isNumeric, rules: rules) {
             return resolved(transfer, known, isFresh: isFresh, mustPin: mustPin)
         }
         let identifier = transfer.identifier
-        resolver.resolve(url.host, port: url.port, rules: transfer.request.target) { [loop, reference] result in
+        resolver.resolve(url.host, port: url.port, rules: rules) { [loop, reference] result in
             loop.submit { _ in
                 guard let client = reference.client, let transfer = client.active[identifier] else { return }
                 client.resolved(transfer, result, isFresh: isFresh, mustPin: mustPin)
@@ -139,15 +151,13 @@ package final class UpstreamClient {
         isFresh: Bool,
         mustPin: Bool
     ) {
-        guard transfer.state == .resolving, let handle = transfer.handle, let url = transfer.url else { return }
+        guard transfer.state == .resolving, let handle = transfer.handle, let url = transfer.url,
+            let place = transfer.destination
+        else { return }
         do throws(UpstreamError) {
             let addresses = try result.get()
-            let key = ResolverKey(host: url.host, port: url.port)
-            let numeric = SystemResolver.numeric(key.host, port: url.port)?.host
-            let numericHost = numeric.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]" : $0 }
-            let curlURL = url.curlURL(numericHost: numericHost)
-            try handle.apply(transfer.request, url, curlURL: curlURL, isFresh: isFresh)
-            if numeric == nil { pin(handle, url, addresses, always: mustPin) }
+            try handle.apply(transfer.request, url, place, isFresh: isFresh)
+            if !place.isNumeric { pin(handle, place.pinName, addresses, always: mustPin) }
             transfer.state = .running
             transfer.deadlines.enter(.connecting, now: Monotonic.now())
             guard multi?.enter({ curl_multi_add_handle($0, handle.raw) }) == CURLM_OK else {
@@ -161,16 +171,14 @@ package final class UpstreamClient {
     }
 
     /// Tells libcurl, unless it was told the same a short while ago; it forgets after 60 s.
-    private func pin(_ handle: EasyHandle, _ url: UpstreamURL, _ addresses: [SocketAddress], always: Bool) {
-        let host = url.host.utf8.last == UInt8(ascii: ".") ? String(url.host.dropLast()) : url.host
-        let key = "\(host):\(url.port)"
+    private func pin(_ handle: EasyHandle, _ name: String, _ addresses: [SocketAddress], always: Bool) {
         let now = Monotonic.now()
-        if !always, let pin = pins[key], pin.addresses == addresses, now < pin.at &+ 30_000_000_000 {
+        if !always, let pin = pins[name], pin.addresses == addresses, now < pin.at &+ 30_000_000_000 {
             return handle.unpin()
         }
         if pins.count >= 1024 { pins.removeAll(keepingCapacity: true) }
-        pins[key] = Pin(addresses: addresses, at: now)
-        handle.pin(host, port: url.port, to: addresses)
+        pins[name] = Pin(addresses: addresses, at: now)
+        handle.pin(name, to: addresses)
     }
 
     // MARK: - The drain
@@ -195,16 +203,20 @@ package final class UpstreamClient {
             if let multi, multi.isDue { multi.runDue() }
             collect()
             guard !marked.isEmpty else { break }
-            let batch = marked
-            marked.removeAll(keepingCapacity: true)
+            // Swapped, so that neither array is copied or given back.
+            var batch: [Transfer] = []
+            swap(&batch, &delivered)
+            swap(&batch, &marked)
             for transfer in batch { transfer.deliver() }
+            batch.removeAll(keepingCapacity: true)
+            swap(&batch, &delivered)
         }
         isSettling = false
         wakeLater()
     }
 
     private func wakeLater() {
-        if !marked.isEmpty || multi?.isDue == true { wake.start(after: 0) }
+        if !marked.isEmpty || multi?.isDue == true { wake.startInThisTurn() }
     }
 
     private func collect() {
@@ -225,5 +237,6 @@ package final class UpstreamClient {
 
 /// How another thread's answer finds the client: the reference travels, its content is looked at on the loop alone.
 private final class ClientReference: @unchecked Sendable {  // `client` is read and written on the loop's thread only
-    weak var client: UpstreamClient?
+    // Unowned: the client clears it when it goes. A weak reference would slow down every use of the client.
+    unowned var client: UpstreamClient?
 }

@@ -37,22 +37,25 @@ struct UpstreamURL: Equatable {
             throw refuse(url, "name a host, or host:port, without a user")
         }
         guard authority.port != 0 else { throw refuse(url, "port 0 is none") }
-        let suffix = bytes[end...]
-        guard suffix.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }) else {
+        var suffix = String(url[end...])
+        guard let target = suffix.withUTF8({ target($0[...], method: method) }) else {
             throw refuse(url, "percent-encode what is not visible ASCII, and leave the fragment out")
         }
         return UpstreamURL(
             isTLS: isTLS,
             host: authority.host,
             port: authority.port ?? (isTLS ? 443 : 80),
-            target: target(String(url[end...]), method: method)
+            target: target
         )
     }
 
-    private static func target(_ suffix: String, method: Method) -> String {
+    /// What goes into the request line for what follows the authority; nil where that holds other bytes than visible ASCII.
+    static func target(_ suffix: Slice<UnsafeBufferPointer<UInt8>>, method: Method) -> String? {
         // RFC 9112 section 3.2.4: OPTIONS for a URL without a path asks about the server as a whole.
-        if suffix.isEmpty { return method == .options ? "*" : "/" }
-        return suffix.utf8.first == UInt8(ascii: "/") ? suffix : "/" + suffix
+        guard let first = suffix.first else { return method == .options ? "*" : "/" }
+        for byte in suffix where !(0x21...0x7E).contains(byte) || byte == UInt8(ascii: "#") { return nil }
+        let text = String(decoding: suffix, as: UTF8.self)
+        return first == UInt8(ascii: "/") ? text : "/" + text
     }
 
     private static func hasPrefix(_ bytes: String.UTF8View, _ scheme: StaticString) -> Bool {

@@ -44,6 +44,41 @@ import Upstream
         #expect(origin.log.map { "\($0.method) \($0.target)" } == ["\(method) \(target)"])
     }
 
+    @Test func `fields go out as given where none is empty, and again on the same handle`() throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, "") }
+        let rig = try Rig()
+        defer { rig.close() }
+        let fields = [
+            ("Host", "name.example:81"), ("X-Second", "b"), ("x-FIRST", "a"), ("Accept", "x/y"), ("User-Agent", "u"),
+            ("Cookie", "k=v"), ("Range", "bytes=0-"), ("X-Semi", "a;b"), ("X-Colon", ":;"), ("Connection", "TE"),
+            ("TE", "trailers"), ("Content-Length", "0"), ("Referer", "r"), ("Accept-Encoding", "br"),
+        ]
+        for method in ["GET", "HEAD", "POST", "DELETE", "GET"] {
+            let request = UpstreamRequest(method: Method(method), url: origin.url, fields: Fields(fields))
+            #expect(rig.run(request).isFinished)
+            #expect(rig.get(origin.url, fields: [("X", "y")]).isFinished)
+        }
+        for (index, exchange) in origin.log.enumerated() {
+            let sent = exchange.fields.map { "\($0.name)=\($0.value)" }
+            if index % 2 == 0 {
+                #expect(sent == fields.map { "\($0.0)=\($0.1)" })
+            } else {
+                #expect(exchange.fields.map(\.name) == ["Host", "X"])
+            }
+        }
+    }
+
+    @Test func `a place that is known still refuses a target with other bytes than visible ASCII`() throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, "") }
+        let rig = try Rig()
+        defer { rig.close() }
+        for target in ["/a", "/a b", "/b#c", "?d", "/\u{e4}", ""] {
+            let heard = rig.get(origin.url + target)
+            #expect(heard.isFinished == (target.allSatisfy { $0.isASCII && $0 != " " && $0 != "#" }))
+        }
+        #expect(origin.log.map(\.target) == ["/a", "/?d", "/"])
+    }
+
     @Test func `fields go out as given, in order, and libcurl adds none of its own`() throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }
         let rig = try Rig()

@@ -1,0 +1,78 @@
+// Where requests went last: what their URLs have in common, worked out once.
+
+internal import CLibcurl
+internal import EventLoop
+internal import HTTPWire
+
+/// A scheme and an authority, and what becomes of them. Immutable.
+final class UpstreamPlace {
+    /// The bytes of a URL up to its path, as the request has them.
+    let root: [UInt8]
+    /// A URL there, without its target.
+    let url: UpstreamURL
+    let key: ResolverKey
+    /// The host is an address, in whatever spelling.
+    let isNumeric: Bool
+    /// What libcurl is told to connect to, taken apart already; nil where it takes no such URL.
+    // Freed with this object; handles that use it hold that.
+    let curlURL: OpaquePointer?
+    /// Host and port as libcurl is told the addresses of a name.
+    let pinName: String
+
+    init(root: [UInt8], _ url: UpstreamURL) {
+        self.root = root
+        self.url = url
+        key = ResolverKey(host: url.host, port: url.port)
+        let numeric = SystemResolver.numeric(key.host, port: url.port)?.host
+        isNumeric = numeric != nil
+        let text = url.curlURL(
+            numericHost: numeric.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]" : $0 }
+        )
+        let parts = curl_url()
+        if let parts, curl_url_set(parts, CURLUPART_URL, text, 0) == CURLUE_OK {
+            curlURL = parts
+        } else {
+            curl_url_cleanup(parts)
+            curlURL = nil
+        }
+        pinName = "\(url.host.utf8.last == UInt8(ascii: ".") ? String(url.host.dropLast()) : url.host):\(url.port)"
+    }
+
+    deinit { curl_url_cleanup(curlURL) }
+}
+
+/// The last few places; loop-bound.
+struct UpstreamPlaces {
+    private static let limit = 16
+    private var places: [UpstreamPlace] = []
+
+    /// The URL taken apart, and its place.
+    /// - Throws: `.request` for what is no acceptable URL.
+    mutating func find(
+        _ text: String,
+        method: Method
+    ) throws(UpstreamError) -> (url: UpstreamURL, place: UpstreamPlace) {
+        var text = text
+        let length = text.withUTF8 { Self.rootLength($0) }
+        let known = places.first { place in
+            text.withUTF8 { place.root.count == length && $0[..<length].elementsEqual(place.root) }
+        }
+        if let known, let target = text.withUTF8({ UpstreamURL.target($0[length...], method: method) }) {
+            let url = UpstreamURL(isTLS: known.url.isTLS, host: known.url.host, port: known.url.port, target: target)
+            return (url, known)
+        }
+        let url = try UpstreamURL.parse(text, method: method)
+        let place = UpstreamPlace(root: text.withUTF8 { Array($0[..<length]) }, url)
+        if places.count == Self.limit { places.removeFirst() }
+        places.append(place)
+        return (url, place)
+    }
+
+    /// The length of scheme and authority; where it is no URL, of anything.
+    private static func rootLength(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
+        // Behind the two slashes of the scheme.
+        var end = min(8, bytes.count)
+        while end < bytes.count, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") { end += 1 }
+        return end
+    }
+}
