@@ -24,6 +24,22 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         self.init(bytes: bytes)
     }
 
+    /// - Parameters:
+    ///   - root: service, NUL, scheme and authority in the form of ``bytes``.
+    ///   - path: path and query, beginning with a slash.
+    ///   - lines: what else tells requests apart, as in ``init(service:url:lines:)``.
+    package init(root: [UInt8], path: String, lines: [String] = []) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(root.count + path.utf8.count)
+        bytes.append(contentsOf: root)
+        bytes.append(contentsOf: path.utf8)
+        if !lines.isEmpty {
+            bytes.append(0)
+            bytes.append(contentsOf: lines.joined(separator: "\n").utf8)
+        }
+        self.init(bytes: bytes)
+    }
+
     /// From bytes that are in the form of ``bytes`` already.
     package init(bytes: [UInt8]) {
         self.bytes = bytes

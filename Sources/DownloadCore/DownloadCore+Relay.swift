@@ -36,7 +36,8 @@ extension DownloadCore {
         let began = Monotonic.now()
         let stream = FetchStream()
         let ticket = key.map { FetchTicket(fetches, $0, on: loop) { 1 } }
-        ticket?.onStop = { [weak stream] in stream?.cancel($0) }
+        // Whoever goes on with the ticket puts something else in its place.
+        ticket?.onStop = { stream.cancel($0) }
         stream.onInterim = onInterim
         let head: FetchStream.Head
         do throws(FetchError) {
@@ -85,6 +86,10 @@ extension DownloadCore {
         case .none: result.length = 0
         case .length(let declared): result.length = Int64(clamping: declared)
         case .chunked, .untilClose: break
+        }
+        if let whole = stream.takeWhole() {
+            result.reader = Body.complete(whole).makeReader(on: loop)
+            return result
         }
         let options = FillOptions(budget: budget, keepsStart: false)
         let (body, writer) = Body.growing(options, expectedLength: result.length, on: loop)

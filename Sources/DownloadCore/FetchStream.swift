@@ -29,7 +29,8 @@ final class FetchStream: FetchSink {
     private(set) var isCancelled = false
     /// Looks at bytes that are held back; true where it has seen enough.
     private var examine: ((UnsafeRawBufferPointer) -> Bool)?
-    private let examined = Latch<Void>()
+    /// Set when it has; there while somebody waits for that.
+    private var examined: Latch<Void>?
 
     /// Starts the fetch and waits for its final head; a cancelled task ends the fetch.
     /// - Throws: `FetchError`.
@@ -65,12 +66,22 @@ final class FetchStream: FetchSink {
         let hasEnough = !held.isEmpty && held.withUnsafeBytes { isEnough($0) }
         if !hasEnough, end == nil {
             examine = isEnough
+            let examined = Latch<Void>()
+            self.examined = examined
             handle?.resume()
             if await examined.wait(patience: nil, on: loop) == nil { cancel() }
             examine = nil
         }
         if isCancelled { throw .cancelled }
         if case .failure(let error)? = end { throw error }
+    }
+
+    /// All of the body, where it has come already, as it often has with the head; the stream is at its end then. Nil: it
+    /// has to flow.
+    func takeWhole() -> Chunk? {
+        guard case .success(let trailers)? = end, trailers.isEmpty, destination == nil else { return nil }
+        defer { held = [] }
+        return Chunk(held)
     }
 
     /// Lets the bytes flow: first those held back, then the rest as it comes.
@@ -100,7 +111,7 @@ final class FetchStream: FetchSink {
         handle = nil
         destination = nil
         head.set(.failure(error))
-        examined.set(())
+        examined?.set(())
     }
 
     // MARK: - FetchSink
@@ -117,7 +128,7 @@ final class FetchStream: FetchSink {
         if let examine {
             guard examine(bytes) else { return .continue }
             self.examine = nil
-            examined.set(())
+            examined?.set(())
         }
         return .pause
     }
@@ -133,7 +144,7 @@ final class FetchStream: FetchSink {
         guard !isCancelled else { return }
         end = result
         handle = nil
-        examined.set(())
+        examined?.set(())
         if destination != nil { finish(result) }
     }
 

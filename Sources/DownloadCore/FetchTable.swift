@@ -37,10 +37,17 @@ extension DownloadCore {
 
 /// Sendable: sharded, each shard under its own mutex.
 final class FetchTable: Sendable {
-    struct Entry: Sendable {
+    fileprivate struct Entry: Sendable {
         let key: CacheKey
         let waiting: @Sendable () -> Int
-        let stop: @Sendable (FetchError) -> Void
+        let told: @Sendable (FetchError) -> Void
+        let link: FetchTicket.Link
+        let loop: EventLoop
+
+        func stop(_ error: FetchError) {
+            told(error)
+            loop.submit { [link] _ in link.ticket?.onStop?(error) }
+        }
     }
 
     private final class Shard: Sendable {
@@ -69,8 +76,9 @@ final class FetchTable: Sendable {
 
 /// One fetch as others reach it. Loop-bound; the fetch can be found as long as this lives.
 final class FetchTicket {
-    private final class Link: @unchecked Sendable {  // `ticket` is touched on the loop of the fetch only
-        weak var ticket: FetchTicket?
+    fileprivate final class Link: @unchecked Sendable {  // `ticket` is touched on the loop of the fetch only
+        // Unowned: the ticket clears it when it goes.
+        unowned var ticket: FetchTicket?
     }
 
     /// Called on the loop: the fetch must end with this error.
@@ -95,18 +103,13 @@ final class FetchTicket {
         self.table = table
         self.loop = loop
         link.ticket = self
-        let submit = { @Sendable [link, loop] (error: FetchError) in
-            loop.submit { _ in link.ticket?.onStop?(error) }
-        }
-        id = table.add(
-            FetchTable.Entry(key: key, waiting: waiting) { error in
-                told(error)
-                submit(error)
-            }
-        )
+        id = table.add(FetchTable.Entry(key: key, waiting: waiting, told: told, link: link, loop: loop))
     }
 
-    deinit { table.remove(id) }
+    deinit {
+        link.ticket = nil
+        table.remove(id)
+    }
 
     /// Tells the loop of the fetch that somebody has left; any thread.
     var sendLeft: @Sendable () -> Void {

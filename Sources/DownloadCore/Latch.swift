@@ -5,9 +5,16 @@ import Synchronization
 
 /// Sendable: its state is under its own mutex; waiters are resumed outside it, on their own loops.
 final class Latch<Value: Sendable>: Sendable {
+    private struct Waiter {
+        let id: UInt64
+        let continuation: UnsafeContinuation<Value?, Never>
+    }
+
     private struct State {
         var value: Value?
-        var waiters: [(id: UInt64, continuation: UnsafeContinuation<Value?, Never>)] = []
+        /// Mostly there is one, which needs no array.
+        var first: Waiter?
+        var others: [Waiter] = []
         var lastWaiter: UInt64 = 0
         /// Waiters whose patience ended before they were in the list.
         var expired: Set<UInt64> = []
@@ -19,24 +26,28 @@ final class Latch<Value: Sendable>: Sendable {
 
     /// The first value counts.
     func set(_ value: Value) {
-        let waiters = state.withLock { state in
-            guard state.value == nil else { return state.waiters.prefix(0) }
+        let (first, others): (Waiter?, [Waiter]) = state.withLock { state in
+            guard state.value == nil else { return (nil, []) }
             state.value = value
-            defer { state.waiters = [] }
-            return state.waiters[...]
+            defer {
+                state.first = nil
+                state.others = []
+            }
+            return (state.first, state.others)
         }
-        for waiter in waiters { waiter.continuation.resume(returning: value) }
+        first?.continuation.resume(returning: value)
+        for waiter in others { waiter.continuation.resume(returning: value) }
     }
 
     /// Waits for the value.
     /// - Parameter patience: in nanoseconds; nil waits as long as it takes.
     /// - Returns: nil when the patience ended or the task was cancelled.
     func wait(patience: UInt64?, on loop: isolated EventLoop) async -> Value? {
-        if let value { return value }
-        let id = state.withLock { state in
+        let (value, id) = state.withLock { state in
             state.lastWaiter += 1
-            return state.lastWaiter
+            return (state.value, state.lastWaiter)
         }
+        if let value { return value }
         var timer: LoopTimer?
         if let patience {
             timer = LoopTimer(on: loop) { [self] in expire(id) }
@@ -59,7 +70,8 @@ final class Latch<Value: Sendable>: Sendable {
         let ready: Value?? = state.withLock { state in
             if let value = state.value { return .some(value) }
             if Task.isCancelled || state.expired.contains(id) { return .some(nil) }
-            state.waiters.append((id, continuation))
+            let waiter = Waiter(id: id, continuation: continuation)
+            if state.first == nil { state.first = waiter } else { state.others.append(waiter) }
             return nil
         }
         if let ready { continuation.resume(returning: ready) }
@@ -72,8 +84,12 @@ final class Latch<Value: Sendable>: Sendable {
     }
 
     private func leave(_ id: UInt64) {
-        let waiter = state.withLock { state in
-            state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
+        let waiter: Waiter? = state.withLock { state in
+            if let first = state.first, first.id == id {
+                state.first = nil
+                return first
+            }
+            return state.others.firstIndex { $0.id == id }.map { state.others.remove(at: $0) }
         }
         waiter?.continuation.resume(returning: nil)
     }

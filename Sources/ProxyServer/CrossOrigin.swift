@@ -45,6 +45,7 @@ enum CrossOrigin {
 
     /// Adds the fields to an answer. What the origin says of Access-Control-Allow-Origin gives way: a page takes one only.
     static func apply(_ added: Fields, to fields: inout Fields) {
+        if added.isEmpty { return }
         if added.contains(allowOrigin) { fields.remove(allowOrigin) }
         added.forEachLine { name, value, known in
             if known == .vary {

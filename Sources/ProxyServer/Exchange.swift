@@ -141,6 +141,12 @@ package final class Exchange {
     /// Queues a piece and waits while more than 256 KiB are queued.
     /// - Throws: `ClientGone` when nothing can be sent any more.
     package func send(_ piece: BodyPiece) async throws(ClientGone) {
+        if try !queue(piece) { try await waitForRoom() }
+    }
+
+    /// Queues a piece. False where so much is queued that the next one should wait for room.
+    /// - Throws: `ClientGone` when nothing can be sent any more.
+    func queue(_ piece: BodyPiece) throws(ClientGone) -> Bool {
         guard let connection, state == .body else { throw ClientGone() }
         switch piece {
         case .bytes(let chunk, let range):
@@ -148,7 +154,9 @@ package final class Exchange {
         case .file(let file, let offset, let count):
             enclose(count) { connection.output.append(.file(file, offset: offset, count: $0)) }
         }
-        try await waitForRoom()
+        // The connection may have ended while it was written to.
+        guard let connection = self.connection else { throw ClientGone() }
+        return connection.output.count <= OutputQueue.highWatermark
     }
 
     /// Queues bytes and waits while more than 256 KiB are queued.
@@ -159,7 +167,7 @@ package final class Exchange {
         try await waitForRoom()
     }
 
-    private func queue(_ bytes: [UInt8]) {
+    func queue(_ bytes: [UInt8]) {
         enclose(bytes.count) { count in
             connection?.output.append(count == bytes.count ? bytes : Array(bytes[..<count]))
         }
@@ -189,7 +197,8 @@ package final class Exchange {
         connection.outputGrew()
     }
 
-    private func waitForRoom() async throws(ClientGone) {
+    /// Waits while more than 256 KiB are queued.
+    func waitForRoom() async throws(ClientGone) {
         while let connection, connection.output.count > OutputQueue.highWatermark {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
                 roomWaiter = continuation
@@ -229,15 +238,6 @@ package final class Exchange {
         if case .untilClose = coding { resets = true }
         state = .failed
         connection.cutAnswer(resets: resets)
-    }
-
-    /// Answers with a problem document; cuts the answer where a head has already been sent.
-    package func problem(_ problem: Problem) {
-        guard state == .open else { return fail() }
-        let body = problem.body
-        sendHead(problem.head(name: context.settings.name), body: .known(Int64(body.count)))
-        queue(body)
-        finish()
     }
 
     /// The handler has returned: what it left open is ended.

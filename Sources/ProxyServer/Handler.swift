@@ -4,6 +4,7 @@ package import DownloadCore
 package import EventLoop
 import HTTPCaching
 import HTTPWire
+import ServiceCore
 package import Upstream
 
 /// Loop-bound, one per loop.
@@ -20,6 +21,9 @@ package final class ProxyHandler: ExchangeHandler {
     let ownListeners: [SocketAddress]
     private(set) var hostRules: HostRules
     private(set) var hot: HotState
+    var sources = SourceTable()
+    /// The value of Cache-Status that was written last: many answers in a row have the same.
+    private var lastStatus: (status: CacheStatus, value: String)?
 
     package init(
         on loop: isolated EventLoop,
@@ -47,6 +51,14 @@ package final class ProxyHandler: ExchangeHandler {
         self.plan = plan
         hostRules = HostRules(names: plan.serviceHosts, listeners: listeners)
         hot = HotState(plan: plan, memory: core.memory, clock: core.clock)
+        sources = SourceTable()
+    }
+
+    func value(of status: CacheStatus) -> String {
+        if let lastStatus, lastStatus.status == status { return lastStatus.value }
+        let value = status.value
+        lastStatus = (status, value)
+        return value
     }
 
     /// Ends all transfers; the last call, on the loop.
@@ -62,3 +74,22 @@ package final class ProxyHandler: ExchangeHandler {
 }
 
 @available(*, unavailable) extension ProxyHandler: Sendable {}
+
+/// The origins of services, each made at first use; loop-bound through its handler. Replaced as a whole with the plan.
+struct SourceTable {
+    private struct Place: Hashable {
+        let route: ObjectIdentifier
+        let endpoint: Int?
+    }
+
+    // The route is held, so that its identifier stays its own: requests under way may come with one of an older plan.
+    private var sources: [Place: (route: ServiceRoute, source: OriginSource)] = [:]
+
+    mutating func find(_ route: ServiceRoute, _ endpoint: Int?, make: () -> OriginSource) -> OriginSource {
+        let place = Place(route: ObjectIdentifier(route), endpoint: endpoint)
+        if let known = sources[place] { return known.source }
+        let source = make()
+        sources[place] = (route, source)
+        return source
+    }
+}

@@ -11,7 +11,7 @@ import Upstream
 extension ProxyHandler {
     func route(_ exchange: Exchange, on loop: isolated EventLoop) async throws(Problem) {
         try accept(exchange.request)
-        if await answersItself(exchange, on: loop) { return }
+        if Self.endsHere(exchange.request) { return await answerItself(exchange, on: loop) }
         switch exchange.target.form {
         case .authority(let authority):
             try await connect(exchange, authority, on: loop)
@@ -28,17 +28,18 @@ extension ProxyHandler {
 
     // MARK: - Max-Forwards
 
-    /// OPTIONS and TRACE that may not go any further are answered here (RFC 9110 section 7.6.2).
-    private func answersItself(_ exchange: Exchange, on loop: isolated EventLoop) async -> Bool {
-        let method = exchange.request.method
-        guard method == .options || method == .trace else { return false }
-        guard Self.maxForwards(exchange.request.fields) == 0 else { return false }
-        if method == .options {
+    /// Whether a request is an OPTIONS or a TRACE that may not go any further (RFC 9110 section 7.6.2).
+    private static func endsHere(_ request: RequestHead) -> Bool {
+        guard request.method == .options || request.method == .trace else { return false }
+        return maxForwards(request.fields) == 0
+    }
+
+    private func answerItself(_ exchange: Exchange, on loop: isolated EventLoop) async {
+        if exchange.request.method == .options {
             answerOptions(exchange)
         } else {
             await answerTrace(exchange, on: loop)
         }
-        return true
     }
 
     private func answerOptions(_ exchange: Exchange) {

@@ -27,7 +27,7 @@ extension ProxyHandler {
         } else {
             head.fields.appendMember(.via, via(head.version))
         }
-        answer.cacheStatus?.append(to: &head.fields)
+        if let status = answer.cacheStatus { head.fields.append(.cacheStatus, value(of: status)) }
         CrossOrigin.apply(added, to: &head.fields)
         // Made here, from what is stored.
         if head.reason.isEmpty, head.status == 304 || head.status == 412 || answer.isStandIn {
@@ -44,10 +44,22 @@ extension ProxyHandler {
     /// This proxy in Via, behind the version in which the message came (RFC 9110 section 7.6.3).
     func via(_ version: HTTPVersion) -> String { version == .http10 ? "1.0 \(plan.name)" : plan.via }
 
+    /// In bytes.
+    private static let longestPiece = 262_144
+
     private func stream(_ reader: BodyReader, _ exchange: Exchange, on loop: isolated EventLoop) async {
         defer { reader.close() }
         do {
-            while let piece = try await reader.next(maxBytes: 262_144, on: loop) { try await exchange.send(piece) }
+            while true {
+                // What is there already goes out without a wait.
+                if case .piece(let piece) = reader.nextIfReady(maxBytes: Self.longestPiece) {
+                    if try !exchange.queue(piece) { try await exchange.waitForRoom() }
+                } else if let piece = try await reader.next(maxBytes: Self.longestPiece, on: loop) {
+                    if try !exchange.queue(piece) { try await exchange.waitForRoom() }
+                } else {
+                    break
+                }
+            }
             exchange.finish(trailers: reader.trailers)
         } catch {
             // Cut short: what the client has must not pass as complete.
@@ -90,7 +102,7 @@ extension ProxyHandler {
             context.counters.add(.errorUpstream)
             exchange.outcome.error = cause
         }
-        exchange.outcome.cacheStatus = status.value
+        exchange.outcome.cacheStatus = value(of: status)
         exchange.outcome.upstreamStatus = status.forwardStatus
         exchange.outcome.upstreamTime = result.answer.originTime
         exchange.outcome.cache =

@@ -140,16 +140,20 @@ extension ProxyHandler {
         }
     }
 
-    func source(_ route: ServiceRoute, _ plan: RequestPlan, depth: Int) throws(Problem) -> any FetchSource {
+    /// - Parameter endpoint: from `plan.endpoint(for:path:)`.
+    func source(_ route: ServiceRoute, _ endpoint: Int?, depth: Int) throws(Problem) -> any FetchSource {
+        let plan = route.request(endpoint).plan
         if let origin = route.plan.origin {
-            return OriginSource(
-                service: route.plan,
-                origin: origin,
-                plan: plan,
-                runtime: route.runtime,
-                client: client,
-                onFetch: { [counters = context.counters] in counters.add(.upstreamRequests) }
-            )
+            return sources.find(route, endpoint) {
+                OriginSource(
+                    service: route.plan,
+                    origin: origin,
+                    plan: plan,
+                    runtime: route.runtime,
+                    client: client,
+                    onFetch: { [counters = context.counters] in counters.add(.upstreamRequests) }
+                )
+            }
         }
         guard let name = route.inner, let inner = self.plan.service(named: name), depth < Self.maximumDepth else {
             throw Problem(

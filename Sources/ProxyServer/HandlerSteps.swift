@@ -10,7 +10,7 @@ import Upstream
 
 /// The service that a request in origin form is for.
 struct ServicePlace {
-    /// The Host field, as sent and taken apart; nil where it is none.
+    /// The Host field, as sent and taken apart; nil where it is none, or was answered for before.
     var host: (text: String, authority: Authority)?
     /// The service that the host names.
     var named: ServiceRoute?
@@ -49,7 +49,9 @@ extension ProxyHandler {
     /// - Throws: the refusal of a Host that is not served.
     func service(for request: RequestHead, _ target: String) throws(Problem) -> ServicePlace {
         var place = ServicePlace()
-        if let text = request.fields.first(.host), let authority = Authority.parse(text) {
+        if let known = request.fields.withFirst(.host, { hot.known(host: $0) }) ?? nil {
+            place.named = known.route
+        } else if let text = request.fields.first(.host), let authority = Authority.parse(text) {
             guard hostRules.allows(authority) else { throw HostRules.problem(authority) }
             place.host = (text, authority)
             place.named = plan.service(host: authority.host)
@@ -69,7 +71,7 @@ extension ProxyHandler {
         if let rule = route.demo(endpoint) { return .demo(rule) }
         if endpoint == nil, route.listedOnly { throw Self.notListed(route) }
         let (plan, shape) = route.request(endpoint)
-        let source = try source(route, plan, depth: request.depth)
+        let source = try source(route, endpoint, depth: request.depth)
         let path = route.path(rest, plan)
         let isPlain = request.framing == .none || request.framing == .length(0)
         if Self.mayStorePost(request.head, request.framing, plan) {
@@ -158,5 +160,8 @@ extension ProxyHandler {
 
 extension ServiceRoute {
     /// What follows the prefix of a target that is the service's.
-    func rest(_ target: String) -> String { String(decoding: target.utf8.dropFirst(prefix.count), as: UTF8.self) }
+    func rest(_ target: String) -> String {
+        if prefix.isEmpty { return target }
+        return String(decoding: target.utf8.dropFirst(prefix.count), as: UTF8.self)
+    }
 }

@@ -7,6 +7,7 @@ package import HTTPWire
 package enum LoopDetection {
     /// Whether one of the Via entries has this pseudonym (RFC 9110 section 7.6.3). Comments are skipped.
     package static func hasPassed(_ fields: Fields, pseudonym: String) -> Bool {
+        guard fields.contains(.via) else { return false }
         let wanted = pseudonym.lowercased()
         return fields.all(.via).contains { value in
             withoutComments(value).split(separator: ",").contains { entry in

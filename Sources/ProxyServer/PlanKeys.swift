@@ -13,6 +13,9 @@ extension ServiceRoute {
     ///   - host: the client's Host; it counts only where it reaches an origin, which may answer by it.
     ///   - lines: what else tells requests apart.
     package func key(path: String, host: String?, lines: [String] = []) -> CacheKey {
+        if let keyRoot, path.utf8.first == UInt8(ascii: "/") {
+            return CacheKey(root: keyRoot, path: path, lines: lines)
+        }
         guard keysHost, let authority = host.flatMap({ Authority.parse($0) }) else {
             return CacheKey(service: plan.name, url: address.root + path, lines: lines)
         }
@@ -70,6 +73,12 @@ struct HotMatch {
     var name: String { route?.plan.name ?? "forward" }
 }
 
+/// A Host field that has been answered for.
+struct KnownHost {
+    /// The service that it names; nil where services are found by prefix.
+    var route: ServiceRoute?
+}
+
 /// What the hot path keeps between requests; loop-bound through its handler. Replaced as a whole with the plan.
 final class HotState {
     /// A Host value, and what the waiting path made of it.
@@ -121,6 +130,12 @@ final class HotState {
         guard !hosts.contains(where: { $0.bytes == fresh.bytes }) else { return }
         // Replaced as a whole, so that a look at it on the hot path is no checked access.
         hosts = hosts.suffix(Self.limit - 1) + [fresh]
+    }
+
+    /// The service that a Host field names, where reverse mode has answered for it before: it is known to be served then,
+    /// and need not be taken apart again.
+    func known(host: UnsafeRawBufferPointer) -> KnownHost? {
+        hosts.first { host.holds($0.bytes) }.map { KnownHost(route: $0.route) }
     }
 
     /// Forward mode may ask this origin.

@@ -46,6 +46,8 @@ package final class ServiceRoute: Sendable {
     let address: OriginAddress
     /// The bytes of a cache key up to the path; up to the host where the client's Host is part of the key.
     let keyPrefix: [UInt8]
+    /// The same without the base path; nil where the client's Host is part of the key.
+    let keyRoot: [UInt8]?
     /// What shapes a ready head: of the service first, then of its endpoints.
     let shapes: [UInt64]
     /// In the same order.
@@ -86,6 +88,7 @@ package final class ServiceRoute: Sendable {
         // A path that is no more than its slash: what follows the authority is appended later.
         let whole = keysHost ? "" : String(CacheKey(service: "", url: address.root + "/").description.dropLast())
         keyPrefix = Array(plan.name.utf8) + [0] + Array((keysHost ? "\(scheme)://" : whole + address.basePath).utf8)
+        keyRoot = keysHost ? nil : Array(plan.name.utf8) + [0] + Array(whole.utf8)
         let requests = [plan.request] + plan.endpoints.map(\.request)
         shapes = requests.map { request in
             var hasher = Hasher()

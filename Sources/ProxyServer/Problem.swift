@@ -80,3 +80,14 @@ package enum StatusText {
     /// The phrase of RFC 9110 section 15; empty for statuses that Drydock never makes.
     package static func reason(_ status: Int) -> String { reasons[status] ?? "" }
 }
+
+extension Exchange {
+    /// Answers with a problem document; cuts the answer where a head has already been sent.
+    package func problem(_ problem: Problem) {
+        guard !isHeadSent else { return fail() }
+        let body = problem.body
+        sendHead(problem.head(name: context.settings.name), body: .known(Int64(body.count)))
+        queue(body)
+        finish()
+    }
+}

@@ -63,14 +63,23 @@ package final class Admission: Sendable {
         for waiter in admitted { waiter.continuation.resume(returning: nil) }
     }
 
+    /// Takes a slot that is free now; whoever gets one calls ``release()`` once.
+    package func takeFreeSlot() -> Bool {
+        state.withLock { state in
+            guard state.waiting.isEmpty, state.running < state.limits.concurrent ?? .max else { return false }
+            state.running += 1
+            return true
+        }
+    }
+
     /// Waits for a slot. Whoever gets one calls ``release()`` once.
     /// - Throws: `AdmissionRefusal`, with no slot taken.
     package func acquire(on loop: isolated EventLoop) async throws(AdmissionRefusal) {
+        if takeFreeSlot() { return }
         let (id, wait) = state.withLock { state in
             state.lastID += 1
             return (state.lastID, state.limits.wait)
         }
-        if takeFreeSlot() { return }
         let timer = LoopTimer(on: loop) { [self] in refuse(id, .waitedTooLong(nanoseconds: wait)) }
         defer { timer.cancel() }
         timer.start(after: wait)
@@ -89,14 +98,6 @@ package final class Admission: Sendable {
             return Self.admit(&state)
         }
         for waiter in admitted { waiter.continuation.resume(returning: nil) }
-    }
-
-    private func takeFreeSlot() -> Bool {
-        state.withLock { state in
-            guard state.waiting.isEmpty, state.running < state.limits.concurrent ?? .max else { return false }
-            state.running += 1
-            return true
-        }
     }
 
     private func enqueue(_ waiter: Waiter) {

@@ -5,7 +5,7 @@ package import EventLoop
 internal import HTTPWire
 package import Upstream
 
-/// Loop-bound; made for one request, kept by its fetch.
+/// Loop-bound; it keeps nothing of a request, so that one serves all requests of a service and a plan.
 package final class OriginSource: FetchSource {
     private let service: ServicePlan
     private let origin: OriginAddress
@@ -40,7 +40,7 @@ package final class OriginSource: FetchSource {
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
         do throws(AdmissionRefusal) {
-            try await runtime.admission.acquire(on: loop)
+            if !runtime.admission.takeFreeSlot() { try await runtime.admission.acquire(on: loop) }
         } catch {
             throw FetchError(error, service: service)
         }
@@ -56,21 +56,19 @@ package final class OriginSource: FetchSource {
         fields.remove(.host)
         plan.rules.apply(to: &fields)
         if let authorization = service.authorization { fields.set(.authorization, authorization) }
-        var ordered = Fields()
-        // The client's has gone: one that is here comes from the rules.
+        // The client's has gone: one that is here comes from the rules. Where it stands is all the same to libcurl.
         if !fields.contains(.host) {
-            ordered.append(.host, service.preservesHost ? request.clientHost ?? origin.authority : origin.authority)
+            fields.append(.host, service.preservesHost ? request.clientHost ?? origin.authority : origin.authority)
         }
-        fields.forEachLine { name, value, _ in ordered.append(nameBytes: name, valueBytes: value) }
         switch request.framing {
-        case .length(let length): ordered.set(.contentLength, String(length))
-        case .chunked: ordered.set(.transferEncoding, "chunked")
+        case .length(let length): fields.set(.contentLength, String(length))
+        case .chunked: fields.set(.transferEncoding, "chunked")
         case .none, .untilClose: break
         }
         return UpstreamRequest(
             method: request.method,
             url: origin.root + request.path,
-            fields: ordered,
+            fields: fields,
             bodyFraming: request.framing,
             timeouts: plan.timeouts,
             tls: service.tls,
@@ -146,8 +144,10 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     }
 
     private static func isEventStream(_ fields: Fields) -> Bool {
-        let type = fields.first(.contentType)?.prefix { $0 != ";" && $0 != " " }
-        return type?.lowercased() == "text/event-stream"
+        fields.withFirst(.contentType) { value in
+            let length = value.firstIndex { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: " ") } ?? value.count
+            return value.part(0..<length).equalsIgnoringCase("text/event-stream")
+        } ?? false
     }
 
     private func end() {
