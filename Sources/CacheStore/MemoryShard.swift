@@ -34,14 +34,31 @@ struct MemoryShard {
 
     // MARK: - Lookups
 
-    /// The response of an entry with exactly one variant that is on the hot path.
-    mutating func hit(_ key: UnsafeRawBufferPointer, hash: UInt64) -> StoredResponse? {
-        guard let slot = find(key, hash), let response = entries[slot].first, response.hot != nil,
-            entries[slot].others.isEmpty
-        else { return nil }
+    /// The response of an entry that is on the hot path, if it is the only one, or one of variants of which `selects` names one.
+    mutating func hit(
+        _ key: UnsafeRawBufferPointer,
+        hash: UInt64,
+        where selects: (StoredResponse) -> Bool
+    ) -> StoredResponse? {
+        guard let slot = find(key, hash), let first = entries[slot].first else { return nil }
+        let isPlain = !first.varies && entries[slot].others.isEmpty
+        guard let response = isPlain ? first : variant(slot, where: selects), response.hot != nil else {
+            return nil
+        }
         order.use(slot)
         hits += 1
         return response
+    }
+
+    /// Of responses that vary by the same fields no more than one can be selected; among others the rules have to choose.
+    private func variant(_ slot: Int, where selects: (StoredResponse) -> Bool) -> StoredResponse? {
+        guard let first = entries[slot].first, first.varies else { return nil }
+        var found = selects(first) ? first : nil
+        for other in entries[slot].others {
+            guard other.head.varyNames == first.head.varyNames else { return nil }
+            if found == nil, selects(other) { found = other }
+        }
+        return found
     }
 
     mutating func variants(_ key: CacheKey) -> [StoredResponse] {

@@ -72,12 +72,17 @@ package final class MemoryTier: Sendable {
 
     // MARK: - Lookups
 
-    /// The hot path: the one variant of a key that needs no further decision while it is fresh. No allocation.
+    /// The hot path: the variant of a key that needs no further decision while it is fresh. No allocation.
     /// - Parameters:
     ///   - keyBytes: in the form of `CacheKey.bytes`.
     ///   - hash: `CacheKey.hash(keyBytes)`.
-    package func hit(_ keyBytes: UnsafeRawBufferPointer, hash: UInt64) -> StoredResponse? {
-        shards[shard(hash)].withLock { $0.hit(keyBytes, hash: hash) }
+    ///   - selects: whether the request selects a response that varies; asked under the shard's mutex.
+    package func hit(
+        _ keyBytes: UnsafeRawBufferPointer,
+        hash: UInt64,
+        where selects: (StoredResponse) -> Bool = { _ in false }
+    ) -> StoredResponse? {
+        shards[shard(hash)].withLock { $0.hit(keyBytes, hash: hash, where: selects) }
     }
 
     /// All variants of a key, newest first.

@@ -16,13 +16,15 @@ package final class StoredResponse: Sendable {
     package let body: Body
     /// Status line, stored fields, Content-Length and Via, each line with its CRLF, without the empty line.
     package let preparedHead: [UInt8]
-    /// Until when a plain GET may be answered without any further decision; nil where a request's fields could matter.
+    /// Until when a plain GET that selects it may be answered without any further decision; nil where other fields could matter.
     package let hot: HotPathWindow?
     /// The body of an answer on the hot path.
     package let hotChunk: Chunk?
     /// Bytes of everything that the response holds in memory.
     package let cost: Int
     package let tier: StoreTier
+    /// It has selecting fields: a request has to agree in them.
+    let varies: Bool
     /// The file it was loaded from.
     package let diskEntry: DiskEntry?
     /// Names what ``preparedHead`` was made for, such as a route; whoever wants another shape makes the head anew.
@@ -81,6 +83,7 @@ package final class StoredResponse: Sendable {
         hotChunk = rules.contains(where: \.isGroup) || head.staleSince != nil || hot == nil ? nil : body.wholeChunk
         self.hot = hotChunk == nil ? nil : hot
         self.tier = tier
+        varies = !head.varyNames.isEmpty
         self.diskEntry = diskEntry
         self.shape = shape
         self.number = number

@@ -55,7 +55,7 @@ final class TieredStore: Sendable {
             found.response = prepared(response, ask, token)
         } else {
             found.tier = .disk
-            found.response = promote(response, ask, token)
+            found.response = promote(response, ask, token, among: inMemory + loaded)
         }
         return found
     }
@@ -151,9 +151,17 @@ final class TieredStore: Sendable {
     }
 
     /// A small body has come into memory with its head: the memory tier keeps it.
-    private func promote(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
+    /// - Parameter variants: all of the key; where they vary by different fields, more than one may be selected, and the hot
+    ///   path, which sees those in memory only, does not choose.
+    private func promote(
+        _ response: StoredResponse,
+        _ ask: CacheAsk,
+        _ token: GenerationToken,
+        among variants: [StoredResponse]
+    ) -> StoredResponse {
         guard ask.policy.memory, response.body.wholeChunk != nil else { return response }
-        let copy = make(response.head, response.body, ask, tier: .memory, response.number)
+        let isHot = variants.allSatisfy { $0.head.varyNames == response.head.varyNames }
+        let copy = make(response.head, response.body, ask, tier: .memory, response.number, isHot: isHot)
         _ = generations.ifUnchanged(token.concerned(by: copy.rules, arrivedAt: copy.head.responseTime)) {
             // What has come into memory while the file was read is newer.
             if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, ask) }
@@ -170,15 +178,17 @@ final class TieredStore: Sendable {
         _ body: Body,
         _ ask: CacheAsk,
         tier: StoreTier,
-        _ number: UInt64
+        _ number: UInt64,
+        isHot: Bool = true
     ) -> StoredResponse {
-        StoredResponse(
+        // The hot path looks at no seed: what stands behind one is found on the waiting path only.
+        let isHot = isHot && ask.seed?.shadows(ask.key) != true
+        return StoredResponse(
             key: ask.key,
             head: head,
             body: body,
             preparedHead: ask.prepare(head),
-            // The hot path looks at no seed: what stands behind one is found on the waiting path only.
-            hot: ask.seed?.shadows(ask.key) == true ? nil : Caching.hotPath(stored: head, policy: ask.policy),
+            hot: isHot ? Caching.hotPath(stored: head, policy: ask.policy) : nil,
             tier: tier,
             shape: ask.shape,
             number: number
@@ -229,7 +239,9 @@ final class TieredStore: Sendable {
                 insert(make(head, whole, ask, tier: .memory, number), ask)
             } else {
                 // What it replaces, and what would answer in its stead without a look at the disk.
-                memory.remove(ask.key) { $0.head.isSameVariant(as: head) || $0.hot != nil }
+                memory.remove(ask.key) {
+                    $0.head.isSameVariant(as: head) || $0.hot != nil && $0.head.varyNames != head.varyNames
+                }
             }
         }
         guard isCurrent, let disk else { return done() }

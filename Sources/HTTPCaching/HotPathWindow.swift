@@ -2,7 +2,7 @@
 
 package import HTTPWire
 
-/// The time in which a stored response is fresh for every request without one of `disqualifying`.
+/// The time in which a stored response is fresh for every request without one of `disqualifying` that selects it.
 package struct HotPathWindow: Sendable, Equatable {
     /// Unix seconds; at this time it is stale.
     package let freshUntil: Int64
@@ -34,10 +34,10 @@ package struct HotPathWindow: Sendable, Equatable {
 }
 
 extension Caching {
-    /// The window of a stored response; nil where reuse depends on the request (Vary, Authorization), where it can be invalidated
-    /// with its groups (RFC 9875), or where it is never fresh.
+    /// The window of a stored response; nil where reuse depends on more of the request than its selecting fields (Authorization), where
+    /// no request selects it, where it can be invalidated with its groups (RFC 9875), or where it is never fresh.
     package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
-        guard policy.mode != .none, stored.requestMethod == .get, stored.varyNames.isEmpty else { return nil }
+        guard policy.mode != .none, stored.requestMethod == .get, !stored.varyNames.contains("*") else { return nil }
         guard stored.staleSince == nil else { return nil }
         guard cacheGroups(stored.fields).isEmpty else { return nil }
         let control = ResponseControl(stored.fields, policy: policy)

@@ -23,7 +23,7 @@ struct BorrowedTag {
     }
 
     /// RFC 9110 section 8.8.3.2.
-    func matchesWeakly(_ other: BorrowedTag) -> Bool { opaque.elementsEqual(other.opaque) }
+    func matchesWeakly(_ other: BorrowedTag) -> Bool { opaque.holdsSame(as: other.opaque) }
 
     /// RFC 9110 section 8.8.3.2.
     func matchesStrongly(_ other: BorrowedTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }

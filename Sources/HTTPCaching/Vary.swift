@@ -44,6 +44,36 @@ extension Caching {
         stored.varyNames.allSatisfy { agrees(stored: stored, request: request, in: $0) }
     }
 
+    /// Whether a request selects a stored response beyond doubt: of each field that Vary names both have one line with the same bytes,
+    /// or none. No allocation. False settles nothing, since what differs may mean the same: see ``selects(stored:request:)``.
+    /// - Parameter lines: the fields of the request, those that Connection names not among them.
+    package static func selectsPlainly(stored: StoredHead, _ lines: some FieldLines) -> Bool {
+        stored.varyNames.allSatisfy { name in
+            name.utf8.withContiguousStorageIfAvailable {
+                agreesPlainly(stored, lines, UnsafeRawBufferPointer($0))
+            } ?? false
+        }
+    }
+
+    private static func agreesPlainly(
+        _ stored: StoredHead,
+        _ lines: some FieldLines,
+        _ name: UnsafeRawBufferPointer
+    ) -> Bool {
+        // What belongs to one connection is not what the request was stored with.
+        guard !name.elementsEqual([UInt8(ascii: "*")]), !HopByHop.always.contains(KnownField.find(name))
+        else {
+            return false
+        }
+        var (own, others, isSame) = (0, 0, true)
+        stored.varyFields.forEachNamed(name) { _ in own += 1 }
+        lines.forEachNamed(name) { value in
+            others += 1
+            stored.varyFields.forEachNamed(name) { isSame = isSame && $0.holdsSame(as: value) }
+        }
+        return own == others && own <= 1 && isSame
+    }
+
     /// Whether the request and the stored request agree in one field that Vary names (its name in lower case).
     static func agrees(stored: StoredHead, request: RequestHead, in name: String) -> Bool {
         name != "*" && normalised(request.fields, name: name) == normalised(stored.varyFields, name: name)
@@ -125,5 +155,17 @@ extension Caching {
             index = end
         }
         return result
+    }
+}
+
+extension FieldLines {
+    /// Calls `body` with the value of each line of this name.
+    fileprivate func forEachNamed(
+        _ wanted: UnsafeRawBufferPointer,
+        _ body: (UnsafeRawBufferPointer) -> Void
+    ) {
+        forEachLine { name, value, _ in
+            if name.equalsIgnoringCase(wanted) { body(value) }
+        }
     }
 }

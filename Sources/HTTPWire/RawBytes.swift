@@ -19,6 +19,17 @@ extension UnsafeRawBufferPointer {
         return part(start..<end)
     }
 
+    /// Whether both hold the same bytes.
+    package func holdsSame(as other: UnsafeRawBufferPointer) -> Bool {
+        guard count == other.count else { return false }
+        var position = 0
+        while position < count {
+            if self[position] != other[position] { return false }
+            position += 1
+        }
+        return true
+    }
+
     /// Whether both hold the same bytes but for the case of ASCII letters.
     package func equalsIgnoringCase(_ other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count else { return false }

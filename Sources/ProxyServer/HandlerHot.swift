@@ -11,19 +11,21 @@ import ServiceCore
 extension ProxyHandler {
     /// With one of these fields a request takes the waiting path.
     private static let slow = HotPathWindow.disqualifying.subtracting(HotPathWindow.selecting)
-        .union(FieldSet(.via, .upgrade, .expect, .te))
+        .union(FieldSet(.upgrade, .expect))
 
     package func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool {
         guard case .get = request.method, request.present.isDisjoint(with: Self.slow) else { return false }
         let hot = self.hot
+        if request.present.contains(.via), connection.mayHavePassed(plan.name) { return false }
         var key = KeyBuffer(UnsafeMutableRawBufferPointer(rebasing: hot.scratch[..<HotState.keyCapacity]))
         let hasOrigin = request.present.contains(.origin)
         guard let found = hot.match(target: request.target, host: request.host, hasOrigin: hasOrigin, &key) else {
             return false
         }
         let now = hot.clock.now()
-        guard let response = hot.memory.hit(key.bytes, hash: CacheKey.hash(key.bytes)),
-            let window = response.hot, window.isFresh(now: now), response.shape == found.shape,
+        let stored = hot.memory.hit(key.bytes, hash: CacheKey.hash(key.bytes)) { connection.selects($0) }
+        guard let response = stored, let window = response.hot, window.isFresh(now: now),
+            response.shape == found.shape,
             let chunk = response.hotChunk,
             // A fallback may answer in place of a stored error.
             response.head.status < 500

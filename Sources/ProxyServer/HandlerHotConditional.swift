@@ -1,4 +1,4 @@
-// The hot path of a request with conditions or a range: a 304 or one part of a fresh hit in memory, else the whole of it.
+// The hot path of a request whose fields decide: which variant it selects, and whether it gets a 304, one part, or the whole of it.
 
 import CacheStore
 import HTTPCaching
@@ -93,4 +93,30 @@ extension HotState {
 extension Connection {
     /// The fields of the request that the handler is asked about, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.
     var borrowedFields: BorrowedLines { parser.pointee.lines(in: input.bytes) }
+
+    /// Whether the request selects a stored response beyond doubt.
+    func selects(_ response: StoredResponse) -> Bool {
+        let fields = borrowedFields
+        return fields.areEndToEnd && Caching.selectsPlainly(stored: response.head, fields)
+    }
+
+    /// Whether a loop is possible: the pseudonym occurs in Via, be it as another word.
+    func mayHavePassed(_ pseudonym: String) -> Bool {
+        var mayHave = false
+        borrowedFields.forEachValue(.via) { if $0.contains(pseudonym) { mayHave = true } }
+        return mayHave
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether a word stands here, but for the case of letters.
+    fileprivate func contains(_ word: String) -> Bool {
+        word.utf8.withContiguousStorageIfAvailable { word in
+            let word = UnsafeRawBufferPointer(word)
+            guard count >= word.count else { return false }
+            return (0...count - word.count).contains {
+                part($0..<$0 + word.count).equalsIgnoringCase(word)
+            }
+        } ?? true
+    }
 }

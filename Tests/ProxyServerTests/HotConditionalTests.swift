@@ -1,5 +1,6 @@
 // Conditions, ranges and variants on the hot path: byte for byte what the waiting path answers.
 
+import EventLoop
 import Glibc
 import HTTPWire
 import TestSupport
@@ -150,5 +151,114 @@ import Testing
         let wishes = Array(Self.conditions.prefix(6)) + Array(Self.ranges.prefix(6))
         let hot = try await Self.compare(wishes, ", cors: { origins: [\"http://a.test\"] }")
         #expect(hot[206, default: 0] > 20 && hot[304, default: 0] > 10)
+    }
+
+    // MARK: - Variants
+
+    private static let coded = ("Accept-Encoding", "gzip, br")
+    private static let browser: Pairs = [
+        ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
+        ("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"), ("Accept-Language", "en-US,en;q=0.5"),
+        ("Referer", "http://localhost/"), ("Connection", "keep-alive"), ("Cookie", "a=b; c=d"), ("TE", "trailers"),
+        ("Upgrade-Insecure-Requests", "1"), ("Sec-Fetch-Dest", "document"), ("Sec-Fetch-Mode", "navigate"),
+        ("X-Forwarded-For", "10.0.0.1"), ("Via", "1.1 front"), ("Origin", "http://a.test"),
+    ]
+
+    /// Each answer names what it was chosen by.
+    private static func varying(_ vary: String) throws -> ScriptedOrigin {
+        try ScriptedOrigin { request in
+            let names = vary.split(separator: ",").map { $0.filter { $0 != " " } }
+            let text = names.map { request.all($0).joined(separator: "|") }.joined(separator: "; ")
+            return .answer(to: request, fields: [("Cache-Control", "max-age=600"), ("Vary", vary)], text)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("Accept-Encoding", [coded], true), ("accept-encoding", [coded], true), ("Accept-Encoding", [], true),
+            ("Accept-Encoding, Cookie", [coded, ("Cookie", "x=y")], true), ("X-Tenant", [("x-tenant", "a")], true),
+            ("Accept-Encoding", [coded, coded], false), ("Accept-Encoding", [coded, ("Connection", "x")], false),
+            ("TE", [("TE", "trailers")], false), ("Keep-Alive", [], false), ("X-Tenant", [("X-Tenant", "")], true),
+        ] as [(String, [(String, String)], Bool)]
+    )
+    func `a variant answers at once where nobody could doubt that it is selected`(
+        vary: String,
+        fields: [(String, String)],
+        isHot: Bool
+    ) async throws {
+        let origin = try Self.varying(vary)
+        let services = "services: [{ name: s, match: { prefix: /s }, base_url: \"\(origin.url)\" }]"
+        try await HandlerHarness.run(services) { harness throws in
+            let first = try harness.get("/s/x", fields: fields)
+            for _ in 0..<2 {
+                let again = try harness.get("/s/x", fields: fields)
+                #expect(again.text == first.text && Self.isHot(again) == isHot)
+                let waiting = try harness.get("/s/x", fields: fields + [("Cache-Control", "max-age=999999999")])
+                #expect(Self.facts(again) == Self.facts(waiting))
+            }
+            #expect(origin.requests() == 1)
+        }
+    }
+
+    @Test func `each request gets its own variant, at once where it is spelled the same`() async throws {
+        let origin = try Self.varying("Accept-Encoding")
+        let services = "services: [{ name: s, match: { prefix: /s }, base_url: \"\(origin.url)\" }]"
+        try await HandlerHarness.run(services) { harness throws in
+            let spellings: [(String, text: String, isHot: Bool)] = [
+                ("gzip", "gzip", true), ("br", "br", true), ("br, gzip", "br, gzip", true),
+                // The same in another spelling: found by its meaning, on the waiting path.
+                ("gzip, br", "br, gzip", false), ("GZIP", "gzip", false), ("gzip;q=1", "gzip", false),
+            ]
+            for (spelling, text, _) in spellings {
+                #expect(try harness.get("/s/x", fields: [("Accept-Encoding", spelling)]).text == text)
+            }
+            #expect(origin.requests() == 3)
+            for (spelling, text, isHot) in spellings {
+                let got = try harness.get("/s/x", fields: [("Accept-Encoding", spelling)])
+                #expect(got.text == text && Self.isHot(got) == isHot, "\(spelling)")
+            }
+            let none = try harness.get("/s/x")
+            #expect(none.text.isEmpty && none.field("Cache-Status")?.contains("fwd=vary-miss") == true)
+            #expect(origin.requests() == 4)
+        }
+    }
+
+    @Test func `where Vary has changed the rules choose`() async throws {
+        let vary = Monitor("Accept-Encoding")
+        let origin = try ScriptedOrigin { request in
+            let vary = vary.read { $0 }
+            return .answer(to: request, fields: [("Cache-Control", "max-age=600"), ("Vary", vary)], vary)
+        }
+        let services = "services: [{ name: s, match: { prefix: /s }, base_url: \"\(origin.url)\" }]"
+        try await HandlerHarness.run(services) { harness throws in
+            let fields = [Self.coded, ("Accept-Language", "de")]
+            #expect(try harness.get("/s/x", fields: [Self.coded]).text == "Accept-Encoding")
+            #expect(try Self.isHot(harness.get("/s/x", fields: fields)))
+            vary.update { $0 = "Accept-Language" }
+            harness.clock.advance(seconds: 1)
+            let reload = fields + [("Cache-Control", "no-cache")]
+            #expect(try harness.get("/s/x", fields: reload).text == "Accept-Language")
+            // Both match now, and the newer one is to be used.
+            let got = try harness.get("/s/x", fields: fields)
+            #expect(got.text == "Accept-Language" && !Self.isHot(got))
+        }
+    }
+
+    @Test func `what browsers and proxies send stays on the hot path`() async throws {
+        let origin = try Self.varying("Accept-Encoding")
+        let services = "services: [{ name: s, match: { prefix: /s }, base_url: \"\(origin.url)\" }]"
+        try await HandlerHarness.run(services) { harness throws in
+            let fields = Self.browser + [Self.coded]
+            #expect(try harness.get("/s/x", fields: fields).text == "gzip, br")
+            let hot = try harness.get("/s/x", fields: fields)
+            #expect(Self.isHot(hot))
+            let waiting = try harness.get("/s/x", fields: fields + [("Cache-Control", "max-age=999999999")])
+            #expect(Self.facts(hot) == Self.facts(waiting))
+            // A loop is still refused, and one that is none is looked at more closely.
+            #expect(try harness.get("/s/x", fields: [Self.coded, ("Via", "1.1 a, 1.0 DryDock")]).status == 508)
+            let near = try harness.get("/s/x", fields: [Self.coded, ("Via", "1.1 drydock-2")])
+            #expect(near.status == 200 && !Self.isHot(near))
+            #expect(origin.requests() == 1)
+        }
     }
 }
