@@ -29,18 +29,32 @@ package struct DemoDraw: Sendable {
     /// The latency an answer states: whole milliseconds, rounded down, so that no answer takes less than it states.
     package var statedMilliseconds: UInt64 { latency / 1_000_000 }
 
+    /// Whether request number `ordinal` of `key` is answered with the rule's failure, and the bits that `drawID` spells. No allocation.
+    package static func outcome(_ rule: DemoRule, key: DrawKey, ordinal: UInt64) -> (isFailure: Bool, id: UInt16) {
+        let numbers = DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal)
+        let isFailure = rule.failure.map { numbers.unit(.outcome) < $0.chance } ?? false
+        return (isFailure, UInt16(truncatingIfNeeded: numbers.bits(.identity) >> 48))
+    }
+
     /// Draws the answer to request number `ordinal` (from 0) of `key` under `rule`.
     package static func draw(_ rule: DemoRule, key: DrawKey, ordinal: UInt64) -> DemoDraw {
         let numbers = DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal)
-        var failed: DemoFailure?
-        if let failure = rule.failure, numbers.unit(.outcome) < failure.chance { failed = failure }
+        let outcome = outcome(rule, key: key, ordinal: ordinal)
+        let latency = numbers.uniform(in: rule.latency, .latency)
+        return make(rule, latency: latency, isFailure: outcome.isFailure, id: outcome.id)
+    }
+
+    /// The draw that has come out so.
+    /// - Parameter id: what `drawID` spells.
+    package static func make(_ rule: DemoRule, latency: UInt64, isFailure: Bool, id: UInt16) -> DemoDraw {
+        let failed = isFailure ? rule.failure : nil
         let file = failed.map(\.file) ?? rule.file
         var fields = rule.fields
         if let file, !fields.contains(.contentType) { fields.append(.contentType, file.contentType) }
-        let digits = String(numbers.bits(.identity) >> 48, radix: 16)
+        let digits = String(id, radix: 16)
         return DemoDraw(
             name: rule.name,
-            latency: numbers.uniform(in: rule.latency, .latency),
+            latency: latency,
             isFailure: failed != nil,
             status: failed?.status ?? rule.status,
             file: file,

@@ -22,6 +22,9 @@ extension ProxyHandler {
         guard let found = hot.match(target: request.target, host: request.host, hasOrigin: hasOrigin, &key) else {
             return false
         }
+        if let (demo, rest, ordinals) = found.demo {
+            return hot.send(demo, rest, ordinals, route: found.name, date: context.dateText(), on: connection)
+        }
         let now = hot.clock.now()
         let stored = hot.memory.hit(key.bytes, hash: CacheKey.hash(key.bytes)) { connection.selects($0) }
         guard let response = stored, let window = response.hot, window.isFresh(now: now),

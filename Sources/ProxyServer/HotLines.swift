@@ -28,6 +28,19 @@ struct HotLines {
         end += bytes.count
     }
 
+    mutating func append(_ byte: UInt8) {
+        buffer[end] = byte
+        end += 1
+    }
+
+    /// Four digits.
+    mutating func append(hexadecimal number: UInt16) {
+        for shift in [12, 8, 4, 0] as [UInt16] {
+            let digit = UInt8(truncatingIfNeeded: number >> shift & 15)
+            append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+        }
+    }
+
     mutating func append(_ number: Int64) { end = Serializer.appendDecimal(number, into: buffer, at: end) }
 
     mutating func append(_ status: HitStatus, ttl: Int64) {

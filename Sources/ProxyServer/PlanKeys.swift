@@ -1,6 +1,7 @@
 // The cache key of a request, built twice: as a value on the waiting path, as bytes without an allocation on the hot path.
 
 package import CacheStore
+import DemoMode
 import EventLoop
 import HTTPCaching
 package import HTTPWire
@@ -71,6 +72,8 @@ struct HotMatch {
     var route: ServiceRoute?
     /// For the access log.
     var name: String { route?.plan.name ?? "forward" }
+    /// What is answered instead of anything stored.
+    var demo: (answer: ReadyDemo, rest: UnsafeRawBufferPointer, ordinals: DrawOrdinals)?
 }
 
 /// A Host field that has been answered for.
@@ -165,7 +168,9 @@ final class HotState {
         var shape = 0
         if !route.plan.endpoints.isEmpty { shape = route.plan.endpoint(for: .get, path: rest).map { $0 + 1 } ?? 0 }
         switch route.hotKeys[shape] {
-        case .none: return nil
+        case .none:
+            guard let demo = route.readyDemos[shape] else { return nil }
+            return HotMatch(shape: 0, route: route, demo: (demo, rest, route.ordinals))
         case .withoutQuery: if rest.contains(UInt8(ascii: "?")) { return nil }
         case .whole: break
         }

@@ -52,6 +52,8 @@ package final class ServiceRoute: Sendable {
     let shapes: [UInt64]
     /// In the same order.
     let hotKeys: [HotKey]
+    /// Demo answers that need no waiting, in the same order.
+    let readyDemos: [ReadyDemo?]
 
     init(
         plan: ServicePlan,
@@ -108,6 +110,10 @@ package final class ServiceRoute: Sendable {
         hotKeys = requests.indices.map { index in
             let isPlain = requests[index].query.isEmpty && demos[index] == nil && (index > 0 || !listedOnly)
             return isPlain ? HotKey(requests[index].key) : .none
+        }
+        let rewriting = rewriting
+        readyDemos = demos.map { rule in
+            rule.flatMap { ReadyDemo($0, rewriting, addsVary: !corsOrigins.isEmpty) }
         }
     }
 

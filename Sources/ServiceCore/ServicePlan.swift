@@ -95,6 +95,7 @@ package struct ServicePlan: Sendable {
     package let admission: AdmissionLimits
     /// More specific patterns first.
     package let endpoints: [EndpointPlan]
+    private let paths: PathIndex
 
     package init(
         name: String,
@@ -116,10 +117,11 @@ package struct ServicePlan: Sendable {
         self.target = target
         self.admission = admission
         self.endpoints = endpoints
+        paths = PathIndex(endpoints.map(\.pattern))
     }
 
     /// The first endpoint that answers; `path` is the rest of the target behind the service's prefix. No allocation.
     package func endpoint(for method: Method, path: UnsafeRawBufferPointer) -> Int? {
-        endpoints.firstIndex { $0.answers(method) && $0.pattern.matches(path) }
+        endpoints.isEmpty ? nil : paths.first(matching: path) { endpoints[$0].answers(method) }
     }
 }

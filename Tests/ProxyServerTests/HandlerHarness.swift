@@ -71,6 +71,19 @@ final class HandlerHarness: Sendable {
         guard isDone.wait(10, until: { $0 }) else { throw TestSupportError.timedOut("the reload") }
     }
 
+    /// What has been counted so far; blocks until the loop has told.
+    func counters() throws -> CounterValues {
+        let values = Monitor(CounterValues?.none)
+        server.forEachHandler(of: .proxy) { handler, _ in
+            let counted = (handler as? ProxyHandler)?.context.counters.snapshot
+            values.update { $0 = counted }
+        }
+        guard values.wait(10, until: { $0 != nil }), let counted = values.read({ $0 }) else {
+            throw TestSupportError.timedOut("the counters")
+        }
+        return counted
+    }
+
     func client() throws -> RawClient { try RawClient(port: port) }
 
     /// One request over a connection of its own.

@@ -1,0 +1,115 @@
+// The hot path of demo mode: an answer without latency, from bytes that were made with the plan.
+
+import CacheStore
+import DemoMode
+import EventLoop
+import HTTPWire
+import ServiceCore
+
+/// The answers of one demo rule, ready to be written. Immutable, shared by all loops.
+final class ReadyDemo: Sendable {
+    /// One outcome of the rule.
+    struct Outcome: Sendable {
+        let status: Int
+        /// Up to the digits of the draw, which end its last line.
+        let head: [UInt8]
+        let hasDate: Bool
+        let body: Chunk
+    }
+
+    let rule: DemoRule
+    let success: Outcome
+    /// Nil where the rule never fails.
+    let failure: Outcome?
+
+    /// Bytes of one body at most: larger ones are not held twice.
+    private static let bodyLimit = 256 << 10
+
+    /// Nil where answers wait, are long, or have no body.
+    /// - Parameter addsVary: what web pages may read depends on their origin.
+    init?(_ rule: DemoRule, _ rewriting: Rewriting, addsVary: Bool) {
+        guard rule.latency.upperBound == 0,
+            let success = Self.outcome(rule, isFailure: false, rewriting, addsVary: addsVary)
+        else { return nil }
+        self.rule = rule
+        self.success = success
+        guard rule.failure != nil else {
+            failure = nil
+            return
+        }
+        failure = Self.outcome(rule, isFailure: true, rewriting, addsVary: addsVary)
+        if failure == nil { return nil }
+    }
+
+    /// What the waiting path would send, but for the draw and the date.
+    private static func outcome(
+        _ rule: DemoRule,
+        isFailure: Bool,
+        _ rewriting: Rewriting,
+        addsVary: Bool
+    ) -> Outcome? {
+        let draw = DemoDraw.make(rule, latency: 0, isFailure: isFailure, id: 0)
+        guard draw.status >= 200, draw.status != 204, draw.status != 304, draw.body.count <= bodyLimit else {
+            return nil
+        }
+        var fields = draw.fields
+        rewriting.apply(to: &fields)
+        if addsVary { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &fields) }
+        for field in [KnownField.transferEncoding, .connection, .keepAlive] { fields.remove(field) }
+        fields.set(.contentLength, String(draw.body.count))
+        fields.remove("Drydock-Demo")
+        fields.append("Drydock-Demo", draw.fieldValue)
+        var head: [UInt8] = []
+        Serializer.writeStatusLine(
+            ResponseHead(status: draw.status, reason: StatusText.reason(draw.status)),
+            into: &head
+        )
+        Serializer.write(fields, into: &head)
+        // The draw ends the last line: four digits and CRLF.
+        head.removeLast(6)
+        return Outcome(
+            status: draw.status,
+            head: head,
+            hasDate: fields.contains(.date),
+            body: Chunk(draw.body)
+        )
+    }
+}
+
+extension HotState {
+    /// Draws and answers as the waiting path does.
+    /// - Parameter rest: what follows the service's prefix in the target.
+    func send(
+        _ demo: ReadyDemo,
+        _ rest: UnsafeRawBufferPointer,
+        _ ordinals: DrawOrdinals,
+        route: String,
+        date: String,
+        on connection: Connection
+    ) -> Bool {
+        guard rest.count + 64 <= Self.keyCapacity else { return false }
+        var lines = HotLines(scratch)
+        lines.append("GET ")
+        lines.append(rest)
+        let key = DrawKey(rule: demo.rule.name, request: lines.bytes)
+        let draw = DemoDraw.outcome(demo.rule, key: key, ordinal: ordinals.next(key))
+        let outcome = draw.isFailure ? demo.failure ?? demo.success : demo.success
+        lines = HotLines(scratch)
+        lines.append(hexadecimal: draw.id)
+        lines.append("\r\n")
+        if !outcome.hasDate {
+            lines.append("Date: ")
+            for byte in date.utf8 { lines.append(byte) }
+            lines.append("\r\n")
+        }
+        connection.sendAtOnce(
+            prepared: outcome.head,
+            dynamic: lines.bytes,
+            body: outcome.body,
+            range: 0..<outcome.body.capacity,
+            owner: outcome.body,
+            record: HotRecord(status: outcome.status, route: route, cache: .demo)
+        )
+        return true
+    }
+}
