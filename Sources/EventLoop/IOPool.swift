@@ -111,7 +111,7 @@ package final class IOPool: Sendable {
         }
     }
 
-    /// Finishes what was submitted, then ends the threads and waits for them.
+    /// Finishes what was submitted, then ends the threads and waits for them; for all others, where it is called on one of them.
     package func stop() {
         pthread_mutex_lock(&state.mutex)
         state.isStopping = true
@@ -119,6 +119,9 @@ package final class IOPool: Sendable {
         state.threads = []
         pthread_mutex_unlock(&state.mutex)
         pthread_cond_broadcast(&state.condition)
-        for thread in threads { pthread_join(thread, nil) }
+        for thread in threads {
+            // The last reference to the pool's owner may go on a thread of the pool, which cannot wait for itself.
+            if pthread_equal(thread, pthread_self()) != 0 { pthread_detach(thread) } else { pthread_join(thread, nil) }
+        }
     }
 }
