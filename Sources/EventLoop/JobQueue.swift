@@ -31,8 +31,9 @@ final class JobQueue: Sendable {
     // Set before the loop's thread begins and called on that thread alone.
     nonisolated(unsafe) var wakeHere: (() -> Void)?
     /// The next job that comes on the loop's own thread is held back for `takeHeld()`.
-    // Both are touched on the loop's thread alone.
+    // Touched on the loop's thread alone.
     nonisolated(unsafe) var holdsNext = false
+    // Touched on the loop's thread alone.
     private nonisolated(unsafe) var held: UnownedJob?
 
     init(thread: LoopThread) throws(SystemError) {
