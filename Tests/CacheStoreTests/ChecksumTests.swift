@@ -1,6 +1,7 @@
 // Checksums and digests against published values, and the budget of windows.
 
 import EventLoop
+import LoopSupport
 import Synchronization
 import Testing
 

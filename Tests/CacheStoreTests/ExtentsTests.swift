@@ -2,6 +2,7 @@
 
 import EventLoop
 import Glibc
+import LoopSupport
 import Synchronization
 import Testing
 

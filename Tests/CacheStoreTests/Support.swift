@@ -4,24 +4,11 @@ import EventLoop
 import Glibc
 import HTTPCaching
 import HTTPWire
+import LoopSupport
 import Synchronization
 import Testing
 
 @testable import CacheStore
-
-/// Runs `body` as a task on `loop` and waits for it.
-func onLoop<R: Sendable>(
-    _ loop: EventLoop,
-    _ body: @escaping @Sendable (isolated EventLoop) async -> R
-) async -> R {
-    await withCheckedContinuation { done in
-        loop.submit { loop in
-            Task.immediate(executorPreference: loop.taskExecutor) {
-                done.resume(returning: await body(loop))
-            }
-        }
-    }
-}
 
 /// The byte of every test body at `position`.
 func patternByte(_ position: Int, seed: Int = 0) -> UInt8 {

@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import LoopSupport
 import Synchronization
 import TestSupport
 import Testing

@@ -6,6 +6,7 @@ import EventLoop
 import Foundation
 import HTTPCaching
 import HTTPWire
+import LoopSupport
 import TestSupport
 import Testing
 

@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import LoopSupport
 import Synchronization
 import TestSupport
 import Testing
@@ -27,23 +28,6 @@ struct Got: Sendable {
 
     var text: String? { body.map { String(decoding: $0, as: UTF8.self) } }
 }
-
-/// Starts a task on a loop.
-func begin<R: Sendable>(
-    on loop: EventLoop,
-    _ body: @escaping @Sendable (isolated EventLoop) async -> R
-) async -> Task<R, Never> {
-    await withCheckedContinuation { done in
-        loop.submit { loop in
-            done.resume(returning: Task.immediate(executorPreference: loop.taskExecutor) { await body(loop) })
-        }
-    }
-}
-
-func onLoop<R: Sendable>(
-    _ loop: EventLoop,
-    _ body: @escaping @Sendable (isolated EventLoop) async -> R
-) async -> R { await begin(on: loop, body).value }
 
 let host = "http://origin.test"
 

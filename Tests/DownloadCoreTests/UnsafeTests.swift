@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import LoopSupport
 import TestSupport
 import Testing
 

@@ -1,22 +1,11 @@
 // The gate of a service: first come first served, bounded in number and time, and never one slot more or less.
 
 import EventLoop
+import LoopSupport
 import ServiceCore
 import Synchronization
 import TestSupport
 import Testing
-
-/// Starts a task on a loop.
-func begin<R: Sendable>(
-    on loop: EventLoop,
-    _ body: @escaping @Sendable (isolated EventLoop) async -> R
-) async -> Task<R, Never> {
-    await withCheckedContinuation { done in
-        loop.submit { loop in
-            done.resume(returning: Task.immediate(executorPreference: loop.taskExecutor) { await body(loop) })
-        }
-    }
-}
 
 private let patient: UInt64 = 60_000_000_000
 

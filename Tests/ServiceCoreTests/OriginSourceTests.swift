@@ -3,6 +3,7 @@
 import DownloadCore
 import EventLoop
 import HTTPWire
+import LoopSupport
 import ServiceCore
 import TestSupport
 import Testing
