@@ -109,7 +109,7 @@ final class Arrival {
             }
             if mismatch == nil { core.uncacheable.forget(ask.key) }
             prepareToStore()
-        } else if case .refuse(let refusal) = decision, isLasting(refusal) {
+        } else if case .refuse(let refusal) = decision, refusal.isLasting(status: head.response.status) {
             core.uncacheable.note(ask.key, now: now)
             if isAnswer, refusal != .tooShort, refusal != .statusNotSuccessful { outdated = runner.stale }
         }
@@ -222,14 +222,6 @@ final class Arrival {
         report(found)
         core.unkept.note(ask.key, now: now)
         return false
-    }
-
-    /// What one request forbids, or one bad moment of the origin, says nothing about the next answer.
-    private func isLasting(_ refusal: StoreRefusal) -> Bool {
-        switch refusal {
-        case .requestNoStore, .authorization, .status206, .statusConditional, .statusNeverStored: false
-        default: head.response.status < 500
-        }
     }
 
     /// The origin says what the resource is now.

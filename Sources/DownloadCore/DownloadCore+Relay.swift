@@ -68,24 +68,10 @@ extension DownloadCore {
         _ ticket: FetchTicket? = nil,
         on loop: isolated EventLoop
     ) -> Answer {
-        var answer = head.response
-        answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
-        let status = CacheStatus(
-            cacheName: cacheName,
-            forward: way.forward,
-            forwardStatus: answer.status,
-            detail: way.reason
-        )
-        var result = Answer(head: answer, cacheStatus: status)
-        switch head.framing {
-        case _ where isHead || answer.status == 304:
-            // The length is that of the body which is left out.
-            result.length = answer.fields.first(.contentLength).flatMap { Int64($0) }
+        var result = passedOn(head.response, head.framing, isHead: isHead, way)
+        if isHead || head.response.status == 304 {
             stream.flow(into: Discard(stream))
             return result
-        case .none: result.length = 0
-        case .length(let declared): result.length = Int64(clamping: declared)
-        case .chunked, .untilClose: break
         }
         if let whole = stream.takeWhole() {
             result.reader = Body.complete(whole).makeReader(on: loop)
@@ -101,6 +87,28 @@ extension DownloadCore {
         }
         ticket?.onStop = { [weak pump] in pump?.stop($0) }
         stream.flow(into: pump)
+        return result
+    }
+
+    /// The head of that answer, and how long its body is.
+    func passedOn(_ head: ResponseHead, _ framing: BodyFraming, isHead: Bool, _ way: Way) -> Answer {
+        var answer = head
+        answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
+        let status = CacheStatus(
+            cacheName: cacheName,
+            forward: way.forward,
+            forwardStatus: answer.status,
+            detail: way.reason
+        )
+        var result = Answer(head: answer, cacheStatus: status)
+        switch framing {
+        // The length is that of the body which is left out.
+        case _ where isHead || answer.status == 304:
+            result.length = answer.fields.first(.contentLength).flatMap { Int64($0) }
+        case .none: result.length = 0
+        case .length(let declared): result.length = Int64(clamping: declared)
+        case .chunked, .untilClose: break
+        }
         return result
     }
 

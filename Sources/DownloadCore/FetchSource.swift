@@ -47,10 +47,16 @@ package protocol FetchSource: AnyObject {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle
+
+    /// Starts where nothing has to be waited for; nil where something has, and then nothing was done. The sink is never
+    /// called before this returns.
+    func startAtOnce(_ request: FetchRequest, sink: any FetchSink) -> (any FetchHandle)?
 }
 
 extension FetchSource {
     package var opensSockets: Bool { true }
+
+    package func startAtOnce(_ request: FetchRequest, sink: any FetchSink) -> (any FetchHandle)? { nil }
 }
 
 /// A fetch under way; loop-bound.

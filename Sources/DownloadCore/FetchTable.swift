@@ -75,14 +75,14 @@ final class FetchTable: Sendable {
 }
 
 /// One fetch as others reach it. Loop-bound; the fetch can be found as long as this lives.
-final class FetchTicket {
+package final class FetchTicket {
     fileprivate final class Link: @unchecked Sendable {  // `ticket` is touched on the loop of the fetch only
         // Unowned: the ticket clears it when it goes.
         unowned var ticket: FetchTicket?
     }
 
     /// Called on the loop: the fetch must end with this error.
-    var onStop: ((FetchError) -> Void)?
+    package var onStop: ((FetchError) -> Void)?
     /// Called on the loop: somebody who waited has left.
     var onLeft: (() -> Void)?
     private let table: FetchTable
@@ -96,7 +96,7 @@ final class FetchTicket {
     init(
         _ table: FetchTable,
         _ key: CacheKey,
-        on loop: isolated EventLoop,
+        on loop: EventLoop,
         waiting: @escaping @Sendable () -> Int,
         told: @escaping @Sendable (FetchError) -> Void = { _ in }
     ) {

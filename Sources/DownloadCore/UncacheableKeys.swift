@@ -1,6 +1,7 @@
 // Keys whose last answer could not be shared: requests for them do not wait for one another for a while.
 
 internal import CacheStore
+internal import HTTPCaching
 import Synchronization
 
 /// Sendable: its state is under its own mutex.
@@ -23,4 +24,15 @@ final class UncacheableKeys: Sendable {
     func forget(_ key: CacheKey) { until.withLock { _ = $0.removeValue(forKey: key.hash) } }
 
     func contains(_ key: CacheKey, now: Int64) -> Bool { until.withLock { $0[key.hash].map { $0 > now } ?? false } }
+}
+
+extension StoreRefusal {
+    /// Whether the next answer will probably be refused, too: what one request forbids, or one bad moment of the origin,
+    /// says nothing about it.
+    func isLasting(status: Int) -> Bool {
+        switch self {
+        case .requestNoStore, .authorization, .status206, .statusConditional, .statusNeverStored: false
+        default: status < 500
+        }
+    }
 }

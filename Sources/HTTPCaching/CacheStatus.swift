@@ -28,6 +28,8 @@ package struct CacheStatus: Sendable, Equatable {
         case fallback
         case placeholder
         case onlyIfCached = "only-if-cached"
+        /// It could be stored, and the one before could not: the next one will be.
+        case uncacheable = "remembered-uncacheable"
     }
 
     /// The name of this cache.

@@ -132,7 +132,7 @@ extension Connection {
         parser.pointee.reset()
         if sawEnd { return clientLeft() }
         let body = RequestBody(connection: self, framing: framing, expectsContinue: expectsContinue)
-        current = Exchange(
+        let exchange = Exchange(
             id: context.nextExchange(),
             request: head,
             target: target,
@@ -140,8 +140,10 @@ extension Connection {
             connection: self,
             requestBody: body
         )
+        current = exchange
         phase = .answering
         waitingSince = Monotonic.coarse()
+        if handler.passOn(exchange) { return }
         // This callback runs on the loop, but outside any task: its isolation is entered once, by address.
         let address = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
         loop.assumeIsolated { loop in

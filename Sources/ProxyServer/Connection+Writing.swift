@@ -121,16 +121,37 @@ extension Connection {
         if output.count >= 64 << 10 { flush() } else { context.flushSoon(self) }
     }
 
+    /// Part of an answer that comes from elsewhere: much of it leaves from where it lies, behind what is queued, and what
+    /// the socket does not take is queued. The connection may end by it.
+    func pass(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count >= OutputQueue.copyLimit, phase == .answering, !isBlocked else {
+            return output.append(copying: bytes)
+        }
+        let before = output.written
+        let (outcome, taken) = output.write(to: descriptor, followedBy: bytes)
+        noteWritten(since: before)
+        if outcome == .failed { return clientLeft() }
+        guard taken < bytes.count else { return }
+        output.append(copying: bytes.part(taken..<bytes.count))
+        guard outcome == .blocked else { return }
+        isBlocked = true
+        waitingSince = Monotonic.coarse()
+        updateInterest()
+    }
+
+    private func noteWritten(since before: UInt64) {
+        let written = output.written &- before
+        guard written > 0 else { return }
+        sent &+= written
+        context.counters.add(.bytesOut, written)
+        waitingSince = Monotonic.coarse()
+    }
+
     func flush() {
         guard phase != .closed, phase != .taken, phase != .lingering else { return }
         let before = output.written
         let outcome = output.write(to: descriptor, limit: OutputQueue.callLimit)
-        let written = output.written &- before
-        if written > 0 {
-            sent &+= written
-            context.counters.add(.bytesOut, written)
-            waitingSince = Monotonic.coarse()
-        }
+        noteWritten(since: before)
         switch outcome {
         case .failed: return clientLeft()
         case .drained:

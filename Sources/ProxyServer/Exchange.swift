@@ -9,7 +9,7 @@ package import HTTPWire
 /// States: open → body (the head is sent) → finished; open or body → failed (cut, or the client left); open or body →
 /// taken (a tunnel has the socket). The last three are final.
 package final class Exchange {
-    private enum State { case open, body, finished, failed, taken }
+    enum State { case open, body, finished, failed, taken }
 
     /// Unique while the daemon runs.
     package let id: UInt64
@@ -36,8 +36,10 @@ package final class Exchange {
 
     var task: Task<Void, Never>?
     var isRecorded = false
-    private var connection: Connection?
-    private var state = State.open
+    /// Answers without a task; nil where a task does, and at the end.
+    var relay: (any ExchangeRelay)?
+    private(set) var connection: Connection?
+    var state = State.open
     private var coding = Coding.none
     private var roomWaiter: UnsafeContinuation<Void, Never>?
 
@@ -159,6 +161,15 @@ package final class Exchange {
         return connection.output.count <= OutputQueue.highWatermark
     }
 
+    /// Writes bytes from where they lie, and queues what the socket does not take. False as above.
+    /// - Throws: `ClientGone` when nothing can be sent any more.
+    func pass(_ bytes: UnsafeRawBufferPointer) throws(ClientGone) -> Bool {
+        guard let connection, state == .body else { throw ClientGone() }
+        enclose(bytes.count) { connection.pass(bytes.part(0..<$0)) }
+        guard let connection = self.connection else { throw ClientGone() }
+        return connection.output.count <= OutputQueue.highWatermark
+    }
+
     /// Queues bytes and waits while more than 256 KiB are queued.
     /// - Throws: `ClientGone` when nothing can be sent any more.
     package func send(_ bytes: [UInt8]) async throws(ClientGone) {
@@ -209,7 +220,9 @@ package final class Exchange {
 
     /// The connection has written some of what is queued.
     func roomMade(_ queued: Int) {
-        guard queued <= OutputQueue.lowWatermark, let waiter = roomWaiter else { return }
+        guard queued <= OutputQueue.lowWatermark else { return }
+        relay?.roomMade()
+        guard let waiter = roomWaiter else { return }
         roomWaiter = nil
         waiter.resume()
     }
@@ -262,34 +275,18 @@ package final class Exchange {
     /// The connection is done with this exchange, or has ended under it.
     func connectionEnded() {
         connection = nil
+        let relay = relay
+        self.relay = nil
         if state == .open || state == .body {
             state = .failed
             isClientGone = true
             task?.cancel()
+            relay?.clientLeft()
         }
         let waiter = roomWaiter
         roomWaiter = nil
         waiter?.resume()
         requestBody.detach(.clientGone)
-    }
-
-    // MARK: - Tunnels
-
-    /// Gives the socket away, after the head of a 2xx to CONNECT or of a 101 has been sent; nil where the client is gone.
-    package func takeOver() -> TakenSocket? {
-        guard state == .body, let connection else { return nil }
-        connection.flush()
-        guard self.connection != nil, let unsent = connection.output.takeBytes() else { return nil }
-        state = .taken
-        let received = Array(connection.input.bytes)
-        // The tunnel keeps the connection's place and its log line to the end.
-        return TakenSocket(
-            descriptor: connection.surrender(),
-            received: received,
-            unsent: unsent,
-            exchange: self,
-            connection: connection
-        )
     }
 }
 

@@ -12,6 +12,10 @@ package protocol ExchangeHandler: AnyObject {
     /// nothing and upgrade nothing.
     func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool
 
+    /// The direct way: synchronous, where a request only has to be passed on. True: an ``ExchangeRelay`` ends the exchange,
+    /// now or later; false leaves it to ``answer(_:on:)``.
+    func passOn(_ exchange: Exchange) -> Bool
+
     /// The waiting path: runs as a task on the loop and ends the exchange by `finish`, `fail`, `problem` or `takeOver`.
     /// The task is cancelled when the client leaves. An exchange that it leaves open is answered 500, or cut.
     func answer(_ exchange: Exchange, on loop: isolated EventLoop) async
@@ -22,6 +26,16 @@ package protocol ExchangeHandler: AnyObject {
 
 extension ExchangeHandler {
     package func shutdown() {}
+
+    package func passOn(_ exchange: Exchange) -> Bool { false }
+}
+
+/// Answers an exchange without a task; loop-bound, and held by the exchange until its end.
+package protocol ExchangeRelay: AnyObject {
+    /// The client has taken so much that there is room for more.
+    func roomMade()
+    /// The client has left, or was cut off, before the answer was complete.
+    func clientLeft()
 }
 
 /// A request head in the read buffer, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.

@@ -22,6 +22,8 @@ package final class ProxyHandler: ExchangeHandler {
     private(set) var hostRules: HostRules
     private(set) var hot: HotState
     var sources = SourceTable()
+    /// Requests that were passed on without a task.
+    var directRequests = 0
     /// The value of Cache-Status that was written last: many answers in a row have the same.
     private var lastStatus: (status: CacheStatus, value: String)?
 

@@ -220,13 +220,17 @@ extension ProxyHandler {
 
     private func interim(_ exchange: Exchange) -> (ResponseHead) -> Void {
         { [weak exchange, via = plan.via] head in
-            var head = head
-            // The client's 100 is this proxy's own to give (RFC 9110 section 10.1.1).
-            if head.status == 100 { return }
-            head.fields = HopByHop.forwardable(head.fields, isRequest: false)
-            head.fields.appendMember(.via, via)
-            exchange?.sendInterim(head)
+            if let exchange { Self.passOn(interim: head, via: via, exchange) }
         }
+    }
+
+    static func passOn(interim head: ResponseHead, via: String, _ exchange: Exchange) {
+        var head = head
+        // The client's 100 is this proxy's own to give (RFC 9110 section 10.1.1).
+        if head.status == 100 { return }
+        head.fields = HopByHop.forwardable(head.fields, isRequest: false)
+        head.fields.appendMember(.via, via)
+        exchange.sendInterim(head)
     }
 }
 

@@ -17,6 +17,21 @@ extension ProxyHandler {
         on loop: isolated EventLoop
     ) async {
         let answer = result.answer
+        begin(result, rewriting, added, exchange, hasBody: answer.reader != nil)
+        guard let reader = answer.reader else { return exchange.finish() }
+        await stream(reader, exchange, on: loop)
+    }
+
+    /// Sends the head of an answer; where there is none, what went wrong, and that is all then.
+    /// - Parameter hasBody: a body follows.
+    func begin(
+        _ result: ServiceAnswer,
+        _ rewriting: Rewriting?,
+        _ added: Fields,
+        _ exchange: Exchange,
+        hasBody: Bool
+    ) {
+        let answer = result.answer
         note(result, exchange)
         if let failure = answer.failure { return fail(answer, failure, added, exchange) }
         var head = answer.head
@@ -33,12 +48,7 @@ extension ProxyHandler {
         if head.reason.isEmpty, head.status == 304 || head.status == 412 || answer.isStandIn {
             head.reason = StatusText.reason(head.status)
         }
-        guard let reader = answer.reader else {
-            exchange.sendHead(head, body: answer.length.map { .known($0) } ?? .none)
-            return exchange.finish()
-        }
-        exchange.sendHead(head, body: answer.length.map { .known($0) } ?? .unknown)
-        await stream(reader, exchange, on: loop)
+        exchange.sendHead(head, body: answer.length.map { .known($0) } ?? (hasBody ? .unknown : .none))
     }
 
     /// This proxy in Via, behind the version in which the message came (RFC 9110 section 7.6.3).

@@ -34,6 +34,8 @@ final class OutputQueue {
     static let fileWindow = 256 << 10
     /// The most that one connection writes in one callback.
     static let callLimit = 512 << 10
+    /// Fewer bytes than this are copied rather than written by themselves.
+    static let copyLimit = 8 << 10
     private static let vectorCount = 12
     private static let mergeLimit = 16 << 10
 
@@ -61,6 +63,22 @@ final class OutputQueue {
             segments[last] = .bytes(before, from: from)
         } else {
             segments.append(.bytes(bytes, from: start))
+        }
+    }
+
+    /// Bytes that are valid during the call only.
+    func append(copying bytes: UnsafeRawBufferPointer) {
+        guard !bytes.isEmpty else { return }
+        if let last = segments.indices.last, last >= first, case .bytes(var before, let from) = segments[last],
+            before.count + bytes.count <= Self.mergeLimit
+        {
+            count += bytes.count
+            // As above.
+            segments[last] = .bytes([], from: 0)
+            before.append(contentsOf: bytes)
+            segments[last] = .bytes(before, from: from)
+        } else {
+            append(Array(bytes))
         }
     }
 
@@ -95,6 +113,40 @@ final class OutputQueue {
             }
         }
         return .drained
+    }
+
+    /// Writes what is queued, and bytes that are valid during the call behind it, as far as the socket takes them.
+    /// - Returns: how that ended, and how many of `bytes` are out.
+    func write(to descriptor: Int32, followedBy bytes: UnsafeRawBufferPointer) -> (WriteOutcome, taken: Int) {
+        if isLong {
+            let outcome = write(to: descriptor, limit: Self.callLimit)
+            guard outcome == .drained else { return (outcome, 0) }
+        }
+        let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) { vectors in
+            gather(first, 0, vectors) { start, filled in
+                vectors[filled] = iovec(
+                    iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress),
+                    iov_len: bytes.count
+                )
+                return Socket.write(descriptor, start, count: filled + 1)
+            }
+        }
+        switch result {
+        case .bytes(let length):
+            let queued = min(length, count)
+            advance(by: queued)
+            let taken = length - queued
+            written &+= UInt64(taken)
+            return (taken == bytes.count ? .drained : .blocked, taken)
+        case .wouldBlock: return (.blocked, 0)
+        case .end, .failed: return (.failed, 0)
+        }
+    }
+
+    /// More is queued than leaves with one call that has room for other bytes.
+    private var isLong: Bool {
+        guard segments.count - first < Self.vectorCount, count < Self.callLimit else { return true }
+        return segments[first...].contains { if case .file = $0 { true } else { false } }
     }
 
     /// Takes the queued bytes out; nil where a file is among them.

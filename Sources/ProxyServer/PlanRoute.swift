@@ -52,6 +52,8 @@ package final class ServiceRoute: Sendable {
     let shapes: [UInt64]
     /// In the same order.
     let hotKeys: [HotKey]
+    /// In the same order.
+    let directWays: [DirectWay]
     /// Demo answers that need no waiting, in the same order.
     let readyDemos: [ReadyDemo?]
 
@@ -110,6 +112,10 @@ package final class ServiceRoute: Sendable {
         hotKeys = requests.indices.map { index in
             let isPlain = requests[index].query.isEmpty && demos[index] == nil && (index > 0 || !listedOnly)
             return isPlain ? HotKey(requests[index].key) : .none
+        }
+        directWays = requests.indices.map { index in
+            let isPlain = demos[index] == nil && (index > 0 || !listedOnly) && plan.origin != nil && corsOrigins.isEmpty
+            return DirectWay(requests[index], isPlain: isPlain)
         }
         let rewriting = rewriting
         readyDemos = demos.map { rule in

@@ -34,6 +34,25 @@ package final class TakenSocket {
 
 @available(*, unavailable) extension TakenSocket: Sendable {}
 
+extension Exchange {
+    /// Gives the socket away, after the head of a 2xx to CONNECT or of a 101 has been sent; nil where the client is gone.
+    package func takeOver() -> TakenSocket? {
+        guard state == .body, let connection else { return nil }
+        connection.flush()
+        guard self.connection != nil, let unsent = connection.output.takeBytes() else { return nil }
+        state = .taken
+        let received = Array(connection.input.bytes)
+        // The tunnel keeps the connection's place and its log line to the end.
+        return TakenSocket(
+            descriptor: connection.surrender(),
+            received: received,
+            unsent: unsent,
+            exchange: self,
+            connection: connection
+        )
+    }
+}
+
 /// How much went through a tunnel.
 package struct TunnelTraffic: Sendable, Equatable {
     /// Bytes from the client to the other side.

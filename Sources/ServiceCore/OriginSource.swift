@@ -44,6 +44,15 @@ package final class OriginSource: FetchSource {
         } catch {
             throw FetchError(error, service: service)
         }
+        return begin(request, sink)
+    }
+
+    package func startAtOnce(_ request: FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
+        runtime.admission.takeFreeSlot() ? begin(request, sink) : nil
+    }
+
+    /// Whoever calls has a slot, which the fetch gives back.
+    private func begin(_ request: FetchRequest, _ sink: any FetchSink) -> OriginFetch {
         let fetch = OriginFetch(sink: sink, admission: runtime.admission)
         runtime.countFetch()
         onFetch()

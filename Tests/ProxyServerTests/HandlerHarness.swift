@@ -20,6 +20,7 @@ func compile(_ text: String, _ registry: PlanRegistry = PlanRegistry()) throws -
 final class HandlerHarness: Sendable {
     let port: Int
     let clock = WallClock()
+    let core: DownloadCore
     private let server: Server
     private let loops: LoopGroup
     private let pool: IOPool
@@ -36,7 +37,7 @@ final class HandlerHarness: Sendable {
         }
         let socket = try ListeningSocket.bind(any)
         let admin = adminPort.flatMap { SocketAddress(numericHost: "127.0.0.1", port: UInt16($0)) }
-        let core = DownloadCore(
+        core = DownloadCore(
             cacheName: plan.name,
             memory: MemoryTier(size: 1 << 24),
             memoryMaxObject: 1 << 20,
@@ -72,16 +73,19 @@ final class HandlerHarness: Sendable {
     }
 
     /// What has been counted so far; blocks until the loop has told.
-    func counters() throws -> CounterValues {
-        let values = Monitor(CounterValues?.none)
+    func counters() throws -> CounterValues { try ask { $0.context.counters.snapshot } }
+
+    /// What the handler says on its loop; blocks until it has.
+    func ask<Value: Sendable>(_ question: @escaping @Sendable (ProxyHandler) -> Value) throws -> Value {
+        let values = Monitor(Value?.none)
         server.forEachHandler(of: .proxy) { handler, _ in
-            let counted = (handler as? ProxyHandler)?.context.counters.snapshot
-            values.update { $0 = counted }
+            let value = (handler as? ProxyHandler).map(question)
+            values.update { $0 = value }
         }
-        guard values.wait(10, until: { $0 != nil }), let counted = values.read({ $0 }) else {
-            throw TestSupportError.timedOut("the counters")
+        guard values.wait(10, until: { $0 != nil }), let value = values.read({ $0 }) else {
+            throw TestSupportError.timedOut("the handler")
         }
-        return counted
+        return value
     }
 
     func client() throws -> RawClient { try RawClient(port: port) }

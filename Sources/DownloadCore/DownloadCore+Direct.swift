@@ -1,0 +1,81 @@
+// Requests that only their origin answers, as whoever passes them on without a task needs them: may I, and what is the answer?
+
+package import CacheStore
+package import EventLoop
+package import HTTPCaching
+package import HTTPWire
+
+/// A request that goes to its origin as it is. Loop-bound.
+package struct DirectAsk {
+    /// As it goes out.
+    package let request: FetchRequest
+    /// Of a GET of its target.
+    package let key: CacheKey
+    /// The client's request and the policy, by which an answer is judged; nil where nothing is stored or looked up.
+    package let judged: (request: RequestHead, policy: CachePolicy)?
+
+    package init(
+        _ request: FetchRequest,
+        key: CacheKey,
+        judged: (request: RequestHead, policy: CachePolicy)? = nil
+    ) {
+        self.request = request
+        self.key = key
+        self.judged = judged
+    }
+
+    var way: Way { judged == nil ? Way(.bypass, StoreRefusal.cacheOff.rawValue) : Way(.uriMiss) }
+}
+
+extension DownloadCore {
+    /// Whether nothing is stored under a key, and the last answer could not be: the next one is for whoever asks alone.
+    package func isKnownUncacheable(_ key: CacheKey, _ policy: CachePolicy) -> Bool {
+        uncacheable.contains(key, now: clock.now())
+            && (!policy.memory || memory.variants(key).isEmpty)
+            && (!policy.disk || disk?.lookup(key).isEmpty ?? true)
+            && partials.peek(key).isEmpty
+    }
+
+    /// Makes a fetch known to `drydock cancel` as long as the ticket lives.
+    package func ticket(for ask: DirectAsk, on loop: EventLoop) -> FetchTicket {
+        FetchTicket(fetches, ask.key, on: loop) { 1 }
+    }
+
+    /// The answer that a head from the origin begins, without its body.
+    /// - Throws: what is wrong with it.
+    package func answer(
+        _ ask: DirectAsk,
+        _ head: ResponseHead,
+        _ framing: BodyFraming
+    ) throws(FetchError) -> Answer {
+        var way = ask.way
+        if let judged = ask.judged {
+            if head.status == 206 { throw .wrongPart(ask.key.description, "of all", .unasked) }
+            way.reason = judge(head, judged.request, judged.policy, ask.key)
+        } else if ask.request.method == .get, head.status == 206 {
+            do throws(PartMismatch) {
+                try Caching.checkRelayedPart(head, request: ask.request.fields)
+            } catch {
+                throw .wrongPart(ask.request.path, ask.request.fields.first(.range) ?? "of all", error)
+            }
+        }
+        return passedOn(head, framing, isHead: ask.request.method == .head, way)
+    }
+
+    /// What was refused before mostly is again. Where it is not, the next request finds the key forgotten and stores.
+    /// - Returns: why it is not stored.
+    private func judge(_ head: ResponseHead, _ request: RequestHead, _ policy: CachePolicy, _ key: CacheKey) -> String {
+        let now = clock.now()
+        switch Caching.decideStore(request: request, response: head, policy: policy, now: now) {
+        case .refuse(let refusal):
+            if refusal.isLasting(status: head.status) { uncacheable.note(key, now: now) }
+            return refusal.rawValue
+        case .store:
+            uncacheable.forget(key)
+            return CacheStatus.Detail.uncacheable.rawValue
+        }
+    }
+
+    /// The answer where the origin gave none.
+    package func failure(_ error: FetchError, _ ask: DirectAsk) -> Answer { failure(error, ask.way) }
+}

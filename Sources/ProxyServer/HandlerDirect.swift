@@ -1,0 +1,81 @@
+// The direct way: a request that only its origin can answer goes there from the read callback, without a task.
+
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import ServiceCore
+
+/// Whether requests of a route only have to be passed on.
+enum DirectWay {
+    /// Something besides the origin may answer, or has to be waited for.
+    case never
+    /// Nothing is stored or looked up.
+    case always
+    /// Where it is known that the answers cannot be stored.
+    case uncacheable
+
+    /// - Parameter isPlain: nothing of the route's but its rules of caching has a say in answers.
+    init(_ request: RequestPlan, isPlain: Bool) {
+        if !isPlain || request.seed != nil || request.phases != nil {
+            self = .never
+        } else if request.policy.mode == .none || !request.storesGet {
+            self = .always
+        } else {
+            self = request.key.fields.isEmpty ? .uncacheable : .never
+        }
+    }
+}
+
+extension ProxyHandler {
+    /// With one of these fields a request takes the waiting path.
+    private static let indirect = FieldSet(.via, .upgrade, .expect, .origin)
+
+    package func passOn(_ exchange: Exchange) -> Bool {
+        let request = exchange.request
+        guard request.method == .get || request.method == .head, request.fields.present.isDisjoint(with: Self.indirect),
+            exchange.framing == .none || exchange.framing == .length(0),
+            case .origin(var target) = exchange.target.form,
+            // A Host that has been answered for before.
+            let known = request.fields.withFirst(.host, { hot.known(host: $0) }) ?? nil,
+            let route = known.route ?? target.withUTF8({ plan.service(target: UnsafeRawBufferPointer($0)) })
+        else { return false }
+        var rest = route.rest(target)
+        let endpoint = rest.withUTF8 { route.plan.endpoint(for: request.method, path: UnsafeRawBufferPointer($0)) }
+        let way = route.directWays[endpoint.map { $0 + 1 } ?? 0]
+        guard way != .never, !core.isOffline, let source = try? source(route, endpoint, depth: 0),
+            let ask = directAsk(exchange, route, rest, route.request(endpoint).plan, way)
+        else { return false }
+        let relay = Relay(handler: self, exchange: exchange, route: route, ask: ask)
+        guard relay.begin(from: source) else { return false }
+        directRequests += 1
+        return true
+    }
+
+    /// What the origin is asked; nil where the store has to be looked into.
+    private func directAsk(
+        _ exchange: Exchange,
+        _ route: ServiceRoute,
+        _ rest: String,
+        _ plan: RequestPlan,
+        _ way: DirectWay
+    ) -> DirectAsk? {
+        let path = route.path(rest, plan)
+        let isJudged = way == .uncacheable
+        if isJudged {
+            let fields = exchange.request.fields
+            guard exchange.request.method == .get, fields.present.isDisjoint(with: HotPathWindow.disqualifying),
+                core.isKnownUncacheable(route.key(path: path, exchange.request, plan), plan.policy)
+            else { return nil }
+        }
+        let head = Self.endToEnd(exchange.request)
+        var fields = originFields(head, hasBody: exchange.framing != .none)
+        if isJudged { fields = Self.withoutUnkeyed(fields, plan.key) }
+        let host = route.plan.preservesHost ? head.fields.first(.host) : nil
+        return DirectAsk(
+            FetchRequest(method: head.method, path: path, fields: fields, clientHost: host),
+            key: route.key(path: path, head, plan),
+            judged: isJudged ? (head, plan.policy) : nil
+        )
+    }
+}

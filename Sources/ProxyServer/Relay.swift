@@ -1,0 +1,151 @@
+// One answer on its way from the origin's connection to the client's, straight: no task waits for it, and no body holds it.
+
+import CacheStore
+import DownloadCore
+import EventLoop
+import HTTPWire
+import ServiceCore
+import Upstream
+
+/// Loop-bound; the fetch holds it, and so does the exchange until its end.
+///
+/// States: asking → flowing (the head is sent) → ended; asking → discarding (the answer is complete with its head) → ended;
+/// from each to ended.
+final class Relay: FetchSink, ExchangeRelay {
+    private enum State { case asking, flowing, discarding, ended }
+
+    /// Bytes that are read away after an answer to HEAD, so that the origin's connection can be used again.
+    private static let discardLimit = 65_536
+
+    private let handler: ProxyHandler
+    private let exchange: Exchange
+    private let route: ServiceRoute
+    private let ask: DirectAsk
+    private let began = Monotonic.now()
+    private var state = State.asking
+    private var handle: (any FetchHandle)?
+    /// By which an operator ends the fetch.
+    private var ticket: FetchTicket?
+    /// The origin waits until the client has taken more.
+    private var isHeld = false
+    private var discarded = 0
+
+    init(handler: ProxyHandler, exchange: Exchange, route: ServiceRoute, ask: DirectAsk) {
+        self.handler = handler
+        self.exchange = exchange
+        self.route = route
+        self.ask = ask
+    }
+
+    /// Asks the origin. False where that has to wait; nothing was done then.
+    func begin(from source: any FetchSource) -> Bool {
+        guard let handle = source.startAtOnce(ask.request, sink: self) else { return false }
+        self.handle = handle
+        let ticket = handler.core.ticket(for: ask, on: exchange.context.loop)
+        // The ticket is this object's own and goes with it.
+        ticket.onStop = { [unowned self] in stop($0) }
+        self.ticket = ticket
+        exchange.outcome.route = route.plan.name
+        exchange.relay = self
+        return true
+    }
+
+    // MARK: - From the origin
+
+    func received(interim head: ResponseHead) {
+        if state == .asking { ProxyHandler.passOn(interim: head, via: handler.plan.via, exchange) }
+    }
+
+    func received(_ head: ResponseHead, framing: BodyFraming) {
+        guard state == .asking else { return }
+        var answer: Answer
+        do throws(FetchError) {
+            answer = try handler.core.answer(ask, head, framing)
+        } catch {
+            handle?.cancel()
+            return refuse(error)
+        }
+        answer.originTime = Monotonic.now() &- began
+        let hasBody = ask.request.method != .head && head.status != 304
+        state = hasBody ? .flowing : .discarding
+        if !hasBody { ticket = nil }
+        handler.begin(ServiceAnswer(answer: answer), route.rewriting, Fields(), exchange, hasBody: hasBody)
+        if !hasBody { exchange.finish() }
+    }
+
+    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        switch state {
+        case .flowing:
+            // Where the client has left, that has ended the fetch already.
+            guard let hasRoom = try? exchange.pass(bytes) else { return .continue }
+            isHeld = !hasRoom
+            return hasRoom ? .continue : .pause
+        case .discarding:
+            discarded += bytes.count
+            if discarded > Self.discardLimit {
+                handle?.cancel()
+                end()
+            }
+            return .continue
+        case .asking, .ended: return .continue
+        }
+    }
+
+    func finished(trailers: Fields) {
+        let wasFlowing = state == .flowing
+        end()
+        if wasFlowing { exchange.finish(trailers: trailers) }
+    }
+
+    func failed(_ error: FetchError) {
+        switch state {
+        case .asking: refuse(error)
+        case .flowing: cut(error)
+        case .discarding, .ended: end()
+        }
+    }
+
+    // MARK: - From the client
+
+    func roomMade() {
+        guard isHeld else { return }
+        isHeld = false
+        handle?.resume()
+    }
+
+    func clientLeft() {
+        guard state != .ended else { return }
+        handle?.cancel()
+        if state == .asking { refuse(.cancelled) } else { end() }
+    }
+
+    // MARK: - The end
+
+    /// An operator ends the fetch.
+    private func stop(_ error: FetchError) {
+        handle?.cancel()
+        failed(error)
+    }
+
+    /// There is no answer: the client gets what went wrong.
+    private func refuse(_ error: FetchError) {
+        end()
+        let answer = ServiceAnswer(answer: handler.core.failure(error, ask))
+        handler.begin(answer, route.rewriting, Fields(), exchange, hasBody: false)
+    }
+
+    /// The answer ends early: what the client has must not pass as complete.
+    private func cut(_ error: FetchError) {
+        end()
+        exchange.outcome.error = BodyError.source(error.description).description
+        exchange.fail()
+    }
+
+    private func end() {
+        state = .ended
+        ticket = nil
+        handle = nil
+    }
+}
+
+@available(*, unavailable) extension Relay: Sendable {}

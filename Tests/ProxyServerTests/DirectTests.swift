@@ -1,0 +1,367 @@
+// The direct way and the waiting path, side by side: the same requests to the same origin have the same answers and counts.
+
+import CacheStore
+import DownloadCore
+import Glibc
+import TestSupport
+import Testing
+
+@testable import ProxyServer
+
+/// How a request is sent: nobody but this proxy looks at either field, and they are of one length.
+private enum Way: String {
+    case direct = "X-Page: http://page.test"
+    /// A web page's request takes the waiting path.
+    case waiting = "Origin: http://page.test"
+}
+
+private struct Case: CustomTestStringConvertible, Sendable {
+    let name: String
+    /// The methods of what is sent at once on one connection, and the text, in which `#` stands for Host and the field of the way.
+    let methods: [String]
+    let text: String
+    let reply: @Sendable (OriginRequest) -> OriginReply
+    /// The origin says how long its answer is. Else the waiting path under a policy says so, too, where all came in time.
+    let hasLength: Bool
+
+    var testDescription: String { name }
+
+    init(
+        _ name: String,
+        _ text: String,
+        hasLength: Bool = true,
+        _ reply: @escaping @Sendable (OriginRequest) -> OriginReply
+    ) {
+        self.name = name
+        self.hasLength = hasLength
+        self.text = text.split(separator: "|").map { $0 + "\r\n\r\n" }.joined()
+        methods = text.split(separator: "|").map { String($0.prefix { $0 != " " }) }
+        self.reply = reply
+    }
+}
+
+private let date = ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")
+private let noStore = ("Cache-Control", "no-store")
+private let get = "GET /x HTTP/1.1\r\n#\r\nConnection: close"
+
+private func raw(_ head: String, _ rest: OriginReply.Step...) -> OriginReply {
+    OriginReply([OriginReply.text("HTTP/1.1 \(head)\r\nDate: \(date.1)\r\nCache-Control: no-store\r\n\r\n")] + rest)
+}
+
+private let cases: [Case] = [
+    Case("a short body", get) { .answer(to: $0, fields: [date, noStore], "hello") },
+    Case("no body", get) { .answer(to: $0, fields: [date, noStore], "") },
+    Case("three mebibytes", get) { _ in .pattern(3 << 20, fields: [date, noStore]) },
+    Case("chunks", get, hasLength: false) { _ in .chunked(["one", "two", "three"], fields: [date, noStore]) },
+    Case("chunks with trailers", get, hasLength: false) { _ in
+        raw("200 OK\r\nTransfer-Encoding: chunked", OriginReply.text("3\r\nabc\r\n0\r\nX-Sum: 6\r\n\r\n"))
+    },
+    Case("up to the end of the connection", get, hasLength: false) { _ in
+        raw("200 OK", OriginReply.text("all of it"), .cut)
+    },
+    Case("chunks for HTTP/1.0", "GET /x HTTP/1.0\r\n#", hasLength: false) { _ in
+        .chunked(["one", "two"], fields: [date, noStore])
+    },
+    Case("HTTP/1.0 that stays", "GET /x HTTP/1.0\r\n#\r\nConnection: keep-alive|\(get)") {
+        .answer(to: $0, fields: [date, noStore], "hello")
+    },
+    Case("three in a row", "GET /1 HTTP/1.1\r\n#|HEAD /2 HTTP/1.1\r\n#|\(get)") {
+        .answer(to: $0, fields: [date, noStore], $0.target)
+    },
+    Case("HEAD", "HEAD /x HTTP/1.1\r\n#\r\nConnection: close") { .answer(to: $0, fields: [date, noStore], "hello") },
+    Case("HEAD without a length", "HEAD /x HTTP/1.1\r\n#\r\nConnection: close") { _ in
+        raw("200 OK\r\nTransfer-Encoding: chunked")
+    },
+    Case("204", get) { _ in raw("204 No Content") },
+    Case("304", "GET /x HTTP/1.1\r\n#\r\nIf-None-Match: \"a\"\r\nConnection: close") { _ in
+        raw("304 Not Modified\r\nETag: \"a\"")
+    },
+    Case("304 that nothing asked for", get) { _ in raw("304 Not Modified\r\nETag: \"a\"") },
+    Case("a part", "GET /x HTTP/1.1\r\n#\r\nRange: bytes=0-4\r\nConnection: close") { _ in
+        raw("206 Partial Content\r\nContent-Range: bytes 0-4/10\r\nContent-Length: 5", OriginReply.text("hello"))
+    },
+    Case("a part that nobody asked for", get) { _ in
+        raw("206 Partial Content\r\nContent-Range: bytes 0-4/10\r\nContent-Length: 5", OriginReply.text("hello"))
+    },
+    Case("404", get) { .answer(404, to: $0, fields: [date, noStore], "no") },
+    Case("500", get) { .answer(500, to: $0, fields: [date, noStore], "broken") },
+    Case("early hints", get) { request in
+        OriginReply([OriginReply.text("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")])
+            .then(.answer(to: request, fields: [date, noStore], "hello"))
+    },
+    Case("what points at the origin", get) { request in
+        let location = "http://\(request.field("Host") ?? "")/there"
+        return .answer(
+            302,
+            to: request,
+            fields: [date, noStore, ("Location", location), ("Set-Cookie", "a=b; Path=/")],
+            ""
+        )
+    },
+    Case("fields of the origin's connection", get) { _ in
+        raw(
+            "200 OK\r\nContent-Length: 2\r\nConnection: X-Mine\r\nX-Mine: 1\r\nX-Yours: 2\r\nKeep-Alive: timeout=5",
+            OriginReply.text("ok")
+        )
+    },
+    Case("no head", get) { _ in .cut },
+    Case("half a head", get) { _ in OriginReply([OriginReply.text("HTTP/1.1 200 OK\r\nContent-"), .cut]) },
+    Case("a head that is none", get) { _ in .raw("HTTP/1.1 200 OK\r\nName : value\r\n\r\n") },
+    Case("a body that is cut", get) { _ in
+        raw("200 OK\r\nContent-Length: 10", OriginReply.text("hello"), .pause(milliseconds: 50), .cut)
+    },
+    Case("chunks that are cut", get) { _ in
+        raw("200 OK\r\nTransfer-Encoding: chunked", OriginReply.text("5\r\nhello\r\n"), .pause(milliseconds: 50), .cut)
+    },
+    Case("a chunk that is none", get) { _ in
+        raw("200 OK\r\nTransfer-Encoding: chunked", OriginReply.text("5\r\nhello\r\nxyz\r\n"))
+    },
+    Case("a mebibyte that is cut", get) { _ in
+        raw("200 OK\r\nContent-Length: 2000000", .pattern(1 << 20, from: 0), .pause(milliseconds: 50), .cut)
+    },
+    Case("too late", get) { _ in .never },
+]
+
+@Suite(.timeLimit(.minutes(5))) struct DirectTests {
+    private static func services(_ origin: ScriptedOrigin, _ rest: String = "") -> String {
+        """
+        defaults: { timeout: { first_byte: 500ms } }
+        services:
+          - { name: none, match: { prefix: /none }, base_url: "\(origin.url)", cache: { mode: none }\(rest) }
+          - { name: plain, match: { prefix: /plain }, base_url: "\(origin.url)"\(rest) }
+          - { name: dead, match: { prefix: /dead }, base_url: "http://127.0.0.1:1", cache: { mode: none } }
+        """
+    }
+
+    /// What a client gets for a text of requests, as lines, and what was counted meanwhile.
+    private static func result(
+        _ harness: HandlerHarness,
+        _ prefix: String,
+        _ methods: [String],
+        _ text: String,
+        _ way: Way
+    ) throws -> (lines: [String], counted: [UInt64], direct: Int) {
+        let (before, direct) = (try harness.counters(), try harness.direct())
+        let client = try harness.client()
+        let text = text.replacing("#", with: "Host: localhost\r\n\(way.rawValue)").replacing(" /", with: " \(prefix)/")
+        try client.send(text)
+        var lines: [String] = []
+        do {
+            for method in methods {
+                let answer = try client.readResponse(method: method)
+                for head in answer.interim + [answer.head] {
+                    lines.append("\(head.version) \(head.status) \(head.reason)")
+                    lines += head.fields.map { "\($0.name): \($0.value)" }.filter { !$0.hasPrefix("Date: ") }
+                }
+                lines += answer.trailers.map { "trailer \($0.name): \($0.value)" }
+                lines.append("\(answer.framing) \(answer.end) \(answer.body.count) \(answer.body.hashValue)")
+            }
+            lines.append("closed: \(try client.isClosedByServer())")
+        } catch {
+            lines.append("error: \(error)")
+        }
+        client.close()
+        try harness.waitForConnections(0)
+        let after = try harness.counters()
+        let counted = Counter.allCases.map { after[$0] &- before[$0] }
+        return (lines, counted, try harness.direct() - direct)
+    }
+
+    @Test(arguments: cases)
+    fileprivate func `both ways give the same answer`(one: Case) async throws {
+        let origin = try ScriptedOrigin { one.reply($0) }
+        try await HandlerHarness.run(Self.services(origin)) { harness throws in
+            for prefix in one.hasLength ? ["/none", "/plain"] : ["/none"] {
+                // The Host is known then, and that nothing of these keys can be stored.
+                let first = try Self.result(harness, prefix, one.methods, one.text, .waiting)
+                let waiting = try Self.result(harness, prefix, one.methods, one.text, .waiting)
+                let direct = try Self.result(harness, prefix, one.methods, one.text, .direct)
+                #expect(direct.lines == waiting.lines)
+                #expect(direct.counted == waiting.counted)
+                #expect(waiting.direct == 0)
+                if prefix == "/none" {
+                    #expect(direct.direct == one.methods.count)
+                    #expect(direct.lines == first.lines)
+                }
+            }
+        }
+    }
+
+    @Test func `what cannot be stored is passed on where that is known, and stored as soon as it can be`() async throws
+    {
+        let isPrivate = Monitor(true)
+        let origin = try ScriptedOrigin { request in
+            let control = isPrivate.read { $0 } ? "no-store" : "max-age=60"
+            return .answer(to: request, fields: [("Cache-Control", control)], "hello")
+        }
+        try await HandlerHarness.run(Self.services(origin)) { harness throws in
+            for direct in [0, 1, 2] {
+                let answer = try harness.get("/plain/x")
+                #expect(answer.field("Cache-Status") == "drydock; fwd=uri-miss; fwd-status=200; detail=no-store")
+                #expect(try harness.direct() == direct)
+            }
+            isPrivate.update { $0 = false }
+            let expected = [
+                "drydock; fwd=uri-miss; fwd-status=200; detail=remembered-uncacheable",
+                "drydock; fwd=uri-miss; fwd-status=200; stored",
+            ]
+            for status in expected { #expect(try harness.get("/plain/x").field("Cache-Status") == status) }
+            #expect(try harness.get("/plain/x").field("Cache-Status")?.contains("; hit") == true)
+            #expect(origin.requests() == 5)
+            // Other methods, and requests that say more of caching, take the waiting path.
+            isPrivate.update { $0 = true }
+            _ = try harness.get("/plain/y")
+            _ = try harness.get("/plain/y", fields: [("Cache-Control", "no-cache")])
+            _ = try harness.exchange("HEAD", "/plain/y")
+            #expect(try harness.direct() == 3)
+        }
+    }
+
+    @Test(arguments: ["/none", "/plain"])
+    func `a refused connection is the same problem`(prefix: String) async throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, fields: [date, noStore], "hello") }
+        try await HandlerHarness.run(Self.services(origin)) { harness throws in
+            let text = get + "\r\n\r\n"
+            _ = try Self.result(harness, prefix, ["GET"], text, .waiting)
+            origin.stop()
+            let waiting = try Self.result(harness, prefix, ["GET"], text, .waiting)
+            let direct = try Self.result(harness, prefix, ["GET"], text, .direct)
+            #expect(direct.lines == waiting.lines)
+            #expect(direct.counted == waiting.counted)
+            #expect(direct.direct == 1)
+            #expect(direct.lines.first == "HTTP/1.1 502 Bad Gateway")
+            #expect(try harness.get("/dead/x").status == 502)
+        }
+    }
+
+    @Test func `a client that leaves ends the fetch and gives its slot back`() async throws {
+        let gate = Gate()
+        let origin = try ScriptedOrigin { request in
+            switch request.target {
+            case "/head": OriginReply([.wait(gate)]).then(.answer("late"))
+            case "/body":
+                OriginReply([
+                    OriginReply.head(200, fields: [("Content-Length", "9")]), OriginReply.text("abc"), .wait(gate),
+                ])
+            default: .answer(to: request, fields: [noStore], "hello")
+            }
+        }
+        defer { gate.open() }
+        let text = Self.services(origin, ", max_concurrent: 1, max_queue: { length: 1, wait: 20s }")
+        try await HandlerHarness.run(text) { harness throws in
+            _ = try harness.get("/none/x")
+            for target in ["/head", "/body"] {
+                let before = try harness.counters()
+                let client = try harness.client()
+                try client.request("GET", "/none" + target)
+                if target == "/body" { _ = try client.readHead() } else { origin.waitForRequests(1, target: target) }
+                client.reset()
+                try harness.waitForConnections(0)
+                let after = try harness.counters()
+                #expect(after[.errorAborted] == before[.errorAborted] + 1)
+                // There is one slot.
+                #expect(try harness.get("/none/x").text == "hello")
+            }
+            #expect(try harness.direct() == 4)
+        }
+    }
+
+    @Test func `without a free slot a request waits for its turn`() async throws {
+        let gate = Gate()
+        let origin = try ScriptedOrigin { request in
+            request.target == "/slow" ? OriginReply([.wait(gate)]).then(.answer("late")) : .answer("hello")
+        }
+        let text = Self.services(origin, ", max_concurrent: 1, max_queue: { length: 1, wait: 20s }")
+        try await HandlerHarness.run(text) { harness throws in
+            _ = try harness.get("/none/x")
+            let (first, second) = (try harness.client(), try harness.client())
+            try first.request("GET", "/none/slow")
+            origin.waitForRequests(1, target: "/slow")
+            try second.request("GET", "/none/x")
+            #expect(try harness.direct() == 1)
+            gate.open()
+            #expect(try first.readResponse().text == "late")
+            #expect(try second.readResponse().text == "hello")
+        }
+    }
+
+    @Test func `a slow client gets every byte, and the origin waits for it`() async throws {
+        let length = 8 << 20
+        let origin = try ScriptedOrigin { _ in .pattern(length) }
+        try await HandlerHarness.run(Self.services(origin)) { harness throws in
+            _ = try harness.get("/none/x")
+            for fields in [[], [("Connection", "close")]] {
+                let client = try RawClient(port: harness.port, receiveBuffer: 4096)
+                try client.request("GET", "/none/x", fields: fields)
+                _ = try client.readHead()
+                // More than the sockets' buffers and the queue hold has to wait meanwhile.
+                pauseBriefly()
+                var received = 0
+                let end = try client.readBody { piece in
+                    #expect(Pattern.matches(piece, at: received))
+                    received += piece.count
+                }
+                #expect(end == .complete)
+                #expect(received == length)
+            }
+            #expect(try harness.direct() == 2)
+        }
+    }
+
+    @Test(arguments: [Way.direct, .waiting])
+    fileprivate func `an operator ends a fetch`(way: Way) async throws {
+        let gate = Gate()
+        let origin = try ScriptedOrigin { request in
+            switch request.target {
+            case "/head": OriginReply([.wait(gate)]).then(.answer("late"))
+            case "/body":
+                OriginReply([
+                    OriginReply.head(200, fields: [("Content-Length", "9")]), OriginReply.text("abc"), .wait(gate),
+                ])
+            default: .answer("hello")
+            }
+        }
+        defer { gate.open() }
+        try await HandlerHarness.run(Self.services(origin)) { harness throws in
+            _ = try harness.get("/none/x")
+            let parts = way.rawValue.split(separator: ": ", maxSplits: 1).map(String.init)
+            for target in ["/head", "/body"] {
+                let client = try harness.client()
+                try client.request("GET", "/none" + target, fields: [(parts[0], parts[1])])
+                if target == "/body" {
+                    #expect(try client.readHead().status == 200)
+                    #expect(try client.readBody(upTo: 3) { _ in } == nil)
+                } else {
+                    origin.waitForRequests(1, target: target)
+                }
+                #expect(harness.core.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: 1))
+                if target == "/body" {
+                    #expect(try client.readBody { _ in } == .cut)
+                } else {
+                    let answer = try client.readResponse()
+                    #expect(answer.status == 503)
+                    #expect(answer.text.contains("drydock cancel"))
+                    #expect(answer.field("Cache-Status") == "drydock; fwd=bypass; detail=connection_terminated")
+                }
+            }
+        }
+    }
+}
+
+extension HandlerHarness {
+    /// Requests that have taken the direct way so far; blocks until the loop has told.
+    fileprivate func direct() throws -> Int {
+        try ask { $0.directRequests }
+    }
+
+    /// Blocks until so many connections are open.
+    fileprivate func waitForConnections(_ count: UInt64) throws {
+        for _ in 0..<1000 {
+            if try counters().connections == count { return }
+            pauseBriefly()
+        }
+        throw TestSupportError.timedOut("the connections")
+    }
+}
+
+private func pauseBriefly() { usleep(10_000) }
