@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
 
 int c_linux_accept(int listener, struct sockaddr_storage *peer, socklen_t *length) {
     *length = sizeof(*peer);
@@ -20,4 +22,16 @@ void c_linux_name_thread(const char *name) {
     pthread_setname_np(pthread_self(), short_name);
 }
 
+int c_linux_timer(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC); }
+
+void c_linux_timer_set(int timer, unsigned long time) {
+    struct itimerspec when = {{0, 0}, {(time_t)(time / 1000000000), (long)(time % 1000000000)}};
+    timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
 void c_linux_trim(void) { malloc_trim(0); }
+
+void c_linux_keep_freed(int kept, int mapped) {
+    mallopt(M_TRIM_THRESHOLD, kept);
+    mallopt(M_MMAP_THRESHOLD, mapped);
+}

@@ -71,10 +71,16 @@ package protocol FetchHandle: AnyObject {
 
 /// Receives one fetch, in this order: any number of interim responses, one head, bytes, and one end. Loop-bound; called on the loop.
 package protocol FetchSink: AnyObject {
+    /// Bytes may come where no other fetch may be begun; false unless a sink says otherwise.
+    var takesBytesAtOnce: Bool { get }
     func received(interim head: ResponseHead)
     func received(_ head: ResponseHead, framing: BodyFraming)
     /// The bytes are valid during the call and count as taken, also when the answer is `.pause`.
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow
     func finished(trailers: Fields)
     func failed(_ error: FetchError)
+}
+
+extension FetchSink {
+    package var takesBytesAtOnce: Bool { false }
 }

@@ -39,6 +39,7 @@ extension Daemon {
             Logger(label: "drydock") { StandardErrorLog(label: $0, level: level) }
         }
     ) async throws(DaemonError) -> Daemon {
+        if watchesSignals { ProcessMemory.keepSome() }
         let configuration = try source.load(environment: environment)
         let level = LogLevel(configuration.log.level)
         let logger = makeLogger(level)

@@ -7,11 +7,12 @@ import Synchronization
 
 /// Owns the `event_base`.
 ///
-/// `@unchecked Sendable`: `raw`, `wakeEvent` and `batch` are touched by the loop's thread alone, from `launch` until the
+/// `@unchecked Sendable`: `raw`, `timers`, `wakeEvent` and `batch` are touched by the loop's thread alone, from `launch` until the
 /// thread ends; `threadHandle` is written before `launch` returns and read by `stop`, which runs once.
 final class LoopBase: @unchecked Sendable {  // protected as the comment above says
     /// The `event_base`.
     let raw: OpaquePointer
+    let timers: TimerQueue
     private let wakeEvent: UnsafeMutablePointer<event>
     private var batch: [LoopJob] = []
     private weak var loop: EventLoop?
@@ -21,13 +22,13 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
     init(queue: JobQueue) throws(SystemError) {
         guard let config = event_config_new() else { throw SystemError("event_config_new", code: ENOMEM) }
         defer { event_config_free(config) }
-        // One thread owns the base, so that its lock is dead weight; timers must never fire early.
+        // One thread owns the base, so that its lock is dead weight.
         event_config_set_flag(config, Int32(EVENT_BASE_FLAG_NOLOCK.rawValue))
-        event_config_set_flag(config, Int32(EVENT_BASE_FLAG_PRECISE_TIMER.rawValue))
         // Callbacks that make others active keep the kernel from being asked for no longer than this.
         event_config_set_max_dispatch_interval(config, nil, Self.callbacksPerTurn, 0)
         guard let raw = event_base_new_with_config(config) else { throw SystemError("event_base_new") }
         self.raw = raw
+        timers = try TimerQueue(base: raw)
         wakeEvent = .allocate(capacity: 1)
         wakeEvent.initialize(to: event())
         event_assign(
@@ -55,6 +56,7 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
     deinit {
         event_del(wakeEvent)
         wakeEvent.deallocate()
+        timers.close()
         event_base_free(raw)
     }
 

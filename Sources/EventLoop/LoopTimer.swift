@@ -5,15 +5,19 @@ import Glibc
 
 /// Loop-bound. It may be started again while it runs (the old time is dropped) and cancelled at any time.
 package final class LoopTimer {
+    private let queue: TimerQueue
+    /// Active where it fires in this turn; it is never added, so that libevent counts no time.
     private let storage: UnsafeMutablePointer<event>
     private let handler: () -> Void
-    private var deadline: UInt64 = 0
     private var interval: UInt64?
-    private var isPending = false
+    private var isActive = false
+    /// Where it waits in the queue; the queue's own.
+    var place: Int?
 
     /// - Parameter handler: called on the loop; it should not capture the timer's owner strongly.
     package init(on loop: isolated EventLoop, handler: @escaping () -> Void) {
         self.handler = handler
+        queue = loop.base.timers
         storage = .allocate(capacity: 1)
         storage.initialize(to: event())
         event_assign(
@@ -24,65 +28,66 @@ package final class LoopTimer {
             { _, _, context in
                 // Unretained: `deinit` removes the event before the object goes.
                 guard let context else { return }
-                Unmanaged<LoopTimer>.fromOpaque(context).takeUnretainedValue().fired()
+                Unmanaged<LoopTimer>.fromOpaque(context).takeUnretainedValue().activated()
             },
             Unmanaged.passUnretained(self).toOpaque()
         )
     }
 
     deinit {
-        event_del(storage)
+        cancel()
         storage.deallocate()
     }
 
     /// Fires once, at least `nanoseconds` from now; for 0 that is the loop's next turn.
     package func start(after nanoseconds: UInt64) {
         interval = nil
-        let now = Monotonic.now()
-        arm(Self.deadline(nanoseconds, now: now), now: now)
+        wait(nanoseconds)
     }
 
     /// Fires once, behind the callbacks that are due in this turn already: no timer is set, the kernel is not asked.
     package func startInThisTurn() {
         interval = nil
-        deadline = 0
-        isPending = true
+        leave()
+        isActive = true
         event_active(storage, Int32(EV_TIMEOUT), 1)
     }
 
     /// Fires every `nanoseconds`, from now on.
     package func start(every nanoseconds: UInt64) {
         interval = nanoseconds
-        let now = Monotonic.now()
-        arm(Self.deadline(nanoseconds, now: now), now: now)
+        wait(nanoseconds)
     }
 
     package func cancel() {
-        isPending = false
+        isActive = false
+        leave()
         event_del(storage)
     }
 
-    /// Saturates: a wait without an end must not come round to the past.
-    private static func deadline(_ nanoseconds: UInt64, now: UInt64) -> UInt64 {
-        now &+ min(nanoseconds, .max - now)
-    }
-
-    private func arm(_ deadline: UInt64, now: UInt64) {
-        self.deadline = deadline
-        isPending = true
-        let wait = deadline > now ? deadline - now : 0
-        var time = timeval(tv_sec: Int(wait / 1_000_000_000), tv_usec: Int((wait % 1_000_000_000 + 999) / 1000))
-        if time.tv_usec >= 1_000_000 { time = timeval(tv_sec: time.tv_sec + 1, tv_usec: 0) }
-        event_add(storage, &time)
-    }
-
-    private func fired() {
-        guard isPending else { return }
-        // libevent counts from its cached time, which can lie in the past: whoever waits is promised the full wait.
+    private func wait(_ nanoseconds: UInt64) {
+        isActive = false
+        leave()
         let now = Monotonic.now()
-        guard now >= deadline else { return arm(deadline, now: now) }
-        isPending = false
-        if let interval { arm(Self.deadline(interval, now: now), now: now) }
+        // Saturates: a wait without an end must not come round to the past.
+        queue.add(self, at: now &+ min(nanoseconds, .max - now))
+    }
+
+    private func leave() {
+        guard let place else { return }
+        queue.remove(at: place)
+        self.place = nil
+    }
+
+    private func activated() {
+        guard isActive else { return }
+        isActive = false
+        handler()
+    }
+
+    /// Its time has come; the queue has let it go.
+    func fired() {
+        if let interval { wait(interval) }
         handler()
     }
 }

@@ -7,6 +7,10 @@ package enum ProcessMemory {
     /// Gives free pages of the heap back. Takes milliseconds for each hundred MiB: not on a loop.
     package static func giveBack() { c_linux_trim() }
 
+    /// Lets the heap keep some of what is freed: buffers of transfers come and go with each request, and their pages would
+    /// go back to the kernel and come again. For a process that is the daemon's alone.
+    package static func keepSome() { c_linux_keep_freed(8 << 20, 1 << 20) }
+
     /// Resident bytes that no file backs; 0 where the kernel does not say. Reads a file of /proc.
     package static var anonymous: Int {
         let file = open("/proc/self/status", O_RDONLY | O_CLOEXEC)

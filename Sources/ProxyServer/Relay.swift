@@ -52,6 +52,9 @@ final class Relay: FetchSink, ExchangeRelay {
 
     // MARK: - From the origin
 
+    /// They are written to the client or queued; what that may end is the client's connection.
+    var takesBytesAtOnce: Bool { true }
+
     func received(interim head: ResponseHead) {
         if state == .asking { ProxyHandler.passOn(interim: head, via: handler.plan.via, exchange) }
     }

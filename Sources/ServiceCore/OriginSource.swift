@@ -129,6 +129,8 @@ final class OriginFetch: FetchHandle, TransferDelegate {
         end()
     }
 
+    var takesBytesAtOnce: Bool { sink?.takesBytesAtOnce ?? false }
+
     func transfer(_ transfer: Transfer, received interim: ResponseHead) { sink?.received(interim: interim) }
 
     func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming) {

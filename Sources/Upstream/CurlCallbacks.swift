@@ -111,8 +111,10 @@ extension EasyHandle {
     func received(body: UnsafeRawBufferPointer) -> BodyTaking {
         guard let transfer else { return .refused }
         if transfer.mustPause(buffered: reader.bytes.count) { return .pause }
+        // Asked before: the reader cannot be looked at while it takes bytes.
+        let isDirect = transfer.handsOnAtOnce
         transfer.mark()
-        guard reader.take(body: body) else { return .refused }
+        guard reader.take(body: body, handOn: { isDirect && transfer.handOn($0) }) else { return .refused }
         transfer.bodyReceived()
         if reader.mustClose { forbidReuse() }
         return .taken

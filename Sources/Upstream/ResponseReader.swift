@@ -2,7 +2,7 @@
 
 internal import HTTPWire
 
-/// Takes libcurl's raw field lines and body bytes. It only appends: nobody is called from here.
+/// Takes libcurl's raw field lines and body bytes, and appends what is not handed on at once.
 struct ResponseReader {
     private var parser: ResponseParser
     private var decoder = BodyDecoder(.none, side: .response)
@@ -41,7 +41,7 @@ struct ResponseReader {
         failure = nil
         interims.removeAll(keepingCapacity: true)
         head = nil
-        if bytes.capacity > 1 << 18 { bytes = [] } else { bytes.removeAll(keepingCapacity: true) }
+        if bytes.capacity > 1 << 19 { bytes = [] } else { bytes.removeAll(keepingCapacity: true) }
     }
 
     /// Takes one raw line. False: refused, see ``failure``.
@@ -82,8 +82,12 @@ struct ResponseReader {
         return true
     }
 
+    /// All that came of the response so far has been handed on.
+    var isHandedOn: Bool { isHeadComplete && head == nil && bytes.isEmpty && interims.isEmpty }
+
     /// Takes raw bytes of the body, chunked coding included. False: refused, see ``failure``.
-    mutating func take(body: UnsafeRawBufferPointer) -> Bool {
+    /// - Parameter handOn: takes content from where it lies, or leaves it to be kept.
+    mutating func take(body: UnsafeRawBufferPointer, handOn: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         guard failure == nil else { return false }
         guard isHeadComplete else {
             return refuse(.protocolViolation(WireError(.statusLineMalformed, side: .response)))
@@ -93,7 +97,8 @@ struct ResponseReader {
             while true {
                 switch try decoder.next(body, from: position) {
                 case .data(let range):
-                    bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: body[range]))
+                    let content = UnsafeRawBufferPointer(rebasing: body[range])
+                    if !handOn(content) { bytes.append(contentsOf: content) }
                     position = range.upperBound
                 case .needMore: return true
                 case .finished(let consumed):

@@ -114,5 +114,19 @@ extension Transfer {
         armTimer()
     }
 
+    /// Whether bytes go to the delegate as they come: nothing waits before them, and it takes them while libcurl is on the
+    /// stack.
+    var handsOnAtOnce: Bool {
+        guard let handle, abort == nil, delegate?.takesBytesAtOnce == true else { return false }
+        return handle.reader.isHandedOn
+    }
+
+    /// False: the delegate wants no bytes now.
+    func handOn(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard !isHeld, let delegate else { return false }
+        if delegate.transfer(self, received: bytes) == .pause { hold() }
+        return true
+    }
+
     func bodyReceived() { deadlines.progress(now: Monotonic.now()) }
 }

@@ -149,10 +149,12 @@ package final class Transfer {
         guard state != .ended else { return }
         bytes.removeAll(keepingCapacity: true)
         swap(&bytes, &handle.reader.bytes)
-        if flow == .pause {
-            isHeld = true
-            updateSuspension()
-        }
+        if flow == .pause { hold() }
+    }
+
+    func hold() {
+        isHeld = true
+        updateSuspension()
     }
 
     // MARK: - Back-pressure

@@ -9,12 +9,15 @@ package enum TransferFlow: Sendable, Equatable {
     case pause
 }
 
-/// Told of a response; loop-bound. Always called on the loop and outside libcurl, so that every method of ``Transfer``
-/// and ``UpstreamClient`` may be called from here. Held by the transfer until its end.
+/// Told of a response; loop-bound. Called on the loop and outside libcurl, so that every method of ``Transfer`` and
+/// ``UpstreamClient`` may be called from here; but see ``takesBytesAtOnce``. Held by the transfer until its end.
 ///
 /// The order is: interim heads, the final head, bytes, and then exactly one of `transferFinished` and `failed`. After
 /// `Transfer.cancel()` nothing comes any more.
 package protocol TransferDelegate: AnyObject {
+    /// Bytes may come while libcurl is on the stack, which saves a copy of them: then the delegate may cancel, resume or
+    /// allow silence, and begin no other transfer. False unless it says otherwise.
+    var takesBytesAtOnce: Bool { get }
     /// A 1xx head; never 101.
     func transfer(_ transfer: Transfer, received interim: ResponseHead)
     /// The final head. Its fields are as the origin sent them, hop-by-hop fields included.
@@ -25,6 +28,10 @@ package protocol TransferDelegate: AnyObject {
     func transferFinished(_ transfer: Transfer, trailers: Fields)
     /// The message did not come, or not to its end: what came of it must not pass as complete.
     func transfer(_ transfer: Transfer, failed error: UpstreamError)
+}
+
+extension TransferDelegate {
+    package var takesBytesAtOnce: Bool { false }
 }
 
 /// What a source of a request body has to give.

@@ -10,10 +10,10 @@ package struct UpstreamLimits: Sendable, Equatable {
     package var connectionsPerHost: Int
     /// Connections that are kept for later; default 256.
     package var idleConnections: Int
-    /// Bytes libcurl reads at once, 1 KiB to 512 KiB; default 64 KiB.
+    /// Bytes libcurl reads at once, 1 KiB to 512 KiB; default 256 KiB.
     package var bufferSize: Int
 
-    package init(connectionsPerHost: Int = 0, idleConnections: Int = 256, bufferSize: Int = 65536) {
+    package init(connectionsPerHost: Int = 0, idleConnections: Int = 256, bufferSize: Int = 262_144) {
         self.connectionsPerHost = connectionsPerHost
         self.idleConnections = idleConnections
         self.bufferSize = min(max(bufferSize, 1024), 524_288)

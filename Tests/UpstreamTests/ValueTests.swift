@@ -97,6 +97,8 @@ import Testing
 extension ResponseReader {
     // Results as values: the macros take no mutating calls.
     fileprivate mutating func line(_ text: String) -> Bool { Array(text.utf8).withUnsafeBytes { take(line: $0) } }
-    fileprivate mutating func body(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { take(body: $0) } }
+    fileprivate mutating func body(_ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { take(body: $0, handOn: { _ in false }) }
+    }
     fileprivate mutating func ends() -> Bool { end() }
 }

@@ -16,7 +16,17 @@ int c_linux_eventfd(void);
 /// Names the calling thread for ps and gdb; at most 15 characters count.
 void c_linux_name_thread(const char *name);
 
+/// timerfd_create(2) of the monotonic clock, non-blocking and close-on-exec.
+int c_linux_timer(void);
+
+/// Has the timer fire at a time of the monotonic clock, in nanoseconds, which is not 0; a time before that is dropped.
+void c_linux_timer_set(int timer, unsigned long time);
+
 /// malloc_trim(3) of all that is free.
 void c_linux_trim(void);
+
+/// mallopt(3): up to `kept` bytes that are free at the end of a heap stay there, and only blocks of `mapped` bytes or more
+/// are mappings of their own.
+void c_linux_keep_freed(int kept, int mapped);
 
 #endif
