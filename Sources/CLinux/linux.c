@@ -4,10 +4,12 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 int c_linux_accept(int listener, struct sockaddr_storage *peer, socklen_t *length) {
     *length = sizeof(*peer);
@@ -15,6 +17,15 @@ int c_linux_accept(int listener, struct sockaddr_storage *peer, socklen_t *lengt
 }
 
 int c_linux_eventfd(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+
+int c_linux_memory_file(size_t size) {
+    int descriptor = memfd_create("drydock body", MFD_CLOEXEC);
+    if (descriptor >= 0 && ftruncate(descriptor, (off_t)size) != 0) {
+        close(descriptor);
+        return -1;
+    }
+    return descriptor;
+}
 
 void c_linux_name_thread(const char *name) {
     char short_name[16];

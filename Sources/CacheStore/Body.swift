@@ -48,7 +48,7 @@ package final class Body: Sendable {
     init(_ source: Source) { self.source = source }
 
     /// A body that is in memory as a whole.
-    package static func complete(_ bytes: [UInt8]) -> Body { Body(.chunk(Chunk(bytes))) }
+    package static func complete(_ bytes: [UInt8]) -> Body { Body(.chunk(Chunk(bytes, isKept: true))) }
 
     /// A body that is one whole chunk.
     package static func complete(_ chunk: Chunk) -> Body { Body(.chunk(chunk)) }

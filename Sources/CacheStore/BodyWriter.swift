@@ -74,7 +74,8 @@ package final class BodyWriter {
         if let length = fill.expectedLength, length > written, length - written <= Int64(Self.greatestChunk) {
             capacity = Int(length - written)
         }
-        let chunk = Chunk(capacity: capacity)
+        let isWhole = written == 0 && fill.expectedLength == Int64(capacity)
+        let chunk = Chunk(capacity: capacity, isKept: isWhole && fill.keepsStart)
         tail = chunk
         tailUsed = 0
         return chunk

@@ -1,5 +1,6 @@
 // A piece of a body in memory: allocated once, shared by all readers, freed with its last user.
 
+package import EventLoop
 import Glibc
 
 /// Bytes of a body. What has been handed out never changes.
@@ -9,12 +10,19 @@ import Glibc
 package final class Chunk: Sendable {
     // Written only as the type's comment says; freed in deinit.
     private nonisolated(unsafe) let base: UnsafeMutableRawPointer
+    /// The file that the bytes lie in, from its first byte on; nil where they are in the heap.
+    package let file: MemoryFile?
     /// Size of the allocation in bytes; all of it is in use where the chunk is a whole body.
     package let capacity: Int
 
-    init(capacity: Int) {
+    /// Bytes from which on a body that is kept lies in a file of its own: for fewer, the second call costs what the copy does.
+    package static let leastFile = 64 << 10
+
+    /// - Parameter isKept: it may be a stored body as a whole, and be sent again and again.
+    init(capacity: Int, isKept: Bool = false) {
         self.capacity = capacity
-        base = .allocate(byteCount: max(capacity, 1), alignment: 16)
+        file = isKept && capacity >= Self.leastFile ? MemoryFile(count: capacity) : nil
+        base = file?.base ?? .allocate(byteCount: max(capacity, 1), alignment: 16)
     }
 
     /// A chunk that holds a copy of `bytes` and nothing else.
@@ -23,12 +31,14 @@ package final class Chunk: Sendable {
         fill(at: 0, with: bytes)
     }
 
-    package convenience init(_ bytes: [UInt8]) {
-        self.init(capacity: bytes.count)
+    package convenience init(_ bytes: [UInt8], isKept: Bool = false) {
+        self.init(capacity: bytes.count, isKept: isKept)
         bytes.withUnsafeBytes { fill(at: 0, with: $0) }
     }
 
-    deinit { base.deallocate() }
+    deinit {
+        if file == nil { base.deallocate() }
+    }
 
     /// The whole allocation; only the range that came with the chunk may be read. The pointer is valid as long as the
     /// chunk is held, also after `body` has returned.

@@ -51,7 +51,8 @@ extension DiskTier {
         do throws(BodyError) {
             if record.bodyLength <= Int64(memoryLimit) {
                 file = SharedFile(descriptor: descriptor, pool: pool, calls: folder.calls)
-                let chunk = try file.read(offset: FileLayout.bodyOffset, count: Int(record.bodyLength))
+                let length = Int(record.bodyLength)
+                let chunk = try file.read(offset: FileLayout.bodyOffset, count: length, isKept: true)
                 var sums = BlockSums()
                 chunk.withBytes { sums.update($0) }
                 guard sums.sums == record.sums else { throw .damaged(block: 0) }

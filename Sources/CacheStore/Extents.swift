@@ -150,7 +150,7 @@ extension Extents {
     /// All bytes as one body for the memory tier; reads what is in the file.
     /// - Throws: `BodyError` where bytes are missing or cannot be read.
     package func gather() async throws -> Body {
-        let whole = Chunk(capacity: Int(length))
+        let whole = Chunk(capacity: Int(length), isKept: true)
         for segment in segments(0..<length) {
             guard case .present(let body, let range) = segment else { throw BodyError.truncated }
             let place = try await place(of: body, range)

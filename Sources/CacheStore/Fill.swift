@@ -16,6 +16,7 @@ final class Fill: Sendable {
 
     let expectedLength: Int64?
     let lagLimit: UInt64
+    let keepsStart: Bool
     private let window: Int
     private let spill: SpillFile?
     private let budget: FillBudget
@@ -26,6 +27,7 @@ final class Fill: Sendable {
     init(options: FillOptions, expectedLength: Int64?, loop: EventLoop, writer: WriterLink) {
         self.expectedLength = expectedLength
         lagLimit = options.lagLimit
+        keepsStart = options.keepsStart
         window = options.window
         spill = options.spill
         budget = options.budget
@@ -200,7 +202,7 @@ final class Fill: Sendable {
         }
         guard let pieces else { return nil }
         if pieces.count == 1, pieces[0].count == pieces[0].chunk.capacity { return pieces[0].chunk }
-        let whole = Chunk(capacity: pieces.reduce(0) { $0 + $1.count })
+        let whole = Chunk(capacity: pieces.reduce(0) { $0 + $1.count }, isKept: true)
         for piece in pieces {
             piece.chunk.withBytes {
                 whole.fill(at: Int(piece.start), with: UnsafeRawBufferPointer(rebasing: $0[..<piece.count]))

@@ -129,8 +129,9 @@ package final class SharedFile: Sendable {
     }
 
     /// Reads exactly `count` bytes; blocks.
-    func read(offset: Int64, count: Int) throws(BodyError) -> Chunk {
-        let chunk = Chunk(capacity: count)
+    /// - Parameter isKept: they are a whole stored body.
+    func read(offset: Int64, count: Int, isKept: Bool = false) throws(BodyError) -> Chunk {
+        let chunk = Chunk(capacity: count, isKept: isKept)
         var done = 0
         while done < count {
             let room = chunk.room(done..<count)

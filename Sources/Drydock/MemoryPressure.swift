@@ -12,7 +12,7 @@ struct MemoryPressure: Sendable {
         var highEvents: UInt64?
         /// `memory.high` in bytes; nil where there is no limit.
         var high: Int?
-        /// Bytes of the group that no file backs: what evicting can bring down.
+        /// Bytes of the group that no file of a disk backs: what evicting can bring down.
         var anonymous: Int?
     }
 
@@ -43,7 +43,11 @@ struct MemoryPressure: Sendable {
         guard let group else { return reading }
         reading.highEvents = Self.number("high", in: Self.text(group + "/memory.events"))
         reading.high = Int(Self.text(group + "/memory.high").prefix { $0 != "\n" })
-        reading.anonymous = Self.number("anon", in: Self.text(group + "/memory.stat")).map { Int(clamping: $0) }
+        let statistics = Self.text(group + "/memory.stat")
+        // Large bodies lie in files in memory, which the kernel counts apart.
+        reading.anonymous = Self.number("anon", in: statistics).map { anonymous in
+            Int(clamping: anonymous) + Int(clamping: Self.number("shmem", in: statistics) ?? 0)
+        }
         return reading
     }
 

@@ -11,7 +11,8 @@ package enum ProcessMemory {
     /// go back to the kernel and come again. For a process that is the daemon's alone.
     package static func keepSome() { c_linux_keep_freed(8 << 20, 1 << 20) }
 
-    /// Resident bytes that no file backs; 0 where the kernel does not say. Reads a file of /proc.
+    /// Resident bytes that no file of a disk backs (RssAnon, and RssShmem for ``MemoryFile``); 0 where the kernel does not
+    /// say. Reads a file of /proc.
     package static var anonymous: Int {
         let file = open("/proc/self/status", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return 0 }
@@ -19,10 +20,12 @@ package enum ProcessMemory {
         var bytes = [UInt8](repeating: 0, count: 8192)
         let count = read(file, &bytes, bytes.count)
         guard count > 0 else { return 0 }
+        var sum = 0
         for line in String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n") {
             let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
-            if words.first == "RssAnon:", words.count > 1, let kibibytes = Int(words[1]) { return kibibytes * 1024 }
+            guard words.count > 1, words[0] == "RssAnon:" || words[0] == "RssShmem:" else { continue }
+            sum += (Int(words[1]) ?? 0) * 1024
         }
-        return 0
+        return sum
     }
 }

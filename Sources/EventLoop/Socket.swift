@@ -25,6 +25,18 @@ package enum Socket {
         result(isRead: false) { writev(descriptor, vectors, Int32(count)) }
     }
 
+    /// The same where a file follows: the bytes wait for those of the file, to leave with them (MSG_MORE).
+    package static func writeBeforeFile(
+        _ descriptor: Int32,
+        _ vectors: UnsafeMutablePointer<iovec>,
+        count: Int
+    ) -> IOResult {
+        var message = msghdr()
+        message.msg_iov = vectors
+        message.msg_iovlen = count
+        return result(isRead: false) { sendmsg(descriptor, &message, Int32(MSG_MORE | MSG_NOSIGNAL)) }
+    }
+
     /// Writes one buffer.
     package static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
         result(isRead: false) { Glibc.write(descriptor, bytes.baseAddress, bytes.count) }

@@ -57,7 +57,9 @@ extension Connection {
             guard serveNext() else { break }
         }
         isProcessing = false
+        flushJoined()
         switch phase {
+        case .waiting where !output.isEmpty: phase = .flushing
         case .waiting:
             if sawEnd, !isQueued { return close() }
         case .answering: current?.requestBody.inputArrived()
@@ -95,6 +97,7 @@ extension Connection {
         guard request.isBare else { return false }
         version = request.version
         keepAlive = request.keepAlive && !context.isDraining
+        isFollowed = bytes.count > length
         hotResult = .none
         let answered = handler.answerAtOnce(request, on: self)
         switch hotResult {
@@ -118,6 +121,7 @@ extension Connection {
     // MARK: - The waiting path
 
     private func begin(_ length: Int) throws(WireError) {
+        flushJoined()
         if requestBegan == 0 { requestBegan = Monotonic.now() }
         let bytes = input.bytes
         let head = parser.pointee.makeHead(bytes)
@@ -176,6 +180,7 @@ extension Connection {
 
     /// Answers without an exchange, and ends the connection.
     func refuse(_ problem: Problem) {
+        flushJoined()
         keepAlive = false
         input.release()
         let body = problem.body

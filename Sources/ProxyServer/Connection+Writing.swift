@@ -11,7 +11,8 @@ extension Connection {
 
     // MARK: - The hot path
 
-    /// Answers the request that ``ExchangeHandler/answerAtOnce(_:on:)`` was asked about: one `writev`, no allocation.
+    /// Answers the request that ``ExchangeHandler/answerAtOnce(_:on:)`` was asked about: one `writev`, no allocation; a
+    /// large body follows by one `sendfile`.
     ///
     /// - Parameters:
     ///   - prepared: the status line and field lines, each with its CRLF, without the empty line.
@@ -32,21 +33,33 @@ extension Connection {
         guard phase == .waiting, output.isEmpty, hotResult == .none else { return }
         let end = headEnd
         let bodyCount = body == nil ? 0 : range.count
+        if mayJoin(bodyCount), join(prepared, dynamic, end, bodyCount > 0 ? body : nil, range) {
+            hasJoined = true
+            hotResult = .complete
+            return recordHot(record, bodyBytes: bodyCount)
+        }
+        flushJoined()
         let headCount = prepared.count + dynamic.count + end.count
-        let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: 4) { vectors in
-            prepared.withUnsafeBytes { prepared in
-                vectors[0] = iovec(prepared)
-                vectors[1] = iovec(dynamic)
-                vectors[2] = iovec(end)
-                // The vectors live on the stack and point into buffers that the enclosing calls hold, and into the chunk.
-                guard let body else { return write(vectors.baseAddress, 3) }
-                return withExtendedLifetime(body) {
-                    let part = body.bytes.part(range)
-                    vectors[3] = iovec(part.part(0..<min(part.count, OutputQueue.callLimit)))
-                    return write(vectors.baseAddress, 4)
+        let file = body?.sendable(range)
+        // What the socket did not take of the answers before this one goes first.
+        var result =
+            !output.isEmpty
+            ? .wouldBlock
+            : withUnsafeTemporaryAllocation(of: iovec.self, capacity: 4) { vectors in
+                prepared.withUnsafeBytes { prepared in
+                    vectors[0] = iovec(prepared)
+                    vectors[1] = iovec(dynamic)
+                    vectors[2] = iovec(end)
+                    // The vectors live on the stack and point into buffers that the enclosing calls hold, and into the chunk.
+                    guard let body, file == nil else { return write(vectors.baseAddress, 3, isBeforeFile: file != nil) }
+                    return withExtendedLifetime(body) {
+                        let part = body.bytes.part(range)
+                        vectors[3] = iovec(part.part(0..<min(part.count, OutputQueue.callLimit)))
+                        return write(vectors.baseAddress, 4)
+                    }
                 }
             }
-        }
+        if let file, result == .bytes(headCount) { result = Self.send(file, range, after: headCount, to: descriptor) }
         let written: Int
         switch result {
         case .bytes(let count): written = count
@@ -78,10 +91,46 @@ extension Connection {
         }
     }
 
+    private func join(
+        _ prepared: [UInt8],
+        _ dynamic: UnsafeRawBufferPointer,
+        _ end: UnsafeRawBufferPointer,
+        _ body: Chunk?,
+        _ range: Range<Int>
+    ) -> Bool {
+        prepared.withUnsafeBytes { prepared in
+            // The chunk's bytes are valid as long as it is held, which the caller does.
+            context.joined.append(
+                prepared,
+                dynamic,
+                end,
+                body.map { $0.bytes.part(range) } ?? UnsafeRawBufferPointer(start: nil, count: 0)
+            )
+        }
+    }
+
     // The vectors are valid during the call.
-    private func write(_ vectors: UnsafePointer<iovec>?, _ count: Int) -> IOResult {
+    private func write(_ vectors: UnsafeMutablePointer<iovec>?, _ count: Int, isBeforeFile: Bool = false) -> IOResult {
         guard let vectors else { return .wouldBlock }
-        return Socket.write(descriptor, vectors, count: count)
+        return isBeforeFile
+            ? Socket.writeBeforeFile(descriptor, vectors, count: count)
+            : Socket.write(descriptor, vectors, count: count)
+    }
+
+    /// What head and body came to, once all of the head is out.
+    private static func send(
+        _ file: MemoryFile,
+        _ range: Range<Int>,
+        after headCount: Int,
+        to descriptor: Int32
+    ) -> IOResult {
+        let count = min(range.count, OutputQueue.callLimit)
+        switch Socket.sendFile(descriptor, file: file.descriptor, offset: Int64(range.lowerBound), count: count) {
+        case .bytes(let sent): return .bytes(headCount + sent)
+        case .wouldBlock: return .bytes(headCount)
+        case .end: return .end
+        case .failed(let code): return .failed(code)
+        }
     }
 
     /// The last lines of a head: Connection where it says something, and the empty line.

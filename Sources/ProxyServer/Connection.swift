@@ -57,6 +57,10 @@ package final class Connection: IOHandler, SweptMember {
     var isBlocked = false
     var isProcessing = false
     var isQueued = false
+    /// More than the request under way has been read.
+    var isFollowed = false
+    /// Answers of this callback wait in the loop's ``JoinedAnswers``.
+    var hasJoined = false
     /// Set by `sendAtOnce`.
     var hotResult = HotResult.none
     /// When the head was complete, monotonic nanoseconds; for the duration in the log. 0 for a request that is answered at

@@ -13,6 +13,7 @@ package final class LoopContext {
     /// Waits of tasks for descriptors, such as connects of tunnels.
     private let waits: LoopBox<DescriptorWaits>
     private(set) var blocks: BlockPool
+    let joined = JoinedAnswers()
     let log: AccessLogBuffer?
     /// Answers are logged.
     var isLogging: Bool { log?.isOn ?? false }

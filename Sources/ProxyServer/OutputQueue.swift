@@ -16,7 +16,7 @@ enum WriteOutcome: Equatable {
     case failed
 }
 
-/// Loop-bound through its connection. Memory leaves by `writev`, files by `sendfile`.
+/// Loop-bound through its connection. Memory leaves by `writev`; files, and chunks that lie in one, by `sendfile`.
 ///
 /// A class, since a value in a connection would pay for a check of exclusive access with every use.
 final class OutputQueue {
@@ -123,7 +123,7 @@ final class OutputQueue {
             guard outcome == .drained else { return (outcome, 0) }
         }
         let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) { vectors in
-            gather(first, 0, vectors) { start, filled in
+            gather(first, 0, vectors) { start, filled, _ in
                 vectors[filled] = iovec(
                     iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress),
                     iov_len: bytes.count
@@ -146,7 +146,13 @@ final class OutputQueue {
     /// More is queued than leaves with one call that has room for other bytes.
     private var isLong: Bool {
         guard segments.count - first < Self.vectorCount, count < Self.callLimit else { return true }
-        return segments[first...].contains { if case .file = $0 { true } else { false } }
+        return segments[first...].contains { segment in
+            switch segment {
+            case .bytes: false
+            case .chunk(let chunk, let range): chunk.sendable(range) != nil
+            case .file: true
+            }
+        }
     }
 
     /// Takes the queued bytes out; nil where a file is among them.
@@ -172,16 +178,31 @@ final class OutputQueue {
     // MARK: - One call
 
     private func writeOnce(_ descriptor: Int32) -> IOResult {
-        if case .file(let file, let offset, let count) = segments[first] {
+        switch segments[first] {
+        case .file(let file, let offset, let count):
             return Socket.sendFile(
                 descriptor,
                 file: file.descriptor,
                 offset: offset,
                 count: min(count, Self.fileWindow)
             )
+        case .chunk(let chunk, let range):
+            if let file = chunk.sendable(range) {
+                return Socket.sendFile(
+                    descriptor,
+                    file: file.descriptor,
+                    offset: Int64(range.lowerBound),
+                    count: min(range.count, Self.callLimit)
+                )
+            }
+        case .bytes: break
         }
         return withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) { vectors in
-            gather(first, 0, vectors) { Socket.write(descriptor, $0, count: $1) }
+            gather(first, 0, vectors) { vectors, count, isBeforeFile in
+                isBeforeFile
+                    ? Socket.writeBeforeFile(descriptor, vectors, count: count)
+                    : Socket.write(descriptor, vectors, count: count)
+            }
         }
     }
 
@@ -190,7 +211,7 @@ final class OutputQueue {
         _ index: Int,
         _ filled: Int,
         _ vectors: UnsafeMutableBufferPointer<iovec>,
-        _ write: (UnsafePointer<iovec>, Int) -> IOResult
+        _ write: (UnsafeMutablePointer<iovec>, Int, _ isBeforeFile: Bool) -> IOResult
     ) -> IOResult {
         func add(_ whole: UnsafeRawBufferPointer) -> IOResult {
             let length = min(whole.count, Self.callLimit)
@@ -199,18 +220,19 @@ final class OutputQueue {
             let next = length < whole.count ? segments.count : index + 1
             return gather(next, filled + 1, vectors, write)
         }
+        var isBeforeFile = false
         if filled < vectors.count, index < segments.count {
             switch segments[index] {
             case .bytes(let array, let from):
                 return array.withUnsafeBytes { add(UnsafeRawBufferPointer(rebasing: $0[from...])) }
-            case .chunk(let chunk, let range):
+            case .chunk(let chunk, let range) where chunk.sendable(range) == nil:
                 return chunk.withBytes { add(UnsafeRawBufferPointer(rebasing: $0[range])) }
-            case .file: break
+            case .chunk, .file: isBeforeFile = true
             }
         }
         // The vectors point into segments that the nested calls above hold.
         guard let base = vectors.baseAddress else { return .wouldBlock }
-        return write(base, filled)
+        return write(base, filled, isBeforeFile)
     }
 
     private func advance(by count: Int) {
@@ -246,6 +268,11 @@ final class OutputQueue {
             first = 0
         }
     }
+}
+
+extension Chunk {
+    /// The file to send a range from; nil where it is not in one, or too small to gain by it.
+    func sendable(_ range: Range<Int>) -> MemoryFile? { range.count >= Self.leastFile ? file : nil }
 }
 
 @available(*, unavailable) extension OutputQueue: Sendable {}

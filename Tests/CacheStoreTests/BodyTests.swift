@@ -39,6 +39,26 @@ import Testing
         }
     }
 
+    @Test(arguments: [(65_536, true, true), (200_000, false, true), (700_000, true, true), (65_535, true, false)])
+    func `a large body that is kept lies in a file in memory`(size: Int, hasLength: Bool, isInFile: Bool) async throws {
+        try await withLoops(1) { loops, _ in
+            let options = FillOptions(window: 1 << 20, budget: budget)
+            let whole = Mutex<Body?>(nil)
+            let length = hasLength ? Int64(size) : nil
+            await fill(options, total: size, on: loops[0], expectedLength: length) { body in
+                whole.withLock { $0 = body }
+            }
+            let kept = whole.withLock { $0?.inMemory()?.wholeChunk }
+            let chunk = try #require(kept)
+            #expect(chunk.array(0..<size) == pattern(size))
+            #expect((chunk.file != nil) == isInFile)
+            guard let file = chunk.file else { return }
+            var bytes = [UInt8](repeating: 0, count: size + 1)
+            #expect(pread(file.descriptor, &bytes, bytes.count, 0) == size)
+            #expect(Array(bytes[..<size]) == pattern(size))
+        }
+    }
+
     @Test(arguments: [true, false])
     func `readers at different speeds on different loops get equal bytes`(spills: Bool) async throws {
         let total = 1024 * 1024 + 77

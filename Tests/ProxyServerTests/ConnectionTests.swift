@@ -39,6 +39,40 @@ import Testing
         }
     }
 
+    @Test(arguments: [(30, 100, 1), (64, 100, 2), (30, 16_000, 20)])
+    func `answers to pipelined requests leave together`(count: Int, size: Int, most: Int) async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            try client.send(String(repeating: "GET /hot/\(size) HTTP/1.1\r\nHost: h\r\n\r\n", count: count))
+            for _ in 0..<count { #expect(try client.readResponse().body == Pattern.bytes(0..<size)) }
+            #expect((1...most).contains(client.segmentsReceived), "\(client.segmentsReceived)")
+        }
+    }
+
+    @Test(arguments: [1, 7, 100])
+    func `what was put together comes before whatever is next`(count: Int) async throws {
+        let hot = String(repeating: "GET /hot/10 HTTP/1.1\r\nHost: h\r\n\r\n", count: count)
+        let ends = [
+            ("GET /t HTTP/1.1\r\nHost: h\r\n\r\n", 200),
+            ("GET /t HTTP/1.1\r\nConnection: close\r\nHost: h\r\n\r\n", 200),
+            ("GET /hot/9 HTTP/1.1\r\nConnection: close\r\nHost: h\r\n\r\n", 200), ("GET /hot/9 HTTP/1.1\r\n\r\n", 400),
+            ("GET /hot/200000 HTTP/1.1\r\nHost: h\r\n\r\n", 200), ("nonsense\r\n\r\n", 400), ("GET /hot/9 HTT", nil),
+        ]
+        try await ServerHarness.run { harness in
+            for (end, status) in ends {
+                let client = try harness.client(receiveBuffer: 4096)
+                try client.send(hot + end)
+                if status == nil { client.finishSending() }
+                for _ in 0..<count { #expect(try client.readResponse().body == Pattern.bytes(0..<10), "\(end)") }
+                if let status {
+                    #expect(try client.readResponse().status == status, "\(end)")
+                } else {
+                    #expect(try client.isClosedByServer())
+                }
+            }
+        }
+    }
+
     @Test func `a pair of pipelined requests is understood at every split`() async throws {
         try await ServerHarness.run { harness in
             let body = "a=1&b=2"
@@ -206,11 +240,39 @@ import Testing
         }
     }
 
-    @Test func `a big answer on the hot path survives a slow reader`() async throws {
+    @Test(arguments: ["hot", "kept"])
+    func `a big answer on the hot path survives a slow reader`(place: String) async throws {
         try await ServerHarness.run { harness in
             let client = try harness.client(receiveBuffer: 4096)
-            try client.send(String(repeating: "GET /hot/2000000 HTTP/1.1\r\nHost: h\r\n\r\n", count: 3))
+            try client.send(String(repeating: "GET /\(place)/2000000 HTTP/1.1\r\nHost: h\r\n\r\n", count: 3))
             for _ in 0..<3 { #expect(try client.readResponse().body == Pattern.bytes(0..<2_000_000)) }
+        }
+    }
+
+    @Test func `bodies from the heap and from files leave in order, with their own heads`() async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client()
+            let counts = [65_535, 65_536, 0, 1, 300_000, 65_537, 100_000]
+            let targets = counts.flatMap { ["/kept/\($0)", "/hot/\($0)", "/t"] }
+            try client.send(targets.map { "GET \($0) HTTP/1.1\r\nHost: h\r\n\r\n" }.joined())
+            for count in counts {
+                for _ in 0..<2 {
+                    let response = try client.readResponse()
+                    #expect(response.body == Pattern.bytes(0..<count) && response.field("Age") == "7", "\(count)")
+                }
+                #expect(try client.readResponse().text == "/t")
+            }
+        }
+    }
+
+    @Test func `a client that leaves in the middle of a file harms no other`() async throws {
+        try await ServerHarness.run { harness in
+            for _ in 0..<20 {
+                let leaving = try harness.client(receiveBuffer: 4096)
+                try leaving.send("GET /kept/2000000 HTTP/1.1\r\nHost: h\r\n\r\n")
+                _ = try leaving.readHead()
+            }
+            #expect(try harness.client().exchange("/kept/2000000").body == Pattern.bytes(0..<2_000_000))
         }
     }
 

@@ -14,7 +14,7 @@ import Testing
         )
         try folder.write("memory.events", "low 0\nhigh \(events)\nmax 0\noom 0\n")
         try folder.write("memory.high", "\(limit)\n")
-        try folder.write("memory.stat", "anon \(anon)\nfile 123\n")
+        try folder.write("memory.stat", "anon \(anon - 1)\nfile 123\nshmem 1\n")
     }
 
     @Test func theFilesOfAGroup() throws {
@@ -24,6 +24,8 @@ import Testing
         #expect(pressure.read() == .init(stalled: 12_345, highEvents: 6, high: 1000, anonymous: 900))
         try write(folder, stalled: 0, high: 0, limit: "max", anon: 1)
         #expect(pressure.read() == .init(stalled: 0, highEvents: 0, high: nil, anonymous: 1))
+        try folder.write("memory.stat", "anon 77\nfile 123\n")
+        #expect(pressure.read().anonymous == 77)
         for text in ["", "some", "some total=x", "\u{0}"] {
             try folder.write("memory.pressure", text)
             #expect(pressure.read().stalled == nil, "\(text)")

@@ -15,6 +15,7 @@ final class ScriptedHandler: ExchangeHandler {
     private let pool: IOPool
     private let resolver: Resolver
     private let pattern = Chunk(Pattern.bytes(0..<(2 << 20)))
+    private let keptPattern = Chunk(Pattern.bytes(0..<(2 << 20)), isKept: true)
 
     init(observations: Observations, gate: Gate, pool: IOPool) {
         self.observations = observations
@@ -23,10 +24,12 @@ final class ScriptedHandler: ExchangeHandler {
         resolver = Resolver(pool: pool)
     }
 
-    /// `/hot/N`: N bytes of the pattern, on the hot path.
+    /// `/hot/N`: N bytes of the pattern, on the hot path; `/kept/N`: of the pattern in a file of its own.
     func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool {
         let target = String(decoding: request.target, as: UTF8.self)
-        guard target.hasPrefix("/hot/"), let count = Int(target.dropFirst(5)) else { return false }
+        let isKept = target.hasPrefix("/kept/")
+        guard isKept || target.hasPrefix("/hot/") else { return false }
+        guard let count = Int(target.dropFirst(isKept ? 6 : 5)) else { return false }
         let prepared = Array("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n".utf8)
         let age = Array("Age: 7\r\n".utf8)
         let status = Array("drydock; hit".utf8)
@@ -35,7 +38,7 @@ final class ScriptedHandler: ExchangeHandler {
                 connection.sendAtOnce(
                     prepared: prepared,
                     dynamic: age,
-                    body: request.method == .head ? nil : pattern,
+                    body: request.method == .head ? nil : isKept ? keptPattern : pattern,
                     range: 0..<count,
                     owner: self,
                     record: HotRecord(status: 200, route: "hot", cacheStatus: status)

@@ -37,6 +37,7 @@ final class ServerHarness: Sendable {
         settings: ServerSettings = ServerSettings(),
         log: LogConfiguration? = nil
     ) async throws {
+        SignalWatch.ignoreBrokenPipes()
         let loops = try LoopGroup.start(count: count)
         let pool = try IOPool(threads: 2)
         var sink: AccessLogSink?

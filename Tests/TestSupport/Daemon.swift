@@ -191,8 +191,8 @@ package final class Daemon: Sendable {
 // MARK: - what the kernel says about it
 
 extension Daemon {
-    /// Anonymous resident memory in bytes.
-    package var anonymousMemory: Int { (status("RssAnon") ?? 0) * 1024 }
+    /// Resident memory in bytes that no file of a disk backs.
+    package var anonymousMemory: Int { ((status("RssAnon") ?? 0) + (status("RssShmem") ?? 0)) * 1024 }
 
     package var threads: Int { status("Threads") ?? 0 }
 

@@ -50,6 +50,17 @@ package final class RawClient {
         buffer.deallocate()
     }
 
+    /// Segments with data that have come from the server (`tcpi_data_segs_in`): each of its writes makes at least one.
+    package var segmentsReceived: Int {
+        // The kernel's struct goes on behind the C library's: the count is the 32 bits at byte 152.
+        var facts = [UInt8](repeating: 0, count: 160)
+        var length = socklen_t(facts.count)
+        guard getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &facts, &length) == 0, length >= 156 else {
+            return -1
+        }
+        return facts.withUnsafeBytes { Int($0.loadUnaligned(fromByteOffset: 152, as: UInt32.self)) }
+    }
+
     // MARK: sending
 
     package func send(_ text: String) throws {

@@ -13,6 +13,9 @@ int c_linux_accept(int listener, struct sockaddr_storage *peer, unsigned int *le
 /// eventfd(2), non-blocking and close-on-exec.
 int c_linux_eventfd(void);
 
+/// memfd_create(2), close-on-exec, of `size` bytes; -1 and errno on failure.
+int c_linux_memory_file(size_t size);
+
 /// Names the calling thread for ps and gdb; at most 15 characters count.
 void c_linux_name_thread(const char *name);
 

@@ -1,0 +1,55 @@
+// Memory that is a file as well: what lies in it leaves by sendfile, without a copy.
+
+internal import CLinux
+import Glibc
+import Synchronization
+
+/// A file without a name (memfd_create(2)), mapped as a whole; unmapped and closed with its last user.
+///
+/// Sendable: nothing of it changes. Its bytes are under the rules of whoever uses it.
+package final class MemoryFile: Sendable {
+    package let descriptor: Int32
+    /// Valid as long as the file is held, as many bytes as it has. The mapping never moves.
+    package nonisolated(unsafe) let base: UnsafeMutableRawPointer
+    private let count: Int
+
+    private static let open = Atomic<Int>(0)
+
+    /// Files at the same time: a quarter of the descriptors that the process may have (RLIMIT_NOFILE); the rest is for
+    /// connections.
+    package static let limit: Int = {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
+        return Int(clamping: limit.rlim_cur / 4)
+    }()
+
+    /// Files of this process now.
+    package static var openCount: Int { open.load(ordering: .relaxed) }
+
+    /// Nil where there are as many as may be, or where the kernel gives none: memory of the heap does as well.
+    package init?(count: Int, limit: Int = MemoryFile.limit) {
+        guard count > 0, Self.open.add(1, ordering: .relaxed).oldValue < limit else {
+            if count > 0 { Self.open.subtract(1, ordering: .relaxed) }
+            return nil
+        }
+        let descriptor = c_linux_memory_file(count)
+        // All pages at once: a fault for each would cost more than the copy that is saved.
+        let base =
+            descriptor < 0
+            ? MAP_FAILED : mmap(nil, count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0)
+        guard let base, base != MAP_FAILED else {
+            if descriptor >= 0 { close(descriptor) }
+            Self.open.subtract(1, ordering: .relaxed)
+            return nil
+        }
+        self.descriptor = descriptor
+        self.base = base
+        self.count = count
+    }
+
+    deinit {
+        munmap(base, count)
+        close(descriptor)
+        Self.open.subtract(1, ordering: .relaxed)
+    }
+}

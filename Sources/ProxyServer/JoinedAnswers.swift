@@ -1,0 +1,75 @@
+// Small answers to pipelined requests (RFC 9112 section 9.3.2), put together so that one write sends them all.
+
+import EventLoop
+
+/// One a loop, and empty between its callbacks: a connection that puts an answer here sends it before its callback ends.
+/// Loop-bound.
+final class JoinedAnswers {
+    /// Bytes at most.
+    private static let capacity = 64 << 10
+    // Owned here and freed in deinit; used on the loop only.
+    private let room = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 16)
+    private var count = 0
+
+    deinit { room.deallocate() }
+
+    /// Valid until the next change.
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: room[..<count]) }
+
+    /// Adds the four parts of an answer, or none of them: false where there is no room.
+    func append(
+        _ prepared: UnsafeRawBufferPointer,
+        _ dynamic: UnsafeRawBufferPointer,
+        _ end: UnsafeRawBufferPointer,
+        _ body: UnsafeRawBufferPointer
+    ) -> Bool {
+        guard prepared.count + dynamic.count + end.count + body.count <= Self.capacity - count else { return false }
+        add(prepared)
+        add(dynamic)
+        add(end)
+        add(body)
+        return true
+    }
+
+    func removeAll() { count = 0 }
+
+    private func add(_ part: UnsafeRawBufferPointer) {
+        guard let source = part.baseAddress, let base = room.baseAddress, !part.isEmpty else { return }
+        (base + count).copyMemory(from: source, byteCount: part.count)
+        count += part.count
+    }
+}
+
+@available(*, unavailable) extension JoinedAnswers: Sendable {}
+
+extension Connection {
+    /// A longer body is not copied, but written with what was put together before it.
+    static let joinLimit = 16 << 10
+
+    /// Whether the answer to the request under way may wait for those behind it in the buffer.
+    func mayJoin(_ bodyCount: Int) -> Bool {
+        (isFollowed || hasJoined) && bodyCount <= Self.joinLimit && keepAlive
+    }
+
+    /// Sends what has been put together; what the socket does not take waits in the queue, before whatever comes next.
+    func flushJoined() {
+        guard hasJoined else { return }
+        hasJoined = false
+        let joined = context.joined
+        defer { joined.removeAll() }
+        guard phase != .closed, phase != .taken else { return }
+        let bytes = joined.bytes
+        var written = 0
+        switch Socket.write(descriptor, bytes) {
+        case .bytes(let count): written = count
+        case .wouldBlock: break
+        // The next write or read finds the connection gone.
+        case .end, .failed: return
+        }
+        sent &+= UInt64(written)
+        context.counters.add(.bytesOut, UInt64(written))
+        guard written < bytes.count else { return }
+        output.append(Array(bytes[written...]))
+        isBlocked = true
+    }
+}
