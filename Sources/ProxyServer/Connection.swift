@@ -150,7 +150,12 @@ package final class Connection: IOHandler, SweptMember {
     /// - Parameter resets: the end of the connection alone would look like a proper end.
     func cutAnswer(resets: Bool) {
         guard phase != .closed, phase != .taken else { return }
-        if !isBlocked, !resets { _ = output.write(to: descriptor, limit: OutputQueue.callLimit) }
+        if !isBlocked, !resets {
+            let before = output.written
+            _ = output.write(to: descriptor, limit: OutputQueue.callLimit)
+            sent &+= output.written &- before
+            context.counters.add(.bytesOut, output.written &- before)
+        }
         if resets {
             var option = Glibc.linger(l_onoff: 1, l_linger: 0)
             setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<Glibc.linger>.size))

@@ -106,6 +106,15 @@ import Testing
         return via < age
     }
 
+    private static func ask(
+        _ harness: HandlerHarness,
+        _ target: String,
+        _ wish: Pairs
+    ) throws -> (hot: RawResponse, waiting: RawResponse) {
+        let hot = try harness.get(target, fields: wish)
+        return (hot, try harness.get(target, fields: wish + [("Cache-Control", "max-age=999999999")]))
+    }
+
     /// Asks both paths for each, and counts the answers of the hot path by status.
     private static func compare(_ wishes: [Pairs], _ rest: String = "") async throws -> [Int: Int] {
         let origin = try Self.origin()
@@ -119,8 +128,11 @@ import Testing
                 #expect(try client.exchange(target).status == response.status)
                 #expect(try Self.isHot(client.exchange(target)), "\(response.name)")
                 for wish in wishes {
-                    let hot = try harness.get(target, fields: wish)
-                    let waiting = try harness.get(target, fields: wish + [("Cache-Control", "max-age=999999999")])
+                    var (hot, waiting) = try Self.ask(harness, target, wish)
+                    // A second may have begun between the two, which Date shows; not twice in a row.
+                    if Self.facts(hot) != Self.facts(waiting) {
+                        (hot, waiting) = try Self.ask(harness, target, wish)
+                    }
                     #expect(Self.facts(hot) == Self.facts(waiting), "\(response.name) \(wish)")
                     // Where Via has been there before, the order of the lines tells nothing.
                     if response.name == "behind" { continue }
