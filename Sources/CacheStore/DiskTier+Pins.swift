@@ -9,10 +9,10 @@ extension DiskTier {
         try? await index.thread.run { [self] in takeOverNow([url]) }
     }
 
-    /// The pins of an earlier process; they take effect behind.
-    func takeOverPins() {
+    /// The pins of an earlier process, before anything can make room for something else.
+    func takeOverPins() async {
         let urls = generations.pins.all
-        if !urls.isEmpty { index.submit { [weak self] in self?.takeOverNow(urls) } }
+        if !urls.isEmpty { try? await index.thread.run { [self] in takeOverNow(urls) } }
     }
 
     /// On the index's thread.

@@ -116,7 +116,7 @@ package final class DiskTier: Sendable {
         calls: FileCalls = .real,
         onTrouble: @escaping @Sendable (DiskTrouble) -> Void = { _ in }
     ) async throws -> DiskTier {
-        try await pool.run {
+        let tier = try await pool.run {
             let folder = try DiskFolder(path, calls: calls)
             let opened = try DiskIndex.open(folder.index, stamp: folder.digestKey.stamp)
             let index = opened.index
@@ -125,10 +125,11 @@ package final class DiskTier: Sendable {
             if let failure = opened.failure { tier.tell(failure) }
             index.observe { [weak tier] failure in tier?.indexFailed(failure) }
             DiskLoad.begin(tier, expected: opened.count)
-            tier.takeOverPins()
             tier.emptyTrash()
             return tier
         }
+        await tier.takeOverPins()
+        return tier
     }
 
     private init(
