@@ -133,7 +133,7 @@ let package = Package(
 if let rooms = Context.environment["DRYDOCK_SANITIZED"] {
     let tested = Set(rooms.split(separator: " ").map { "\($0)Tests" })
     package.targets.removeAll { target in
-        target.type == .executable || target.type == .test && !tested.contains(target.name)
+        target.name == "DrydockCommand" || target.type == .test && !tested.contains(target.name)
     }
     package.products.removeAll { $0 is Product.Executable }
 }
