@@ -49,8 +49,10 @@ extension Scenarios {
                     return OriginReply([OriginReply.head(304, fields: fields)])
                 }
                 let size = resource.size
+                let isHead = request.method == "HEAD"
                 if number % 5 == 0 {
                     let chunked = OriginReply.head(200, fields: fields + [("Transfer-Encoding", "chunked")])
+                    if isHead { return OriginReply([chunked]) }
                     let chunk = OriginReply.text("\(String(size, radix: 16))\r\n")
                     let end = OriginReply.text("0\r\n\r\n")
                     if size == 0 { return OriginReply([chunked, end]) }
@@ -59,7 +61,7 @@ extension Scenarios {
                     ])
                 }
                 let head = OriginReply.head(200, fields: fields + [("Content-Length", "\(size)")])
-                return OriginReply([head, .pattern(size, from: resource.offset)])
+                return OriginReply(isHead ? [head] : [head, .pattern(size, from: resource.offset)])
             }
         }
 
