@@ -184,10 +184,11 @@ struct OriginSourceTests {
     @Test("a slot is taken for a fetch, and comes back at its end, its failure and its cancellation")
     func slots() async throws {
         let gate = Gate()
+        defer { gate.open() }
         let limits = AdmissionLimits(concurrent: 1, queueLength: 1, wait: 60_000_000_000)
         let rig = try await Rig(limits) { request in
             if request.target == "/cut" { return .cut }
-            if request.target == "/held" { _ = gate.wait(seconds: 20) }
+            if request.target == "/held" { _ = gate.wait(seconds: 200) }
             return .answer("ok")
         }
         let admission = rig.runtime.admission
@@ -223,9 +224,10 @@ struct OriginSourceTests {
     @Test("who waits too long for a slot is told what to change, and who leaves is forgotten")
     func refusals() async throws {
         let gate = Gate()
+        defer { gate.open() }
         let limits = AdmissionLimits(concurrent: 1, queueLength: 5, wait: 20_000_000)
         let rig = try await Rig(limits) { _ in
-            _ = gate.wait(seconds: 20)
+            _ = gate.wait(seconds: 200)
             return .answer("ok")
         }
         _ = await rig.start("/held").value
