@@ -23,13 +23,11 @@ package final class MemoryFile: Sendable {
         return Int(clamping: limit.rlim_cur / 4)
     }()
 
-    /// Files of this process now.
-    package static var openCount: Int { open.load(ordering: .relaxed) }
-
     /// Nil where there are as many as may be, or where the kernel gives none: memory of the heap does as well.
     package init?(count: Int, limit: Int = MemoryFile.limit) {
-        guard count > 0, Self.open.add(1, ordering: .relaxed).oldValue < limit else {
-            if count > 0 { Self.open.subtract(1, ordering: .relaxed) }
+        guard count > 0 else { return nil }
+        guard Self.open.add(1, ordering: .relaxed).oldValue < limit else {
+            Self.open.subtract(1, ordering: .relaxed)
             return nil
         }
         let descriptor = c_linux_memory_file(count)

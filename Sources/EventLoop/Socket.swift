@@ -21,16 +21,14 @@ package enum Socket {
     }
 
     /// Writes up to `count` buffers with one call.
-    package static func write(_ descriptor: Int32, _ vectors: UnsafePointer<iovec>, count: Int) -> IOResult {
-        result(isRead: false) { writev(descriptor, vectors, Int32(count)) }
-    }
-
-    /// The same where a file follows: the bytes wait for those of the file, to leave with them (MSG_MORE).
-    package static func writeBeforeFile(
+    /// - Parameter isBeforeFile: a file follows, and these bytes wait for those of the file, to leave with them (MSG_MORE).
+    package static func write(
         _ descriptor: Int32,
         _ vectors: UnsafeMutablePointer<iovec>,
-        count: Int
+        count: Int,
+        isBeforeFile: Bool = false
     ) -> IOResult {
+        guard isBeforeFile else { return result(isRead: false) { writev(descriptor, vectors, Int32(count)) } }
         var message = msghdr()
         message.msg_iov = vectors
         message.msg_iovlen = count

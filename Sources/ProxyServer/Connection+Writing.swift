@@ -112,9 +112,7 @@ extension Connection {
     // The vectors are valid during the call.
     private func write(_ vectors: UnsafeMutablePointer<iovec>?, _ count: Int, isBeforeFile: Bool = false) -> IOResult {
         guard let vectors else { return .wouldBlock }
-        return isBeforeFile
-            ? Socket.writeBeforeFile(descriptor, vectors, count: count)
-            : Socket.write(descriptor, vectors, count: count)
+        return Socket.write(descriptor, vectors, count: count, isBeforeFile: isBeforeFile)
     }
 
     /// What head and body came to, once all of the head is out.
@@ -188,7 +186,7 @@ extension Connection {
         updateInterest()
     }
 
-    private func noteWritten(since before: UInt64) {
+    func noteWritten(since before: UInt64) {
         let written = output.written &- before
         guard written > 0 else { return }
         sent &+= written

@@ -153,8 +153,7 @@ package final class Connection: IOHandler, SweptMember {
         if !isBlocked, !resets {
             let before = output.written
             _ = output.write(to: descriptor, limit: OutputQueue.callLimit)
-            sent &+= output.written &- before
-            context.counters.add(.bytesOut, output.written &- before)
+            noteWritten(since: before)
         }
         if resets {
             var option = Glibc.linger(l_onoff: 1, l_linger: 0)

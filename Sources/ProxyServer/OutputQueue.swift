@@ -198,11 +198,7 @@ final class OutputQueue {
         case .bytes: break
         }
         return withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) { vectors in
-            gather(first, 0, vectors) { vectors, count, isBeforeFile in
-                isBeforeFile
-                    ? Socket.writeBeforeFile(descriptor, vectors, count: count)
-                    : Socket.write(descriptor, vectors, count: count)
-            }
+            gather(first, 0, vectors) { Socket.write(descriptor, $0, count: $1, isBeforeFile: $2) }
         }
     }
 

@@ -234,9 +234,9 @@ private let cases: [Case] = [
         }
     }
 
-    @Test func `a client that leaves ends the fetch and gives its slot back`() async throws {
-        let gate = Gate()
-        let origin = try ScriptedOrigin { request in
+    /// Stands still before a head, in a body, or answers.
+    private static func stalling(_ gate: Gate) throws -> ScriptedOrigin {
+        try ScriptedOrigin { request in
             switch request.target {
             case "/head": OriginReply([.wait(gate)]).then(.answer("late"))
             case "/body":
@@ -246,6 +246,11 @@ private let cases: [Case] = [
             default: .answer(to: request, fields: [noStore], "hello")
             }
         }
+    }
+
+    @Test func `a client that leaves ends the fetch and gives its slot back`() async throws {
+        let gate = Gate()
+        let origin = try Self.stalling(gate)
         defer { gate.open() }
         let text = Self.services(origin, ", max_concurrent: 1, max_queue: { length: 1, wait: 20s }")
         try await HandlerHarness.run(text) { harness throws in
@@ -311,16 +316,7 @@ private let cases: [Case] = [
     @Test(arguments: [Way.direct, .waiting])
     fileprivate func `an operator ends a fetch`(way: Way) async throws {
         let gate = Gate()
-        let origin = try ScriptedOrigin { request in
-            switch request.target {
-            case "/head": OriginReply([.wait(gate)]).then(.answer("late"))
-            case "/body":
-                OriginReply([
-                    OriginReply.head(200, fields: [("Content-Length", "9")]), OriginReply.text("abc"), .wait(gate),
-                ])
-            default: .answer("hello")
-            }
-        }
+        let origin = try Self.stalling(gate)
         defer { gate.open() }
         try await HandlerHarness.run(Self.services(origin)) { harness throws in
             _ = try harness.get("/none/x")
