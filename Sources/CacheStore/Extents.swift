@@ -69,6 +69,13 @@ package final class Extents: Sendable {
         return nil
     }
 
+    /// The first bytes of some ranges, in their order, that are neither stored nor arriving.
+    package func firstMissing(in ranges: [Range<Int64>]) -> Range<Int64>? {
+        // Each is looked at once: a lazy `first` looks twice, and others change the parts between its looks.
+        for range in ranges { if let hole = firstMissing(in: range) { return hole } }
+        return nil
+    }
+
     /// The stored ranges, in order; those that touch are one.
     package var stored: [Range<Int64>] {
         parts.withLock { parts in

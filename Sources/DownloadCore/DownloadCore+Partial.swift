@@ -110,7 +110,7 @@ extension DownloadCore {
 
     private func check(_ ask: CacheAsk, _ partial: Partial, _ way: Way) -> PartStep {
         let wanted = PartialAnswer.wanted(ask, partial)
-        if let hole = wanted.lazy.compactMap({ partial.extents.firstMissing(in: $0) }).first {
+        if let hole = partial.extents.firstMissing(in: wanted) {
             return .ask(Way(.partial, way.reason), PartPlan(partial: partial, asked: hole.spec))
         }
         let specs = ByteRanges.parse(ask.request.fields)?.specs ?? []

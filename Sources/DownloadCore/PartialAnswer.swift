@@ -60,7 +60,7 @@ struct PartialAnswer {
     /// The first bytes that the answer needs and that are neither stored nor arriving.
     static func missing(_ ask: CacheAsk, _ partial: Partial) -> Range<Int64>? {
         if case .notModified = Caching.answerConditional(request: ask.request, stored: partial.head) { return nil }
-        return wanted(ask, partial).lazy.compactMap { partial.extents.firstMissing(in: $0) }.first
+        return partial.extents.firstMissing(in: wanted(ask, partial))
     }
 
     /// Bytes that are missing still are asked for when the client comes to them.

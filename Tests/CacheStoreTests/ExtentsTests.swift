@@ -33,6 +33,28 @@ import Testing
         #expect(extents.stored == [10..<20, 30..<40] && extents.heldBytes == 20 && !extents.isComplete)
     }
 
+    @Test func `what is missing may be filled and lost while others ask for it`() async throws {
+        try await withPool { _, loop in
+            let extents = Extents(length: 30, file: nil)
+            let isOver = Atomic(false)
+            async let holes = Task.detached {
+                let found = (0..<10_000).map { _ in extents.firstMissing(in: [0..<10, 20..<30]) }
+                isOver.store(true, ordering: .releasing)
+                return found
+            }.value
+            let (first, last) = (Body.complete(pattern(10)), Body.complete(pattern(10)))
+            await onLoop(loop) { _ in
+                while !isOver.load(ordering: .acquiring) {
+                    extents.begin(0..<10, first)
+                    extents.begin(20..<30, last)
+                    extents.end(first)
+                    extents.end(last)
+                }
+            }
+            #expect(Set(await holes).isSubset(of: [nil, 0..<10, 20..<30]))
+        }
+    }
+
     @Test func `parts may overlap, and one that has failed is none`() async throws {
         try await withPool { _, loop in
             let extents = Extents(length: 30, file: nil)
