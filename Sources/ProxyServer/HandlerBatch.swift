@@ -146,7 +146,7 @@ private final class BatchBody: RequestBodySource {
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         let count = min(buffer.count, left.count)
         guard count > 0 else { return .end }
-        // The buffer is libcurl's for the length of this call.
+        // The buffer is the transfer's for the length of this call.
         buffer.copyBytes(from: left.prefix(count))
         left = left.dropFirst(count)
         return .bytes(count)

@@ -1,4 +1,4 @@
-// A service's origin as a source of fetches: admission first, then libcurl, with what the service changes in a request.
+// A service's origin as a source of fetches: admission first, then a transfer, with what the service changes in a request.
 
 package import DownloadCore
 package import EventLoop
@@ -65,7 +65,7 @@ package final class OriginSource: FetchSource {
         fields.remove(.host)
         plan.rules.apply(to: &fields)
         if let authorization = service.authorization { fields.set(.authorization, authorization) }
-        // The client's has gone: one that is here comes from the rules. Where it stands is all the same to libcurl.
+        // The client's has gone: one that is here comes from the rules. Wherever it stands, it goes out first.
         if !fields.contains(.host) {
             fields.append(.host, service.preservesHost ? request.clientHost ?? origin.authority : origin.authority)
         }

@@ -93,9 +93,6 @@ extension EasyHandle {
         return Unmanaged<EasyHandle>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// How much may wait to be handed on before libcurl is told to stop reading.
-    static let mostBuffered = 1 << 18
-
     func received(line: UnsafeRawBufferPointer) -> Bool {
         guard let transfer else { return false }
         transfer.mark()

@@ -1,7 +1,6 @@
 // libcurl's result codes as upstream errors.
 
 internal import CLibcurl
-import Glibc
 internal import HTTPWire
 
 enum CurlFailure {
@@ -20,7 +19,8 @@ enum CurlFailure {
     static func error(_ code: CURLcode, _ context: Context) -> UpstreamError {
         let place = context.place
         switch code {
-        case CURLE_COULDNT_CONNECT: return connect(context)
+        case CURLE_COULDNT_CONNECT:
+            return ConnectionFailure.connect(context.place, context.osError, text: context.text)
         case CURLE_OPERATION_TIMEDOUT:
             return UpstreamError(
                 .timeout(.connect),
@@ -45,20 +45,6 @@ enum CurlFailure {
 
     private static func words(_ code: CURLcode, _ context: Context) -> String {
         context.text.isEmpty ? String(cString: curl_easy_strerror(code)) : context.text
-    }
-
-    private static func connect(_ context: Context) -> UpstreamError {
-        let reason = context.osError == 0 ? context.text : String(cString: strerror(context.osError))
-        let isRefused = context.osError == ECONNREFUSED
-        let advice =
-            isRefused ? "check that the origin runs and listens on that port" : "check the network and its routes"
-        let detail = "cannot connect to \(context.place): \(reason); \(advice)"
-        switch context.osError {
-        case ECONNREFUSED: return UpstreamError(.connectionRefused, detail: detail)
-        case EMFILE, ENFILE, ENOBUFS, ENOMEM: return UpstreamError(.internal, detail: detail)
-        case ETIMEDOUT: return UpstreamError(.timeout(.connect), detail: detail)
-        default: return UpstreamError(.unreachable, detail: detail)
-        }
     }
 
     private static func certificate(_ context: Context) -> UpstreamError {
@@ -104,13 +90,11 @@ enum CurlFailure {
     private static func closed(_ context: Context) -> UpstreamError {
         // TLS 1.3 tells of a missing client certificate only after the handshake.
         if context.text.contains("alert") { return tls(context) }
-        let address = context.address.map { " at \($0)" } ?? ""
-        if context.isHeadComplete {
-            let detail = "\(context.place)\(address) ended the connection within the body: \(context.text)"
-            return UpstreamError(.truncated, detail: detail)
-        }
-        let detail =
-            "\(context.place)\(address) ended the connection before a response head: \(context.text); see its log"
-        return UpstreamError(.closed, detail: detail)
+        return ConnectionFailure.closed(
+            context.place,
+            context.address,
+            isHeadComplete: context.isHeadComplete,
+            text: context.text
+        )
     }
 }

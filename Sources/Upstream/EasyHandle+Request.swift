@@ -42,33 +42,9 @@ extension EasyHandle {
             set(CURLOPT_FRESH_CONNECT, isFresh ? 1 : 0)
             applied.isFresh = isFresh
         }
-        try checkFraming(request, url)
         applyMethod(request)
         applyFields(request)
         if url.isTLS, applied.tls != request.tls { applyTLS(request.tls) }
-    }
-
-    private func checkFraming(_ request: UpstreamRequest, _ url: UpstreamURL) throws(UpstreamError) {
-        let declared = request.fields.all(.contentLength)
-        let hasCoding = request.fields.contains(.transferEncoding)
-        let fits: Bool
-        switch request.bodyFraming {
-        case .none, .length(0): fits = !hasCoding && declared.allSatisfy { $0 == "0" } && declared.count <= 1
-        case .length(let length): fits = !hasCoding && (declared.isEmpty || declared == [String(length)])
-        case .chunked:
-            fits = declared.isEmpty && (!hasCoding || request.fields.all(.transferEncoding) == ["chunked"])
-        case .untilClose: fits = false
-        }
-        guard fits else {
-            let detail = "the fields of the request to \(url.place) say another body length than its framing"
-            throw UpstreamError(.request, detail: detail)
-        }
-        guard request.method != .connect else {
-            throw UpstreamError(.request, detail: "CONNECT to \(url.place) is a tunnel's business, not a transfer's")
-        }
-        if request.method == .head, request.hasBody {
-            throw UpstreamError(.request, detail: "a HEAD request with a body cannot go to \(url.place): send none")
-        }
     }
 
     private func applyMethod(_ request: UpstreamRequest) {
@@ -153,14 +129,4 @@ extension EasyHandle {
 
     /// libcurl knows the addresses already.
     func unpin() { c_curl_set_list(raw, CURLOPT_RESOLVE, nil) }
-}
-
-extension UpstreamRequest {
-    /// Whether libcurl has to ask for the bytes of a body.
-    var hasBody: Bool {
-        switch bodyFraming {
-        case .none, .length(0), .untilClose: false
-        default: true
-        }
-    }
 }

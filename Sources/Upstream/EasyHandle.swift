@@ -5,15 +5,11 @@ internal import EventLoop
 internal import HTTPWire
 
 /// One libcurl easy handle with what belongs to it; loop-bound, used by one transfer after another.
-final class EasyHandle {
+final class EasyHandle: Carrier {
     let raw: UnsafeMutableRawPointer
     let multi: CurlMulti
-    /// Whose it is now.
-    var transfer: Transfer?
-    var reader = ResponseReader()
-    private var timer: LoopTimer?
-    /// When the timer will fire; nil: it does not run.
-    private var timerAt: UInt64?
+    /// The handle is with libcurl.
+    private(set) var isAdded = false
     // What the options were set to last.
     var applied = AppliedOptions()
     let fields = HeaderList()
@@ -29,15 +25,10 @@ final class EasyHandle {
         self.multi = multi
         errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        super.init(on: multi.loop)
         CurlCallbacks.install(on: raw, context: Unmanaged.passUnretained(self).toOpaque(), multi: multi)
         c_curl_set_pointer(raw, CURLOPT_ERRORBUFFER, errorBuffer)
         setConstants(bufferSize: bufferSize)
-        // Only the loop's own thread comes here, and `self` outlives the call.
-        let address = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
-        multi.loop.assumeIsolated { loop in
-            guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
-            Unmanaged<EasyHandle>.fromOpaque(pointer).takeUnretainedValue().attach(on: loop)
-        }
     }
 
     deinit {
@@ -45,21 +36,25 @@ final class EasyHandle {
         errorBuffer.deallocate()
     }
 
-    private func attach(on loop: isolated EventLoop) {
-        // Unowned: the timer is this object's own and ends with it.
-        timer = LoopTimer(on: loop) { [unowned self] in
-            timerAt = nil
-            transfer?.timerFired()
-        }
+    /// Gives the handle to libcurl, which begins. False: it does not take it.
+    func begin() -> Bool {
+        isAdded = multi.enter { curl_multi_add_handle($0, raw) } == CURLM_OK
+        return isAdded
     }
 
-    /// Has the transfer's timer fire at `time` or before: it runs on from one transfer to the next, which looks again when
-    /// it fires too early.
-    func wake(at time: UInt64) {
-        if let timerAt, timerAt <= time { return }
-        timerAt = time
-        let now = Monotonic.now()
-        timer?.start(after: time > now ? time - now : 0)
+    /// Takes the handle back from libcurl; outside libcurl.
+    override func release() {
+        guard isAdded else { return }
+        isAdded = false
+        _ = multi.enter { curl_multi_remove_handle($0, raw) }
+    }
+
+    override func goOn(receive: Bool, send: Bool) {
+        guard isAdded, let transfer else { return }
+        let still = (transfer.isReceivePaused ? CURLPAUSE_RECV : 0) | (transfer.isSendPaused ? CURLPAUSE_SEND : 0)
+        // Calls back at once with the bytes that libcurl holds.
+        let result = multi.enter { _ in curl_easy_pause(raw, still) }
+        if let result, result != CURLE_OK { transfer.finish(result) }
     }
 
     /// libcurl's own words on the last failure.
@@ -110,5 +105,3 @@ final class EasyHandle {
         errorBuffer.pointee = 0
     }
 }
-
-@available(*, unavailable) extension EasyHandle: Sendable {}

@@ -1,9 +1,9 @@
-// What comes from the origin, judged by Drydock's own parser and kept until the loop hands it on.
+// What comes from the origin, judged by Drydock's own parser and kept where it is not handed on at once.
 
 internal import HTTPWire
 
-/// Takes libcurl's raw field lines and body bytes, and appends what is not handed on at once.
-struct ResponseReader {
+/// Takes raw heads and body bytes: whole, as they were read, or line by line as libcurl has them. Loop-bound, its carrier's own.
+final class ResponseReader {
     private var parser: ResponseParser
     private var decoder = BodyDecoder(.none, side: .response)
     private var method = Method.get
@@ -21,6 +21,8 @@ struct ResponseReader {
     var interims: [ResponseHead] = []
     var head: ResponseHead?
     var bytes: [UInt8] = []
+    /// The start of a head that has not come to its end.
+    private var part: [UInt8] = []
 
     init() { parser = ResponseParser() }
 
@@ -30,7 +32,7 @@ struct ResponseReader {
     var isComplete: Bool { isHeadComplete && failure == nil && decoder.isComplete }
 
     /// Makes ready for the next request; keeps capacity within a bound.
-    mutating func reset(for request: UpstreamRequest) {
+    func reset(for request: UpstreamRequest) {
         if parser.limits == request.limits { parser.reset() } else { parser = ResponseParser(limits: request.limits) }
         decoder = BodyDecoder(.none, side: .response)
         method = request.method
@@ -41,11 +43,12 @@ struct ResponseReader {
         failure = nil
         interims.removeAll(keepingCapacity: true)
         head = nil
+        part.removeAll(keepingCapacity: true)
         if bytes.capacity > 1 << 19 { bytes = [] } else { bytes.removeAll(keepingCapacity: true) }
     }
 
     /// Takes one raw line. False: refused, see ``failure``.
-    mutating func take(line: UnsafeRawBufferPointer) -> Bool {
+    func take(line: UnsafeRawBufferPointer) -> Bool {
         guard failure == nil else { return false }
         // After the final head libcurl has no line to give: trailers come as bytes of the body.
         guard !isHeadComplete else {
@@ -62,69 +65,135 @@ struct ResponseReader {
     private static let mostUnseen = 8192
 
     /// Looks at the lines that have come. False: refused, see ``failure``.
-    private mutating func judgeHead() -> Bool {
+    private func judgeHead() -> Bool {
         do {
             if case .needMore = try parser.parseHeld(requestMethod: method) { return true }
         } catch {
             return refuse(.protocolViolation(error))
         }
-        // No request that asks for a switch of protocols goes through libcurl.
-        if parser.status == 101 { return refuse(.unexpectedStatus(101)) }
-        if parser.status < 200 {
-            interims.append(parser.makeHead())
+        return accept(parser.makeHead())
+    }
+
+    /// A complete head; false: refused.
+    private func accept(_ head: ResponseHead) -> Bool {
+        // No request that asks for a switch of protocols goes out as a transfer.
+        if head.status == 101 { return refuse(.unexpectedStatus(101)) }
+        if head.status < 200 {
+            interims.append(head)
             return true
         }
-        if parser.status == 304, !isConditional { return refuse(.unexpectedStatus(304)) }
+        if head.status == 304, !isConditional { return refuse(.unexpectedStatus(304)) }
         isHeadComplete = true
         mustClose = !parser.keepAlive
-        head = parser.makeHead()
+        self.head = head
         decoder = BodyDecoder(parser.framing, side: .response)
         return true
     }
 
-    /// All that came of the response so far has been handed on.
-    var isHandedOn: Bool { isHeadComplete && head == nil && bytes.isEmpty && interims.isEmpty }
+    /// What a look at bytes of a head came to; a head has its status and how many of these bytes belong to it.
+    enum HeadStep { case needMore, interim(status: Int, length: Int), final(status: Int, length: Int), refused }
+
+    /// Takes bytes up to the end of the next head.
+    func take(head bytes: UnsafeRawBufferPointer) -> HeadStep {
+        hasReceived = true
+        let earlier = part.count
+        if earlier > 0 { part.append(contentsOf: bytes) }
+        let result = earlier > 0 ? part.withUnsafeBytes { parse($0) } : parse(bytes)
+        switch result {
+        case .failure(let error):
+            _ = refuse(.protocolViolation(error))
+            return .refused
+        case .success(nil):
+            if earlier == 0 { part.append(contentsOf: bytes) }
+            return .needMore
+        case .success(let found?):
+            guard accept(found.head) else { return .refused }
+            // The next head begins anew.
+            parser.reset()
+            part.removeAll(keepingCapacity: true)
+            let length = found.length - earlier
+            return isHeadComplete
+                ? .final(status: found.head.status, length: length)
+                : .interim(status: found.head.status, length: length)
+        }
+    }
+
+    /// Looks at all bytes of a head that have come; nil: more are needed.
+    private func parse(
+        _ bytes: UnsafeRawBufferPointer
+    ) -> Result<(head: ResponseHead, length: Int)?, WireError> {
+        do throws(WireError) {
+            guard case .complete(let length) = try parser.parse(bytes, requestMethod: method) else {
+                return .success(nil)
+            }
+            return .success((parser.makeHead(bytes), length))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Nothing waits to be handed on.
+    var isHandedOut: Bool { head == nil && bytes.isEmpty && interims.isEmpty }
+    /// All that came of the response so far has been handed on, its head at least.
+    var isHandedOn: Bool { isHeadComplete && isHandedOut }
 
     /// Takes raw bytes of the body, chunked coding included. False: refused, see ``failure``.
     /// - Parameter handOn: takes content from where it lies, or leaves it to be kept.
-    mutating func take(body: UnsafeRawBufferPointer, handOn: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+    func take(body: UnsafeRawBufferPointer, handOn: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         guard failure == nil else { return false }
         guard isHeadComplete else {
             return refuse(.protocolViolation(WireError(.statusLineMalformed, side: .response)))
         }
         var position = 0
+        while let step = next(body, from: position) {
+            guard case .data(let range) = step else { return true }
+            let content = UnsafeRawBufferPointer(rebasing: body[range])
+            if !handOn(content) { keep(content) }
+            position = range.upperBound
+        }
+        return false
+    }
+
+    /// The next piece of content, the end of the body or that of the bytes; nil: refused, see ``failure``.
+    func next(_ body: UnsafeRawBufferPointer, from position: Int) -> BodyStep? {
         do {
-            while true {
-                switch try decoder.next(body, from: position) {
-                case .data(let range):
-                    let content = UnsafeRawBufferPointer(rebasing: body[range])
-                    if !handOn(content) { bytes.append(contentsOf: content) }
-                    position = range.upperBound
-                case .needMore: return true
-                case .finished(let consumed):
-                    if consumed < body.count { mustClose = true }
-                    return true
-                }
-            }
+            let step = try decoder.next(body, from: position)
+            if case .finished(let consumed) = step, consumed < body.count { mustClose = true }
+            return step
         } catch {
-            return refuse(.protocolViolation(error))
+            _ = refuse(.protocolViolation(error))
+            return nil
         }
     }
 
+    /// Keeps content until it is wanted.
+    func keep(_ content: UnsafeRawBufferPointer) { bytes.append(contentsOf: content) }
+
+    /// The connection is not fit for another request.
+    func forbidReuse() { mustClose = true }
+
+    /// Gives back what a long response needed.
+    func shrink() {
+        if bytes.capacity > 1 << 14 { bytes = [] }
+        if part.capacity > 1 << 14 { part = [] }
+    }
+
     /// No more lines come: what has come of a head is judged.
-    mutating func endOfLines() {
+    func endOfLines() {
         if failure == nil, !isHeadComplete, parser.unseen > 0 { _ = judgeHead() }
     }
 
     /// libcurl calls the transfer done: the body must be, too.
-    mutating func end() -> Bool {
+    func end() -> Bool {
         guard failure == nil, isHeadComplete else { return false }
         if case .untilClose = decoder.framing { try? decoder.connectionClosed() }
         return decoder.isComplete
     }
 
-    private mutating func refuse(_ kind: UpstreamError.Kind) -> Bool {
+    private func refuse(_ kind: UpstreamError.Kind) -> Bool {
         failure = kind
         return false
     }
 }
+
+@available(*, unavailable) extension ResponseReader: Sendable {}

@@ -56,8 +56,8 @@ extension Transfer {
     }
 
     /// libcurl sends again on its own where a connection from its cache died.
-    private var mayResend: Bool {
-        request.method.isIdempotent && !isBodyTouched && handle?.reader.hasReceived == false
+    var mayResend: Bool {
+        request.method.isIdempotent && !isBodyTouched && carrier?.reader.hasReceived == false
     }
 
     private func allows(_ name: ConnectionName) -> Bool {
@@ -117,8 +117,8 @@ extension Transfer {
     /// Whether bytes go to the delegate as they come: nothing waits before them, and it takes them while libcurl is on the
     /// stack.
     var handsOnAtOnce: Bool {
-        guard let handle, abort == nil, delegate?.takesBytesAtOnce == true else { return false }
-        return handle.reader.isHandedOn
+        guard let carrier, abort == nil, delegate?.takesBytesAtOnce == true else { return false }
+        return carrier.reader.isHandedOn
     }
 
     /// False: the delegate wants no bytes now.

@@ -1,4 +1,4 @@
-// How a transfer ends: libcurl's verdict and Drydock's own, a second try where nothing was sent, and the release of all it holds.
+// How a transfer ends that libcurl carries, a second try of it where nothing was sent, and for all the release of what they hold.
 
 internal import CLibcurl
 internal import EventLoop
@@ -10,7 +10,7 @@ extension Transfer {
         guard let handle, state != .ended, outcome == nil else { return }
         if result == CURLE_OK { keepConnection(handle) }
         let osError = Int32(truncatingIfNeeded: c_curl_get_long(handle.raw, CURLINFO_OS_ERRNO))
-        remove()
+        handle.release()
         if case .cancelled = abort { return mark() }
         if restart() { return }
         outcome = verdict(result, osError: osError, handle)
@@ -78,26 +78,19 @@ extension Transfer {
         }
     }
 
-    /// Takes the handle back from libcurl; outside libcurl.
-    func remove() {
-        guard isAdded, let handle else { return }
-        isAdded = false
-        _ = handle.multi.enter { curl_multi_remove_handle($0, handle.raw) }
-    }
-
     /// Lets go of everything.
     func detach() {
         guard state != .ended else { return }
         state = .ended
-        remove()
         let client = client
-        let handle = handle
+        let carrier = carrier
         self.client = nil
-        self.handle = nil
+        self.carrier = nil
         delegate = nil
         source = nil
-        handle?.transfer = nil
-        client?.released(self, handle)
+        carrier?.transfer = nil
+        carrier?.release()
+        client?.released(self, carrier as? EasyHandle)
     }
 
     // MARK: - Words
@@ -118,7 +111,7 @@ extension Transfer {
         return UpstreamError(.timeout(phase), detail: what)
     }
 
-    private func violation(_ kind: UpstreamError.Kind) -> UpstreamError {
+    func violation(_ kind: UpstreamError.Kind) -> UpstreamError {
         switch kind {
         case .protocolViolation(let error):
             return UpstreamError(kind, detail: "\(place) sent a response that is refused: \(error.detail)")
@@ -131,7 +124,7 @@ extension Transfer {
         }
     }
 
-    private func abortError(_ abort: Abort) -> UpstreamError {
+    func abortError(_ abort: Abort) -> UpstreamError {
         switch abort {
         case .resend:
             let detail = "\(place) closed the connection before its response; \(request.method.name) is not sent twice"

@@ -1,6 +1,5 @@
 // One request and its response under way, as the rooms above see it.
 
-internal import CLibcurl
 internal import EventLoop
 internal import HTTPWire
 
@@ -10,7 +9,7 @@ internal import HTTPWire
 package final class Transfer {
     enum State { case resolving, running, ended }
 
-    /// Why a callback made libcurl give up.
+    /// Why a request was given up.
     enum Abort {
         /// A second attempt that must not be made.
         case resend
@@ -24,24 +23,25 @@ package final class Transfer {
     }
 
     package let request: UpstreamRequest
-    let identifier: UInt64
+    /// Among the client's active ones; the client's own.
+    var activePlace: Int
     var url: UpstreamURL?
     var destination: UpstreamPlace?
     // All nil from the end on.
     var client: UpstreamClient?
     var delegate: (any TransferDelegate)?
     var source: (any RequestBodySource)?
-    var handle: EasyHandle?
+    var carrier: Carrier?
+    /// libcurl's, where that carries it.
+    var handle: EasyHandle? { carrier as? EasyHandle }
 
     var state = State.resolving
     var deadlines: Deadlines
     private var isMarked = false
-    /// The handle is with libcurl.
-    var isAdded = false
 
     /// The delegate wants no bytes.
     private(set) var isHeld = false
-    private var isReceivePaused = false
+    private(set) var isReceivePaused = false
     var isSendPaused = false
     var isBodyAnnounced = false
     /// Bytes the source has given.
@@ -51,19 +51,22 @@ package final class Transfer {
     var attempts = 0
     var restarts = 0
     var abort: Abort?
+    /// The connection that libcurl uses.
     var connection: ConnectionName?
+    /// Where Drydock's own connection leads.
+    var remote: SocketAddress?
     /// How it ended, while bytes before the end wait for the delegate.
     var outcome: Result<Fields, UpstreamError>?
 
     init(
         _ request: UpstreamRequest,
-        identifier: UInt64,
         client: UpstreamClient,
         source: (any RequestBodySource)?,
-        delegate: any TransferDelegate
+        delegate: any TransferDelegate,
+        place: Int
     ) {
         self.request = request
-        self.identifier = identifier
+        activePlace = place
         self.client = client
         self.source = source
         self.delegate = delegate
@@ -108,7 +111,9 @@ package final class Transfer {
     }
 
     /// The origin's address of the connection in use, such as `127.0.0.1:8080`; nil before there is one.
-    package var remoteAddress: String? { connection.map { "\($0.remote):\($0.remotePort)" } }
+    package var remoteAddress: String? {
+        remote.map { "\($0.host):\($0.port)" } ?? connection.map { "\($0.remote):\($0.remotePort)" }
+    }
 
     // MARK: - Handing on
 
@@ -126,29 +131,30 @@ package final class Transfer {
         guard state != .ended else { return }
         handOn()
         guard state != .ended else { return }
-        if let outcome, handle?.reader.bytes.isEmpty ?? true { return end(outcome) }
+        if let outcome, carrier?.reader.bytes.isEmpty ?? true { return end(outcome) }
         unpause()
     }
 
-    private func handOn() {
-        guard let handle else { return }
-        if !handle.reader.interims.isEmpty {
-            let interims = handle.reader.interims
-            handle.reader.interims.removeAll(keepingCapacity: true)
+    func handOn() {
+        guard let carrier else { return }
+        if !carrier.reader.interims.isEmpty {
+            let interims = carrier.reader.interims
+            carrier.reader.interims.removeAll(keepingCapacity: true)
             for interim in interims { delegate?.transfer(self, received: interim) }
         }
-        if let head = handle.reader.head {
-            handle.reader.head = nil
-            delegate?.transfer(self, received: head, framing: handle.reader.framing)
+        guard state != .ended else { return }
+        if let head = carrier.reader.head {
+            carrier.reader.head = nil
+            delegate?.transfer(self, received: head, framing: carrier.reader.framing)
         }
-        guard state != .ended, !isHeld, !handle.reader.bytes.isEmpty else { return }
+        guard state != .ended, !isHeld, !carrier.reader.bytes.isEmpty else { return }
         // Taken out, so that nobody appends to what the delegate reads.
         var bytes: [UInt8] = []
-        swap(&bytes, &handle.reader.bytes)
+        swap(&bytes, &carrier.reader.bytes)
         let flow = bytes.withUnsafeBytes { delegate?.transfer(self, received: $0) }
         guard state != .ended else { return }
         bytes.removeAll(keepingCapacity: true)
-        swap(&bytes, &handle.reader.bytes)
+        swap(&bytes, &carrier.reader.bytes)
         if flow == .pause { hold() }
     }
 
@@ -159,27 +165,24 @@ package final class Transfer {
 
     // MARK: - Back-pressure
 
-    /// Asked by libcurl before it hands over `buffered` and more bytes.
+    /// Asked before more bytes come than the `buffered` that wait.
     func mustPause(buffered: Int) -> Bool {
-        guard isHeld || buffered >= EasyHandle.mostBuffered else { return false }
+        guard isHeld || buffered >= Carrier.mostBuffered else { return false }
         isReceivePaused = true
         mark()
         return true
     }
 
     private func unpause() {
-        guard let handle, isAdded else { return }
-        let canReceive = isReceivePaused && !isHeld && handle.reader.bytes.isEmpty
+        guard let carrier, state == .running, outcome == nil else { return }
+        let canReceive = isReceivePaused && !isHeld && carrier.reader.bytes.isEmpty
         let canSend = isSendPaused && isBodyAnnounced
         guard canReceive || canSend else { return }
         if canReceive { isReceivePaused = false }
         if canSend { isSendPaused = false }
         isBodyAnnounced = false
         updateSuspension()
-        let still = (isReceivePaused ? CURLPAUSE_RECV : 0) | (isSendPaused ? CURLPAUSE_SEND : 0)
-        // Calls back at once with the bytes that libcurl holds.
-        let result = client?.multi?.enter { _ in curl_easy_pause(handle.raw, still) }
-        if let result, result != CURLE_OK { finish(result) }
+        carrier.goOn(receive: canReceive, send: canSend)
     }
 
     // MARK: - Deadlines
@@ -191,7 +194,7 @@ package final class Transfer {
 
     /// Starts the timer unless it fires early enough anyway: then it looks again.
     func armTimer() {
-        if let next = deadlines.next { handle?.wake(at: next.at) }
+        if let next = deadlines.next { carrier?.wake(at: next.at) }
     }
 
     /// From the loop, outside libcurl.

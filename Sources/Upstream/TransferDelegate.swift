@@ -47,7 +47,7 @@ package enum BodyRead: Sendable, Equatable {
 
 /// Gives the bytes of a request body; loop-bound. Held by the transfer until its end.
 package protocol RequestBodySource: AnyObject {
-    /// Fills the buffer from its start. Called on the loop from within libcurl: it must not wait; `Transfer`'s methods may
+    /// Fills the buffer from its start. Called on the loop, perhaps from within libcurl: it must not wait; `Transfer`'s methods may
     /// be called, and take effect afterwards.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
 }

@@ -10,7 +10,7 @@ package struct UpstreamLimits: Sendable, Equatable {
     package var connectionsPerHost: Int
     /// Connections that are kept for later; default 256.
     package var idleConnections: Int
-    /// Bytes libcurl reads at once, 1 KiB to 512 KiB; default 256 KiB.
+    /// Bytes that are read at once, 1 KiB to 512 KiB; default 256 KiB.
     package var bufferSize: Int
 
     package init(connectionsPerHost: Int = 0, idleConnections: Int = 256, bufferSize: Int = 262_144) {
@@ -27,8 +27,16 @@ package final class UpstreamClient {
     private let limits: UpstreamLimits
     /// Nil once shut down.
     private(set) var multi: CurlMulti?
+    /// libcurl's handles that wait for work.
     private var pool: [EasyHandle] = []
-    private var active: [UInt64: Transfer] = [:]
+    /// The connections that do without libcurl: plain HTTP/1.1.
+    private let wire: WirePool
+    /// libcurl carries plain HTTP, too: for tests, which hold both to the same.
+    var usesLibcurlAlone = false
+    /// Each knows its place here.
+    private var active: [Transfer] = []
+    /// Those that wait for the resolver, by a number that an answer from another thread can carry.
+    private var resolving: [UInt64: Transfer] = [:]
     private var lastIdentifier: UInt64 = 0
     private var pins: [String: Pin] = [:]
     private var places = UpstreamPlaces()
@@ -56,12 +64,15 @@ package final class UpstreamClient {
         self.reference = reference
         wake = LoopTimer(on: loop) { reference.client?.settle() }
         multi = CurlMulti(on: loop, limits: limits) { reference.client?.settle() }
+        wire = WirePool(on: loop, limits: limits)
         reference.client = self
+        wire.client = self
     }
 
     deinit {
         assert(multi == nil, "shut an UpstreamClient down before its last reference goes")
         reference.client = nil
+        wire.client = nil
     }
 
     private static let initializeLibrary: Void = { curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }()
@@ -71,7 +82,7 @@ package final class UpstreamClient {
     /// Transfers that have not ended.
     package var activeCount: Int { active.count }
     /// Sockets to origins, idle connections included.
-    package var connectionCount: Int { multi?.socketCount ?? 0 }
+    package var connectionCount: Int { (multi?.socketCount ?? 0) + wire.socketCount }
 
     /// Begins a transfer. The delegate is called later, not from within this call.
     /// - Parameter body: needed where `request.bodyFraming` announces a body.
@@ -80,27 +91,30 @@ package final class UpstreamClient {
         body: (any RequestBodySource)?,
         delegate: any TransferDelegate
     ) -> Transfer {
-        lastIdentifier += 1
-        let transfer = Transfer(request, identifier: lastIdentifier, client: self, source: body, delegate: delegate)
-        active[transfer.identifier] = transfer
+        let transfer = Transfer(request, client: self, source: body, delegate: delegate, place: active.count)
+        active.append(transfer)
         do throws(UpstreamError) {
             let (url, place) = try places.find(request.url, method: request.method)
             transfer.url = url
             transfer.destination = place
-            guard let multi, let handle = pool.popLast() ?? EasyHandle(multi: multi, bufferSize: limits.bufferSize)
-            else {
+            guard let multi else {
                 throw UpstreamError(.cancelled, detail: "the request to \(url.place) came after the shutdown")
             }
-            handle.transfer = transfer
-            handle.reader.reset(for: request)
-            transfer.handle = handle
-            transfer.armTimer()
+            if !isForWire(url) {
+                guard let handle = pool.popLast() ?? EasyHandle(multi: multi, bufferSize: limits.bufferSize) else {
+                    throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(url.place)")
+                }
+                handle.transfer = transfer
+                handle.reader.reset(for: request)
+                transfer.carrier = handle
+                transfer.armTimer()
+            }
             resolve(transfer, isFresh: false, mustPin: false)
         } catch {
             transfer.outcome = .failure(error)
             transfer.mark()
         }
-        poke()
+        if let url = transfer.url, isForWire(url) { wakeLater() } else { poke() }
         return transfer
     }
 
@@ -108,7 +122,9 @@ package final class UpstreamClient {
     package func shutdown() {
         guard let multi else { return }
         precondition(!multi.isInside, "a source of a request body cannot shut its client down")
-        for transfer in active.values {
+        // From here on nothing begins: delegates may ask for it when they hear of the end.
+        self.multi = nil
+        for transfer in active {
             transfer.end(
                 .failure(
                     UpstreamError(.cancelled, detail: "the transfer from \(transfer.place) was cut by the shutdown")
@@ -116,11 +132,14 @@ package final class UpstreamClient {
             )
         }
         // First the handles, then the multi, then what its callbacks used.
-        self.multi = nil
         pool.removeAll()
         multi.close()
+        wire.close()
         pins.removeAll()
     }
+
+    /// Whether a connection of Drydock's own carries requests there.
+    private func isForWire(_ url: UpstreamURL) -> Bool { !url.isTLS && !usesLibcurlAlone }
 
     // MARK: - Addresses
 
@@ -130,15 +149,24 @@ package final class UpstreamClient {
         let rules = transfer.request.target
         // An address that may be any needs no rule and no resolver.
         if place.isNumeric, rules == .any {
-            return resolved(transfer, .success([]), isFresh: isFresh, mustPin: mustPin)
+            return resolved(transfer, .success(place.addresses), isFresh: isFresh, mustPin: mustPin)
         }
         if let known = resolver.known(place.key, isNumeric: place.isNumeric, rules: rules) {
             return resolved(transfer, known, isFresh: isFresh, mustPin: mustPin)
         }
-        let identifier = transfer.identifier
+        if transfer.carrier == nil {
+            // Its timer is needed already.
+            transfer.carrier = WireConnection(wire, wirePlace(place))
+            transfer.carrier?.transfer = transfer
+        }
+        transfer.armTimer()
+        lastIdentifier += 1
+        let identifier = lastIdentifier
+        resolving[identifier] = transfer
         resolver.resolve(url.host, port: url.port, rules: rules) { [loop, reference] result in
             loop.submit { _ in
-                guard let client = reference.client, let transfer = client.active[identifier] else { return }
+                guard let client = reference.client, let transfer = client.resolving.removeValue(forKey: identifier)
+                else { return }
                 client.resolved(transfer, result, isFresh: isFresh, mustPin: mustPin)
                 client.settle()
             }
@@ -151,23 +179,35 @@ package final class UpstreamClient {
         isFresh: Bool,
         mustPin: Bool
     ) {
-        guard transfer.state == .resolving, let handle = transfer.handle, let url = transfer.url,
-            let place = transfer.destination
-        else { return }
+        guard transfer.state == .resolving, let url = transfer.url, let place = transfer.destination else { return }
         do throws(UpstreamError) {
             let addresses = try result.get()
+            try transfer.request.checkFraming(url)
+            guard place.curlURL != nil else {
+                throw UpstreamError(.request, detail: "libcurl takes no URL with \(url.place): check the host")
+            }
+            guard let handle = transfer.handle else {
+                transfer.state = .running
+                return wire.carry(transfer, to: wirePlace(place), at: addresses, isFresh: isFresh)
+            }
             try handle.apply(transfer.request, url, place, isFresh: isFresh)
             if !place.isNumeric { pin(handle, place.pinName, addresses, always: mustPin) }
             transfer.state = .running
             transfer.deadlines.enter(.connecting, now: Monotonic.now())
-            guard multi?.enter({ curl_multi_add_handle($0, handle.raw) }) == CURLM_OK else {
+            guard handle.begin() else {
                 throw UpstreamError(.internal, detail: "libcurl did not take the request to \(url.place)")
             }
-            transfer.isAdded = true
         } catch {
             transfer.outcome = .failure(error)
             transfer.mark()
         }
+    }
+
+    private func wirePlace(_ place: UpstreamPlace) -> WirePlace {
+        if let known = place.wire { return known }
+        let new = wire.place(place.key)
+        place.wire = new
+        return new
     }
 
     /// Tells libcurl, unless it was told the same a short while ago; it forgets after 60 s.
@@ -215,7 +255,15 @@ package final class UpstreamClient {
         wakeLater()
     }
 
-    private func wakeLater() {
+    /// An event of one of Drydock's own connections begins: what delegates ask for meanwhile waits for its end.
+    func beginEvent() { isSettling = true }
+
+    func endEvent() {
+        isSettling = false
+        if !marked.isEmpty || multi?.isDue == true { settle() }
+    }
+
+    func wakeLater() {
         if !marked.isEmpty || multi?.isDue == true { wake.startInThisTurn() }
     }
 
@@ -227,7 +275,11 @@ package final class UpstreamClient {
 
     /// A transfer has ended; its handle is out of libcurl's hands.
     func released(_ transfer: Transfer, _ handle: EasyHandle?) {
-        active[transfer.identifier] = nil
+        let last = active.removeLast()
+        if last !== transfer {
+            active[transfer.activePlace] = last
+            last.activePlace = transfer.activePlace
+        }
         guard let handle, multi != nil, pool.count < 64 else { return }
         pool.append(handle)
     }

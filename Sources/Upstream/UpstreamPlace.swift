@@ -4,7 +4,7 @@ internal import CLibcurl
 internal import EventLoop
 internal import HTTPWire
 
-/// A scheme and an authority, and what becomes of them. Immutable.
+/// A scheme and an authority, and what becomes of them; loop-bound.
 final class UpstreamPlace {
     /// The bytes of a URL up to its path, as the request has them.
     let root: [UInt8]
@@ -13,7 +13,13 @@ final class UpstreamPlace {
     let key: ResolverKey
     /// The host is an address, in whatever spelling.
     let isNumeric: Bool
-    /// What libcurl is told to connect to, taken apart already; nil where it takes no such URL.
+    /// That address; empty for a name.
+    let addresses: [SocketAddress]
+    /// The value of a Host field for it.
+    let hostField: String
+    /// The connections there that Drydock makes itself, once there has been one.
+    var wire: WirePlace?
+    /// What libcurl is told to connect to, taken apart already; nil where it takes no such URL: then nobody asks there.
     // Freed with this object; handles that use it hold that.
     let curlURL: OpaquePointer?
     /// Host and port as libcurl is told the addresses of a name.
@@ -23,11 +29,12 @@ final class UpstreamPlace {
         self.root = root
         self.url = url
         key = ResolverKey(host: url.host, port: url.port)
-        let numeric = SystemResolver.numeric(key.host, port: url.port)?.host
-        isNumeric = numeric != nil
-        let text = url.curlURL(
-            numericHost: numeric.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]" : $0 }
-        )
+        let address = SystemResolver.numeric(key.host, port: url.port)
+        addresses = address.map { [$0] } ?? []
+        let numeric = address.map { $0.host.utf8.contains(UInt8(ascii: ":")) ? "[\($0.host)]" : $0.host }
+        isNumeric = address != nil
+        hostField = url.hostField(numericHost: numeric)
+        let text = url.curlURL(numericHost: numeric)
         let parts = curl_url()
         if let parts, curl_url_set(parts, CURLUPART_URL, text, 0) == CURLUE_OK {
             curlURL = parts

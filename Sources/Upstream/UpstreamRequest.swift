@@ -8,7 +8,7 @@ package struct UpstreamRequest: Sendable {
     /// Absolute, `http` or `https`; what follows the authority goes into the request line byte for byte. A target of
     /// `OPTIONS *` is written as a URL without a path that ends in `*`.
     package var url: String
-    /// The field lines to send, in this order, as they are; Host included (libcurl writes that one first). Without a Host, it is made from ``url``.
+    /// The field lines to send, in this order, as they are; Host included, which goes first. Without a Host, it is made from ``url``.
     package var fields: Fields
     /// How the request's body is framed: `.none`, `.length` or `.chunked`. `fields` must say the same.
     package var bodyFraming: BodyFraming
@@ -37,6 +37,41 @@ package struct UpstreamRequest: Sendable {
         self.tls = tls
         self.target = target
         self.limits = limits
+    }
+}
+
+extension UpstreamRequest {
+    /// Whether the source has to be asked for the bytes of a body.
+    var hasBody: Bool {
+        switch bodyFraming {
+        case .none, .length(0), .untilClose: false
+        default: true
+        }
+    }
+
+    /// - Throws: `.request` where fields and framing disagree, or the method is none that is sent.
+    func checkFraming(_ url: UpstreamURL) throws(UpstreamError) {
+        let isPlain = !fields.contains(.contentLength) && !fields.contains(.transferEncoding)
+        if case .none = bodyFraming, isPlain, method == .get { return }
+        let declared = fields.all(.contentLength)
+        let hasCoding = fields.contains(.transferEncoding)
+        let fits: Bool
+        switch bodyFraming {
+        case .none, .length(0): fits = !hasCoding && declared.allSatisfy { $0 == "0" } && declared.count <= 1
+        case .length(let length): fits = !hasCoding && (declared.isEmpty || declared == [String(length)])
+        case .chunked: fits = declared.isEmpty && (!hasCoding || fields.all(.transferEncoding) == ["chunked"])
+        case .untilClose: fits = false
+        }
+        guard fits else {
+            let detail = "the fields of the request to \(url.place) say another body length than its framing"
+            throw UpstreamError(.request, detail: detail)
+        }
+        guard method != .connect else {
+            throw UpstreamError(.request, detail: "CONNECT to \(url.place) is a tunnel's business, not a transfer's")
+        }
+        if method == .head, hasBody {
+            throw UpstreamError(.request, detail: "a HEAD request with a body cannot go to \(url.place): send none")
+        }
     }
 }
 

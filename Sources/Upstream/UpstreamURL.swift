@@ -16,8 +16,18 @@ struct UpstreamURL: Equatable {
     /// What libcurl connects to; the target never passes through its URL parser.
     /// - Parameter numericHost: the address where the host is one in an odd spelling.
     func curlURL(numericHost: String?) -> String {
-        let name = numericHost ?? (host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host)
-        return "\(isTLS ? "https" : "http")://\(name):\(port)/"
+        "\(isTLS ? "https" : "http")://\(name(numericHost)):\(port)/"
+    }
+
+    /// The value of a Host field for it, without the zone of an address (RFC 6874 section 4).
+    func hostField(numericHost: String?) -> String {
+        var name = name(numericHost)
+        if let zone = name.firstIndex(of: "%") { name = name[..<zone] + "]" }
+        return port == (isTLS ? 443 : 80) ? name : "\(name):\(port)"
+    }
+
+    private func name(_ numericHost: String?) -> String {
+        numericHost ?? (host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host)
     }
 
     static func parse(_ url: String, method: Method) throws(UpstreamError) -> UpstreamURL {

@@ -7,9 +7,12 @@ import Testing
 import Upstream
 
 @Suite struct ExchangeTests {
-    @Test func `a response comes with its head, its bytes and its end, in that order`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a response comes with its head, its bytes and its end, in that order`(
+        carriage: Carriage
+    ) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, fields: [("X-One", "1")], "hello") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let heard = rig.get("\(origin.url)/a?b=c")
         #expect(heard.head?.status == 200)
@@ -44,9 +47,12 @@ import Upstream
         #expect(origin.log.map { "\($0.method) \($0.target)" } == ["\(method) \(target)"])
     }
 
-    @Test func `fields go out as given where none is empty, and again on the same handle`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `fields go out as given where none is empty, and again for the next request`(
+        carriage: Carriage
+    ) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let fields = [
             ("Host", "name.example:81"), ("X-Second", "b"), ("x-FIRST", "a"), ("Accept", "x/y"), ("User-Agent", "u"),
@@ -68,9 +74,12 @@ import Upstream
         }
     }
 
-    @Test func `a place that is known still refuses a target with other bytes than visible ASCII`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a place that is known still refuses a target with other bytes than visible ASCII`(
+        carriage: Carriage
+    ) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         for target in ["/a", "/a b", "/b#c", "?d", "/\u{e4}", ""] {
             let heard = rig.get(origin.url + target)
@@ -79,7 +88,7 @@ import Upstream
         #expect(origin.log.map(\.target) == ["/a", "/?d", "/"])
     }
 
-    @Test func `fields go out as given, in order, and libcurl adds none of its own`() throws {
+    @Test func `fields go out as given, in order, and none is added`() throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }
         let rig = try Rig()
         defer { rig.close() }
@@ -101,9 +110,12 @@ import Upstream
         #expect(origin.log[2].fields.map { "\($0.name)=\($0.value)" } == given.map { "\($0.0)=\($0.1)" })
     }
 
-    @Test func `one handle serves every method in turn, with and without a body`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `one connection serves every method in turn, with and without a body`(
+        carriage: Carriage
+    ) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "\($0.method) \($0.bodyLength)") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let steps: [(String, Int)] = [
             ("GET", 0), ("HEAD", 0), ("GET", 0), ("POST", 7), ("HEAD", 0), ("PUT", 3), ("DELETE", 0), ("POST", 0),
@@ -153,12 +165,15 @@ import Upstream
         #expect(rig.get(origin.url).text == "direct")
     }
 
-    @Test func `interim responses are kept apart from the final one`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `interim responses are kept apart from the final one`(
+        carriage: Carriage
+    ) throws {
         let interims = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
         let origin = try ScriptedOrigin { _ in
             .raw(interims + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Final: 1\r\n\r\nok")
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         for _ in 0..<2 {
             let heard = rig.get(origin.url)
@@ -172,13 +187,16 @@ import Upstream
         #expect(origin.connections == 1)
     }
 
-    @Test func `a chunked response comes decoded, with its trailers apart`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a chunked response comes decoded, with its trailers apart`(
+        carriage: Carriage
+    ) throws {
         let origin = try ScriptedOrigin { _ in
             .raw(
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n"
             )
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         for _ in 0..<2 {
             let heard = rig.get(origin.url)
@@ -190,11 +208,14 @@ import Upstream
         #expect(origin.connections == 1)
     }
 
-    @Test func `a body that ends with the connection is complete`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a body that ends with the connection is complete`(
+        carriage: Carriage
+    ) throws {
         let origin = try ScriptedOrigin { _ in
             OriginReply([OriginReply.text("HTTP/1.0 200 OK\r\n\r\nuntil the end"), .cut])
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let heard = rig.get(origin.url)
         #expect(heard.framing == .untilClose)
@@ -202,11 +223,14 @@ import Upstream
         #expect(heard.isFinished)
     }
 
-    @Test func `a limit of connections makes transfers wait, not fail`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a limit of connections makes transfers wait, not fail`(
+        carriage: Carriage
+    ) throws {
         let origin = try ScriptedOrigin { request in
             OriginReply([.pause(milliseconds: 5)] + OriginReply.answer(to: request, "x").steps)
         }
-        let rig = try Rig(limits: UpstreamLimits(connectionsPerHost: 2))
+        let rig = try Rig(limits: UpstreamLimits(connectionsPerHost: 2), by: carriage)
         defer { rig.close() }
         let started = (0..<20).map { rig.start(UpstreamRequest(url: "\(origin.url)/\($0)")).heard }
         for heard in started { #expect(heard.wait(20) { $0.isFinished }) }

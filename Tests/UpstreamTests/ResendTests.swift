@@ -1,4 +1,4 @@
-// libcurl's hidden resend on a connection that died: only what is idempotent, and only before anything came.
+// The second try on a connection that died, libcurl's hidden one included: only what is idempotent, and only before anything came.
 
 import HTTPWire
 import TestSupport
@@ -14,10 +14,17 @@ import Upstream
         }
     }
 
-    @Test(arguments: ["GET", "HEAD", "OPTIONS", "DELETE", "PUT"], [false, true])
-    func `an idempotent request is sent once more`(method: String, isReset: Bool) throws {
-        let origin = try origin(isReset ? OriginReply([.reset]) : .cut)
-        let rig = try Rig()
+    enum End: CaseIterable, Sendable {
+        case cut, reset, cutByLibcurl, resetByLibcurl
+
+        var reply: OriginReply { self == .cut || self == .cutByLibcurl ? .cut : OriginReply([.reset]) }
+        var carriage: Carriage { self == .cut || self == .reset ? .wire : .libcurl }
+    }
+
+    @Test(arguments: ["GET", "HEAD", "OPTIONS", "DELETE", "PUT"], End.allCases)
+    func `an idempotent request is sent once more`(method: String, end: End) throws {
+        let origin = try origin(end.reply)
+        let rig = try Rig(by: end.carriage)
         defer { rig.close() }
         #expect(rig.get("\(origin.url)/warm").isFinished)
         let heard = rig.run(UpstreamRequest(method: Method(method), url: "\(origin.url)/x"))
@@ -26,10 +33,10 @@ import Upstream
         #expect(origin.requests(target: "/x") == 2)
     }
 
-    @Test(arguments: ["POST", "PATCH", "PROPPATCH"], [false, true])
-    func `any other is not`(method: String, isReset: Bool) throws {
-        let origin = try origin(isReset ? OriginReply([.reset]) : .cut)
-        let rig = try Rig()
+    @Test(arguments: ["POST", "PATCH", "PROPPATCH"], End.allCases)
+    func `any other is not`(method: String, end: End) throws {
+        let origin = try origin(end.reply)
+        let rig = try Rig(by: end.carriage)
         defer { rig.close() }
         #expect(rig.get("\(origin.url)/warm").isFinished)
         let heard = rig.run(UpstreamRequest(method: Method(method), url: "\(origin.url)/x"))
@@ -39,10 +46,10 @@ import Upstream
         #expect(origin.requests(target: "/x") == 1)
     }
 
-    @Test(arguments: ["POST", "PUT"])
-    func `a body that was begun is not sent twice`(method: String) throws {
+    @Test(arguments: ["POST", "PUT"], Carriage.allCases)
+    func `a body that was begun is not sent twice`(method: String, carriage: Carriage) throws {
         let origin = try origin(.cut)
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         #expect(rig.get("\(origin.url)/warm").isFinished)
         let request = UpstreamRequest(method: Method(method), url: "\(origin.url)/x", bodyFraming: .length(9))
@@ -51,9 +58,10 @@ import Upstream
         #expect(origin.requests(target: "/x") == 1)
     }
 
-    @Test func `nothing is sent again once a byte of a response came`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `nothing is sent again once a byte of a response came`(carriage: Carriage) throws {
         let origin = try origin(OriginReply([OriginReply.text("HTTP/1.1 103 Early Hints\r\n\r\n"), .cut]))
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         #expect(rig.get("\(origin.url)/warm").isFinished)
         let heard = rig.get("\(origin.url)/x")
@@ -75,13 +83,14 @@ import Upstream
         #expect(origin.connections == 2)
     }
 
-    @Test func `a 417 is the answer, not a reason to ask again`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a 417 is the answer, not a reason to ask again`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { _ in .answer(417, "no") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let fields = Fields([("Expect", "100-continue"), ("Content-Length", "4")])
         let request = UpstreamRequest(method: .post, url: origin.url, fields: fields, bodyFraming: .length(4))
-        // The scripted origin sends 100 itself; libcurl then sends the body, and gets the 417.
+        // The scripted origin sends 100 itself; then the body goes out, and the 417 comes.
         let heard = rig.run(request) { PatternSource(4) }
         #expect(heard.head?.status == 417)
         #expect(heard.text == "no")

@@ -3,7 +3,8 @@
 import EventLoop
 import HTTPWire
 import TestSupport
-import Upstream
+
+@testable import Upstream
 
 /// Everything a delegate was told.
 struct Heard: Sendable {
@@ -90,6 +91,9 @@ final class OnLoop: @unchecked Sendable {  // protected by the loop: only closur
     var transfers: [Int: Transfer] = [:]
 }
 
+/// What carries requests to plain http: both have to come to the same.
+enum Carriage: CaseIterable, Sendable { case wire, libcurl }
+
 /// A loop, a resolver and a client; ended by `close()`.
 final class Rig: Sendable {
     let loop: EventLoop
@@ -100,13 +104,18 @@ final class Rig: Sendable {
 
     init(
         limits: UpstreamLimits = UpstreamLimits(),
+        by carriage: Carriage = .wire,
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) }
     ) throws {
         loop = try EventLoop.start()
         pool = try IOPool(threads: 2)
         resolver = Resolver(pool: pool, lookup: lookup)
         let (inside, resolver) = (inside, resolver)
-        sync { loop in inside.client = UpstreamClient(on: loop, resolver: resolver, limits: limits) }
+        sync { loop in
+            let client = UpstreamClient(on: loop, resolver: resolver, limits: limits)
+            client.usesLibcurlAlone = carriage == .libcurl
+            inside.client = client
+        }
     }
 
     /// Runs `body` on the loop and waits for it.

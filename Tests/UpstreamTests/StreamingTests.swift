@@ -7,8 +7,8 @@ import Testing
 import Upstream
 
 @Suite struct StreamingTests {
-    @Test(arguments: [false, true])
-    func `64 MiB pass a slow consumer whole, in bounded pieces`(isChunked: Bool) throws {
+    @Test(arguments: [false, true], Carriage.allCases)
+    func `64 MiB pass a slow consumer whole, in bounded pieces`(isChunked: Bool, carriage: Carriage) throws {
         let size = 64 << 20
         let origin = try ScriptedOrigin { _ in
             guard isChunked else { return .pattern(size) }
@@ -19,7 +19,7 @@ import Upstream
             }
             return OriginReply(steps + [OriginReply.text("0\r\n\r\n")])
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let pauses = Counter()
         let heard = rig.run(
@@ -72,10 +72,10 @@ import Upstream
         #expect(origin.connections == 1)
     }
 
-    @Test(arguments: [BodyFraming.length(32 << 20), .chunked])
-    func `a body is streamed up whole`(framing: BodyFraming) throws {
+    @Test(arguments: [BodyFraming.length(32 << 20), .chunked], Carriage.allCases)
+    func `a body is streamed up whole`(framing: BodyFraming, carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "\($0.bodyLength) \($0.bodyIsPattern)") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let request = UpstreamRequest(method: .put, url: origin.url, bodyFraming: framing)
         let heard = rig.run(request, source: { PatternSource(32 << 20) }, seconds: 60)

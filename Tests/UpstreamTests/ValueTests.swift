@@ -27,6 +27,16 @@ import Testing
     }
 
     @Test(arguments: [
+        ("http://Example.COM/a", "example.com"), ("https://example.com", "example.com"),
+        ("http://example.com:8080", "example.com:8080"), ("http://[::1]:81/p", "[::1]:81"), ("http://[::1]", "[::1]"),
+        ("http://name.test./", "name.test"), ("http://0x7f.1:443/", "127.0.0.1:443"), ("https://10.1:443/", "10.0.0.1"),
+    ])
+    func `a place has the Host field of its URL`(text: String, field: String) throws {
+        let url = try UpstreamURL.parse(text, method: .get)
+        #expect(UpstreamPlace(root: [], url).hostField == field)
+    }
+
+    @Test(arguments: [
         (UpstreamError.Kind.nameNotFound, 502, "dns_error"), (.resolver, 502, "dns_error"),
         (.addressRefused, 502, "destination_ip_prohibited"), (.connectionRefused, 502, "connection_refused"),
         (.unreachable, 503, "destination_ip_unroutable"), (.certificate, 502, "tls_certificate_error"),
@@ -55,7 +65,7 @@ import Testing
         let lines = ["HTTP/1.1 200 OK\r\n", "Transfer-Encoding: chunked\r\n", "\r\n"]
         let body = Array("5\r\nhello\r\n6;a=b\r\n world\r\n0\r\nX-T: 1\r\n\r\nEXCESS".utf8)
         for split in 0...body.count {
-            var reader = ResponseReader()
+            let reader = ResponseReader()
             reader.reset(for: UpstreamRequest(url: "http://h/"))
             for line in lines {
                 let isTaken = reader.line(line)
@@ -73,7 +83,7 @@ import Testing
     }
 
     @Test func `an unfinished or refused response never counts as complete`() {
-        var reader = ResponseReader()
+        let reader = ResponseReader()
         reader.reset(for: UpstreamRequest(url: "http://h/"))
         let isEarlyEnd = reader.ends()
         #expect(!isEarlyEnd)
@@ -95,10 +105,9 @@ import Testing
 }
 
 extension ResponseReader {
-    // Results as values: the macros take no mutating calls.
-    fileprivate mutating func line(_ text: String) -> Bool { Array(text.utf8).withUnsafeBytes { take(line: $0) } }
-    fileprivate mutating func body(_ bytes: [UInt8]) -> Bool {
+    fileprivate func line(_ text: String) -> Bool { Array(text.utf8).withUnsafeBytes { take(line: $0) } }
+    fileprivate func body(_ bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBytes { take(body: $0, handOn: { _ in false }) }
     }
-    fileprivate mutating func ends() -> Bool { end() }
+    fileprivate func ends() -> Bool { end() }
 }

@@ -1,0 +1,34 @@
+// What is said of a connection that did not come about, or did not last, whoever made it.
+
+import Glibc
+
+enum ConnectionFailure {
+    /// - Parameters:
+    ///   - osError: `errno`; 0 where it is not known.
+    ///   - text: what is said then.
+    static func connect(_ place: String, _ osError: Int32, text: String) -> UpstreamError {
+        let reason = osError == 0 ? text : String(cString: strerror(osError))
+        let isRefused = osError == ECONNREFUSED
+        let advice =
+            isRefused ? "check that the origin runs and listens on that port" : "check the network and its routes"
+        let detail = "cannot connect to \(place): \(reason); \(advice)"
+        switch osError {
+        case ECONNREFUSED: return UpstreamError(.connectionRefused, detail: detail)
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM: return UpstreamError(.internal, detail: detail)
+        case ETIMEDOUT: return UpstreamError(.timeout(.connect), detail: detail)
+        default: return UpstreamError(.unreachable, detail: detail)
+        }
+    }
+
+    /// - Parameters:
+    ///   - address: of the connection, with its port.
+    ///   - text: what is known of the end.
+    static func closed(_ place: String, _ address: String?, isHeadComplete: Bool, text: String) -> UpstreamError {
+        let address = address.map { " at \($0)" } ?? ""
+        if isHeadComplete {
+            return UpstreamError(.truncated, detail: "\(place)\(address) ended the connection within the body: \(text)")
+        }
+        let detail = "\(place)\(address) ended the connection before a response head: \(text); see its log"
+        return UpstreamError(.closed, detail: detail)
+    }
+}

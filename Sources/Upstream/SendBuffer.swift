@@ -1,0 +1,129 @@
+// Bytes on their way to an origin: a request's head and what has been read of its body.
+
+internal import HTTPWire
+
+/// Memory that is written at its end and sent from its start; loop-bound, used by one request after another.
+final class SendBuffer {
+    /// What a body is read into at once, in bytes.
+    private static let bodyRoom = 65_536
+    /// The longest size line of a chunk that fits the room: four digits and CRLF.
+    private static let sizeLine = 6
+    private static let lastChunk: StaticString = "0\r\n\r\n"
+
+    // Owned by this object; replaced only by `makeRoom`.
+    private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 2048, alignment: 8)
+    private var start = 0
+    private var end = 0
+
+    deinit { memory.deallocate() }
+
+    var isEmpty: Bool { start == end }
+    /// What is to be sent; valid until the next change.
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[start..<end]) }
+    var capacity: Int { memory.count }
+
+    func removeAll() {
+        start = 0
+        end = 0
+    }
+
+    /// So many bytes have been sent.
+    func consume(_ count: Int) {
+        start += count
+        if start == end { removeAll() }
+    }
+
+    // MARK: - A head
+
+    func append(_ bytes: UnsafeRawBufferPointer) {
+        guard let source = bytes.baseAddress, !bytes.isEmpty else { return }
+        makeRoom(bytes.count)
+        memory.baseAddress.map { ($0 + end).copyMemory(from: source, byteCount: bytes.count) }
+        end += bytes.count
+    }
+
+    func append(_ text: StaticString) {
+        append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    func append(_ text: String) {
+        var text = text
+        text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+    }
+
+    // MARK: - A body
+
+    /// Where the next bytes of a body may be read to; nil while too much waits to be sent.
+    func bodyRoom(isChunked: Bool) -> UnsafeMutableRawBufferPointer? {
+        let framing = isChunked ? Self.sizeLine + 2 + Self.lastChunk.utf8CodeUnitCount : 0
+        if memory.count < Self.bodyRoom { makeRoom(Self.bodyRoom) }
+        let first = end + (isChunked ? Self.sizeLine : 0)
+        let count = min(memory.count - end - framing, 0xFFFF)
+        guard count >= Self.bodyRoom / 8 else { return nil }
+        return UnsafeMutableRawBufferPointer(rebasing: memory[first..<first + count])
+    }
+
+    /// So many bytes were read into `bodyRoom`.
+    func append(body count: Int, isChunked: Bool) {
+        guard isChunked else {
+            end += count
+            return
+        }
+        var line: [UInt8] = []
+        Serializer.chunkHeader(count, into: &line)
+        // The size line has its end where the data begin; a shorter one leaves a gap before it, which closes.
+        let data = end + Self.sizeLine
+        if let base = memory.baseAddress, line.count < Self.sizeLine {
+            (base + end + line.count).copyMemory(from: base + data, byteCount: count)
+        }
+        line.withUnsafeBytes { append($0) }
+        end += count
+        append("\r\n")
+    }
+
+    func appendLastChunk() { append(Self.lastChunk) }
+
+    private func makeRoom(_ count: Int) {
+        guard count > memory.count - end else { return }
+        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(2 * memory.count, end + count), alignment: 8)
+        larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[..<end]))
+        memory.deallocate()
+        memory = larger
+    }
+}
+
+@available(*, unavailable) extension SendBuffer: Sendable {}
+
+extension SendBuffer {
+    /// The request line and the fields: Host first, which is made from the URL where the request has none.
+    func append(head request: UpstreamRequest, _ url: UpstreamURL, _ place: UpstreamPlace) {
+        let present = request.fields.present
+        append(request.method.name)
+        append(" ")
+        append(url.target)
+        append(" HTTP/1.1\r\n")
+        if present.contains(.host) {
+            request.fields.forEachLine { name, value, known in
+                guard known == .host else { return }
+                append(name)
+                append(": ")
+                append(value)
+                append("\r\n")
+            }
+        } else {
+            append("Host: ")
+            append(place.hostField)
+            append("\r\n")
+        }
+        request.fields.forEachRun(without: .host) { append($0) }
+        switch request.bodyFraming {
+        case .length(let length) where length > 0 && !present.contains(.contentLength):
+            append("Content-Length: ")
+            append(String(length))
+            append("\r\n")
+        case .chunked where !present.contains(.transferEncoding): append("Transfer-Encoding: chunked\r\n")
+        default: break
+        }
+        append("\r\n")
+    }
+}

@@ -1,0 +1,113 @@
+// A response on its way in: read once, judged where it lies, and handed on from there.
+
+internal import EventLoop
+import Glibc
+internal import HTTPWire
+
+extension WireConnection {
+    /// The socket has bytes, its end, or an error.
+    func receive(_ transfer: Transfer) {
+        if reader.isComplete { return excess(transfer) }
+        // Who holds back hears of all that comes, its end included, once it goes on.
+        if transfer.outcome != nil || transfer.mustPause(buffered: reader.bytes.count) { return watchReading(false) }
+        switch Socket.read(descriptor, into: pool.buffer) {
+        case .bytes(let count): take(UnsafeRawBufferPointer(rebasing: pool.buffer[..<count]), transfer)
+        case .wouldBlock: break
+        case .end: ended(transfer, osError: 0)
+        case .failed(let code): ended(transfer, osError: code)
+        }
+    }
+
+    /// Takes what was read. The delegate is called on the way, and may end the transfer each time; this connection may
+    /// carry another one by then.
+    private func take(_ bytes: UnsafeRawBufferPointer, _ transfer: Transfer) {
+        var rest = bytes
+        if !reader.isHeadComplete {
+            guard let body = takeHeads(bytes, transfer) else { return }
+            rest = body
+        }
+        var position = 0
+        reading: while true {
+            guard let step = reader.next(rest, from: position) else { return refuse(transfer) }
+            switch step {
+            case .data(let range):
+                let content = UnsafeRawBufferPointer(rebasing: rest[range])
+                let isPiece = reader.bytes.isEmpty && (range.count >= Self.piece || reader.framing != .chunked)
+                if !isPiece || !transfer.handOn(content) { reader.keep(content) }
+                guard transfer.state != .ended else { return }
+                position = range.upperBound
+            case .needMore, .finished: break reading
+            }
+        }
+        if !reader.bytes.isEmpty { transfer.handOn() }
+        guard transfer.state != .ended else { return }
+        if !rest.isEmpty { transfer.bodyReceived() }
+        concludeIfComplete(transfer)
+    }
+
+    /// Chunks that are shorter than this are handed on together where they come together, in bytes.
+    private static let piece = 16_384
+
+    /// Takes interim heads and the final one, and hands them on; the bytes behind them, or nil where none are to be looked at.
+    private func takeHeads(_ bytes: UnsafeRawBufferPointer, _ transfer: Transfer) -> UnsafeRawBufferPointer? {
+        var rest = bytes
+        while !reader.isHeadComplete {
+            guard !rest.isEmpty else { return nil }
+            switch reader.take(head: rest) {
+            case .needMore: return nil
+            case .refused:
+                refuse(transfer)
+                return nil
+            case .interim(let status, let length):
+                rest = UnsafeRawBufferPointer(rebasing: rest[length...])
+                transfer.handOn()
+                if transfer.state != .ended, status == 100 { sendBody(transfer) }
+                guard transfer.state != .ended else { return nil }
+            case .final(let status, let length):
+                rest = UnsafeRawBufferPointer(rebasing: rest[length...])
+                transfer.headReceived()
+                if progress == .body || progress == .awaitingContinue { answeredEarly(status, transfer) }
+                guard transfer.state != .ended else { return nil }
+                transfer.handOn()
+                guard transfer.state != .ended else { return nil }
+            }
+        }
+        return rest
+    }
+
+    /// The final head came before the end of the request. After a success the rest still goes out: the origin counts on it.
+    private func answeredEarly(_ status: Int, _ transfer: Transfer) {
+        if status >= 300 { giveUpSending(.unwanted) } else { sendBody(transfer) }
+    }
+
+    // MARK: - The end
+
+    func concludeIfComplete(_ transfer: Transfer) {
+        guard reader.isComplete, isRequestOver, transfer.outcome == nil else { return }
+        transfer.conclude(.success(reader.trailers))
+    }
+
+    private func refuse(_ transfer: Transfer) {
+        reader.forbidReuse()
+        transfer.conclude(.failure(transfer.refusal(reader.failure)))
+    }
+
+    /// Something came behind the response, while the transfer is still here: its consumer holds back, or the request goes on.
+    private func excess(_ transfer: Transfer) {
+        reader.forbidReuse()
+        watchReading(false)
+        if !isRequestOver { giveUpSending(.unwanted) }
+        concludeIfComplete(transfer)
+    }
+
+    private func ended(_ transfer: Transfer, osError: Int32) {
+        watch([])
+        reader.forbidReuse()
+        if osError == 0, progress != .broken, reader.end() {
+            if !isRequestOver { giveUpSending(.unwanted) }
+            return transfer.conclude(.success(reader.trailers))
+        }
+        if isReused, !reader.hasReceived { return transfer.connectionWasStale(self) }
+        transfer.conclude(.failure(transfer.closedError(osError, self)))
+    }
+}

@@ -1,0 +1,171 @@
+// A connection that speaks HTTP/1.1 to an origin over TCP: its socket, its events, and its way from one transfer to the next.
+
+internal import EventLoop
+import Glibc
+internal import HTTPWire
+
+/// Carries plain HTTP/1.1; loop-bound. Held by its transfer, or by the pool while it lies idle.
+///
+/// States: closed → waiting (for one of the limited connections) → connecting → open; closed → connecting; open → idle → open;
+/// from each to closed. A closed one may connect again for the same transfer.
+///
+/// Its event stays on whatever it does, so that one transfer after another costs no change of it: only a consumer that holds
+/// back takes it off once bytes come. While idle, whatever comes closes the connection.
+final class WireConnection: Carrier, IOHandler {
+    enum State { case closed, waiting, connecting, open, idle }
+
+    let pool: WirePool
+    let place: WirePlace
+    private(set) var state = State.closed
+    /// Where it leads; nil before it stands.
+    private(set) var remote: SocketAddress?
+    /// Another transfer had it before this one.
+    private(set) var isReused = false
+    /// Coarse monotonic nanoseconds.
+    private(set) var idleSince: UInt64 = 0
+    // Open in the states open and idle.
+    private(set) var descriptor: Int32 = -1
+    private var event: IOEvent?
+    private var watched: IOReadiness = []
+    private var dial: WireDial?
+
+    /// How far the request has gone; see `WireConnection+Request.swift`.
+    var progress = RequestProgress.sent
+    /// Bytes of the request that the socket has not taken.
+    var outgoing: SendBuffer?
+    var continueTimer: LoopTimer?
+
+    init(_ pool: WirePool, _ place: WirePlace) {
+        self.pool = pool
+        self.place = place
+        super.init(on: pool.loop)
+    }
+
+    deinit {
+        event?.cancel()
+        if descriptor >= 0 { Socket.close(descriptor) }
+    }
+
+    // MARK: - To the origin
+
+    /// The transfer has to wait until another one has ended.
+    func wait() { state = .waiting }
+
+    /// Connects to the first of the addresses that answers.
+    func open(_ addresses: [SocketAddress], _ transfer: Transfer) {
+        state = .connecting
+        let dial = WireDial(addresses, transfer.request.target, for: self, pool)
+        self.dial = dial
+        dial.next()
+    }
+
+    func connected(_ descriptor: Int32, to address: SocketAddress) {
+        dial = nil
+        state = .open
+        self.descriptor = descriptor
+        remote = address
+        event = pool.loop.makeEvent(descriptor, self)
+        guard let transfer else { return }
+        // What comes before it was asked for is no response (RFC 9112 section 9.2).
+        if WireSocket.look(descriptor) == .bytes { return transfer.conclude(.failure(transfer.unaskedError)) }
+        carry(transfer, isReused: false)
+    }
+
+    func dialFailed(_ failure: WireDial.Failure) {
+        dial = nil
+        state = .closed
+        transfer?.fail(failure)
+        pool.left(self)
+    }
+
+    /// Sends the request of a transfer. Nothing is asked of its source or told its delegate from within this call.
+    func carry(_ transfer: Transfer, isReused: Bool) {
+        state = .open
+        self.transfer = transfer
+        self.isReused = isReused
+        reader.reset(for: transfer.request)
+        transfer.begins(on: self)
+        watch(.read)
+        sendRequest(transfer)
+    }
+
+    // MARK: - Events
+
+    func ready(_ readiness: IOReadiness) {
+        guard let transfer else { return pool.dropIdle(self) }
+        pool.event {
+            if readiness == .read { receive(transfer) } else { send(transfer) }
+        }
+    }
+
+    func watch(_ wanted: IOReadiness) {
+        guard wanted != watched else { return }
+        watched = wanted
+        event?.watch(wanted)
+    }
+
+    func watchReading(_ isWanted: Bool) {
+        watch(isWanted ? watched.union(.read) : watched.subtracting(.read))
+    }
+
+    func watchWriting(_ isWanted: Bool) {
+        watch(isWanted ? watched.union(.write) : watched.subtracting(.write))
+    }
+
+    override func goOn(receive: Bool, send: Bool) {
+        guard let transfer, state == .open else { return }
+        if receive { watchReading(true) }
+        if send { self.send(transfer) }
+    }
+
+    // MARK: - From one transfer to the next
+
+    /// Nothing is to be read: the peer has kept silent since the last response.
+    var isQuiet: Bool { WireSocket.look(descriptor) == .nothing }
+
+    override func release() {
+        transfer = nil
+        continueTimer?.cancel()
+        switch state {
+        case .open where reader.isComplete && !reader.mustClose && isRequestSent: rest()
+        case .open: end()
+        case .connecting:
+            dial?.cancel()
+            dial = nil
+            state = .closed
+            pool.left(self)
+        case .waiting:
+            state = .closed
+            pool.stopWaiting(self)
+        case .closed, .idle: break
+        }
+    }
+
+    private func rest() {
+        state = .idle
+        idleSince = Monotonic.coarse()
+        reader.shrink()
+        watch(.read)
+        if !pool.keep(self) { end() }
+    }
+
+    /// Closes the socket; the place has room again.
+    func end() {
+        close()
+        pool.left(self)
+    }
+
+    /// Closes the socket; the pool has been told.
+    func close() {
+        state = .closed
+        event?.cancel()
+        event = nil
+        watched = []
+        if let outgoing { pool.giveBack(outgoing) }
+        outgoing = nil
+        guard descriptor >= 0 else { return }
+        Socket.close(descriptor)
+        descriptor = -1
+        pool.socketCount -= 1
+    }
+}

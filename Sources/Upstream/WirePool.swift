@@ -1,0 +1,224 @@
+// The connections of one loop that speak HTTP/1.1 to origins: those that lie idle, how many there may be, and who waits.
+
+internal import EventLoop
+
+/// The connections to one host and port; loop-bound.
+final class WirePlace {
+    let key: ResolverKey
+    /// The newest last.
+    fileprivate(set) var idle: [WireConnection] = []
+    /// Connections that stand or are being made.
+    fileprivate var count = 0
+    /// Transfers that wait for one of the limited connections, and where they may go.
+    fileprivate var waiting: [(transfer: Transfer, addresses: [SocketAddress])] = []
+
+    init(_ key: ResolverKey) { self.key = key }
+
+    fileprivate var isEmpty: Bool { count == 0 && waiting.isEmpty }
+}
+
+/// Loop-bound; the client and every connection hold it, until `close()` lets the idle connections go.
+final class WirePool {
+    /// For so long a connection lies idle, in nanoseconds: libcurl's default for its own.
+    private static let longestIdle: UInt64 = 118_000_000_000
+
+    let loop: EventLoop
+    private let limits: UpstreamLimits
+    /// What is read goes here first, of one connection after another, and does not stay.
+    // Owned by this object; used within one callback at a time.
+    let buffer: UnsafeMutableRawBufferPointer
+    private var spare: [SendBuffer] = []
+    private var places: [ResolverKey: WirePlace] = [:]
+    private var pruneAt = 64
+    private var idleCount = 0
+    private var isClosed = false
+    /// Sockets that are open here.
+    var socketCount = 0
+    private var sweep: LoopTimer?
+    private var isSweeping = false
+    // Unowned: the client clears it when it goes. A weak reference would slow down every event.
+    unowned var client: UpstreamClient?
+
+    init(on loop: EventLoop, limits: UpstreamLimits) {
+        self.loop = loop
+        self.limits = limits
+        buffer = .allocate(byteCount: limits.bufferSize, alignment: 16)
+    }
+
+    deinit { buffer.deallocate() }
+
+    /// Every event of a connection goes through here: what came of it is handed on at its end.
+    func event(_ body: () -> Void) {
+        client?.beginEvent()
+        body()
+        client?.endEvent()
+    }
+
+    /// The place of this name; the same one as long as there are connections to it.
+    func place(_ key: ResolverKey) -> WirePlace {
+        if let place = places[key] { return place }
+        if places.count >= pruneAt { prune() }
+        let place = WirePlace(key)
+        places[key] = place
+        return place
+    }
+
+    /// Forgets places that nobody else knows.
+    private func prune() {
+        for key in Array(places.keys) where places[key]?.isEmpty == true && isKnownUniquelyReferenced(&places[key]) {
+            places[key] = nil
+        }
+        pruneAt = max(64, 2 * places.count)
+    }
+
+    // MARK: - A connection for a transfer
+
+    /// Has the transfer carried by an idle connection to one of the addresses, or by a new one, or later.
+    /// - Parameter isFresh: not by an idle one.
+    func carry(_ transfer: Transfer, to place: WirePlace, at addresses: [SocketAddress], isFresh: Bool) {
+        if !isFresh, let connection = takeIdle(place, addresses) {
+            transfer.carrier?.transfer = nil
+            transfer.carrier = connection
+            return connection.carry(transfer, isReused: true)
+        }
+        let connection = transfer.carrier as? WireConnection ?? WireConnection(self, place)
+        transfer.carrier = connection
+        connection.transfer = transfer
+        transfer.deadlines.enter(.connecting, now: Monotonic.now())
+        transfer.armTimer()
+        guard makeRoom(place) else {
+            place.waiting.append((transfer, addresses))
+            return connection.wait()
+        }
+        place.count += 1
+        connection.open(addresses, transfer)
+    }
+
+    /// An idle connection to one of the addresses, on which nothing has come: neither its end, nor bytes that nobody asked
+    /// for and that would pass as the answer to the next request.
+    private func takeIdle(_ place: WirePlace, _ addresses: [SocketAddress]) -> WireConnection? {
+        let now = Monotonic.coarse()
+        var position = place.idle.count
+        while position > 0 {
+            position -= 1
+            let connection = place.idle[position]
+            // The addresses are those that the rules of this transfer allow.
+            guard let remote = connection.remote, addresses.contains(remote) else { continue }
+            place.idle.remove(at: position)
+            idleCount -= 1
+            if now < connection.idleSince &+ Self.longestIdle, connection.isQuiet { return connection }
+            drop(connection)
+        }
+        return nil
+    }
+
+    private func makeRoom(_ place: WirePlace) -> Bool {
+        if limits.connectionsPerHost == 0 || place.count < limits.connectionsPerHost { return true }
+        guard !place.idle.isEmpty else { return false }
+        idleCount -= 1
+        drop(place.idle.removeFirst())
+        return true
+    }
+
+    /// Closes a connection that is in no list; nobody who waits is told.
+    private func drop(_ connection: WireConnection) {
+        connection.close()
+        connection.place.count -= 1
+    }
+
+    /// Those who wait have their turn, as long as there is room.
+    private func serveWaiting(_ place: WirePlace) {
+        while !place.waiting.isEmpty, !isClosed,
+            place.count < limits.connectionsPerHost || !place.idle.isEmpty
+        {
+            let next = place.waiting.removeFirst()
+            carry(next.transfer, to: place, at: next.addresses, isFresh: false)
+        }
+    }
+
+    /// The transfer of a connection that waits has ended.
+    func stopWaiting(_ connection: WireConnection) {
+        connection.place.waiting.removeAll { $0.transfer.carrier == nil || $0.transfer.carrier === connection }
+    }
+
+    /// A connection has been closed, or was not to be had.
+    func left(_ connection: WireConnection) {
+        connection.place.count -= 1
+        serveWaiting(connection.place)
+    }
+
+    // MARK: - Idle connections
+
+    /// False: it is closed instead.
+    func keep(_ connection: WireConnection) -> Bool {
+        guard !isClosed else { return false }
+        let place = connection.place
+        place.idle.append(connection)
+        idleCount += 1
+        if idleCount > max(1, limits.idleConnections) { dropOldest() }
+        startSweep()
+        if !place.waiting.isEmpty { serveWaiting(place) }
+        return true
+    }
+
+    /// Something came on an idle connection: its end, or bytes that nobody asked for.
+    func dropIdle(_ connection: WireConnection) {
+        let place = connection.place
+        guard let position = place.idle.lastIndex(where: { $0 === connection }) else { return }
+        place.idle.remove(at: position)
+        idleCount -= 1
+        connection.close()
+        left(connection)
+    }
+
+    private func dropOldest() {
+        let oldest = places.values.compactMap(\.idle.first).min { $0.idleSince < $1.idleSince }
+        if let oldest { dropIdle(oldest) }
+    }
+
+    /// Closes what has lain idle for too long, now and then.
+    private func startSweep() {
+        guard !isSweeping else { return }
+        isSweeping = true
+        // Unowned: the timer is this object's own and ends with it.
+        let timer = sweep ?? loop.makeTimer { [unowned self] in sweepOut() }
+        sweep = timer
+        timer.start(after: Self.longestIdle)
+    }
+
+    private func sweepOut() {
+        isSweeping = false
+        let now = Monotonic.coarse()
+        for place in places.values {
+            while let oldest = place.idle.first, now >= oldest.idleSince &+ Self.longestIdle { dropIdle(oldest) }
+        }
+        if idleCount > 0 { startSweep() }
+    }
+
+    // MARK: - Buffers
+
+    func takeBuffer() -> SendBuffer { spare.popLast() ?? SendBuffer() }
+
+    func giveBack(_ buffer: SendBuffer) {
+        guard spare.count < 8, buffer.capacity <= 1 << 17 else { return }
+        buffer.removeAll()
+        spare.append(buffer)
+    }
+
+    // MARK: - Teardown
+
+    /// Closes every idle connection; every transfer has ended by now.
+    func close() {
+        isClosed = true
+        sweep?.cancel()
+        for place in places.values {
+            let idle = place.idle
+            place.idle = []
+            for connection in idle { drop(connection) }
+        }
+        idleCount = 0
+        places = [:]
+    }
+}
+
+@available(*, unavailable) extension WirePool: Sendable {}

@@ -1,0 +1,275 @@
+// Drydock's own connections: which of several addresses, what an idle one may not hold, and answers before their requests' end.
+
+import EventLoop
+import Glibc
+import HTTPWire
+import TestSupport
+import Testing
+
+@testable import Upstream
+
+@Suite struct WireTests {
+    // MARK: - Addresses
+
+    private static func lookup(_ hosts: String...) -> Resolver.Lookup {
+        { _, port in .addresses(hosts.compactMap { SocketAddress(numericHost: $0, port: port) }) }
+    }
+
+    @Test(arguments: [["127.0.0.2"], ["127.0.0.2", "127.0.0.3"], ["127.0.0.2", "::1"]])
+    func `an address that refuses is followed by the next`(refusing: [String]) throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, "here") }
+        let rig = try Rig { _, port in
+            .addresses((refusing + ["127.0.0.1"]).compactMap { SocketAddress(numericHost: $0, port: port) })
+        }
+        defer { rig.close() }
+        for _ in 0..<3 { #expect(rig.get("http://several.test:\(origin.port)/").text == "here") }
+        #expect(origin.connections == 1)
+    }
+
+    @Test func `an address that is silent is given a head start, and the next one wins`() throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, "here") }
+        let silent = try SilentListener("127.0.0.4", port: origin.port)
+        defer { silent.close() }
+        let rig = try Rig(lookup: Self.lookup("127.0.0.4", "127.0.0.1"))
+        defer { rig.close() }
+        let start = Monotonic.now()
+        #expect(rig.get("http://several.test:\(origin.port)/").text == "here")
+        #expect(Monotonic.now() - start >= 200_000_000)
+        #expect(rig.connectionCount == 1)
+    }
+
+    @Test func `where every address refuses, the request is refused`() throws {
+        let port = try freePort()
+        let rig = try Rig(lookup: Self.lookup("127.0.0.2", "127.0.0.3"))
+        defer { rig.close() }
+        let heard = rig.get("http://several.test:\(port)/")
+        #expect(heard.error?.kind == .connectionRefused)
+        #expect(rig.connectionCount == 0)
+    }
+
+    @Test func `a silent address alone ends with the deadline, and its socket is closed`() throws {
+        let silent = try SilentListener("127.0.0.4", port: try freePort())
+        defer { silent.close() }
+        let rig = try Rig(lookup: Self.lookup("127.0.0.4"))
+        defer { rig.close() }
+        let url = "http://silent.test:\(silent.port)/"
+        let heard = rig.run(UpstreamRequest(url: url, timeouts: Timeouts(connect: 50_000_000)))
+        #expect(heard.error?.kind == .timeout(.connect))
+        #expect(rig.connectionCount == 0)
+    }
+
+    @Test func `a connection to an address that the name has left is not used`() throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, "x") }
+        let answers = Counter()
+        let pool = try IOPool(threads: 1)
+        let resolver = Resolver(pool: pool, lifetime: 0) { _, port in
+            answers.add()
+            let host = answers.value == 1 ? "127.0.0.1" : "127.0.0.2"
+            return .addresses([SocketAddress(numericHost: host, port: port)].compactMap { $0 })
+        }
+        let rig = try Rig()
+        defer {
+            rig.close()
+            pool.stop()
+        }
+        rig.sync { [inside = rig.inside] loop in
+            inside.client?.shutdown()
+            inside.client = UpstreamClient(on: loop, resolver: resolver)
+        }
+        let url = "http://moving.test:\(origin.port)/"
+        #expect(rig.get(url).text == "x")
+        #expect(rig.get(url).error?.kind == .connectionRefused)
+    }
+
+    // MARK: - Idle connections
+
+    @Test(arguments: ["HTTP/1.1 200 EVIL\r\nContent-Length: 4\r\n\r\nevil", ""])
+    func `whatever comes on an idle connection closes it`(late: String) throws {
+        let gate = Gate()
+        let origin = try ScriptedOrigin { request in
+            let answer = OriginReply.answer(to: request, "x").steps
+            return OriginReply(answer + [.wait(gate), late.isEmpty ? .cut : OriginReply.text(late)])
+        }
+        let rig = try Rig()
+        defer { rig.close() }
+        #expect(rig.get(origin.url).text == "x")
+        #expect(rig.connectionCount == 1)
+        gate.open()
+        #expect(Descriptors.areGone(to: origin.port))
+        #expect(rig.connectionCount == 0)
+        #expect(rig.run(UpstreamRequest(method: .post, url: origin.url)).text == "x")
+        #expect(origin.connections == 2)
+    }
+
+    @Test func `no more idle connections are kept than are allowed`() throws {
+        let gate = Gate()
+        let origin = try ScriptedOrigin { request in
+            OriginReply([.wait(gate)] + OriginReply.answer(to: request, "x").steps)
+        }
+        let rig = try Rig(limits: UpstreamLimits(idleConnections: 3))
+        defer { rig.close() }
+        let started = (0..<8).map { rig.start(UpstreamRequest(url: "\(origin.url)/\($0)")).heard }
+        #expect(origin.waitForRequests(8))
+        gate.open()
+        for heard in started { #expect(heard.wait(20) { $0.isFinished }) }
+        #expect(rig.connectionCount == 3)
+    }
+
+    // MARK: - Consumers that hold back
+
+    @Test(arguments: [50, 4])
+    func `an end that comes while the consumer holds back is heard when it goes on`(announced: Int) throws {
+        let head = OriginReply.text("HTTP/1.1 200 OK\r\nContent-Length: \(announced)\r\n\r\n")
+        let origin = try ScriptedOrigin { _ in
+            OriginReply([head, OriginReply.text("a"), .pause(milliseconds: 20), OriginReply.text("bcd"), .reset])
+        }
+        let rig = try Rig()
+        defer { rig.close() }
+        let (heard, number) = rig.watch(UpstreamRequest(url: origin.url)) { recorder in
+            recorder.onBytes = { _, heard in heard.bodyLength == 1 ? .pause : .continue }
+        }
+        #expect(heard.wait(20) { $0.bodyLength == 1 })
+        // The origin has ended by then.
+        for _ in 0..<20 { Threads.rest() }
+        #expect(heard.read { !$0.isOver && $0.bodyLength == 1 })
+        rig.with(number) { $0.resume() }
+        #expect(heard.wait(20) { $0.isOver })
+        #expect(heard.read { $0.text } == "abcd")
+        #expect(heard.read { $0.isFinished } == (announced == 4))
+        #expect(heard.read { $0.error?.kind } == (announced == 4 ? nil : .truncated))
+        #expect(Descriptors.areGone(to: origin.port))
+    }
+
+    // MARK: - Answers before the end of the request
+
+    @Test func `a refusal before the end of the body is the answer, and the rest is not sent`() throws {
+        let origin = try EarlyOrigin("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno", readsOn: false)
+        let rig = try Rig()
+        defer { rig.close() }
+        let size = 64 << 20
+        let request = UpstreamRequest(method: .put, url: origin.url, bodyFraming: .length(UInt64(size)))
+        let heard = rig.run(request) { PatternSource(size) }
+        #expect(heard.head?.status == 413)
+        #expect(heard.text == "no")
+        #expect(heard.isFinished)
+        #expect(Descriptors.areGone(to: origin.port))
+    }
+
+    @Test func `a refusal ends a request whose source waits`() throws {
+        let origin = try EarlyOrigin("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno", readsOn: false)
+        let rig = try Rig()
+        defer { rig.close() }
+        let request = UpstreamRequest(method: .post, url: origin.url, bodyFraming: .chunked)
+        let heard = rig.run(request) { ScriptedSource([.bytes([1]), .wait]) }
+        #expect(heard.text == "no")
+        #expect(heard.isFinished)
+        #expect(Descriptors.areGone(to: origin.port))
+    }
+
+    @Test func `after an early success the rest of the body goes out all the same`() throws {
+        let origin = try EarlyOrigin("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", readsOn: true)
+        let rig = try Rig()
+        defer { rig.close() }
+        let size = 8 << 20
+        let request = UpstreamRequest(method: .put, url: origin.url, bodyFraming: .length(UInt64(size)))
+        let heard = rig.run(request) { PatternSource(size) }
+        #expect(heard.text == "ok")
+        #expect(heard.isFinished)
+        rig.sync { [inside = rig.inside] _ in inside.client?.shutdown() }
+        #expect(origin.bodyBytes.wait(for: size))
+        #expect(origin.bodyBytes.value == size)
+    }
+
+    @Test func `a body waits for 100, and goes out without it after a while`() throws {
+        let origin = try EarlyOrigin("", readsOn: true)
+        let rig = try Rig()
+        defer { rig.close() }
+        let fields = Fields([("Expect", "100-continue"), ("Content-Length", "4")])
+        let request = UpstreamRequest(method: .post, url: origin.url, fields: fields, bodyFraming: .length(4))
+        let start = Monotonic.now()
+        let (_, number) = rig.start(request, source: { PatternSource(4) })
+        #expect(origin.bodyBytes.wait(for: 4))
+        #expect(Monotonic.now() - start >= 1_000_000_000)
+        rig.with(number) { $0.cancel() }
+    }
+}
+
+/// A socket that listens and takes no connection: its queue is full. On a loopback address of its own.
+private final class SilentListener: Sendable {
+    let port: Int
+    private let descriptors: [Int32]
+
+    init(_ host: String, port: Int) throws {
+        self.port = port
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        inet_pton(AF_INET, host, &address.sin_addr)
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var descriptors = [listener]
+        withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+                _ = bind(listener, address, length)
+                _ = listen(listener, 0)
+                for _ in 0..<4 {
+                    let type =
+                        Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+                    let filler = socket(AF_INET, type, 0)
+                    _ = connect(filler, address, length)
+                    descriptors.append(filler)
+                }
+            }
+        }
+        self.descriptors = descriptors
+    }
+
+    func close() { for descriptor in descriptors { _ = Glibc.close(descriptor) } }
+}
+
+/// Answers as soon as it has a head, then reads on and counts, or closes; one connection.
+private final class EarlyOrigin: Sendable {
+    let port: Int
+    let bodyBytes = Counter()
+    var url: String { "http://127.0.0.1:\(port)" }
+
+    init(_ answer: String, readsOn: Bool) throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(listener, address, length) == 0 && listen(listener, 4) == 0
+                    && getsockname(listener, address, &length) == 0
+            }
+        }
+        guard isBound else { throw TestSupportError.failed("no socket for an early origin") }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        let bodyBytes = bodyBytes
+        Threads.start("early origin") {
+            let peer = accept(listener, nil, nil)
+            close(listener)
+            var head: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            var isAnswered = false
+            while true {
+                let count = recv(peer, &buffer, buffer.count, 0)
+                guard count > 0 else { break }
+                if isAnswered {
+                    bodyBytes.add(count)
+                    continue
+                }
+                head += buffer[..<count]
+                let ends = head.indices.first { head[$0...].starts(with: [13, 10, 13, 10]) }
+                guard let end = ends else { continue }
+                bodyBytes.add(head.count - end - 4)
+                isAnswered = true
+                _ = send(peer, Array(answer.utf8), answer.utf8.count, Int32(MSG_NOSIGNAL))
+                guard readsOn else { break }
+            }
+            close(peer)
+        }
+    }
+}
