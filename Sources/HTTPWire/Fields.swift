@@ -182,10 +182,20 @@ package struct Fields: Sendable {
         }
         // Mostly there is nothing to remove: then nothing is copied.
         guard let first else { return }
-        let kept = wire.withUnsafeBytes { bytes in
-            index[..<first] + index[(first + 1)...].filter { !predicate(bytes.part($0.name), $0.known) }
+        var kept = first
+        present = []
+        for position in 0..<first { present.insert(index[position].known) }
+        wire.withUnsafeBytes { bytes in
+            for position in first + 1..<index.count {
+                let line = index[position]
+                if predicate(bytes.part(line.name), line.known) { continue }
+                present.insert(line.known)
+                index[kept] = line
+                kept += 1
+            }
         }
-        keep(Array(kept))
+        index.removeLast(index.count - kept)
+        compactIfWasteful()
     }
 
     // MARK: Storage

@@ -1,5 +1,6 @@
 // The direct way: a request that only its origin can answer goes there from the read callback, without a task.
 
+import CacheStore
 import DownloadCore
 import EventLoop
 import HTTPCaching
@@ -62,11 +63,15 @@ extension ProxyHandler {
     ) -> DirectAsk? {
         let path = route.path(rest, plan)
         let isJudged = way == .uncacheable
+        var key: CacheKey?
         if isJudged {
             let fields = exchange.request.fields
+            let asked = route.key(path: path, exchange.request, plan)
             guard exchange.request.method == .get, fields.present.isDisjoint(with: HotPathWindow.disqualifying),
-                core.isKnownUncacheable(route.key(path: path, exchange.request, plan), plan.policy)
+                core.isKnownUncacheable(asked, plan.policy)
             else { return nil }
+            // No field is in such a key, and Connection cannot take Host away.
+            key = asked
         }
         let head = Self.endToEnd(exchange.request)
         var fields = originFields(head, hasBody: exchange.framing != .none)
@@ -74,7 +79,7 @@ extension ProxyHandler {
         let host = route.plan.preservesHost ? head.fields.first(.host) : nil
         return DirectAsk(
             FetchRequest(method: head.method, path: path, fields: fields, clientHost: host),
-            key: route.key(path: path, head, plan),
+            key: key ?? route.key(path: path, head, plan),
             judged: isJudged ? (head, plan.policy) : nil
         )
     }
