@@ -8,10 +8,12 @@ import Glibc
 /// Sendable: only a fill's writer fills the unused end of its last chunk, and it publishes the new bytes under the
 /// body's mutex; nobody reads beyond the range that came with the chunk.
 package final class Chunk: Sendable {
-    // Written only as the type's comment says; freed in deinit.
+    // Written only as the type's comment says; freed in deinit, unless they are the owner's.
     private nonisolated(unsafe) let base: UnsafeMutableRawPointer
-    /// The file that the bytes lie in, from its first byte on; nil where they are in the heap.
+    /// The file that the bytes lie in; nil where they are in the heap.
     package let file: MemoryFile?
+    /// Holds the bytes, which never change; only kept.
+    private nonisolated(unsafe) let owner: AnyObject?
     /// Size of the allocation in bytes; all of it is in use where the chunk is a whole body.
     package let capacity: Int
 
@@ -22,6 +24,7 @@ package final class Chunk: Sendable {
     init(capacity: Int, isKept: Bool = false) {
         self.capacity = capacity
         file = isKept && capacity >= Self.leastFile ? MemoryFile(count: capacity) : nil
+        owner = nil
         base = file?.base ?? .allocate(byteCount: max(capacity, 1), alignment: 16)
     }
 
@@ -36,8 +39,24 @@ package final class Chunk: Sendable {
         bytes.withUnsafeBytes { fill(at: 0, with: $0) }
     }
 
+    /// Bytes that stay as they are, where they are, as long as `owner` is there.
+    /// - Parameter file: what they lie in, where that is one.
+    package init(of bytes: UnsafeRawBufferPointer, in owner: AnyObject, file: MemoryFile? = nil) {
+        capacity = bytes.count
+        self.owner = owner
+        self.file = file
+        // Of no bytes there may be no address; nobody reads or writes through this one.
+        let address = bytes.baseAddress ?? UnsafeRawPointer(Unmanaged.passUnretained(owner).toOpaque())
+        base = UnsafeMutableRawPointer(mutating: address)
+    }
+
     deinit {
-        if file == nil { base.deallocate() }
+        if owner == nil, file == nil { base.deallocate() }
+    }
+
+    /// Where a range of it begins in ``file``.
+    package func fileOffset(_ range: Range<Int>) -> Int64 {
+        file.map { Int64(base - $0.base + range.lowerBound) } ?? 0
     }
 
     /// The whole allocation; only the range that came with the chunk may be read. The pointer is valid as long as the

@@ -54,7 +54,7 @@ struct DiskTable {
     func find(_ keyHash: UInt64) -> [Slot] {
         var found: [Slot] = []
         _ = byKey.find(keyHash) { place in
-            found.append(slots[place])
+            if slots[place].keyHash == keyHash { found.append(slots[place]) }
             return false
         }
         return found.count < 2 ? found : found.sorted { $0.isNewer(than: $1) }

@@ -12,8 +12,10 @@ struct EvictionOrder {
 
     private enum Place: UInt8 { case free, small, main }
 
+    /// 16 bytes: there is one for each entry.
     private struct Node {
-        var cost = 0
+        /// Only the shares of the queues come from it: an entry of 4 GiB or more counts as one of 4 GiB.
+        var cost: UInt32 = 0
         var newer = EvictionOrder.none
         var older = EvictionOrder.none
         var uses: UInt8 = 0
@@ -45,18 +47,21 @@ struct EvictionOrder {
     /// Takes an entry in.
     mutating func add(_ slot: Int, hash: UInt64, cost: Int) {
         while nodes.count <= slot { nodes.append(Node()) }
-        nodes[slot] = Node(cost: cost)
+        nodes[slot] = Node(cost: UInt32(clamping: cost))
         link(slot, ghosts.remove(hash) ? .main : .small)
     }
 
     mutating func setCost(_ slot: Int, _ cost: Int) {
-        let change = cost - nodes[slot].cost
+        let cost = UInt32(clamping: cost)
+        let change = Int(cost) - Int(nodes[slot].cost)
         nodes[slot].cost = cost
         if nodes[slot].place == .small { small.cost += change } else { main.cost += change }
     }
 
     /// What is pinned makes no room for others, until it is let go of.
     mutating func pin(_ slot: Int, _ isPinned: Bool) { nodes[slot].isPinned = isPinned }
+
+    func isPinned(_ slot: Int) -> Bool { nodes[slot].isPinned }
 
     /// An entry has gone by itself.
     mutating func remove(_ slot: Int) {
@@ -103,7 +108,7 @@ struct EvictionOrder {
             nodes[Int(queue.newest)].newer = Int32(slot)
         }
         queue.newest = Int32(slot)
-        queue.cost += nodes[slot].cost
+        queue.cost += Int(nodes[slot].cost)
         queue.count += 1
         if place == .small { small = queue } else { main = queue }
     }
@@ -113,7 +118,7 @@ struct EvictionOrder {
         var queue = node.place == .small ? small : main
         if node.newer == Self.none { queue.newest = node.older } else { nodes[Int(node.newer)].older = node.older }
         if node.older == Self.none { queue.oldest = node.newer } else { nodes[Int(node.older)].newer = node.newer }
-        queue.cost -= node.cost
+        queue.cost -= Int(node.cost)
         queue.count -= 1
         if node.place == .small { small = queue } else { main = queue }
     }

@@ -175,7 +175,7 @@ package final class Generations: Sendable {
         if response.rulesSeen.load(ordering: .relaxed) >= newest { return known }
         let verdict = verdict(response.head, response.key, response.rules)
         guard case .valid = verdict else { return known == .valid || verdict == .gone ? verdict : known }
-        response.rulesSeen.store(newest, ordering: .relaxed)
+        response.noteRules(upTo: newest)
         return known
     }
 

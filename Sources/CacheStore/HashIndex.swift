@@ -1,76 +1,79 @@
-// From a 64-bit hash to slots of a slab: open addressing without a node per entry.
+// From a hash to slots of a slab: open addressing without a node per entry, eight bytes a place.
 
-/// Several slots may have one hash; the caller's `matches` tells them apart.
+/// Several slots may have one hash, and only half of a hash is kept: the caller's `matches` tells them apart.
 struct HashIndex {
-    private var hashes: [UInt64]
-    /// A slot plus one; zero is free.
-    private var slots: [UInt32]
+    private struct Place {
+        /// Both halves of the hash in one.
+        var hash: UInt32 = 0
+        /// A slot plus one; zero is free.
+        var slot: UInt32 = 0
+    }
+
+    private var places: [Place]
     private(set) var count = 0
     /// Bytes that the places take.
-    var capacityBytes: Int { slots.count * (MemoryLayout<UInt64>.stride + MemoryLayout<UInt32>.stride) }
+    var capacityBytes: Int { places.count * MemoryLayout<Place>.stride }
 
     init(minimumCapacity: Int = 16) {
         var capacity = 16
         while capacity * 3 / 4 < minimumCapacity { capacity *= 2 }
-        hashes = Array(repeating: 0, count: capacity)
-        slots = Array(repeating: 0, count: capacity)
+        places = Array(repeating: Place(), count: capacity)
     }
 
     func find(_ hash: UInt64, matches: (Int) -> Bool) -> Int? {
-        let mask = slots.count - 1
-        var place = Self.home(hash, mask)
-        while slots[place] != 0 {
-            if hashes[place] == hash {
-                let slot = Int(slots[place]) - 1
+        let mask = places.count - 1
+        let hash = Self.folded(hash)
+        var position = Int(hash) & mask
+        while places[position].slot != 0 {
+            if places[position].hash == hash {
+                let slot = Int(places[position].slot) - 1
                 if matches(slot) { return slot }
             }
-            place = (place + 1) & mask
+            position = (position + 1) & mask
         }
         return nil
     }
 
     mutating func insert(_ hash: UInt64, slot: Int) {
-        if (count + 1) * 4 > slots.count * 3 { grow() }
-        place(hash, UInt32(slot + 1))
+        if (count + 1) * 4 > places.count * 3 { grow() }
+        put(Place(hash: Self.folded(hash), slot: UInt32(slot + 1)))
         count += 1
     }
 
     mutating func remove(_ hash: UInt64, slot: Int) {
-        let mask = slots.count - 1
-        var hole = Self.home(hash, mask)
-        while slots[hole] != UInt32(slot + 1) || hashes[hole] != hash {
-            if slots[hole] == 0 { return }
+        let mask = places.count - 1
+        let hash = Self.folded(hash)
+        var hole = Int(hash) & mask
+        while places[hole].slot != UInt32(slot + 1) || places[hole].hash != hash {
+            if places[hole].slot == 0 { return }
             hole = (hole + 1) & mask
         }
         count -= 1
         // Moves up what follows, so that no search stops too early.
         var next = (hole + 1) & mask
-        while slots[next] != 0 {
-            let home = Self.home(hashes[next], mask)
+        while places[next].slot != 0 {
+            let home = Int(places[next].hash) & mask
             if ((next - home) & mask) >= ((next - hole) & mask) {
-                slots[hole] = slots[next]
-                hashes[hole] = hashes[next]
+                places[hole] = places[next]
                 hole = next
             }
             next = (next + 1) & mask
         }
-        slots[hole] = 0
+        places[hole].slot = 0
     }
 
-    private mutating func place(_ hash: UInt64, _ value: UInt32) {
-        let mask = slots.count - 1
-        var place = Self.home(hash, mask)
-        while slots[place] != 0 { place = (place + 1) & mask }
-        slots[place] = value
-        hashes[place] = hash
+    private mutating func put(_ place: Place) {
+        let mask = places.count - 1
+        var position = Int(place.hash) & mask
+        while places[position].slot != 0 { position = (position + 1) & mask }
+        places[position] = place
     }
 
     private mutating func grow() {
-        let (oldHashes, oldSlots) = (hashes, slots)
-        hashes = Array(repeating: 0, count: oldSlots.count * 2)
-        slots = Array(repeating: 0, count: oldSlots.count * 2)
-        for place in oldSlots.indices where oldSlots[place] != 0 { self.place(oldHashes[place], oldSlots[place]) }
+        let old = places
+        places = Array(repeating: Place(), count: old.count * 2)
+        for place in old where place.slot != 0 { put(place) }
     }
 
-    private static func home(_ hash: UInt64, _ mask: Int) -> Int { Int(truncatingIfNeeded: hash ^ (hash >> 32)) & mask }
+    private static func folded(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash ^ (hash >> 32)) }
 }

@@ -1,28 +1,17 @@
-// One shard of the memory tier: a slab of entries, an index over it, and the order in which they make room.
+// One shard of the memory tier: its entries, an index over them, and the order in which they make room.
 
 import Glibc
 import HTTPCaching
+import HTTPWire
 
 /// A value without a lock: `MemoryTier` keeps it under the shard's mutex.
 struct MemoryShard {
-    private static let none: Int32 = -1
-
-    private struct Entry {
-        var hash: UInt64 = 0
-        /// The newest variant; nil in a free entry.
-        var first: StoredResponse?
-        /// Older variants, newest first.
-        var others: [StoredResponse] = []
-        var cost = 0
-        /// The next free one in a free entry.
-        var nextFree = MemoryShard.none
-        /// Makes no room for others.
-        var isPinned = false
-    }
-
-    private var entries: [Entry] = []
+    /// The newest variant of each entry; nil in a free slot. What else there is of an entry stands where few entries need it.
+    private var newest: [HeldResponse?] = []
+    /// Older variants, newest first, by slot.
+    private var older: [Int: [HeldResponse]] = [:]
+    private var freeSlots: [Int32] = []
     private var index = HashIndex()
-    private var firstFree = MemoryShard.none
     private var order = EvictionOrder()
     private(set) var cost = 0
     /// The part of it that is pinned.
@@ -38,72 +27,79 @@ struct MemoryShard {
     mutating func hit(
         _ key: UnsafeRawBufferPointer,
         hash: UInt64,
-        where selects: (StoredResponse) -> Bool
-    ) -> StoredResponse? {
-        guard let slot = find(key, hash), let first = entries[slot].first else { return nil }
-        let isPlain = !first.varies && entries[slot].others.isEmpty
-        guard let response = isPlain ? first : variant(slot, where: selects), response.hot != nil else {
-            return nil
-        }
+        where selects: (HeldResponse) -> Bool
+    ) -> HeldResponse? {
+        guard let slot = find(key, hash), let first = newest[slot] else { return nil }
+        let isPlain = !first.varies && (older.isEmpty || older[slot] == nil)
+        guard let response = isPlain ? first : variant(slot, first, where: selects), response.isHot else { return nil }
         order.use(slot)
         hits += 1
         return response
     }
 
     /// Of responses that vary by the same fields no more than one can be selected; among others the rules have to choose.
-    private func variant(_ slot: Int, where selects: (StoredResponse) -> Bool) -> StoredResponse? {
-        guard let first = entries[slot].first, first.varies else { return nil }
+    private func variant(
+        _ slot: Int,
+        _ first: HeldResponse,
+        where selects: (HeldResponse) -> Bool
+    ) -> HeldResponse? {
+        guard first.varies else { return nil }
         var found = selects(first) ? first : nil
-        for other in entries[slot].others {
-            guard other.head.varyNames == first.head.varyNames else { return nil }
+        for other in older[slot] ?? [] {
+            guard other.varyNames.holdsSame(as: first.varyNames) else { return nil }
             if found == nil, selects(other) { found = other }
         }
         return found
     }
 
-    mutating func variants(_ key: CacheKey) -> [StoredResponse] {
-        guard let slot = find(key), let first = entries[slot].first else {
+    mutating func variants(_ key: CacheKey) -> [HeldResponse] {
+        guard let slot = find(key) else {
             misses += 1
             return []
         }
         order.use(slot)
         hits += 1
-        return [first] + entries[slot].others
+        return variants(slot)
     }
 
-    func peek(_ key: CacheKey) -> [StoredResponse] {
-        guard let slot = find(key), let first = entries[slot].first else { return [] }
-        return [first] + entries[slot].others
-    }
+    func peek(_ key: CacheKey) -> [HeldResponse] { find(key).map { variants($0) } ?? [] }
+
+    /// Newest first; none of a free slot.
+    private func variants(_ slot: Int) -> [HeldResponse] { newest[slot].map { [$0] + (older[slot] ?? []) } ?? [] }
 
     private func find(_ key: CacheKey) -> Int? { key.bytes.withUnsafeBytes { find($0, key.hash) } }
 
     private func find(_ key: UnsafeRawBufferPointer, _ hash: UInt64) -> Int? {
         index.find(hash) { slot in
-            guard let first = entries[slot].first else { return false }
-            return first.key.bytes.withUnsafeBytes { stored in
-                guard stored.count == key.count, let left = stored.baseAddress, let right = key.baseAddress else {
-                    return false
-                }
-                return memcmp(left, right, key.count) == 0
-            }
+            guard let stored = newest[slot]?.keyBytes, stored.count == key.count, let left = stored.baseAddress,
+                let right = key.baseAddress
+            else { return false }
+            return memcmp(left, right, key.count) == 0
         }
     }
 
     // MARK: - Changes
 
     /// Returns what the response replaces, and the variants that were stored longest ago beyond `maxVariants`.
-    mutating func insert(_ response: StoredResponse, maxVariants: Int, isPinned: Bool = false) -> [StoredResponse] {
+    /// - Parameters:
+    ///   - held: what is inserted.
+    ///   - response: the same.
+    mutating func insert(
+        _ held: HeldResponse,
+        _ response: StoredResponse,
+        maxVariants: Int,
+        isPinned: Bool = false
+    ) -> [HeldResponse] {
         guard let slot = find(response.key) else {
-            add(response, isPinned: isPinned)
+            add(held, response.key.hash, isPinned: isPinned)
             return []
         }
         setPinned(slot, isPinned)
         return replace(slot) { variants in
-            let replaced = variants.filter { $0.isSameVariant(as: response) }
-            variants.removeAll { $0.isSameVariant(as: response) }
-            let place = variants.firstIndex { $0.head.responseTime <= response.head.responseTime }
-            variants.insert(response, at: place ?? variants.count)
+            let replaced = variants.filter { $0.head.isSameVariant(as: response.head) }
+            variants.removeAll { known in replaced.contains { $0 === known } }
+            let place = variants.firstIndex { $0.responseTime <= response.head.responseTime }
+            variants.insert(held, at: place ?? variants.count)
             let dropped = variants.dropFirst(max(1, maxVariants))
             variants.removeLast(dropped.count)
             return replaced + dropped
@@ -111,32 +107,19 @@ struct MemoryShard {
     }
 
     /// Removes the variants that `isDoomed` names.
-    mutating func remove(_ key: CacheKey, where isDoomed: (StoredResponse) -> Bool) -> [StoredResponse] {
+    mutating func remove(_ key: CacheKey, where isDoomed: (HeldResponse) -> Bool) -> [HeldResponse] {
         guard let slot = find(key) else { return [] }
         return replace(slot) { variants in
             let doomed = variants.filter(isDoomed)
-            variants.removeAll(where: isDoomed)
+            variants.removeAll { known in doomed.contains { $0 === known } }
             return doomed
         }
     }
 
     /// The responses of some slots, and where the next turn begins; nil at the end.
-    func responses(from start: Int, count: Int) -> (responses: [StoredResponse], next: Int?) {
-        let end = min(entries.count, start + count)
-        let found = entries[start..<max(start, end)].flatMap { entry in entry.first.map { [$0] + entry.others } ?? [] }
-        return (found, end < entries.count ? end : nil)
-    }
-
-    mutating func removeAll(where isDoomed: (StoredResponse) -> Bool) -> [StoredResponse] {
-        var removed: [StoredResponse] = []
-        for slot in entries.indices where entries[slot].first != nil {
-            removed += replace(slot) { variants in
-                let doomed = variants.filter(isDoomed)
-                variants.removeAll(where: isDoomed)
-                return doomed
-            }
-        }
-        return removed
+    func responses(from start: Int, count: Int) -> (responses: [HeldResponse], next: Int?) {
+        let end = min(newest.count, start + count)
+        return ((start..<max(start, end)).flatMap { variants($0) }, end < newest.count ? end : nil)
     }
 
     /// Lets `revise` look at the entries of some slots, and change or remove their responses; an entry may be met twice while
@@ -145,12 +128,12 @@ struct MemoryShard {
     mutating func revise(
         from start: Int,
         count: Int,
-        _ revise: (StoredResponse) -> MemoryRevision
-    ) -> (gone: [StoredResponse], next: Int?) {
-        let end = min(entries.count, start + count)
-        var gone: [StoredResponse] = []
-        for slot in start..<max(start, end) where entries[slot].first != nil {
-            let revisions = ([entries[slot].first].compactMap(\.self) + entries[slot].others).map { ($0, revise($0)) }
+        _ revise: (HeldResponse) -> MemoryRevision
+    ) -> (gone: [HeldResponse], next: Int?) {
+        let end = min(newest.count, start + count)
+        var gone: [HeldResponse] = []
+        for slot in start..<max(start, end) where newest[slot] != nil {
+            let revisions = variants(slot).map { ($0, revise($0)) }
             let isChanged = revisions.contains { if case .keep = $0.1 { false } else { true } }
             guard isChanged else { continue }
             replace(slot) { variants in
@@ -162,76 +145,82 @@ struct MemoryShard {
                         return nil
                     case .replace(let other):
                         gone.append(response)
-                        return other
+                        // Its body is in memory still; where it were not, the response would be gone.
+                        return HeldResponse(other)
                     }
                 }
             }
         }
-        return (gone, end < entries.count ? end : nil)
+        return (gone, end < newest.count ? end : nil)
     }
 
     /// Pins, or lets go of, what `isPinned` says.
     mutating func pin(from start: Int, count: Int, _ isPinned: (CacheKey) -> Bool) -> Int? {
-        let end = min(entries.count, start + count)
+        let end = min(newest.count, start + count)
         for slot in start..<max(start, end) {
-            if let first = entries[slot].first { setPinned(slot, isPinned(first.key)) }
+            if let first = newest[slot] { setPinned(slot, isPinned(first.key)) }
         }
-        return end < entries.count ? end : nil
+        return end < newest.count ? end : nil
     }
 
     private mutating func setPinned(_ slot: Int, _ isPinned: Bool) {
-        guard entries[slot].isPinned != isPinned else { return }
-        entries[slot].isPinned = isPinned
+        guard order.isPinned(slot) != isPinned else { return }
         order.pin(slot, isPinned)
-        pinnedCost += isPinned ? entries[slot].cost : -entries[slot].cost
+        let own = variants(slot).reduce(0) { $0 + $1.cost }
+        pinnedCost += isPinned ? own : -own
     }
 
     /// Removes the entry whose turn it is (see `EvictionOrder`); empty where there is none.
-    mutating func evict() -> [StoredResponse] {
-        guard let slot = order.victim() else { return [] }
-        order.evict(slot, hash: entries[slot].hash)
-        return replace(slot, isInOrder: false) { variants in
+    mutating func evict() -> [HeldResponse] {
+        guard let slot = order.victim(), let first = newest[slot] else { return [] }
+        let isPinned = order.isPinned(slot)
+        order.evict(slot, hash: CacheKey.hash(first.keyBytes))
+        return replace(slot, isPinned: isPinned, isInOrder: false) { variants in
             defer { variants = [] }
             return variants
         }
     }
 
-    private mutating func add(_ response: StoredResponse, isPinned: Bool) {
-        let slot: Int32
-        if firstFree == Self.none {
-            slot = Int32(entries.count)
-            entries.append(Entry())
+    private mutating func add(_ response: HeldResponse, _ hash: UInt64, isPinned: Bool) {
+        let slot: Int
+        if let free = freeSlots.popLast() {
+            slot = Int(free)
+            newest[slot] = response
         } else {
-            slot = firstFree
-            firstFree = entries[Int(slot)].nextFree
+            slot = newest.count
+            newest.append(response)
         }
-        entries[Int(slot)] = Entry(hash: response.key.hash, first: response, cost: response.cost)
-        order.add(Int(slot), hash: response.key.hash, cost: response.cost)
+        order.add(slot, hash: hash, cost: response.cost)
         cost += response.cost
-        setPinned(Int(slot), isPinned)
-        index.insert(response.key.hash, slot: Int(slot))
+        setPinned(slot, isPinned)
+        index.insert(hash, slot: slot)
     }
 
     /// Lets `change` edit an entry's variants; an entry without any is given up.
-    /// - Parameter isInOrder: false for an entry that has left the order of eviction.
+    /// - Parameters:
+    ///   - isPinned: nil asks the order of eviction.
+    ///   - isInOrder: false for an entry that has left that order.
     private mutating func replace<R>(
         _ slot: Int,
+        isPinned: Bool? = nil,
         isInOrder: Bool = true,
-        _ change: (inout [StoredResponse]) -> R
+        _ change: (inout [HeldResponse]) -> R
     ) -> R {
-        var variants = (entries[slot].first.map { [$0] } ?? []) + entries[slot].others
+        var variants = variants(slot)
+        let before = variants
         let result = change(&variants)
         let newCost = variants.reduce(0) { $0 + $1.cost }
-        cost += newCost - entries[slot].cost
-        if entries[slot].isPinned { pinnedCost += newCost - entries[slot].cost }
-        entries[slot].cost = newCost
-        entries[slot].first = variants.first
-        entries[slot].others = Array(variants.dropFirst())
+        let difference = newCost - before.reduce(0) { $0 + $1.cost }
+        cost += difference
+        if isPinned ?? order.isPinned(slot) { pinnedCost += difference }
+        newest[slot] = variants.first
+        if variants.count > 1 || before.count > 1 {
+            older[slot] = variants.count > 1 ? Array(variants.dropFirst()) : nil
+        }
         if variants.isEmpty {
             if isInOrder { order.remove(slot) }
-            index.remove(entries[slot].hash, slot: slot)
-            entries[slot] = Entry(nextFree: firstFree)
-            firstFree = Int32(slot)
+            if let first = before.first { index.remove(CacheKey.hash(first.keyBytes), slot: slot) }
+            freeSlots.append(Int32(slot))
         } else {
             order.setCost(slot, newCost)
         }

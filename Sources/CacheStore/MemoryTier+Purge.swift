@@ -9,20 +9,22 @@ extension MemoryTier {
     ///   - now: the time of the purges, Unix seconds.
     ///   - pins: what purges for age spare.
     /// - Returns: the responses that have gone or become stale, as they were.
-    package func purge(_ rules: [PurgeRule], number: UInt64, now: Int64, pins: Pins) -> [StoredResponse] {
+    package func purge(_ rules: [PurgeRule], number: UInt64, now: Int64, pins: Pins) -> [HeldResponse] {
         walk { response in
-            guard response.head.number <= number else { return .keep }
+            guard response.headNumber <= number else { return .keep }
             let subject = RuleSubject(response, pins)
             let concerning = rules.filter { $0.concerns(subject) }
             if concerning.isEmpty { return .keep }
-            return concerning.allSatisfy(\.isSoft) ? .replace(response.stale(since: now)) : .remove
+            return concerning.allSatisfy(\.isSoft) ? .replace(response.response.stale(since: now)) : .remove
         }
     }
 }
 
 extension RuleSubject {
-    init(_ response: StoredResponse, _ pins: Pins) {
+    init(_ response: HeldResponse, _ pins: Pins) {
         let key = response.key
-        self.init(key: key, names: response.rules, arrivedAt: response.head.responseTime) { pins.contains(key) }
+        // Most have no names; to take a head apart for them would take the longest of all.
+        let names = response.hasNames ? InvalidationRule.concerning(response.head, key) : []
+        self.init(key: key, names: names, arrivedAt: response.responseTime) { pins.contains(key) }
     }
 }

@@ -6,7 +6,7 @@ import Synchronization
 package struct MemoryStatistics: Sendable, Equatable {
     /// Keys.
     package var objects = 0
-    /// Bytes of everything that the entries hold.
+    /// Bytes of everything that the entries hold, with what malloc and the tables add.
     package var bytes = 0
     /// Bytes at most.
     package var limit = 0
@@ -27,7 +27,7 @@ package final class MemoryTier: Sendable {
     private let size: Int
     private let objects: Int
     private let maxObject: Int
-    private let onEvict: (@Sendable (StoredResponse) -> Void)?
+    private let onEvict: (@Sendable (HeldResponse) -> Void)?
     /// What makes no room for others.
     package let pins: Pins
     private let totalCost = Atomic<Int>(0)
@@ -52,7 +52,7 @@ package final class MemoryTier: Sendable {
         maxObject: Int? = nil,
         shards: Int = 16,
         pins: Pins = Pins(),
-        onEvict: (@Sendable (StoredResponse) -> Void)? = nil
+        onEvict: (@Sendable (HeldResponse) -> Void)? = nil
     ) {
         self.size = max(0, size)
         self.objects = max(0, objects)
@@ -80,24 +80,26 @@ package final class MemoryTier: Sendable {
     package func hit(
         _ keyBytes: UnsafeRawBufferPointer,
         hash: UInt64,
-        where selects: (StoredResponse) -> Bool = { _ in false }
-    ) -> StoredResponse? {
+        where selects: (HeldResponse) -> Bool = { _ in false }
+    ) -> HeldResponse? {
         shards[shard(hash)].withLock { $0.hit(keyBytes, hash: hash, where: selects) }
     }
 
     /// All variants of a key, newest first.
     package func variants(_ key: CacheKey) -> [StoredResponse] {
-        shards[shard(key.hash)].withLock { $0.variants(key) }
+        shards[shard(key.hash)].withLock { $0.variants(key) }.map(\.response)
     }
 
     /// As ``variants(_:)``, for whoever asks besides a lookup: neither counted nor held for a use.
-    package func peek(_ key: CacheKey) -> [StoredResponse] { shards[shard(key.hash)].withLock { $0.peek(key) } }
+    package func peek(_ key: CacheKey) -> [StoredResponse] {
+        shards[shard(key.hash)].withLock { $0.peek(key) }.map(\.response)
+    }
 
     // MARK: - Changes
 
     /// Whether a body of so many bytes may be kept at all.
     package func takes(_ bytes: Int) -> Bool {
-        bytes <= maxObject && bytes <= size - StoredResponse.overhead && objects > 0
+        bytes <= maxObject && bytes <= size && objects > 0
     }
 
     /// Keeps a response whose body is one chunk in memory; it replaces the same variant.
@@ -105,13 +107,13 @@ package final class MemoryTier: Sendable {
     /// - Returns: false where it is too large, or its body is not in memory; then the older variant has gone, too.
     @discardableResult
     package func insert(_ response: StoredResponse, maxVariants: Int = 32) -> Bool {
-        guard response.body.wholeChunk != nil, takes(response.body.heldBytes), response.cost <= size else {
+        guard takes(response.body.heldBytes), let held = HeldResponse(response), held.cost <= size else {
             tooLarge.wrappingAdd(1, ordering: .relaxed)
             remove(response.key) { $0.isSameVariant(as: response) }
             return false
         }
         let isPinned = mayPin(response.key)
-        _ = change(response.key.hash) { $0.insert(response, maxVariants: maxVariants, isPinned: isPinned) }
+        _ = change(response.key.hash) { $0.insert(held, response, maxVariants: maxVariants, isPinned: isPinned) }
         insertions.wrappingAdd(1, ordering: .relaxed)
         shrink(toBytes: size, objects: objects)
         return true
@@ -121,28 +123,17 @@ package final class MemoryTier: Sendable {
 
     /// Removes the variants of a key that `isDoomed` names; it is called under the shard's mutex.
     package func remove(_ key: CacheKey, where isDoomed: (StoredResponse) -> Bool) {
-        _ = change(key.hash) { $0.remove(key, where: isDoomed) }
+        _ = change(key.hash) { $0.remove(key) { isDoomed($0.response) } }
     }
 
-    package func removeAll() { removeAll { _ in true } }
-
-    /// Removes what `isDoomed` names, shard by shard; it is called under the shard's mutex.
-    /// - Returns: how many responses have gone.
-    @discardableResult
-    package func removeAll(where isDoomed: (StoredResponse) -> Bool) -> Int {
-        var count = 0
-        for number in shards.indices {
-            count += change(UInt64(number) << 32) { $0.removeAll(where: isDoomed) }.count
-        }
-        return count
-    }
+    package func removeAll() { walk { _ in .remove } }
 
     /// Asks `revise` about every response, some hundred under a lock at a time, so that lookups are not held up: not on a
     /// loop. What is inserted meanwhile may be passed over.
     /// - Returns: what has gone or was replaced.
     @discardableResult
-    package func walk(_ revise: (StoredResponse) -> MemoryRevision) -> [StoredResponse] {
-        var gone: [StoredResponse] = []
+    package func walk(_ revise: (HeldResponse) -> MemoryRevision) -> [HeldResponse] {
+        var gone: [HeldResponse] = []
         for number in shards.indices {
             var next: Int? = 0
             while let start = next {
@@ -207,7 +198,7 @@ package final class MemoryTier: Sendable {
     private func shard(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (shards.count - 1) }
 
     /// Hands over everything that is held, some hundred responses at a time, without a lock held. Not on a loop.
-    package func forEachSlice(_ body: ([StoredResponse]) -> Void) {
+    package func forEachSlice(_ body: ([HeldResponse]) -> Void) {
         for number in shards.indices {
             var next: Int? = 0
             while let start = next {
@@ -219,14 +210,14 @@ package final class MemoryTier: Sendable {
     }
 
     /// The responses that `isWanted` names, in no order. Not on a loop.
-    package func responses(where isWanted: (StoredResponse) -> Bool) -> [StoredResponse] {
-        var found: [StoredResponse] = []
+    package func responses(where isWanted: (HeldResponse) -> Bool) -> [HeldResponse] {
+        var found: [HeldResponse] = []
         forEachSlice { found += $0.filter(isWanted) }
         return found
     }
 
     /// Changes one shard and counts; what is returned is released after the lock.
-    private func change(_ hash: UInt64, _ body: (inout MemoryShard) -> [StoredResponse]) -> [StoredResponse] {
+    private func change(_ hash: UInt64, _ body: (inout MemoryShard) -> [HeldResponse]) -> [HeldResponse] {
         let (removed, cost, count, pinned) = shards[shard(hash)].withLock { state in
             let before = (state.cost, state.count, state.pinnedCost)
             let removed = body(&state)

@@ -105,13 +105,13 @@ package struct StoreListing: Sendable {
     // MARK: - The memory tier
 
     /// The first of what the memory tier holds behind `after`, and the URL behind which there may be more.
-    private func inMemory(_ query: ListQuery) -> ([StoredResponse], end: String?) {
+    private func inMemory(_ query: ListQuery) -> ([HeldResponse], end: String?) {
         let after = query.after.map { Array($0.utf8) } ?? []
         var first = FirstByURL(limit: max(query.limit, Self.step))
         memory.forEachSlice { responses in
-            for response in responses
-            where after.lexicographicallyPrecedes(response.key.urlBytes) && query.selects(response.key) {
-                first.add(response)
+            for response in responses {
+                let key = response.key
+                if after.lexicographicallyPrecedes(key.urlBytes), query.selects(key) { first.add(response, key) }
             }
         }
         let (found, isCut) = first.finish()
@@ -120,10 +120,10 @@ package struct StoreListing: Sendable {
 
     // MARK: - Both
 
-    private func merge(_ held: [StoredResponse], _ rows: [DiskIndex.Listed], _ query: ListQuery) -> [ListedResponse] {
+    private func merge(_ held: [HeldResponse], _ rows: [DiskIndex.Listed], _ query: ListQuery) -> [ListedResponse] {
         var names: Set<Digest> = []
         var all: [ListedResponse] = []
-        for response in held {
+        for response in held.map(\.response) {
             var tiers = [StoreTier.memory]
             if let entry = disk?.entry(response.key, response.head, number: response.number) {
                 names.insert(entry.name)
@@ -182,29 +182,30 @@ package struct StoreListing: Sendable {
 /// Keeps those of many responses that come first by URL.
 struct FirstByURL {
     private let limit: Int
-    private var kept: [StoredResponse] = []
+    private var kept: [(response: HeldResponse, url: ArraySlice<UInt8>)] = []
     /// Nothing behind this URL is kept any more.
     private var last: ArraySlice<UInt8>?
 
     init(limit: Int) { self.limit = max(1, limit) }
 
-    mutating func add(_ response: StoredResponse) {
-        if let last, last.lexicographicallyPrecedes(response.key.urlBytes) { return }
-        kept.append(response)
+    /// - Parameter key: the response's.
+    mutating func add(_ response: HeldResponse, _ key: CacheKey) {
+        if let last, last.lexicographicallyPrecedes(key.urlBytes) { return }
+        kept.append((response, key.urlBytes))
         if kept.count >= 4 * limit { cut() }
     }
 
     /// In order, and whether others were left out.
-    mutating func finish() -> ([StoredResponse], isCut: Bool) {
+    mutating func finish() -> ([HeldResponse], isCut: Bool) {
         cut()
-        return (kept, last != nil)
+        return (kept.map(\.response), last != nil)
     }
 
     private mutating func cut() {
-        kept.sort { $0.key.urlBytes.lexicographicallyPrecedes($1.key.urlBytes) }
+        kept.sort { $0.url.lexicographicallyPrecedes($1.url) }
         guard kept.count > limit else { return }
-        let end = kept[limit - 1].key.urlBytes
-        let whole = kept.prefix { !end.lexicographicallyPrecedes($0.key.urlBytes) }
+        let end = kept[limit - 1].url
+        let whole = kept.prefix { !end.lexicographicallyPrecedes($0.url) }
         if whole.count < kept.count { last = end }
         kept = Array(whole)
     }

@@ -1,4 +1,4 @@
-// A stored response, ready to be answered from: immutable, shared by all loops.
+// A stored response with all that decisions need: immutable. What the memory tier holds is smaller: see `HeldResponse`.
 
 package import HTTPCaching
 import HTTPWire
@@ -14,19 +14,14 @@ package final class StoredResponse: Sendable {
     package let key: CacheKey
     package let head: StoredHead
     package let body: Body
-    /// Status line, stored fields, Content-Length and Via, each line with its CRLF, without the empty line.
-    package let preparedHead: [UInt8]
+    private let ownHead: [UInt8]
     /// Until when a plain GET that selects it may be answered without any further decision; nil where other fields could matter.
     package let hot: HotPathWindow?
-    /// The body of an answer on the hot path.
-    package let hotChunk: Chunk?
-    /// Bytes of everything that the response holds in memory.
-    package let cost: Int
     package let tier: StoreTier
-    /// It has selecting fields: a request has to agree in them.
-    let varies: Bool
     /// The file it was loaded from.
     package let diskEntry: DiskEntry?
+    /// What the memory tier has of it, where it came from there.
+    private let held: HeldResponse?
     /// Names what ``preparedHead`` was made for, such as a route; whoever wants another shape makes the head anew.
     package let shape: UInt64
     /// Of the fetch that brought the body, whatever head it has by now; 0 where nobody counts.
@@ -35,9 +30,6 @@ package final class StoredResponse: Sendable {
     package let rules: [InvalidationRule]
     /// All rules up to this number have been asked about it.
     let rulesSeen = Atomic<UInt64>(0)
-
-    /// What the bookkeeping of one entry costs besides its bytes: objects, arrays, slots.
-    package static let overhead = 768
 
     /// - Parameters:
     ///   - via: the value of the Via line to add (RFC 9110 section 7.6.3), such as `1.1 drydock`; nil for none.
@@ -78,19 +70,46 @@ package final class StoredResponse: Sendable {
         self.key = key
         self.head = head
         self.body = body
-        self.preparedHead = preparedHead
+        ownHead = preparedHead
         rules = InvalidationRule.concerning(head, key)
-        hotChunk = rules.contains(where: \.isGroup) || head.staleSince != nil || hot == nil ? nil : body.wholeChunk
-        self.hot = hotChunk == nil ? nil : hot
+        let mayBeHot = !rules.contains(where: \.isGroup) && head.staleSince == nil && body.wholeChunk != nil
+        self.hot = mayBeHot ? hot : nil
         self.tier = tier
-        varies = !head.varyNames.isEmpty
         self.diskEntry = diskEntry
+        held = nil
         self.shape = shape
         self.number = number
-        let fields = head.fields.wireLength + head.varyFields.wireLength
-        let lines = (head.fields.count + head.varyFields.count) * 16 + head.varyNames.count * 16
-        let names = rules.reduce(0) { $0 + $1.bytes.count + 32 }
-        cost = body.heldBytes + preparedHead.count + key.bytes.count + fields + lines + names + Self.overhead
+    }
+
+    /// What the memory tier holds, taken apart.
+    init(_ held: HeldResponse) {
+        self.held = held
+        key = held.key
+        body = .complete(held.chunk)
+        head = held.head
+        ownHead = []
+        hot = held.hot
+        tier = .memory
+        diskEntry = nil
+        shape = held.shape
+        number = held.number
+        rules = held.hasNames ? InvalidationRule.concerning(head, key) : []
+        rulesSeen.store(held.rulesSeen, ordering: .relaxed)
+    }
+
+    /// Status line, stored fields, Content-Length and Via, each line with its CRLF, without the empty line.
+    package var preparedHead: [UInt8] { held.map { Array($0.readyHead) } ?? ownHead }
+
+    /// Whether both are the same in the memory tier, or the same object.
+    package func isSame(as other: StoredResponse) -> Bool {
+        if let held, let others = other.held { return held === others }
+        return self === other
+    }
+
+    /// Rules up to this number have nothing to say about it; whoever finds it again in the memory tier knows, too.
+    func noteRules(upTo number: UInt64) {
+        rulesSeen.store(number, ordering: .relaxed)
+        held?.rulesSeen = number
     }
 
     /// The same response, stale since then (Unix seconds), whatever its lifetime.

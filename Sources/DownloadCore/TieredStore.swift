@@ -118,7 +118,7 @@ final class TieredStore: Sendable {
     private func valid(_ variants: [StoredResponse]) -> [StoredResponse] {
         variants.compactMap { response in
             if let judged = judged(response) { return judged }
-            memory.remove(response.key) { $0 === response }
+            memory.remove(response.key) { $0.isSame(as: response) }
             if let entry = response.diskEntry { disk?.remove(entry) }
             return nil
         }
@@ -145,7 +145,7 @@ final class TieredStore: Sendable {
         guard response.shape != ask.shape, response.body.wholeChunk != nil else { return response }
         let fresh = make(response.head, response.body, ask, tier: .memory, response.number)
         _ = generations.ifUnchanged(token.concerned(by: fresh.rules, arrivedAt: fresh.head.responseTime)) {
-            if memory.peek(ask.key).contains(where: { $0 === response }) { insert(fresh, ask) }
+            if memory.peek(ask.key).contains(where: { $0.isSame(as: response) }) { insert(fresh, ask) }
         }
         return fresh
     }

@@ -29,7 +29,7 @@ extension Daemon: SeedActions {
         let held = parts.core.memory.responses { response in
             service == nil || response.key.service == service
         }
-        for response in held where !written.contains(response.key) { await export(response, writer, &result) }
+        for response in held where !written.contains(response.key) { await export(response.response, writer, &result) }
         result.written = writer.tally.written
         result.bytes = Int(clamping: writer.tally.bytes)
         parts.logger.info("seeds exported", metadata: ["path": "\(path)", "written": "\(result.written)"])

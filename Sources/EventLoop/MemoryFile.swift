@@ -45,6 +45,11 @@ package final class MemoryFile: Sendable {
         self.count = count
     }
 
+    /// Where bytes of it begin.
+    package func offset(of bytes: UnsafeRawBufferPointer) -> Int64 {
+        bytes.baseAddress.map { Int64($0 - UnsafeRawPointer(base)) } ?? 0
+    }
+
     deinit {
         munmap(base, count)
         close(descriptor)

@@ -12,19 +12,23 @@ package enum ConditionalAnswer: Sendable, Equatable {
 extension Caching {
     /// What the request's conditions make of a stored response that may be used.
     package static func answerConditional(request: RequestHead, stored: StoredHead) -> ConditionalAnswer {
-        isNotModified(request.fields, request.method, stored: stored) ? .notModified(notModifiedFields(stored)) : .full
+        let isKnown = stored.withValidators { isNotModified(request.fields, request.method, stored: $0) }
+        return isKnown ? .notModified(notModifiedFields(stored)) : .full
     }
 
     /// Whether the conditions say that the client has the stored response. No allocation.
     /// - Parameter lines: the fields of a request, those that Connection names not among them.
-    package static func isNotModified(_ lines: some FieldLines, _ method: Method, stored: StoredHead) -> Bool {
+    package static func isNotModified(
+        _ lines: some FieldLines,
+        _ method: Method,
+        stored: BorrowedValidators
+    ) -> Bool {
         // Conditions count only where the answer without them would be a success (RFC 9110 section 13.2.1).
         guard method == .get || method == .head, Status.isSuccessful(stored.status) else { return false }
         if let isListed = lists(lines, .ifNoneMatch, stored, { $0.matchesWeakly($1) }) { return isListed }
-        let now = stored.responseTime
-        guard let limit = dateCondition(lines, .ifModifiedSince, now: now) else { return false }
+        guard let limit = dateCondition(lines, .ifModifiedSince, now: stored.responseTime) else { return false }
         // Without Last-Modified its Date says when this was current (RFC 9111 section 4.3.2).
-        return (lastModified(stored.fields, now: now) ?? date(stored.fields, responseTime: now)) <= limit
+        return (stored.modifiedAt ?? stored.datedAt) <= limit
     }
 
     /// Whether a request with If-Match or If-Unmodified-Since may be answered from the store. These conditions are the origin's to
@@ -32,7 +36,8 @@ extension Caching {
     /// way joins the answer to what it has, so that one for which they do not hold is the origin's to give.
     static func meetsPreconditions(request: RequestHead, stored: StoredHead) -> Bool {
         let fields = request.fields
-        if let isListed = lists(fields, .ifMatch, stored, { $0.matchesStrongly($1) }) { return isListed }
+        let isListed = stored.withValidators { lists(fields, .ifMatch, $0) { $0.matchesStrongly($1) } }
+        if let isListed { return isListed }
         guard let limit = dateCondition(fields, .ifUnmodifiedSince, now: stored.responseTime) else { return true }
         return lastModified(stored.fields, now: stored.responseTime).map { $0 <= limit } ?? true
     }
@@ -46,20 +51,19 @@ extension Caching {
     private static func lists(
         _ lines: some FieldLines,
         _ field: KnownField,
-        _ stored: StoredHead,
+        _ stored: BorrowedValidators,
         _ matches: (BorrowedTag, BorrowedTag) -> Bool
     ) -> Bool? {
-        withTag(stored.fields) { own in
-            var isListed: Bool?
-            lines.forEachValue(field) { value in
-                BorrowedTag.forEachMember(value) { member in
-                    var isNamed = BorrowedTag.isAny(member)
-                    if let own, let tag = BorrowedTag(member), matches(tag, own) { isNamed = true }
-                    isListed = isListed ?? false || isNamed
-                }
+        let own = stored.tag
+        var isListed: Bool?
+        lines.forEachValue(field) { value in
+            BorrowedTag.forEachMember(value) { member in
+                var isNamed = BorrowedTag.isAny(member)
+                if let own, let tag = BorrowedTag(member), matches(tag, own) { isNamed = true }
+                isListed = isListed ?? false || isNamed
             }
-            return isListed
         }
+        return isListed
     }
 
     /// The date of a condition; one that does not parse, or stands twice, is ignored (RFC 9110 section 13.1.3).

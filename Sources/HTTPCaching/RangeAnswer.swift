@@ -24,7 +24,7 @@ extension Caching {
     package static func rangeAnswer(request: RequestHead, stored: StoredHead, length: Int64) -> RangeAnswer {
         // Range is defined for GET only, and counts where the answer without it would be a 200 (section 14.2).
         guard request.method == .get, stored.status == 200, let ranges = ByteRanges.parse(request.fields),
-            ifRangeHolds(request.fields, stored: stored)
+            stored.withValidators({ ifRangeHolds(request.fields, stored: $0) })
         else { return .whole }
         let parts = ranges.resolved(length: length)
         if !parts.isEmpty { return .parts(parts) }
@@ -36,7 +36,11 @@ extension Caching {
     /// As ``rangeAnswer(request:stored:length:)`` for a GET whose fields are borrowed: the one part that it asks for, the whole, or
     /// nil where more is to be said than that. No allocation.
     /// - Parameter lines: the fields of the request, those that Connection names not among them.
-    package static func onePart(_ lines: some FieldLines, stored: StoredHead, length: Int64) -> OnePart? {
+    package static func onePart(
+        _ lines: some FieldLines,
+        stored: BorrowedValidators,
+        length: Int64
+    ) -> OnePart? {
         guard stored.status == 200 else { return .whole }
         guard let asked = ByteRanges.only(lines) else { return nil }
         guard ifRangeHolds(lines, stored: stored) else { return .whole }
@@ -44,20 +48,17 @@ extension Caching {
     }
 
     /// If-Range (RFC 9110 section 13.1.5): true where it is absent, or names just this representation by a strong validator.
-    package static func ifRangeHolds(_ lines: some FieldLines, stored: StoredHead) -> Bool {
+    package static func ifRangeHolds(_ lines: some FieldLines, stored: BorrowedValidators) -> Bool {
         var isPresent = false
         lines.forEachValue(.ifRange) { _ in isPresent = true }
         guard isPresent else { return true }
-        let now = stored.responseTime
         return lines.only(.ifRange) { value in
-            if let limit = HTTPDate.parse(value, now: now) {
-                return strongLastModified(stored.fields, now: now) == limit
+            if let limit = HTTPDate.parse(value, now: stored.responseTime) {
+                return stored.stronglyModifiedAt == limit
             }
             // Without quotes it is no entity tag, and nobody can say that it is a strong one.
-            return withTag(stored.fields) { own in
-                guard let own, own.isQuoted, let tag = BorrowedTag(value) else { return false }
-                return own.matchesStrongly(tag)
-            }
+            guard let own = stored.tag, own.isQuoted, let tag = BorrowedTag(value) else { return false }
+            return own.matchesStrongly(tag)
         } ?? false
     }
 

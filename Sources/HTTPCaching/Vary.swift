@@ -46,17 +46,24 @@ extension Caching {
 
     /// Whether a request selects a stored response beyond doubt: of each field that Vary names both have one line with the same bytes,
     /// or none. No allocation. False settles nothing, since what differs may mean the same: see ``selects(stored:request:)``.
-    /// - Parameter lines: the fields of the request, those that Connection names not among them.
-    package static func selectsPlainly(stored: StoredHead, _ lines: some FieldLines) -> Bool {
-        stored.varyNames.allSatisfy { name in
-            name.utf8.withContiguousStorageIfAvailable {
-                agreesPlainly(stored, lines, UnsafeRawBufferPointer($0))
-            } ?? false
+    /// - Parameters:
+    ///   - names: the lower-case members of Vary, with commas between them.
+    ///   - stored: the lines that they name of the request that brought the response.
+    ///   - lines: the fields of the request, those that Connection names not among them.
+    package static func selectsPlainly(
+        names: UnsafeRawBufferPointer,
+        stored: some FieldLines,
+        _ lines: some FieldLines
+    ) -> Bool {
+        var isSelected = true
+        names.forEachMember { name in
+            if isSelected, !name.isEmpty { isSelected = agreesPlainly(stored, lines, name) }
         }
+        return isSelected
     }
 
     private static func agreesPlainly(
-        _ stored: StoredHead,
+        _ stored: some FieldLines,
         _ lines: some FieldLines,
         _ name: UnsafeRawBufferPointer
     ) -> Bool {
@@ -66,10 +73,10 @@ extension Caching {
             return false
         }
         var (own, others, isSame) = (0, 0, true)
-        stored.varyFields.forEachNamed(name) { _ in own += 1 }
+        stored.forEachNamed(name) { _ in own += 1 }
         lines.forEachNamed(name) { value in
             others += 1
-            stored.varyFields.forEachNamed(name) { isSame = isSame && $0.holdsSame(as: value) }
+            stored.forEachNamed(name) { isSame = isSame && $0.holdsSame(as: value) }
         }
         return own == others && own <= 1 && isSame
     }

@@ -1,5 +1,7 @@
 // Field lines wherever they are: in a head of their own, or still in the buffer in which a parser found them.
 
+import Glibc
+
 /// What rules about fields read, so that they are the same for heads that are kept and for heads that are borrowed.
 package protocol FieldLines {
     /// Calls `body` for each line in order; values are without surrounding whitespace. The pointers are valid during the call.
@@ -8,7 +10,35 @@ package protocol FieldLines {
     )
 }
 
-extension Fields: FieldLines {}
+extension Fields: FieldLines {
+    /// A copy of lines wherever they are.
+    package init(_ lines: some FieldLines) {
+        self.init()
+        lines.forEachLine { name, value, _ in append(nameBytes: name, valueBytes: value) }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Calls `body` for each of the field lines that lie here as ``Fields`` writes them.
+    package func forEachFieldLine(
+        _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
+    ) {
+        guard let base = baseAddress else { return }
+        var start = 0
+        while start < count {
+            let rest = base + start
+            guard let end = memchr(rest, 0x0A, count - start), let colon = memchr(rest, 0x3A, count - start) else {
+                return
+            }
+            let (lineEnd, nameEnd) = (UnsafeRawPointer(end) - base, UnsafeRawPointer(colon) - base)
+            let name = part(start..<nameEnd)
+            // A colon and a space before the value, CRLF behind it.
+            guard nameEnd + 3 <= lineEnd else { return }
+            body(name, part(nameEnd + 2..<lineEnd - 1), KnownField.find(name))
+            start = lineEnd + 1
+        }
+    }
+}
 
 /// The lines of a request in a connection's buffer: valid as long as that stays as it is, so never kept. No allocation.
 package struct BorrowedLines: FieldLines {

@@ -1,7 +1,7 @@
 // From answers to the socket: the hot path's one writev, the queue behind it, and what follows a complete answer.
 
-package import CacheStore
-import EventLoop
+import CacheStore
+package import EventLoop
 import Glibc
 import HTTPWire
 
@@ -15,51 +15,53 @@ extension Connection {
     /// large body follows by one `sendfile`.
     ///
     /// - Parameters:
-    ///   - prepared: the status line and field lines, each with its CRLF, without the empty line.
-    ///   - dynamic: further field lines, such as Age and Cache-Status; copied where it is needed later. One of the two
-    ///     holds Content-Length. Connection and the empty line are added here.
+    ///   - prepared: the status line and field lines, each with its CRLF, without the empty line; copied where it is needed
+    ///     later, as `dynamic` is.
+    ///   - dynamic: further field lines, such as Age and Cache-Status. One of the two holds Content-Length. Connection and
+    ///     the empty line are added here.
     ///   - body: nil for HEAD and for answers without a body.
-    ///   - range: what of `body` is sent.
-    ///   - owner: kept until the last byte is written.
+    ///   - file: what `body` lies in, where that is one.
+    ///   - owner: whose bytes `body` are; kept until the last byte is written.
     ///   - record: for the access log and the counters.
     package func sendAtOnce(
-        prepared: [UInt8],
+        prepared: UnsafeRawBufferPointer,
         dynamic: UnsafeRawBufferPointer,
-        body: Chunk?,
-        range: Range<Int>,
+        body: UnsafeRawBufferPointer?,
+        file: MemoryFile? = nil,
         owner: AnyObject,
         record: HotRecord = HotRecord()
     ) {
         guard phase == .waiting, output.isEmpty, hotResult == .none else { return }
         let end = headEnd
-        let bodyCount = body == nil ? 0 : range.count
-        if mayJoin(bodyCount), join(prepared, dynamic, end, bodyCount > 0 ? body : nil, range) {
+        let bodyCount = body?.count ?? 0
+        if mayJoin(bodyCount),
+            context.joined.append(prepared, dynamic, end, body ?? UnsafeRawBufferPointer(start: nil, count: 0))
+        {
             hasJoined = true
             hotResult = .complete
             return recordHot(record, bodyBytes: bodyCount)
         }
         flushJoined()
         let headCount = prepared.count + dynamic.count + end.count
-        let file = body?.sendable(range)
+        let file = bodyCount >= Chunk.leastFile ? file : nil
         // What the socket did not take of the answers before this one goes first.
         var result =
             !output.isEmpty
             ? .wouldBlock
             : withUnsafeTemporaryAllocation(of: iovec.self, capacity: 4) { vectors in
-                prepared.withUnsafeBytes { prepared in
+                // The vectors live on the stack and point into buffers that the caller and the owner hold.
+                withExtendedLifetime(owner) {
                     vectors[0] = iovec(prepared)
                     vectors[1] = iovec(dynamic)
                     vectors[2] = iovec(end)
-                    // The vectors live on the stack and point into buffers that the enclosing calls hold, and into the chunk.
                     guard let body, file == nil else { return write(vectors.baseAddress, 3, isBeforeFile: file != nil) }
-                    return withExtendedLifetime(body) {
-                        let part = body.bytes.part(range)
-                        vectors[3] = iovec(part.part(0..<min(part.count, OutputQueue.callLimit)))
-                        return write(vectors.baseAddress, 4)
-                    }
+                    vectors[3] = iovec(body.part(0..<min(bodyCount, OutputQueue.callLimit)))
+                    return write(vectors.baseAddress, 4)
                 }
             }
-        if let file, result == .bytes(headCount) { result = Self.send(file, range, after: headCount, to: descriptor) }
+        if let file, let body, result == .bytes(headCount) {
+            result = Self.send(body, in: file, after: headCount, to: descriptor)
+        }
         let written: Int
         switch result {
         case .bytes(let count): written = count
@@ -77,7 +79,7 @@ extension Connection {
         hotResult = .pending
         // A log may be switched on before the last byte is out.
         if requestBegan == 0 { requestBegan = Monotonic.now() }
-        queueRest(prepared, dynamic, end, body, range, written: written)
+        queueRest(prepared, dynamic, end, body.map { Chunk(of: $0, in: owner, file: file) }, written: written)
         pendingHot = PendingHot(
             entry: hotEntry(record),
             cache: record.cache,
@@ -91,24 +93,6 @@ extension Connection {
         }
     }
 
-    private func join(
-        _ prepared: [UInt8],
-        _ dynamic: UnsafeRawBufferPointer,
-        _ end: UnsafeRawBufferPointer,
-        _ body: Chunk?,
-        _ range: Range<Int>
-    ) -> Bool {
-        prepared.withUnsafeBytes { prepared in
-            // The chunk's bytes are valid as long as it is held, which the caller does.
-            context.joined.append(
-                prepared,
-                dynamic,
-                end,
-                body.map { $0.bytes.part(range) } ?? UnsafeRawBufferPointer(start: nil, count: 0)
-            )
-        }
-    }
-
     // The vectors are valid during the call.
     private func write(_ vectors: UnsafeMutablePointer<iovec>?, _ count: Int, isBeforeFile: Bool = false) -> IOResult {
         guard let vectors else { return .wouldBlock }
@@ -117,13 +101,13 @@ extension Connection {
 
     /// What head and body came to, once all of the head is out.
     private static func send(
-        _ file: MemoryFile,
-        _ range: Range<Int>,
+        _ body: UnsafeRawBufferPointer,
+        in file: MemoryFile,
         after headCount: Int,
         to descriptor: Int32
     ) -> IOResult {
-        let count = min(range.count, OutputQueue.callLimit)
-        switch Socket.sendFile(descriptor, file: file.descriptor, offset: Int64(range.lowerBound), count: count) {
+        let count = min(body.count, OutputQueue.callLimit)
+        switch Socket.sendFile(descriptor, file: file.descriptor, offset: file.offset(of: body), count: count) {
         case .bytes(let sent): return .bytes(headCount + sent)
         case .wouldBlock: return .bytes(headCount)
         case .end: return .end
@@ -144,20 +128,19 @@ extension Connection {
     }
 
     private func queueRest(
-        _ prepared: [UInt8],
+        _ prepared: UnsafeRawBufferPointer,
         _ dynamic: UnsafeRawBufferPointer,
         _ end: UnsafeRawBufferPointer,
         _ body: Chunk?,
-        _ range: Range<Int>,
         written: Int
     ) {
         var skip = written
-        if skip < prepared.count { output.append(prepared, from: skip) }
+        if skip < prepared.count { output.append(Array(prepared), from: skip) }
         skip = max(0, skip - prepared.count)
         let rest = Array(dynamic) + Array(end)
         if skip < rest.count { output.append(rest, from: skip) }
         skip = max(0, skip - rest.count)
-        if let body { output.append(body, range.lowerBound + min(skip, range.count)..<range.upperBound) }
+        if let body { output.append(body, min(skip, body.capacity)..<body.capacity) }
     }
 
     // MARK: - The queue

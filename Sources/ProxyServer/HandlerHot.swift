@@ -27,13 +27,12 @@ extension ProxyHandler {
         }
         let now = hot.clock.now()
         let stored = hot.memory.hit(key.bytes, hash: CacheKey.hash(key.bytes)) { connection.selects($0) }
-        guard let response = stored, let window = response.hot, window.isFresh(now: now),
-            response.shape == found.shape,
-            let chunk = response.hotChunk,
+        guard let response = stored, let ready = response.ready, ready.window.isFresh(now: now),
+            ready.shape == found.shape,
             // A fallback may answer in place of a stored error.
-            response.head.status < 500
+            ready.status < 500
         else { return false }
-        let hit = HotHit(response: response, chunk: chunk, window: window, now: now, route: found.name)
+        let hit = HotHit(response: response, ready: ready, now: now, route: found.name)
         if !request.present.isDisjoint(with: HotPathWindow.selecting) {
             return hot.answerSelected(hit, request, connection.borrowedFields, on: connection)
         }
@@ -47,15 +46,14 @@ extension HotState {
     func send(_ hit: HotHit, on connection: Connection) {
         var lines = HotLines(UnsafeMutableRawBufferPointer(rebasing: scratch[Self.keyCapacity...]))
         let cacheStatus = append(hit, to: &lines)
-        let response = hit.response
         connection.sendAtOnce(
-            prepared: response.preparedHead,
+            prepared: hit.ready.head,
             dynamic: lines.bytes,
-            body: hit.chunk,
-            range: 0..<hit.chunk.capacity,
-            owner: response,
+            body: hit.ready.body,
+            file: hit.ready.file,
+            owner: hit.response.owner,
             record: HotRecord(
-                status: response.head.status,
+                status: hit.ready.status,
                 route: hit.route,
                 cacheStatus: cacheStatus,
                 cache: .hit

@@ -11,9 +11,8 @@ extension HotPathWindow {
 
 /// A fresh response in memory, found for a request. For the length of one call.
 struct HotHit {
-    let response: StoredResponse
-    let chunk: Chunk
-    let window: HotPathWindow
+    let response: HeldResponse
+    let ready: HeldResponse.Ready
     /// Unix seconds.
     let now: Int64
     /// For the access log.
@@ -28,14 +27,15 @@ extension HotState {
         _ fields: BorrowedLines,
         on connection: Connection
     ) -> Bool {
-        guard fields.areEndToEnd, mayCopy(hit.response.preparedHead) else { return false }
-        if Caching.isNotModified(fields, .get, stored: hit.response.head) {
+        guard fields.areEndToEnd, mayCopy(hit.ready.head) else { return false }
+        let validators = hit.response.validators
+        if Caching.isNotModified(fields, .get, stored: validators) {
             sendNotModified(hit, on: connection)
         } else if !request.present.contains(.range) {
             send(hit, on: connection)
         } else {
-            let length = Int64(hit.chunk.capacity)
-            switch Caching.onePart(fields, stored: hit.response.head, length: length) {
+            let length = Int64(hit.ready.body.count)
+            switch Caching.onePart(fields, stored: validators, length: length) {
             case nil: return false
             case .whole: send(hit, on: connection)
             case .part(let range): sendPart(hit, range, on: connection)
@@ -46,19 +46,18 @@ extension HotState {
 
     /// A 304 repeats some lines of the ready head (RFC 9110 section 15.4.5).
     private func sendNotModified(_ hit: HotHit, on connection: Connection) {
-        let hasTag = Caching.hasTag(hit.response.head)
+        let hasTag = hit.response.hasTag
         var lines = HotLines(scratch)
         lines.append("HTTP/1.1 304 Not Modified\r\n")
-        lines.append(hit.response.preparedHead) { Caching.isInNotModified($0, $1, hasTag: hasTag) }
+        lines.append(hit.ready.head) { Caching.isInNotModified($0, $1, hasTag: hasTag) }
         // Not repeated, but for this proxy's own member.
         via.withUnsafeBytes { lines.append($0) }
         let cacheStatus = append(hit, to: &lines)
         connection.sendAtOnce(
-            prepared: [],
+            prepared: UnsafeRawBufferPointer(start: nil, count: 0),
             dynamic: lines.bytes,
             body: nil,
-            range: 0..<0,
-            owner: hit.response,
+            owner: hit.response.owner,
             record: HotRecord(status: 304, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
         )
     }
@@ -67,8 +66,8 @@ extension HotState {
     private func sendPart(_ hit: HotHit, _ range: Range<Int64>, on connection: Connection) {
         var lines = HotLines(scratch)
         lines.append("HTTP/1.1 206 Partial Content\r\n")
-        lines.append(hit.response.preparedHead) { $1 != .contentLength && Caching.isInPart($0, $1) }
-        if !hit.response.head.fields.contains(.acceptRanges) { lines.append("Accept-Ranges: bytes\r\n") }
+        lines.append(hit.ready.head) { $1 != .contentLength && Caching.isInPart($0, $1) }
+        if !hit.response.acceptsRanges { lines.append("Accept-Ranges: bytes\r\n") }
         lines.append("Content-Length: ")
         lines.append(range.upperBound - range.lowerBound)
         lines.append("\r\nContent-Range: bytes ")
@@ -76,15 +75,15 @@ extension HotState {
         lines.append("-")
         lines.append(range.upperBound - 1)
         lines.append("/")
-        lines.append(Int64(hit.chunk.capacity))
+        lines.append(Int64(hit.ready.body.count))
         lines.append("\r\n")
         let cacheStatus = append(hit, to: &lines)
         connection.sendAtOnce(
-            prepared: [],
+            prepared: UnsafeRawBufferPointer(start: nil, count: 0),
             dynamic: lines.bytes,
-            body: hit.chunk,
-            range: Int(range.lowerBound)..<Int(range.upperBound),
-            owner: hit.response,
+            body: hit.ready.body.part(Int(range.lowerBound)..<Int(range.upperBound)),
+            file: hit.ready.file,
+            owner: hit.response.owner,
             record: HotRecord(status: 206, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
         )
     }
@@ -95,9 +94,10 @@ extension Connection {
     var borrowedFields: BorrowedLines { parser.pointee.lines(in: input.bytes) }
 
     /// Whether the request selects a stored response beyond doubt.
-    func selects(_ response: StoredResponse) -> Bool {
+    func selects(_ response: HeldResponse) -> Bool {
         let fields = borrowedFields
-        return fields.areEndToEnd && Caching.selectsPlainly(stored: response.head, fields)
+        return fields.areEndToEnd
+            && Caching.selectsPlainly(names: response.varyNames, stored: response.varyLines, fields)
     }
 
     /// Whether a loop is possible: the pseudonym occurs in Via, be it as another word.

@@ -102,14 +102,15 @@ extension HotState {
             for byte in date.utf8 { lines.append(byte) }
             lines.append("\r\n")
         }
-        connection.sendAtOnce(
-            prepared: outcome.head,
-            dynamic: lines.bytes,
-            body: outcome.body,
-            range: 0..<outcome.body.capacity,
-            owner: outcome.body,
-            record: HotRecord(status: outcome.status, route: route, cache: .demo)
-        )
+        outcome.head.withUnsafeBytes { head in
+            connection.sendAtOnce(
+                prepared: head,
+                dynamic: lines.bytes,
+                body: outcome.body.bytes,
+                owner: outcome.body,
+                record: HotRecord(status: outcome.status, route: route, cache: .demo)
+            )
+        }
         return true
     }
 }

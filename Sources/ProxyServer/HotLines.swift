@@ -1,5 +1,6 @@
 // The lines of an answer on the hot path: put together in memory that is there already.
 
+import CacheStore
 import Glibc
 import HTTPCaching
 import HTTPWire
@@ -48,32 +49,33 @@ struct HotLines {
     }
 
     /// The field lines of a ready head that `isWanted` names, by name.
-    mutating func append(_ head: [UInt8], where isWanted: (UnsafeRawBufferPointer, KnownField) -> Bool) {
-        head.withUnsafeBytes { head in
-            // The status line ends where the fields begin.
-            var start = head.position(of: UInt8(ascii: "\n"), from: 0) + 1
-            while start < head.count {
-                let next = head.position(of: UInt8(ascii: "\n"), from: start) + 1
-                let name = head.part(start..<head.position(of: UInt8(ascii: ":"), from: start))
-                if isWanted(name, KnownField.find(name)) { append(head.part(start..<min(next, head.count))) }
-                start = next
-            }
+    mutating func append(
+        _ head: UnsafeRawBufferPointer,
+        where isWanted: (UnsafeRawBufferPointer, KnownField) -> Bool
+    ) {
+        // The status line ends where the fields begin.
+        var start = head.position(of: UInt8(ascii: "\n"), from: 0) + 1
+        while start < head.count {
+            let next = head.position(of: UInt8(ascii: "\n"), from: start) + 1
+            let name = head.part(start..<head.position(of: UInt8(ascii: ":"), from: start))
+            if isWanted(name, KnownField.find(name)) { append(head.part(start..<min(next, head.count))) }
+            start = next
         }
     }
 }
 
 extension HotState {
     /// Whether there is room for the lines of a ready head, and for those that every answer adds.
-    func mayCopy(_ head: [UInt8]) -> Bool { head.count + via.count + 256 <= Self.keyCapacity }
+    func mayCopy(_ head: UnsafeRawBufferPointer) -> Bool { head.count + via.count + 256 <= Self.keyCapacity }
 
     /// Age and Cache-Status.
     /// - Returns: the value of Cache-Status, where it stands.
     func append(_ hit: HotHit, to lines: inout HotLines) -> UnsafeRawBufferPointer {
         lines.append("Age: ")
-        lines.append(hit.window.age(now: hit.now))
+        lines.append(hit.ready.window.age(now: hit.now))
         lines.append("\r\nCache-Status: ")
         let start = lines.end
-        lines.append(status, ttl: hit.window.ttl(now: hit.now))
+        lines.append(status, ttl: hit.ready.window.ttl(now: hit.now))
         let value = lines[start..<lines.end]
         lines.append("\r\n")
         return value

@@ -191,7 +191,7 @@ final class OutputQueue {
                 return Socket.sendFile(
                     descriptor,
                     file: file.descriptor,
-                    offset: Int64(range.lowerBound),
+                    offset: chunk.fileOffset(range),
                     count: min(range.count, Self.callLimit)
                 )
             }

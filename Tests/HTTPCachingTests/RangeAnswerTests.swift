@@ -84,7 +84,7 @@ struct RangeAnswerTests {
     )
     func ifRange(example: IfRangeCase) {
         let fields = Fields(example.ifRange.map { ("If-Range", $0) })
-        #expect(Caching.ifRangeHolds(fields, stored: stored(example.stored)) == example.holds)
+        #expect(stored(example.stored).withValidators { Caching.ifRangeHolds(fields, stored: $0) } == example.holds)
     }
 
     @Test(

@@ -33,16 +33,20 @@ final class ScriptedHandler: ExchangeHandler {
         let prepared = Array("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n".utf8)
         let age = Array("Age: 7\r\n".utf8)
         let status = Array("drydock; hit".utf8)
-        age.withUnsafeBytes { age in
-            status.withUnsafeBytes { status in
-                connection.sendAtOnce(
-                    prepared: prepared,
-                    dynamic: age,
-                    body: request.method == .head ? nil : isKept ? keptPattern : pattern,
-                    range: 0..<count,
-                    owner: self,
-                    record: HotRecord(status: 200, route: "hot", cacheStatus: status)
-                )
+        let chunk = isKept ? keptPattern : pattern
+        let body = request.method == .head ? nil : chunk.bytes.part(0..<count)
+        prepared.withUnsafeBytes { prepared in
+            age.withUnsafeBytes { age in
+                status.withUnsafeBytes { status in
+                    connection.sendAtOnce(
+                        prepared: prepared,
+                        dynamic: age,
+                        body: body,
+                        file: chunk.file,
+                        owner: chunk,
+                        record: HotRecord(status: 200, route: "hot", cacheStatus: status)
+                    )
+                }
             }
         }
         return true
