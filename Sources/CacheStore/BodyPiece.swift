@@ -6,7 +6,7 @@ package import EventLoop
 package enum BodyPiece: Sendable {
     /// Bytes in memory.
     case bytes(Chunk, Range<Int>)
-    /// Bytes of a file, at most 256 KiB, verified and in the page cache: ready for `sendfile`.
+    /// Bytes of a file, at most 1 MiB, verified and in the page cache: ready for `sendfile`.
     case file(SharedFile, offset: Int64, count: Int)
 
     package var count: Int {

@@ -66,7 +66,11 @@ extension DiskTier {
                     isVerified: slot.isVerified
                 )
                 let isWhole = !slot.isVerified && record.bodyLength <= limit
-                try file.prepareNow(first: isWhole ? record.bodyLength : 1, of: record.bodyLength)
+                let start = min(record.bodyLength, Int64(SharedFile.pieceSize))
+                // What is verified and in the page cache needs no reading: it goes out as it is.
+                if !slot.isVerified || !file.isReady(offset: FileLayout.bodyOffset, count: Int(start)) {
+                    try file.prepareNow(first: isWhole ? record.bodyLength : 1, of: record.bodyLength)
+                }
                 body = .file(file, offset: FileLayout.bodyOffset, length: record.bodyLength)
             }
         } catch {

@@ -23,8 +23,10 @@ package final class SharedFile: Sendable {
     }
 
     package let descriptor: Int32
-    /// Bytes at most in one piece.
+    /// Bytes at most in one piece of a file that is still to be verified, or needs no verifying.
     package static let pieceSize = BlockSums.blockSize
+    /// Bytes at most in one piece of a file of which every block has been verified.
+    private static let greatestPiece: Int64 = 1 << 20
     let pool: IOPool
     let calls: FileCalls
     private let verification: Verification?
@@ -63,8 +65,9 @@ package final class SharedFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// How many of `count` bytes at `offset` one piece may have: it ends with its block.
+    /// How many of `count` bytes at `offset` one piece may have: it ends with its block while that is not verified.
     func pieceCount(at offset: Int64, count: Int64) -> Int {
+        if verification != nil, progress.withLock({ $0.remaining == 0 }) { return Int(min(count, Self.greatestPiece)) }
         let start = offset - (verification?.bodyOffset ?? 0)
         let blockEnd = (start / Int64(Self.pieceSize) + 1) * Int64(Self.pieceSize)
         return Int(min(count, blockEnd - start))

@@ -55,7 +55,7 @@ extension ProxyHandler {
     func via(_ version: HTTPVersion) -> String { version == .http10 ? "1.0 \(plan.name)" : plan.via }
 
     /// In bytes.
-    private static let longestPiece = 262_144
+    private static let longestPiece = 1 << 20
 
     private func stream(_ reader: BodyReader, _ exchange: Exchange, on loop: isolated EventLoop) async {
         defer { reader.close() }

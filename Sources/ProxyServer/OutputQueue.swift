@@ -31,9 +31,9 @@ final class OutputQueue {
     /// A waiting sender goes on when no more than this is queued.
     static let lowWatermark = 128 << 10
     /// The most that one `sendfile` is asked for.
-    static let fileWindow = 256 << 10
+    static let fileWindow = 1 << 20
     /// The most that one connection writes in one callback.
-    static let callLimit = 512 << 10
+    static let callLimit = 1 << 20
     /// Fewer bytes than this are copied rather than written by themselves.
     static let copyLimit = 8 << 10
     private static let vectorCount = 12
