@@ -13,6 +13,8 @@ DESTDIR ?=
 RELEASE := .build/release/drydock
 RELEASE_FLAGS := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests
+# Tests at the same time: most of them wait, but more than a thousand at once keep one another waiting beyond their limits.
+TEST_WIDTH ?= 12
 
 .PHONY: help run test build install lint format bench clean check-unit check-counts sanitize sanitize-thread sanitize-address
 
@@ -32,7 +34,7 @@ test: ## installs what is missing, and runs every test that CI runs
 	@$(MAKE) check-unit check-counts sanitize
 	swift build --build-tests
 	@rm -f .build/tests*.xml
-	swift test --skip-build --xunit-output .build/tests.xml
+	swift test --skip-build --xunit-output .build/tests.xml --experimental-maximum-parallelization-width $(TEST_WIDTH)
 	@.ci/named-tests .build/tests-swift-testing.xml Documentation/*.md
 
 build: ## the release binary, .build/release/drydock

@@ -60,6 +60,7 @@ enum DiskRebuild {
             } catch {
                 tier.troubles.note(.unreadable, "the stored file \(path) cannot be read: \(error.named): it is removed")
             }
+            tier.openFiles.remove(name)
             tier.unlink(path)
         }
     }

@@ -134,6 +134,8 @@ extension DiskTier {
             if let (generations, token) = generation {
                 guard generations.ifUnchanged(token, insert) else {
                     state.withLock { _ = $0.table.remove(slot.keyHash, slot.name) }
+                    // The one that it has replaced.
+                    openFiles.remove(slot.name)
                     unlink(folder.place(of: slot.name))
                     index.note(.remove(slot.name))
                     throw .invalidated
@@ -141,6 +143,7 @@ extension DiskTier {
             } else {
                 insert()
             }
+            openFiles.remove(slot.name)
             index.note(.put(IndexRow(slot: slot, key: key.bytes, head: head)))
             notePin(key, slot.keyHash)
         }
@@ -182,6 +185,7 @@ extension DiskTier {
             unwritten(entry.key, error)
             return false
         }
+        openFiles.remove(entry.name)
         let hash = keyHash(entry.key)
         let changed: DiskTable.Slot? = state.withLock { state in
             state.table.update(hash, entry.name) { slot in

@@ -24,8 +24,11 @@ extension DiskTier {
     ) async throws -> StoredResponse {
         try await pool.run { [self] in
             do throws(DiskTierError) {
-                let response = try loadNow(entry, via: via, policy: policy, inMemoryUpTo: bytes, limit)
-                if isUse { used(entry) }
+                let (response, stamp) = try loadNow(entry, via: via, policy: policy, inMemoryUpTo: bytes, limit)
+                if isUse {
+                    used(entry)
+                    if via == nil, let stamp { keepOpen(response, stamp) }
+                }
                 return response
             } catch {
                 state.withLock { state in
@@ -42,8 +45,8 @@ extension DiskTier {
         policy: CachePolicy,
         inMemoryUpTo memoryLimit: Int,
         _ limit: Int64
-    ) throws(DiskTierError) -> StoredResponse {
-        let (descriptor, stored, slot) = try openStored(entry)
+    ) throws(DiskTierError) -> (response: StoredResponse, stamp: FileStamp?) {
+        let (descriptor, stored, slot, stamp) = try openStored(entry)
         let record = stored.record
         let body: Body
         let file: SharedFile
@@ -77,7 +80,7 @@ extension DiskTier {
             discard(current, error)
             throw .damaged
         }
-        return StoredResponse(
+        let response = StoredResponse(
             key: entry.key,
             head: record.head,
             body: body,
@@ -86,6 +89,26 @@ extension DiskTier {
             policy: policy,
             diskEntry: current
         )
+        return (response, stamp)
+    }
+
+    /// Keeps the file of a response open, where all of it has been verified and none of it came into memory.
+    private func keepOpen(_ response: StoredResponse, _ stamp: FileStamp) {
+        guard case .file(let file, _, _) = response.body.source, let entry = response.diskEntry, entry.isVerified else {
+            return
+        }
+        let hash = keyHash(entry.key)
+        openFiles.keep(entry.name, response, file, stamp) {
+            state.withLock { !$0.isClosed && $0.table.find(hash, entry.name)?.fileID == entry.fileID }
+        }
+    }
+
+    /// The response of a file that is open, as ``load(_:via:policy:inMemoryUpTo:verifiedUpTo:isUse:)`` gives it without `via`;
+    /// nil where that must read it. Any thread; asks no disk.
+    package func loaded(_ entry: DiskEntry, isUse: Bool = true) -> StoredResponse? {
+        guard let response = openFiles.find(entry.name, entry.fileID, isUse: isUse) else { return nil }
+        if isUse { used(entry) }
+        return response
     }
 
     private func verification(of entry: DiskEntry, _ record: HeadRecord) -> SharedFile.Verification {
@@ -106,7 +129,7 @@ extension DiskTier {
     /// Opens a file and reads its record under the file's lock; the table learns what the file says.
     private func openStored(
         _ entry: DiskEntry
-    ) throws(DiskTierError) -> (descriptor: Int32, file: StoredFile, slot: DiskTable.Slot) {
+    ) throws(DiskTierError) -> (descriptor: Int32, file: StoredFile, slot: DiskTable.Slot, stamp: FileStamp?) {
         let hash = keyHash(entry.key)
         let place = folder.place(of: entry.name)
         return try lock(entry.name).withLock { () throws(DiskTierError) in
@@ -132,13 +155,16 @@ extension DiskTier {
                 Glibc.close(descriptor)
                 throw .absent
             }
-            if let known, known.fileID == file.record.fileID { return (descriptor, file, known) }
+            // Under the lock: no other record is appended between the reading and this.
+            let stamp = FileStamp(descriptor)
+            if let known, known.fileID == file.record.fileID { return (descriptor, file, known, stamp) }
             guard let slot = adopt(file, hash, entry.name) else {
                 Glibc.close(descriptor)
+                openFiles.remove(entry.name)
                 unlink(place)
                 throw .absent
             }
-            return (descriptor, file, slot)
+            return (descriptor, file, slot, stamp)
         }
     }
 
@@ -165,6 +191,7 @@ extension DiskTier {
     /// Removes a stored response that is of no use; under its file's lock.
     private func expel(_ entry: DiskEntry, _ kind: DiskTrouble.Kind, _ reason: String) {
         forget(keyHash(entry.key), entry.name)
+        openFiles.remove(entry.name)
         // Also where the table does not know the row yet.
         if entry.isGuess { index.note(.remove(entry.name)) }
         let place = folder.place(of: entry.name)

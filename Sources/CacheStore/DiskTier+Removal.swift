@@ -60,6 +60,7 @@ extension DiskTier {
             let number = generations.nextNumber()
             try withEveryLock { () throws(DiskTierError) in
                 try folder.discardObjects()
+                defer { openFiles.removeAll() }
                 state.withLock { state in
                     if state.phase != .settled { state.doomedAll = number }
                     let reserved = state.table.reserved
@@ -133,6 +134,7 @@ extension DiskTier {
     func delete(_ keyHash: UInt64, _ name: Digest) -> Bool {
         lock(name).withLock {
             guard state.withLock({ $0.table.find(keyHash, name) }) == nil else { return true }
+            openFiles.remove(name)
             guard unlink(folder.place(of: name)) else { return false }
             index.note(.remove(name))
             return true

@@ -41,6 +41,8 @@ package struct DiskStatistics: Sendable, Equatable {
     package var isRebuilding = false
     /// Bytes of memory that the table of files takes.
     package var indexBytes = 0
+    /// Files that stay open for the next answer.
+    package var openFiles = 0
     /// What the disk has done to stored responses, logged or not: see ``DiskTrouble``.
     package var troubles = 0
 }
@@ -98,6 +100,7 @@ package final class DiskTier: Sendable {
     package let generations: Generations
     let state = Mutex(State())
     let sweeper = DiskSweep()
+    let openFiles = OpenFiles()
     /// Held while files are removed, so that closing waits for it.
     let deletion = FileLock()
     private let locks = (0..<64).map { _ in FileLock() }
@@ -198,6 +201,7 @@ package final class DiskTier: Sendable {
             statistics.limit = limits.size
             statistics.isRebuilding = state.phase != .settled
             statistics.indexBytes = state.table.memory
+            statistics.openFiles = openFiles.count
             statistics.troubles = troubles.count
             return statistics
         }
@@ -210,6 +214,7 @@ package final class DiskTier: Sendable {
             return state.phase == .settled ? state.table.count : nil
         }
         deleteAll()
+        openFiles.removeAll()
         generations.close()
         index.close(count: count)
         folder.release()

@@ -11,6 +11,8 @@ import Synchronization
 /// Sendable: nothing in it changes after it is made but the number of the rules that it has been held against, which is atomic.
 package struct HeldResponse: @unchecked Sendable {
     /// What has a place of its own. Behind it come the number of the rules, the key, the ready head, the body, and the record.
+    ///
+    /// Of whole words, so that the number of the rules is aligned.
     struct Header {
         var freshUntil: Int64 = 0
         var ageBase: Int64 = 0

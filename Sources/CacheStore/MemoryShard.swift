@@ -96,7 +96,9 @@ struct MemoryShard {
         }
         setPinned(slot, isPinned)
         return replace(slot) { variants in
-            let replaced = variants.filter { $0.head.isSameVariant(as: response.head) }
+            let replaced = variants.filter { known in
+                !known.varies && !held.varies || known.head.isSameVariant(as: response.head)
+            }
             variants.removeAll { known in replaced.contains { $0 === known } }
             let place = variants.firstIndex { $0.responseTime <= response.head.responseTime }
             variants.insert(held, at: place ?? variants.count)

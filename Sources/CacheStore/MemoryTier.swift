@@ -103,11 +103,13 @@ package final class MemoryTier: Sendable {
     }
 
     /// Keeps a response whose body is one chunk in memory; it replaces the same variant.
-    /// - Parameter maxVariants: responses of one key at most, at least 1; the one that was stored longest ago goes.
+    /// - Parameters:
+    ///   - held: made of the response before, where the caller holds a lock now; nil makes it here.
+    ///   - maxVariants: responses of one key at most, at least 1; the one that was stored longest ago goes.
     /// - Returns: false where it is too large, or its body is not in memory; then the older variant has gone, too.
     @discardableResult
-    package func insert(_ response: StoredResponse, maxVariants: Int = 32) -> Bool {
-        guard takes(response.body.heldBytes), let held = HeldResponse(response), held.cost <= size else {
+    package func insert(_ response: StoredResponse, as held: HeldResponse? = nil, maxVariants: Int = 32) -> Bool {
+        guard takes(response.body.heldBytes), let held = held ?? HeldResponse(response), held.cost <= size else {
             tooLarge.wrappingAdd(1, ordering: .relaxed)
             remove(response.key) { $0.isSameVariant(as: response) }
             return false
@@ -194,7 +196,7 @@ package final class MemoryTier: Sendable {
         return statistics
     }
 
-    /// The index uses the low half of a hash, the shards a part of the upper half.
+    /// A part of the upper half of the hash; the index uses both halves.
     private func shard(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (shards.count - 1) }
 
     /// Hands over everything that is held, some hundred responses at a time, without a lock held. Not on a loop.

@@ -20,6 +20,8 @@ package final class SharedFile: Sendable {
     private struct Progress {
         var isVerified: [Bool]
         var remaining: Int
+        /// When pieces that begin here were last found in the page cache, in monotonic nanoseconds.
+        var resident: [Int64: UInt64] = [:]
     }
 
     package let descriptor: Int32
@@ -27,6 +29,11 @@ package final class SharedFile: Sendable {
     package static let pieceSize = BlockSums.blockSize
     /// Bytes at most in one piece of a file of which every block has been verified.
     private static let greatestPiece: Int64 = 1 << 20
+    /// Nanoseconds for which a piece counts as in the page cache after it was found there: the kernel seldom takes pages that
+    /// were read a moment ago, and where it does, a loop reads one piece from the disk.
+    private static let residencyTime: UInt64 = 1_000_000_000
+    /// Pieces whose residency is remembered.
+    private static let mostResident = 64
     let pool: IOPool
     let calls: FileCalls
     private let verification: Verification?
@@ -147,8 +154,24 @@ package final class SharedFile: Sendable {
         return chunk
     }
 
-    /// mincore on a mapping that is never touched: a few microseconds, and it answers for every page of the piece.
     private func isResident(offset: Int64, count: Int) -> Bool {
+        // Of the greatest size only, so that a place says which bytes are meant.
+        guard count == Int(Self.greatestPiece) else { return isInPageCache(offset: offset, count: count) }
+        let now = Monotonic.coarse()
+        let isKnown = progress.withLock { progress in
+            progress.resident[offset].map { now &- $0 < Self.residencyTime } ?? false
+        }
+        if isKnown { return true }
+        guard isInPageCache(offset: offset, count: count) else { return false }
+        progress.withLock { progress in
+            if progress.resident.count >= Self.mostResident { progress.resident.removeAll(keepingCapacity: true) }
+            progress.resident[offset] = now
+        }
+        return true
+    }
+
+    /// mincore on a mapping that is never touched: a few microseconds, and it answers for every page of the piece.
+    private func isInPageCache(offset: Int64, count: Int) -> Bool {
         let page = Int64(4096)
         let start = offset / page * page
         let length = Int(offset - start) + count

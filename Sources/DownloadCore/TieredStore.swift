@@ -107,7 +107,9 @@ final class TieredStore: Sendable {
         var loaded: [StoredResponse] = []
         for entry in entries {
             // What cannot be loaded is absent or damaged: the disk tier has given it up, and it counts as a miss.
-            if let response = try? await disk.load(entry, via: nil, policy: ask.policy, isUse: isUse) {
+            if let response = disk.loaded(entry, isUse: isUse) {
+                loaded.append(response)
+            } else if let response = try? await disk.load(entry, via: nil, policy: ask.policy, isUse: isUse) {
                 loaded.append(response)
             }
         }
@@ -144,8 +146,9 @@ final class TieredStore: Sendable {
     private func prepared(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
         guard response.shape != ask.shape, response.body.wholeChunk != nil else { return response }
         let fresh = make(response.head, response.body, ask, tier: .memory, response.number)
+        let held = HeldResponse(fresh)
         _ = generations.ifUnchanged(token.concerned(by: fresh.rules, arrivedAt: fresh.head.responseTime)) {
-            if memory.peek(ask.key).contains(where: { $0.isSame(as: response) }) { insert(fresh, ask) }
+            if memory.peek(ask.key).contains(where: { $0.isSame(as: response) }) { insert(fresh, held, ask) }
         }
         return fresh
     }
@@ -162,15 +165,17 @@ final class TieredStore: Sendable {
         guard ask.policy.memory, response.body.wholeChunk != nil else { return response }
         let isHot = variants.allSatisfy { $0.head.varyNames == response.head.varyNames }
         let copy = make(response.head, response.body, ask, tier: .memory, response.number, isHot: isHot)
+        let held = HeldResponse(copy)
         _ = generations.ifUnchanged(token.concerned(by: copy.rules, arrivedAt: copy.head.responseTime)) {
             // What has come into memory while the file was read is newer.
-            if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, ask) }
+            if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, held, ask) }
         }
         return copy
     }
 
-    private func insert(_ response: StoredResponse, _ ask: CacheAsk) {
-        memory.insert(response, maxVariants: ask.policy.maxVariants)
+    /// - Parameter held: made before, since others wait while the generations are held.
+    private func insert(_ response: StoredResponse, _ held: HeldResponse?, _ ask: CacheAsk) {
+        memory.insert(response, as: held, maxVariants: ask.policy.maxVariants)
     }
 
     private func make(
@@ -232,11 +237,13 @@ final class TieredStore: Sendable {
         let head = numbered(head, token)
         let number = token.number
         var isCurrent = false
+        let fresh = (keeping.inMemory ? whole : nil).map { make(head, $0, ask, tier: .memory, number) }
+        let held = fresh.flatMap { HeldResponse($0) }
         _ = generations.ifUnchanged(token) {
             guard !isOutdated(head, ask, number) else { return }
             isCurrent = true
-            if keeping.inMemory, let whole {
-                insert(make(head, whole, ask, tier: .memory, number), ask)
+            if let fresh {
+                insert(fresh, held, ask)
             } else {
                 // What it replaces, and what would answer in its stead without a look at the disk.
                 memory.remove(ask.key) {
@@ -334,11 +341,11 @@ final class TieredStore: Sendable {
         // A file is named after its selecting fields: under another Vary it would not be found again.
         let isSame = fresh.isSameVariant(as: response)
         if !isOther, !isSame { remove(response) }
-        _ = generations.ifUnchanged(token) {
-            guard ask.policy.memory, response.body.wholeChunk != nil, isOther || !isSame || isStored(response) else {
-                return
+        if ask.policy.memory, response.body.wholeChunk != nil {
+            let held = HeldResponse(fresh)
+            _ = generations.ifUnchanged(token) {
+                if isOther || !isSame || isStored(response) { insert(fresh, held, ask) }
             }
-            insert(fresh, ask)
         }
         if isSame, !isOther, let disk, ask.policy.disk, generations.isUnchanged(token),
             let entry = disk.entry(ask.key, response.head, number: response.number)

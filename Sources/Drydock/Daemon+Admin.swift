@@ -138,6 +138,9 @@ extension Daemon: AdminActions {
                 Gauge("drydock_disk_index_bytes", "Memory that the table of files takes.") {
                     disk.statistics.indexBytes
                 },
+                Gauge("drydock_disk_open_files", "Files that stay open, so that the next answer reads no head.") {
+                    disk.statistics.openFiles
+                },
                 Gauge("drydock_disk_loading", "1 while the table of files is not complete.") {
                     disk.statistics.isRebuilding ? 1 : 0
                 },

@@ -32,6 +32,10 @@ import Testing
         ("Last-Modified", "Mon, 06 Nov 1994 08:49:37 GMT"),
     ]
 
+    @Test func `the number of the rules is aligned`() {
+        #expect(MemoryLayout<HeldResponse.Header>.size % MemoryLayout<UInt64>.alignment == 0)
+    }
+
     @Test func `a head comes out as it went in, whatever its ready head has made of it`() throws {
         var random = SeededRandom(state: 11)
         for turn in 0..<2000 {

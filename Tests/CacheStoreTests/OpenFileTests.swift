@@ -1,0 +1,155 @@
+// Files of the disk tier that stay open: which answers they give, and when they must be closed.
+
+import EventLoop
+import Glibc
+import HTTPCaching
+import HTTPWire
+import LoopSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite(.timeLimit(.minutes(5))) struct OpenFileTests {
+    let folder = Folder()
+    var path: String { "\(folder.path)/cache" }
+    private let size = 600_000
+
+    /// A tier with one response whose file is open, and its entry.
+    private func withOpenFile(_ body: (DiskTier, DiskEntry, EventLoop) async throws -> Void) async throws {
+        try await withPool { pool, loop in
+            let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
+            try await tier.store(pattern(size), key(1))
+            try await reopen(tier)
+            try await body(tier, #require(tier.lookup(key(1)).first), loop)
+            tier.close()
+            #expect(tier.openFiles.count == 0)
+        }
+    }
+
+    /// The first time verifies the file, the second finds it verified and keeps it open.
+    private func reopen(_ tier: DiskTier) async throws {
+        for _ in 0..<2 {
+            let entry = try #require(tier.lookup(key(1)).first)
+            #expect(tier.loaded(entry) == nil)
+            _ = try await tier.load(entry, via: nil, policy: CachePolicy())
+        }
+        #expect(tier.statistics.openFiles == 1)
+    }
+
+    @Test func `a verified file stays open, answers without being read, and is counted as used`() async throws {
+        try await withOpenFile { tier, entry, loop in
+            let (hits, file) = (tier.statistics.hits, try onlyFile(path))
+            let first = try #require(tier.loaded(entry))
+            let second = try #require(tier.loaded(entry))
+            #expect(first === second && first.head.fields == storedHead().fields && first.tier == .disk)
+            #expect(tier.statistics.hits == hits + 2)
+            #expect(tier.loaded(entry, isUse: false) != nil && tier.statistics.hits == hits + 2)
+            let read = try #require(await readAll(first.body, on: loop))
+            #expect(read.count == size && read.wrongAt == nil && read.error == nil && read.filePieces > 0)
+            // Readers at the same time have places of their own.
+            let readers = await onLoop(loop) { loop in
+                let readers = [first.body, second.body].compactMap { $0.makeReader(on: loop) }
+                return readers.map { reader -> Int in
+                    guard case .piece(let piece) = reader.nextIfReady(maxBytes: 100_000) else { return -1 }
+                    return piece.count
+                }
+            }
+            #expect(readers == [100_000, 100_000])
+            #expect(try file == onlyFile(path))
+        }
+    }
+
+    @Test func `bodies that come into memory, and files that are not verified yet, are not kept open`() async throws {
+        try await withPool { pool, _ in
+            let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
+            try await tier.store(pattern(1000), key(1))
+            for _ in 0..<3 { #expect(try await tier.load(key(1)) != nil) }
+            try await tier.store(pattern(size), key(2))
+            #expect(try await tier.load(key(2)) != nil)
+            #expect(tier.openFiles.count == 0)
+            tier.close()
+        }
+    }
+
+    @Test(arguments: ["key", "entry", "all", "close"])
+    func `what is removed is closed, and its room given back`(way: String) async throws {
+        try await withOpenFile { tier, entry, _ in
+            switch way {
+            case "key": tier.remove(key(1))
+            case "entry": tier.remove(entry)
+            case "all": try await tier.removeAll()
+            default: tier.close()
+            }
+            await tier.flushRemovals()
+            #expect(tier.openFiles.count == 0 && tier.loaded(entry) == nil)
+        }
+    }
+
+    @Test func `what is replaced is closed`() async throws {
+        try await withOpenFile { tier, entry, loop in
+            try await tier.store(pattern(size + 1), key(1))
+            #expect(tier.openFiles.count == 0 && tier.loaded(entry) == nil)
+            try await reopen(tier)
+            let newer = try #require(tier.lookup(key(1)).first)
+            #expect(tier.loaded(entry) == nil && tier.loaded(newer)?.body.knownLength == Int64(size + 1))
+        }
+    }
+
+    @Test func `what is freshened is read again`() async throws {
+        try await withOpenFile { tier, entry, _ in
+            #expect(await tier.freshen(entry, head: storedHead([("X-New", "1")])))
+            #expect(tier.loaded(entry) == nil)
+            _ = try await tier.load(entry, via: nil, policy: CachePolicy())
+            #expect(tier.loaded(entry)?.head.fields.first("X-New") == "1")
+        }
+    }
+
+    @Test(arguments: ["removed", "cut", "written to", "another"])
+    func `a file that somebody else touches is looked at again`(way: String) async throws {
+        try await withOpenFile { tier, entry, _ in
+            let file = try onlyFile(path)
+            // The kernel's clock of files ticks some hundred times a second.
+            usleep(20_000)
+            switch way {
+            case "removed": #expect(unlink(file) == 0)
+            case "cut": #expect(truncate(file, 5000) == 0)
+            case "written to":
+                let descriptor = open(file, O_WRONLY)
+                #expect(pwrite(descriptor, [UInt8(0)], 1, 4096) == 1)
+                close(descriptor)
+            default:
+                let other = contents(file)
+                unlink(file)
+                overwrite(file, other)
+            }
+            #expect(tier.loaded(entry) == nil && tier.openFiles.count == 0)
+            let loaded = try? await tier.load(entry, via: nil, policy: CachePolicy())
+            #expect((loaded == nil) == (way == "removed" || way == "cut"))
+            #expect(tier.lookup(key(1)).isEmpty == (loaded == nil))
+        }
+    }
+
+    @Test func `there are so many at most, and the one that was used last stays`() async throws {
+        try await withOpenFile { tier, entry, _ in
+            let response = try #require(tier.loaded(entry))
+            guard case .file(let file, _, _) = response.body.source, let stamp = FileStamp(file.descriptor) else {
+                Issue.record("not a file")
+                return
+            }
+            let names = (0..<4).map { Digest([$0], key: tier.folder.digestKey) }
+            let files = OpenFiles(limit: 3)
+            for name in names[..<3] { files.keep(name, response, file, stamp) { true } }
+            #expect(files.find(names[0], response.number) != nil)
+            files.keep(names[3], response, file, stamp) { true }
+            #expect(files.count == 3)
+            #expect(names.map { files.find($0, response.number) != nil } == [true, false, true, true])
+            #expect(files.find(names[0], response.number + 1) == nil)
+            // Removed while it was read.
+            files.keep(names[0], response, file, stamp) { false }
+            #expect(files.count == 2 && files.find(names[0], response.number) == nil)
+            let none = OpenFiles(limit: 0)
+            none.keep(names[0], response, file, stamp) { true }
+            #expect(none.count == 0)
+        }
+    }
+}
