@@ -95,7 +95,7 @@ extension Fields {
         guard present.contains(field) else { return [] }
         var values: [[UInt8]] = []
         forEachLine { _, value, known in
-            if known == field { values.append(Array(ASCII.trim(Array(value)[...]))) }
+            if known == field { values.append(Array(value.trimmingWhitespace())) }
         }
         return values
     }
@@ -105,7 +105,7 @@ extension Fields {
         var values: [[UInt8]] = []
         let wanted = name.utf8
         forEachLine { name, value, _ in
-            if ASCII.equalIgnoringCase(name, wanted) { values.append(Array(ASCII.trim(Array(value)[...]))) }
+            if ASCII.equalIgnoringCase(name, wanted) { values.append(Array(value.trimmingWhitespace())) }
         }
         return values
     }

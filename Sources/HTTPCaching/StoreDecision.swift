@@ -121,11 +121,12 @@ extension Caching {
         return false
     }
 
+    /// - Parameter age: in seconds; asked for only where it decides.
     private static func decideKeep(
         status: Int,
         fields: Fields,
         hadAuthorization: Bool,
-        age: Int64,
+        age: @autoclosure () -> Int64,
         responseTime: Int64,
         policy: CachePolicy
     ) -> StoreDecision {
@@ -155,7 +156,7 @@ extension Caching {
         {
             return .refuse(.statusNotCacheable)
         }
-        if lifetime.seconds > age, !control.requiresValidation(status: status, policy: policy) {
+        if lifetime.seconds > age(), !control.requiresValidation(status: status, policy: policy) {
             switch lifetime.source {
             case .ttl, .ttlByStatus: return .store(.ttl)
             case .heuristic: return .store(.heuristic)

@@ -41,7 +41,7 @@ extension WireConnection {
         }
         if !reader.bytes.isEmpty { transfer.handOn() }
         guard transfer.state != .ended else { return }
-        if !rest.isEmpty { transfer.bodyReceived() }
+        if !rest.isEmpty, !reader.isComplete { transfer.bodyReceived() }
         concludeIfComplete(transfer)
     }
 
