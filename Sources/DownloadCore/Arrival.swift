@@ -84,14 +84,26 @@ final class Arrival {
 
     /// Whether the fetch goes on although nobody reads the body.
     private func goesOnUnread(_ body: Body) -> Bool {
+        guard isStored else { return false }
+        let fill = runner.fill
         let goesOn = ask.onClientAbort.goesOn(received: Int64(received), length: knownLength.map(Int64.init))
-        if isStored, !goesOn, core.fills.giveUp(runner.fill) {
+        if !goesOn, core.fills.giveUp(fill) {
             core.noteAbandoned(ask, received: Int64(received))
             return false
         }
         let isWanted = isWindowed ? keepsInMemory || keepsOnDisk : body.isFiling || keepsInMemory && collected != nil
-        if isStored, !isWanted { core.unkept.note(ask.key, now: now) }
-        return isWanted
+        if isWanted { return true }
+        core.unkept.note(ask.key, now: now)
+        // Who waits still is about to read; the last one that does not asks again.
+        if fill.waiters > 0 { return true }
+        // From here on nobody joins: whoever did a moment ago is among the readers.
+        core.fills.remove(fill)
+        if fill.waiters > 0 || body.readerCount > 0 { return true }
+        // As at its end: what it replaces is outdated, although nothing takes its place.
+        if isAnswer, inspection == nil, let stale = runner.stale, !core.store.isSuperseded(stale) {
+            core.store.remove(stale)
+        }
+        return false
     }
 
     /// Publishes the head and lets the bytes flow.
@@ -169,6 +181,8 @@ final class Arrival {
         }
         runner.pump = pump
         stream.flow(into: pump)
+        // The leader left before there was a body to read: its leaving has told nobody.
+        if !runner.hasLeader { pump.checkReaders() }
     }
 
     private func noteCheck() {
@@ -251,7 +265,12 @@ final class Arrival {
         received += bytes.count
         inspect(bytes)
         guard collected != nil else { return }
-        if received <= core.memoryMaxObject { collected?.append(contentsOf: bytes) } else { collected = nil }
+        if received <= core.memoryMaxObject {
+            collected?.append(contentsOf: bytes)
+        } else {
+            collected = nil
+            runner.pump?.checkReaders()
+        }
     }
 
     /// What came of a body that was cut short: the rest can be asked for later.

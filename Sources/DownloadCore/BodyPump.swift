@@ -77,7 +77,7 @@ final class BodyPump: FetchStream.Destination {
         stream.resume()
     }
 
-    /// Somebody who might have become a reader has not.
+    /// Somebody who might have become a reader has not, or what unread bytes were wanted for is off.
     func checkReaders() { if writer != nil, body.readerCount == 0 { abandoned() } }
 
     /// Ends the fetch: readers get what there is, then the error.

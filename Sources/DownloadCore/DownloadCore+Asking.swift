@@ -51,29 +51,41 @@ extension DownloadCore {
         case .full:
             return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
         case .waiter(let fill):
-            defer { fill.leave() }
-            if isWhole(fill) {
-                // All has come and is being stored: a moment later it is a hit.
-                _ = await fill.end.wait(patience: ask.collapse.wait, on: loop)
-                return nil
+            switch await wait(for: fill, question, on: loop) {
+            case .answered(let answer): return answer
+            case .inVain: return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
             }
-            let patience = placeholderPatience(question) ?? .max
-            let outcome = await fill.outcome.wait(patience: min(ask.collapse.wait, patience), on: loop)
-            guard let outcome else {
-                if Task.isCancelled { return failure(.cancelled, question.way) }
-                if patience <= ask.collapse.wait {
-                    fill.want()
-                    return placeholder(question, isCollapsed: true, on: loop)
-                }
-                return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
-            }
-            if question.plan != nil, isFarAhead(ask, of: outcome) {
-                return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
-            }
-            let answer = joined(question, outcome, on: loop)
-            noteUse(of: fill, answer)
-            return answer
         }
+    }
+
+    /// What waiting for another's fetch came to.
+    private enum Waited {
+        /// Nil: look again.
+        case answered(Answer?)
+        /// It takes too long, or brings what is wanted too late.
+        case inVain
+    }
+
+    private func wait(for fill: Fill, _ question: Question, on loop: isolated EventLoop) async -> Waited {
+        let ask = question.ask
+        defer { fill.leave() }
+        if isWhole(fill) {
+            // All has come and is being stored: a moment later it is a hit.
+            _ = await fill.end.wait(patience: ask.collapse.wait, on: loop)
+            return .answered(nil)
+        }
+        let patience = placeholderPatience(question) ?? .max
+        let outcome = await fill.outcome.wait(patience: min(ask.collapse.wait, patience), on: loop)
+        guard let outcome else {
+            if Task.isCancelled { return .answered(failure(.cancelled, question.way)) }
+            guard patience <= ask.collapse.wait else { return .inVain }
+            fill.want()
+            return .answered(placeholder(question, isCollapsed: true, on: loop))
+        }
+        if question.plan != nil, isFarAhead(ask, of: outcome) { return .inVain }
+        let answer = joined(question, outcome, on: loop)
+        noteUse(of: fill, answer)
+        return .answered(answer)
     }
 
     /// Who needs no body, or only a range of it, has not left: the fetch goes on as if all of it were read.
@@ -136,8 +148,13 @@ extension DownloadCore {
         let (part, reader) = (runner.takeLeaderPart(), runner.takeLeaderReader())
         guard let outcome else {
             if isPatient { return placeholder(question, isCollapsed: false, on: loop) }
-            // The client has left. Others may wait on a shared fill, and what is stored serves the next one.
-            if !fills.contains(fill), fill.waiters == 0 { runner.cancel() } else { runner.giveUpUnlessWanted() }
+            // The client has left. What flows already ends as its body says, now that the reader goes; before that, others
+            // may wait on a shared fill, and what is stored serves the next one.
+            if fill.outcome.value == nil, !fills.contains(fill), fill.waiters == 0 {
+                runner.cancel()
+            } else {
+                runner.giveUpUnlessWanted()
+            }
             return failure(.cancelled, question.way)
         }
         if case .again = outcome { return nil }

@@ -73,8 +73,6 @@ final class Fill: Sendable {
     let outcome = Latch<FillOutcome>()
     /// Set when the last byte has come and what is to be stored is stored, or when the fill has failed.
     let end = Latch<Void>()
-    /// What becomes of it when nobody waits any more.
-    let onClientAbort: ClientAbort
     private let waiting = Atomic<Int>(0)
     /// The request that began it waits for the outcome.
     private let led = Atomic<Bool>(false)
@@ -88,7 +86,6 @@ final class Fill: Sendable {
     fileprivate init(_ ask: CacheAsk) {
         key = ask.key
         request = ask.request
-        onClientAbort = ask.onClientAbort
     }
 
     /// - Returns: false where it was over already.
@@ -115,10 +112,14 @@ final class Fill: Sendable {
         return true
     }
 
-    /// One that the table counted as a waiter waits no longer.
+    /// One that the table counted as a waiter waits no longer; if it reads the body, it does so already.
     func leave() {
         let remaining = waiting.wrappingSubtract(1, ordering: .relaxed).newValue
-        guard remaining == 0, onClientAbort != .finish else { return }
+        guard remaining == 0 else { return }
+        if let outcome = outcome.value {
+            // Nothing flows, or whoever reads it tells the writer by leaving.
+            guard case .streaming(let response) = outcome, response.body.readerCount == 0 else { return }
+        }
         left.withLock { $0 }?()
     }
 
@@ -132,7 +133,7 @@ final class Fill: Sendable {
 
     var isWanted: Bool { wanted.load(ordering: .relaxed) }
 
-    /// - Parameter action: called on any thread when the last waiter has left; not where the fill goes on all the same.
+    /// - Parameter action: called on any thread when the last waiter has left and nobody reads.
     func whenLeft(_ action: @escaping @Sendable () -> Void) { left.withLock { $0 = action } }
 
     /// Requests that wait for the outcome, or read what came of it.

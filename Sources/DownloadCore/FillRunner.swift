@@ -91,7 +91,7 @@ final class FillRunner {
         }
         ticket.onStop = { [weak self] in self?.stop($0) }
         ticket.onLeft = { [weak self] in self?.waiterLeft() }
-        if ask.onClientAbort != .finish { fill.whenLeft(ticket.sendLeft) }
+        fill.whenLeft(ticket.sendLeft)
         self.ticket = ticket
     }
 
@@ -101,7 +101,7 @@ final class FillRunner {
         pump?.stop(error)
     }
 
-    /// The last one that waited beside the leader has left; readers may be left.
+    /// The last one that waited beside the leader has left without reading; others may read.
     private func waiterLeft() {
         if let pump { return pump.checkReaders() }
         giveUpUnlessWanted()

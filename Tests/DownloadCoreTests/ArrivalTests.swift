@@ -97,10 +97,11 @@ struct ArrivalTests {
             rig.origin.answers { _ in
                 .pieces([("Cache-Control", control)], length: size, [.bytes([1]), .valve(never), .end(Fields())])
             }
-            let task = await rig.start(rig.ask())
-            #expect(await eventually { rig.origin.active == 1 })
+            let answered = Valve()
+            let task = await rig.start(rig.ask(), answered: answered)
+            #expect(await eventually { answered.isOpen })
             task.cancel()
-            _ = await task.value
+            #expect(await task.value.error == .cancelled)
             #expect(await eventually { rig.origin.cancelled == 1 })
             never.open()
         }
