@@ -23,6 +23,10 @@ final class ResponseReader {
     var bytes: [UInt8] = []
     /// The start of a head that has not come to its end.
     private var part: [UInt8] = []
+    /// Of the interim heads so far, in bytes.
+    private var interimLength = 0
+    /// Bytes of interim heads that one request may be answered with, besides one head.
+    private static let longestInterims = 256 << 10
 
     init() { parser = ResponseParser() }
 
@@ -41,6 +45,7 @@ final class ResponseReader {
         isHeadComplete = false
         mustClose = false
         failure = nil
+        interimLength = 0
         interims.removeAll(keepingCapacity: true)
         head = nil
         part.removeAll(keepingCapacity: true)
@@ -55,6 +60,7 @@ final class ResponseReader {
             return refuse(.protocolViolation(WireError(.statusLineMalformed, side: .response)))
         }
         hasReceived = true
+        guard count(interim: line.count) else { return false }
         parser.hold(line)
         // The empty line ends the head; the lines before it are judged with it, or when they are many.
         guard line.count <= 2 || parser.unseen >= Self.mostUnseen else { return true }
@@ -72,6 +78,13 @@ final class ResponseReader {
             return refuse(.protocolViolation(error))
         }
         return accept(parser.makeHead())
+    }
+
+    /// Counts bytes of heads before the final one, whose own length the parser limits; false: refused.
+    private func count(interim length: Int) -> Bool {
+        interimLength += length
+        guard interimLength > Self.longestInterims + parser.limits.head else { return true }
+        return refuse(.protocolViolation(WireError(.headTooLong, side: .response)))
     }
 
     /// A complete head; false: refused.
@@ -107,14 +120,16 @@ final class ResponseReader {
             if earlier == 0 { part.append(contentsOf: bytes) }
             return .needMore
         case .success(let found?):
+            if found.head.status < 200, !count(interim: found.length) { return .refused }
             guard accept(found.head) else { return .refused }
             // The next head begins anew.
             parser.reset()
             part.removeAll(keepingCapacity: true)
             let length = found.length - earlier
-            return isHeadComplete
-                ? .final(status: found.head.status, length: length)
-                : .interim(status: found.head.status, length: length)
+            guard isHeadComplete else { return .interim(status: found.head.status, length: length) }
+            // Without a body, what follows is nobody's.
+            if decoder.isComplete, length < bytes.count { mustClose = true }
+            return .final(status: found.head.status, length: length)
         }
     }
 
@@ -158,7 +173,12 @@ final class ResponseReader {
     func next(_ body: UnsafeRawBufferPointer, from position: Int) -> BodyStep? {
         do {
             let step = try decoder.next(body, from: position)
-            if case .finished(let consumed) = step, consumed < body.count { mustClose = true }
+            // Said before the last piece is handed on: whoever takes it may end the transfer.
+            switch step {
+            case .data(let range) where decoder.isComplete && range.upperBound < body.count: mustClose = true
+            case .finished(let consumed) where consumed < body.count: mustClose = true
+            default: break
+            }
             return step
         } catch {
             _ = refuse(.protocolViolation(error))

@@ -45,6 +45,7 @@ extension WireConnection {
 
     /// Goes on with the request: from the source, the loop, or both.
     func send(_ transfer: Transfer) {
+        guard state == .open, transfer.outcome == nil else { return }
         fill(transfer)
         guard transfer.state != .ended, transfer.outcome == nil, self.transfer === transfer else { return }
         flush()

@@ -66,7 +66,7 @@ extension WireConnection {
             case .final(let status, let length):
                 rest = UnsafeRawBufferPointer(rebasing: rest[length...])
                 transfer.headReceived()
-                if progress == .body || progress == .awaitingContinue { answeredEarly(status, transfer) }
+                if !isRequestOver { answeredEarly(status, transfer) }
                 guard transfer.state != .ended else { return nil }
                 transfer.handOn()
                 guard transfer.state != .ended else { return nil }
@@ -89,6 +89,8 @@ extension WireConnection {
 
     private func refuse(_ transfer: Transfer) {
         reader.forbidReuse()
+        // The transfer may stay until its consumer goes on.
+        if !isRequestOver { giveUpSending(.unwanted) }
         transfer.conclude(.failure(transfer.refusal(reader.failure)))
     }
 

@@ -161,6 +161,9 @@ final class WireConnection: Carrier, IOHandler {
         event?.cancel()
         event = nil
         watched = []
+        // It may connect again: until then nothing is asked of the source.
+        continueTimer?.cancel()
+        progress = .unwanted
         if let outgoing { pool.giveBack(outgoing) }
         outgoing = nil
         guard descriptor >= 0 else { return }

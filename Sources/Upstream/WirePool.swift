@@ -10,7 +10,7 @@ final class WirePlace {
     /// Connections that stand or are being made.
     fileprivate var count = 0
     /// Transfers that wait for one of the limited connections, and where they may go.
-    fileprivate var waiting: [(transfer: Transfer, addresses: [SocketAddress])] = []
+    fileprivate var waiting: [(transfer: Transfer, addresses: [SocketAddress], isFresh: Bool)] = []
 
     init(_ key: ResolverKey) { self.key = key }
 
@@ -87,7 +87,7 @@ final class WirePool {
         transfer.deadlines.enter(.connecting, now: Monotonic.now())
         transfer.armTimer()
         guard makeRoom(place) else {
-            place.waiting.append((transfer, addresses))
+            place.waiting.append((transfer, addresses, isFresh))
             return connection.wait()
         }
         place.count += 1
@@ -132,7 +132,7 @@ final class WirePool {
             place.count < limits.connectionsPerHost || !place.idle.isEmpty
         {
             let next = place.waiting.removeFirst()
-            carry(next.transfer, to: place, at: next.addresses, isFresh: false)
+            carry(next.transfer, to: place, at: next.addresses, isFresh: next.isFresh)
         }
     }
 

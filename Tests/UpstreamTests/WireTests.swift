@@ -101,6 +101,80 @@ import Testing
         #expect(origin.connections == 2)
     }
 
+    @Test(arguments: ["GET", "HEAD"])
+    func `what comes behind a response closes the connection, also where its consumer leaves with the last of it`(
+        method: String
+    ) throws {
+        let body = method == "HEAD" ? "" : "ok"
+        let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+        let origin = try ScriptedOrigin { _ in
+            .raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + body + evil)
+        }
+        let rig = try Rig()
+        defer { rig.close() }
+        let request = UpstreamRequest(method: Method(method), url: origin.url)
+        let (heard, _) = rig.watch(request) { recorder in
+            recorder.onHead = { if method == "HEAD" { $0.cancel() } }
+            recorder.onBytes = { transfer, _ in
+                transfer.cancel()
+                return .continue
+            }
+        }
+        #expect(heard.wait(20) { $0.bodyLength == body.utf8.count && $0.head != nil })
+        #expect(rig.connectionCount == 0)
+        #expect(Descriptors.areGone(to: origin.port))
+    }
+
+    @Test func `while it is dialled again, nothing is taken from the source`() throws {
+        let gate = Gate()
+        let origin = try ScriptedOrigin { request in
+            OriginReply(OriginReply.answer(to: request, "x").steps + [.wait(gate), .cut])
+        }
+        let silent = try SilentListener("127.0.0.4", port: origin.port)
+        defer { silent.close() }
+        let answers = Counter()
+        let pool = try IOPool(threads: 1)
+        let resolver = Resolver(pool: pool, lifetime: 0) { _, port in
+            answers.add()
+            let host = answers.value <= 2 ? "127.0.0.1" : "127.0.0.4"
+            return .addresses([SocketAddress(numericHost: host, port: port)].compactMap { $0 })
+        }
+        let rig = try Rig()
+        defer {
+            rig.close()
+            pool.stop()
+        }
+        rig.sync { [inside = rig.inside] loop in
+            inside.client?.shutdown()
+            inside.client = UpstreamClient(on: loop, resolver: resolver)
+        }
+        let url = "http://moving.test:\(origin.port)/"
+        #expect(rig.get(url).text == "x")
+        let reads = Counter()
+        let request = UpstreamRequest(
+            method: .put,
+            url: url,
+            fields: Fields([("Expect", "100-continue"), ("Content-Length", "4")]),
+            bodyFraming: .length(4),
+            timeouts: Timeouts(connect: 2_000_000_000)
+        )
+        let (heard, number) = rig.start(
+            request,
+            source: {
+                let source = ScriptedSource([.bytes([1, 2, 3, 4])])
+                source.onRead = { reads.add() }
+                return source
+            }
+        )
+        let isSent = { rig.sync { [inside = rig.inside] _ in inside.transfers[number]?.attempts == 1 } }
+        for _ in 0..<10_000 where !isSent() { Threads.rest() }
+        #expect(isSent())
+        gate.open()
+        #expect(heard.wait(20) { $0.isOver })
+        #expect(heard.read { $0.error?.kind } == .timeout(.connect))
+        #expect(answers.value == 3 && reads.value == 0)
+    }
+
     @Test func `no more idle connections are kept than are allowed`() throws {
         let gate = Gate()
         let origin = try ScriptedOrigin { request in
@@ -138,6 +212,27 @@ import Testing
         #expect(heard.read { $0.isFinished } == (announced == 4))
         #expect(heard.read { $0.error?.kind } == (announced == 4 ? nil : .truncated))
         #expect(Descriptors.areGone(to: origin.port))
+    }
+
+    // MARK: - Interim responses
+
+    @Test(arguments: Carriage.allCases)
+    func `interim responses without end are refused`(carriage: Carriage) throws {
+        let hint = "HTTP/1.1 103 Early Hints\r\nX-Long: \(String(repeating: "x", count: 1000))\r\n\r\n"
+        let most = ((256 + 64) << 10) / hint.utf8.count
+        let origin = try ScriptedOrigin { request in
+            let count = request.target == "/many" ? most + 2 : 100
+            return .raw(String(repeating: hint, count: count) + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let rig = try Rig(by: carriage)
+        defer { rig.close() }
+        let few = rig.get("\(origin.url)/few")
+        #expect(few.text == "ok" && few.interims.count == 100)
+        let many = rig.get("\(origin.url)/many")
+        // libcurl refuses so much itself, and has no word for it.
+        let refusal = UpstreamError.Kind.protocolViolation(WireError(.headTooLong, side: .response))
+        #expect(many.error?.kind == (carriage == .wire ? refusal : .closed))
+        #expect(many.head == nil && many.interims.count <= most)
     }
 
     // MARK: - Answers before the end of the request
