@@ -100,20 +100,11 @@ import Upstream
         let origin = try ScriptedOrigin { .answer(to: $0, "secret") }
         // The second answer is an address that no packet reaches: it stands for the internet.
         let answers = Counter()
-        let pool = try IOPool(threads: 1)
-        let resolver = Resolver(pool: pool, lifetime: 0) { _, port in
+        let rig = try Rig(lifetime: 0) { _, port in
             answers.add()
             return .addresses([Self.address(answers.value == 1 ? "127.0.0.1" : "2001:db8::1", port)].compactMap { $0 })
         }
-        let rig = try Rig()
-        defer {
-            rig.close()
-            pool.stop()
-        }
-        rig.sync { [inside = rig.inside] loop in
-            inside.client?.shutdown()
-            inside.client = UpstreamClient(on: loop, resolver: resolver)
-        }
+        defer { rig.close() }
         let url = "http://rebind.test:\(origin.port)/"
         #expect(rig.get(url).text == "secret")
         let timeouts = Timeouts(connect: 300_000_000)

@@ -102,14 +102,16 @@ final class Rig: Sendable {
     let inside = OnLoop()
     private let last = Counter()
 
+    /// - Parameter lifetime: nanoseconds for which what `lookup` says holds.
     init(
         limits: UpstreamLimits = UpstreamLimits(),
         by carriage: Carriage = .wire,
+        lifetime: UInt64 = 60_000_000_000,
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) }
     ) throws {
         loop = try EventLoop.start()
         pool = try IOPool(threads: 2)
-        resolver = Resolver(pool: pool, lookup: lookup)
+        resolver = Resolver(pool: pool, lifetime: lifetime, lookup: lookup)
         let (inside, resolver) = (inside, resolver)
         sync { loop in
             let client = UpstreamClient(on: loop, resolver: resolver, limits: limits)

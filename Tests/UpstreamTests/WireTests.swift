@@ -61,21 +61,12 @@ import Testing
     @Test func `a connection to an address that the name has left is not used`() throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "x") }
         let answers = Counter()
-        let pool = try IOPool(threads: 1)
-        let resolver = Resolver(pool: pool, lifetime: 0) { _, port in
+        let rig = try Rig(lifetime: 0) { _, port in
             answers.add()
             let host = answers.value == 1 ? "127.0.0.1" : "127.0.0.2"
             return .addresses([SocketAddress(numericHost: host, port: port)].compactMap { $0 })
         }
-        let rig = try Rig()
-        defer {
-            rig.close()
-            pool.stop()
-        }
-        rig.sync { [inside = rig.inside] loop in
-            inside.client?.shutdown()
-            inside.client = UpstreamClient(on: loop, resolver: resolver)
-        }
+        defer { rig.close() }
         let url = "http://moving.test:\(origin.port)/"
         #expect(rig.get(url).text == "x")
         #expect(rig.get(url).error?.kind == .connectionRefused)
@@ -133,21 +124,12 @@ import Testing
         let silent = try SilentListener("127.0.0.4", port: origin.port)
         defer { silent.close() }
         let answers = Counter()
-        let pool = try IOPool(threads: 1)
-        let resolver = Resolver(pool: pool, lifetime: 0) { _, port in
+        let rig = try Rig(lifetime: 0) { _, port in
             answers.add()
             let host = answers.value <= 2 ? "127.0.0.1" : "127.0.0.4"
             return .addresses([SocketAddress(numericHost: host, port: port)].compactMap { $0 })
         }
-        let rig = try Rig()
-        defer {
-            rig.close()
-            pool.stop()
-        }
-        rig.sync { [inside = rig.inside] loop in
-            inside.client?.shutdown()
-            inside.client = UpstreamClient(on: loop, resolver: resolver)
-        }
+        defer { rig.close() }
         let url = "http://moving.test:\(origin.port)/"
         #expect(rig.get(url).text == "x")
         let reads = Counter()
