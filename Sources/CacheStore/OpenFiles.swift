@@ -1,5 +1,6 @@
 // Stored files that stay open for a while, each with the response that was read from it: the next answer reads no head.
 
+import EventLoop
 import Glibc
 import Synchronization
 
@@ -36,11 +37,7 @@ final class OpenFiles: Sendable {
     }
 
     /// A sixteenth of the descriptors that the process may have (RLIMIT_NOFILE), 256 at most.
-    static let limit: Int = {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
-        return min(256, Int(clamping: limit.rlim_cur / 16))
-    }()
+    static let limit = min(256, DescriptorLimit.current / 16)
 
     private let limit: Int
     private let state = Mutex(State())

@@ -17,11 +17,7 @@ package final class MemoryFile: Sendable {
 
     /// Files at the same time: a quarter of the descriptors that the process may have (RLIMIT_NOFILE); the rest is for
     /// connections.
-    package static let limit: Int = {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
-        return Int(clamping: limit.rlim_cur / 4)
-    }()
+    package static let limit = DescriptorLimit.current / 4
 
     /// Nil where there are as many as may be, or where the kernel gives none: memory of the heap does as well.
     package init?(count: Int, limit: Int = MemoryFile.limit) {
