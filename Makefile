@@ -57,7 +57,7 @@ install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema
 	    chmod 0644 "$$config"; fi
 
 check-counts: $(RELEASE) ## allocations and instructions of hits, which must not grow
-	@Benchmarks/bench --only counts-1k,counts-16k,counts-304,counts-log >/dev/null
+	@Benchmarks/bench --only counts-1k,counts-16k,counts-304,counts-log,counts-disk >/dev/null
 
 check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyze about the unit
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \

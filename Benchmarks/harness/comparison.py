@@ -56,7 +56,7 @@ def instructions(bench, binaries):
     rows = [("instructions per hit", "old", "new", "new ÷ old")]
     stripped = {name: counts.without_symbols(bench, binary) for name, binary in binaries.items()}
     for way in counts.WAYS:
-        old, new = (counts.instructions(bench, functools.partial(drydock, binary=stripped[which], logged=way.is_logged), way)
+        old, new = (counts.instructions(bench, functools.partial(way.start, binary=stripped[which]), way)
                     for which in ("old", "new"))  # fmt: skip
         rows.append((way.title, f"{old:.0f}", f"{new:.0f}", f"{new / old:.3f}"))
     return rows

@@ -11,6 +11,7 @@ import re
 import socket
 import struct
 import subprocess
+import time
 
 from .asking import REALISTIC, Ask, ask
 from .bench import bare_loop, compile_c
@@ -34,6 +35,12 @@ class Way:
     path: str
     fields: tuple = ()
     is_logged: bool = False
+    # From a file that stays open, and not from memory.
+    is_disk: bool = False
+
+    def start(self, bench, **options):
+        disk = {"is_disk": True, "max_object": "512KiB"} if self.is_disk else {}
+        return drydock(bench, logged=self.is_logged, **disk, **options)
 
 
 WAYS = (
@@ -42,6 +49,8 @@ WAYS = (
     Way("fields", "12 request and 15 response fields", None, "/k/7", REALISTIC),
     Way("304", "304", 13_500, "/files/1024", (("If-None-Match", '"6863b1a0-400"'),)),
     Way("log", "1 KiB with access log", 11_500, "/files/1024", is_logged=True),
+    # A part of it, so that sending takes no time.
+    Way("disk", "100 bytes of 1 MiB on the disk", 20_800, "/files/1048576", (("Range", "bytes=0-99"),), is_disk=True),
 )
 
 
@@ -69,10 +78,12 @@ def fail(text):
     raise Failure(text)
 
 
-def warm(port, path, fields):
-    """The whole is stored before conditions are asked."""
-    for _ in range(2):
-        ask(port, Ask(path, tuple(field for field in fields if not field[0].startswith("If-"))))
+def warm(port, way):
+    """The whole is stored before conditions and parts are asked; a file stays open when it has been asked for some times."""
+    fields = tuple(field for field in way.fields if not field[0].startswith("If-") and field[0] != "Range")
+    for _ in range(6 if way.is_disk else 2):
+        ask(port, Ask(way.path, fields))
+        time.sleep(0.2 if way.is_disk else 0)
 
 
 def allocations(bench, way):
@@ -82,8 +93,8 @@ def allocations(bench, way):
         with open(file, "rb") as data:
             return struct.unpack("=Q", data.read(8))[0]
 
-    with drydock(bench, logged=way.is_logged, environment={"LD_PRELOAD": counter, "MALLOC_COUNT": file}) as server:
-        warm(server.port, way.path, way.fields)
+    with way.start(bench, environment={"LD_PRELOAD": counter, "MALLOC_COUNT": file}) as server:
+        warm(server.port, way)
         requests(server.port, way.path, way.fields, ASKED_WHILE_ALLOCATING)
         points = [count()]
         for number in (ASKED_WHILE_ALLOCATING, 2 * ASKED_WHILE_ALLOCATING):
@@ -101,7 +112,7 @@ def instructions(bench, start, way):
         folder = bench.place("callgrind")
         wrapper = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--quiet")
         with start(bench, wrapper=wrapper) as server:
-            warm(server.port, way.path, way.fields)
+            warm(server.port, way)
             requests(server.port, way.path, way.fields, number)
         with open(f"{folder}/out") as text:
             totals.append(int(re.search(r"^(?:summary|totals): (\d+)", text.read(), re.MULTILINE)[1]))
@@ -124,7 +135,7 @@ class Count:
         mallocs = allocations(bench, way)
         result.verdicts.append(Verdict("no allocation", f"{mallocs:.2f}", mallocs < ALLOWED))
         binary = without_symbols(bench, bench.binary)
-        start = functools.partial(drydock, binary=binary, logged=way.is_logged)
+        start = functools.partial(way.start, binary=binary)
         ours = instructions(bench, start, way)
         for _ in range(ATTEMPTS - 1):
             if not way.limit or ours <= way.limit:

@@ -19,13 +19,13 @@ struct Digest: Hashable, Sendable, CustomStringConvertible {
         self.low = low
     }
 
-    init(_ bytes: [UInt8], key: DigestKey) {
+    init(_ bytes: [UInt8], key: DigestKey) { self = bytes.withUnsafeBytes { Digest($0, key: key) } }
+
+    init(_ bytes: UnsafeRawBufferPointer, key: DigestKey) {
         var state = SipState(key)
         let whole = bytes.count / 8 * 8
         for start in stride(from: 0, to: whole, by: 8) {
-            var word: UInt64 = 0
-            for offset in 0..<8 { word |= UInt64(bytes[start + offset]) << UInt64(8 * offset) }
-            state.absorb(word)
+            state.absorb(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)))
         }
         var last = UInt64(truncatingIfNeeded: bytes.count) << 56
         for offset in 0..<(bytes.count - whole) { last |= UInt64(bytes[whole + offset]) << UInt64(8 * offset) }

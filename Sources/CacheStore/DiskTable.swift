@@ -60,6 +60,19 @@ struct DiskTable {
         return found.count < 2 ? found : found.sorted { $0.isNewer(than: $1) }
     }
 
+    /// The file of a key that has no other.
+    func findOnly(_ keyHash: UInt64) -> Slot? {
+        var only: Slot?
+        var count = 0
+        _ = byKey.find(keyHash) { place in
+            guard slots[place].keyHash == keyHash else { return false }
+            only = slots[place]
+            count += 1
+            return count > 1
+        }
+        return count == 1 ? only : nil
+    }
+
     func find(_ keyHash: UInt64, _ name: Digest) -> Slot? { place(keyHash, name).map { slots[$0] } }
 
     /// Adds a file, or replaces what the table knows about it.

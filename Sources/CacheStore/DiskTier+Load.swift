@@ -26,7 +26,7 @@ extension DiskTier {
             do throws(DiskTierError) {
                 let (response, stamp) = try loadNow(entry, via: via, policy: policy, inMemoryUpTo: bytes, limit)
                 if isUse {
-                    used(entry)
+                    used(keyHash(entry.key), entry.name)
                     if via == nil, let stamp { keepOpen(response, stamp) }
                 }
                 return response
@@ -107,7 +107,7 @@ extension DiskTier {
     /// nil where that must read it. Any thread; asks no disk.
     package func loaded(_ entry: DiskEntry, isUse: Bool = true) -> StoredResponse? {
         guard let response = openFiles.find(entry.name, entry.fileID, isUse: isUse) else { return nil }
-        if isUse { used(entry) }
+        if isUse { used(keyHash(entry.key), entry.name) }
         return response
     }
 
@@ -252,19 +252,19 @@ extension DiskTier {
         }
     }
 
-    private func used(_ entry: DiskEntry) {
-        let hash = keyHash(entry.key)
+    /// An answer was given from this file.
+    func used(_ keyHash: UInt64, _ name: Digest) {
         let now = Self.now()
         let isNews = state.withLock { state in
             state.statistics.hits += 1
             var isNews = false
-            state.table.update(hash, entry.name) { slot in
+            state.table.update(keyHash, name) { slot in
                 // Minutes are exact enough for the order of eviction after a restart.
                 isNews = now > slot.lastUse &+ 60
                 slot.lastUse = now
             }
             return isNews
         }
-        if isNews { index.note(.used(entry.name, now)) }
+        if isNews { index.note(.used(name, now)) }
     }
 }

@@ -52,6 +52,8 @@ struct MemoryShard {
         return found
     }
 
+    func holds(_ key: UnsafeRawBufferPointer, hash: UInt64) -> Bool { find(key, hash) != nil }
+
     mutating func variants(_ key: CacheKey) -> [HeldResponse] {
         guard let slot = find(key) else {
             misses += 1

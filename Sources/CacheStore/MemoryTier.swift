@@ -85,6 +85,11 @@ package final class MemoryTier: Sendable {
         shards[shard(hash)].withLock { $0.hit(keyBytes, hash: hash, where: selects) }
     }
 
+    /// Whether there is anything of a key, as above; not counted as a lookup. No allocation.
+    package func holds(_ keyBytes: UnsafeRawBufferPointer, hash: UInt64) -> Bool {
+        shards[shard(hash)].withLock { $0.holds(keyBytes, hash: hash) }
+    }
+
     /// All variants of a key, newest first.
     package func variants(_ key: CacheKey) -> [StoredResponse] {
         shards[shard(key.hash)].withLock { $0.variants(key) }.map(\.response)

@@ -29,6 +29,8 @@ final class OpenFiles: Sendable {
         let file: SharedFile
         let stamp: FileStamp
         var lastUse: UInt64
+        /// What the hot path answers with.
+        var ready: ReadyFile?
     }
 
     private struct State {
@@ -51,18 +53,44 @@ final class OpenFiles: Sendable {
     ///   - fileID: what has replaced it since is another.
     ///   - isUse: it stays the longer for it.
     func find(_ name: Digest, _ fileID: UInt64, isUse: Bool = true) -> StoredResponse? {
+        opened(name, fileID, isUse: isUse)?.response
+    }
+
+    /// The same, ready for the hot path; nil where ``makeReady(_:_:shape:_:)`` has made nothing of it.
+    func findReady(_ name: Digest, _ fileID: UInt64) -> ReadyFile? { opened(name, fileID, isUse: true)?.ready }
+
+    private func opened(_ name: Digest, _ fileID: UInt64, isUse: Bool) -> Opened? {
         let found = state.withLock { state -> Opened? in
-            guard state.files[name]?.response.number == fileID else { return nil }
+            guard let place = state.files.index(forKey: name), state.files.values[place].response.number == fileID
+            else { return nil }
             if isUse {
                 state.uses += 1
-                state.files[name]?.lastUse = state.uses
+                state.files.values[place].lastUse = state.uses
             }
-            return state.files[name]
+            return state.files.values[place]
         }
         guard let found else { return nil }
-        if FileStamp(found.file.descriptor) == found.stamp { return found.response }
+        if FileStamp(found.file.descriptor) == found.stamp { return found }
         remove(name)
         return nil
+    }
+
+    /// Keeps what the hot path answers with, as long as the file stays open. Any thread.
+    /// - Parameters:
+    ///   - shape: as ``StoredResponse/shape``: where nothing is kept for it, `make` is called.
+    ///   - make: without the mutex held.
+    func makeReady(_ name: Digest, _ response: StoredResponse, shape: UInt64, _ make: () -> ReadyFile?) {
+        func isWanted(_ state: State) -> Bool {
+            state.files[name].map { $0.response === response && $0.ready?.held.shape != shape } ?? false
+        }
+        guard state.withLock({ isWanted($0) }), let ready = make() else { return }
+        let replaced = state.withLock { state -> ReadyFile? in
+            guard isWanted(state) else { return nil }
+            let replaced = state.files[name]?.ready
+            state.files[name]?.ready = ready
+            return replaced
+        }
+        withExtendedLifetime(replaced) {}
     }
 
     /// Keeps a file open; the one that was not used for the longest makes room.

@@ -20,8 +20,8 @@ package final class SharedFile: Sendable {
     private struct Progress {
         var isVerified: [Bool]
         var remaining: Int
-        /// When pieces that begin here were last found in the page cache, in monotonic nanoseconds.
-        var resident: [Int64: UInt64] = [:]
+        /// When pieces were last found in the page cache, in monotonic nanoseconds.
+        var resident: [Range<Int64>: UInt64] = [:]
     }
 
     package let descriptor: Int32
@@ -155,17 +155,16 @@ package final class SharedFile: Sendable {
     }
 
     private func isResident(offset: Int64, count: Int) -> Bool {
-        // Of the greatest size only, so that a place says which bytes are meant.
-        guard count == Int(Self.greatestPiece) else { return isInPageCache(offset: offset, count: count) }
+        let piece = offset..<offset + Int64(count)
         let now = Monotonic.coarse()
         let isKnown = progress.withLock { progress in
-            progress.resident[offset].map { now &- $0 < Self.residencyTime } ?? false
+            progress.resident[piece].map { now &- $0 < Self.residencyTime } ?? false
         }
         if isKnown { return true }
         guard isInPageCache(offset: offset, count: count) else { return false }
         progress.withLock { progress in
             if progress.resident.count >= Self.mostResident { progress.resident.removeAll(keepingCapacity: true) }
-            progress.resident[offset] = now
+            progress.resident[piece] = now
         }
         return true
     }

@@ -55,6 +55,9 @@ final class TieredStore: Sendable {
             found.response = prepared(response, ask, token)
         } else {
             found.tier = .disk
+            disk.makeReady(response, shape: ask.shape) {
+                HeldResponse(make(response.head, .complete([]), ask, tier: .disk, response.number))
+            }
             found.response = promote(response, ask, token, among: inMemory + loaded)
         }
         return found

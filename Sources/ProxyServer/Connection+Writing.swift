@@ -1,7 +1,7 @@
 // From answers to the socket: the hot path's one writev, the queue behind it, and what follows a complete answer.
 
 import CacheStore
-package import EventLoop
+import EventLoop
 import Glibc
 import HTTPWire
 
@@ -19,31 +19,27 @@ extension Connection {
     ///     later, as `dynamic` is.
     ///   - dynamic: further field lines, such as Age and Cache-Status. One of the two holds Content-Length. Connection and
     ///     the empty line are added here.
-    ///   - body: nil for HEAD and for answers without a body.
-    ///   - file: what `body` lies in, where that is one.
-    ///   - owner: whose bytes `body` are; kept until the last byte is written.
+    ///   - owner: whose bytes a body in memory is; kept until the last byte is written.
     ///   - record: for the access log and the counters.
     package func sendAtOnce(
         prepared: UnsafeRawBufferPointer,
         dynamic: UnsafeRawBufferPointer,
-        body: UnsafeRawBufferPointer?,
-        file: MemoryFile? = nil,
+        body: HotBody,
         owner: AnyObject,
         record: HotRecord = HotRecord()
     ) {
         guard phase == .waiting, output.isEmpty, hotResult == .none else { return }
         let end = headEnd
-        let bodyCount = body?.count ?? 0
-        if mayJoin(bodyCount),
-            context.joined.append(prepared, dynamic, end, body ?? UnsafeRawBufferPointer(start: nil, count: 0))
-        {
+        let bodyCount = body.count
+        if mayJoin(bodyCount), let bytes = body.bytes, context.joined.append(prepared, dynamic, end, bytes) {
             hasJoined = true
             hotResult = .complete
             return recordHot(record, bodyBytes: bodyCount)
         }
         flushJoined()
         let headCount = prepared.count + dynamic.count + end.count
-        let file = bodyCount >= Chunk.leastFile ? file : nil
+        let place = body.place
+        let bytes = place == nil ? body.bytes : nil
         // What the socket did not take of the answers before this one goes first.
         var result =
             !output.isEmpty
@@ -54,38 +50,36 @@ extension Connection {
                     vectors[0] = iovec(prepared)
                     vectors[1] = iovec(dynamic)
                     vectors[2] = iovec(end)
-                    guard let body, file == nil else { return write(vectors.baseAddress, 3, isBeforeFile: file != nil) }
-                    vectors[3] = iovec(body.part(0..<min(bodyCount, OutputQueue.callLimit)))
-                    return write(vectors.baseAddress, 4)
+                    guard let bytes else { return write(vectors.baseAddress, 3, isBeforeFile: true) }
+                    vectors[3] = iovec(bytes.part(0..<min(bodyCount, OutputQueue.callLimit)))
+                    return write(vectors.baseAddress, bodyCount == 0 ? 3 : 4)
                 }
             }
-        if let file, let body, result == .bytes(headCount) {
-            result = Self.send(body, in: file, after: headCount, to: descriptor)
-        }
-        let written: Int
-        switch result {
-        case .bytes(let count): written = count
-        case .wouldBlock: written = 0
-        case .end, .failed:
-            hotResult = .broken
-            return
+        var written = result.count
+        if let place, written == headCount {
+            let count = min(bodyCount, OutputQueue.callLimit)
+            result = Socket.sendFile(descriptor, file: place.descriptor, offset: place.offset, count: count)
+            written += result.count
         }
         sent &+= UInt64(written)
         context.counters.add(.bytesOut, UInt64(written))
-        guard written < headCount + bodyCount else {
+        if written == headCount + bodyCount {
             hotResult = .complete
             return recordHot(record, bodyBytes: bodyCount)
         }
-        hotResult = .pending
+        // A file that has become shorter than its body can only be cut.
+        hotResult = result.isFailure ? .broken : .pending
         // A log may be switched on before the last byte is out.
         if requestBegan == 0 { requestBegan = Monotonic.now() }
-        queueRest(prepared, dynamic, end, body.map { Chunk(of: $0, in: owner, file: file) }, written: written)
+        queueRest(prepared, dynamic, end, written: written)
+        output.append(body.rest(after: max(0, written - headCount), owner: owner))
         pendingHot = PendingHot(
             entry: hotEntry(record),
             cache: record.cache,
             bodyBytes: bodyCount,
             owner: owner
         )
+        if result.isFailure { return }
         if written < headCount + min(bodyCount, OutputQueue.callLimit) {
             isBlocked = true
         } else {
@@ -97,22 +91,6 @@ extension Connection {
     private func write(_ vectors: UnsafeMutablePointer<iovec>?, _ count: Int, isBeforeFile: Bool = false) -> IOResult {
         guard let vectors else { return .wouldBlock }
         return Socket.write(descriptor, vectors, count: count, isBeforeFile: isBeforeFile)
-    }
-
-    /// What head and body came to, once all of the head is out.
-    private static func send(
-        _ body: UnsafeRawBufferPointer,
-        in file: MemoryFile,
-        after headCount: Int,
-        to descriptor: Int32
-    ) -> IOResult {
-        let count = min(body.count, OutputQueue.callLimit)
-        switch Socket.sendFile(descriptor, file: file.descriptor, offset: file.offset(of: body), count: count) {
-        case .bytes(let sent): return .bytes(headCount + sent)
-        case .wouldBlock: return .bytes(headCount)
-        case .end: return .end
-        case .failed(let code): return .failed(code)
-        }
     }
 
     /// The last lines of a head: Connection where it says something, and the empty line.
@@ -127,11 +105,11 @@ extension Connection {
         return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
 
+    /// Queues what is left of a head.
     private func queueRest(
         _ prepared: UnsafeRawBufferPointer,
         _ dynamic: UnsafeRawBufferPointer,
         _ end: UnsafeRawBufferPointer,
-        _ body: Chunk?,
         written: Int
     ) {
         var skip = written
@@ -139,8 +117,6 @@ extension Connection {
         skip = max(0, skip - prepared.count)
         let rest = Array(dynamic) + Array(end)
         if skip < rest.count { output.append(rest, from: skip) }
-        skip = max(0, skip - rest.count)
-        if let body { output.append(body, min(skip, body.capacity)..<body.capacity) }
     }
 
     // MARK: - The queue
@@ -239,6 +215,19 @@ extension Connection {
         phase = .waiting
         waitingSince = Monotonic.coarse()
         if !input.isEmpty, !isProcessing { context.runSoon(self) }
+    }
+}
+
+extension IOResult {
+    /// Bytes that were written.
+    fileprivate var count: Int { if case .bytes(let count) = self { count } else { 0 } }
+
+    /// Nothing more can be written.
+    fileprivate var isFailure: Bool {
+        switch self {
+        case .bytes, .wouldBlock: false
+        case .end, .failed: true
+        }
     }
 }
 

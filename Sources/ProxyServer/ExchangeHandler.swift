@@ -7,7 +7,7 @@ package import HTTPWire
 package protocol ExchangeHandler: AnyObject {
     /// The hot path: synchronous, from the read callback, without a task or an allocation.
     ///
-    /// Answers now through ``Connection/sendAtOnce(prepared:dynamic:body:file:owner:record:)`` and returns true, or
+    /// Answers now through ``Connection/sendAtOnce(prepared:dynamic:body:owner:record:)`` and returns true, or
     /// returns false and leaves the request to ``answer(_:on:)``. Asked only for requests without a body that expect
     /// nothing and upgrade nothing.
     func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool

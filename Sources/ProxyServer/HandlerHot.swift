@@ -1,4 +1,4 @@
-// The hot path: a fresh hit in memory, from the read buffer to one writev, without a task or an allocation.
+// The hot path: a fresh hit in memory, or in a file that is open, from the read buffer to the socket without a task.
 
 import CacheStore
 import DownloadCore
@@ -26,31 +26,38 @@ extension ProxyHandler {
             return hot.send(demo, rest, ordinals, route: found.name, date: context.dateText(), on: connection)
         }
         let now = hot.clock.now()
-        let stored = hot.memory.hit(key.bytes, hash: CacheKey.hash(key.bytes)) { connection.selects($0) }
+        let hash = CacheKey.hash(key.bytes)
+        var stored = hot.memory.hit(key.bytes, hash: hash) { connection.selects($0) }
+        var file: ReadyFile?
+        if stored == nil {
+            file = core.readyFile(key.bytes, hash: hash) { connection.selects($0) }
+            stored = file?.held
+        }
         guard let response = stored, let ready = response.ready, ready.window.isFresh(now: now),
             ready.shape == found.shape,
             // A fallback may answer in place of a stored error.
             ready.status < 500
         else { return false }
-        let hit = HotHit(response: response, ready: ready, now: now, route: found.name)
-        if !request.present.isDisjoint(with: HotPathWindow.selecting) {
-            return hot.answerSelected(hit, request, connection.borrowedFields, on: connection)
-        }
-        hot.send(hit, on: connection)
-        return true
+        let hit = HotHit(response: response, ready: ready, file: file, now: now, route: found.name)
+        let isAnswered =
+            request.present.isDisjoint(with: HotPathWindow.selecting)
+            ? hot.send(hit, on: connection)
+            : hot.answerSelected(hit, request, connection.borrowedFields, on: connection)
+        if isAnswered, let file { core.noteUse(of: file) }
+        return isAnswered
     }
 }
 
 extension HotState {
-    /// The whole response.
-    func send(_ hit: HotHit, on connection: Connection) {
+    /// The whole response; false where its body has to be waited for.
+    func send(_ hit: HotHit, on connection: Connection) -> Bool {
+        guard let body = hit.body else { return false }
         var lines = HotLines(UnsafeMutableRawBufferPointer(rebasing: scratch[Self.keyCapacity...]))
         let cacheStatus = append(hit, to: &lines)
         connection.sendAtOnce(
             prepared: hit.ready.head,
             dynamic: lines.bytes,
-            body: hit.ready.body,
-            file: hit.ready.file,
+            body: body,
             owner: hit.response.owner,
             record: HotRecord(
                 status: hit.ready.status,
@@ -59,6 +66,7 @@ extension HotState {
                 cache: .hit
             )
         )
+        return true
     }
 }
 

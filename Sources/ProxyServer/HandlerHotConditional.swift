@@ -9,14 +9,28 @@ extension HotPathWindow {
     static let selecting = FieldSet(.ifNoneMatch, .ifModifiedSince, .ifRange, .range)
 }
 
-/// A fresh response in memory, found for a request. For the length of one call.
+/// A fresh response, found for a request. For the length of one call.
 struct HotHit {
     let response: HeldResponse
     let ready: HeldResponse.Ready
+    /// What its body is in; nil where that is memory.
+    let file: ReadyFile?
     /// Unix seconds.
     let now: Int64
     /// For the access log.
     let route: String
+
+    /// Of the body, in bytes.
+    var length: Int { file?.length ?? ready.body.count }
+
+    /// The whole body; nil where it has to be waited for.
+    var body: HotBody? { file == nil ? .memory(ready.body, in: ready.file) : body(0..<length) }
+
+    /// A part of the body; nil where it has to be waited for.
+    func body(_ range: Range<Int>) -> HotBody? {
+        guard let file else { return .memory(ready.body.part(range), in: ready.file) }
+        return file.piece(range).map { .file($0.file, offset: $0.offset, count: range.count) }
+    }
 }
 
 extension HotState {
@@ -32,13 +46,12 @@ extension HotState {
         if Caching.isNotModified(fields, .get, stored: validators) {
             sendNotModified(hit, on: connection)
         } else if !request.present.contains(.range) {
-            send(hit, on: connection)
+            return send(hit, on: connection)
         } else {
-            let length = Int64(hit.ready.body.count)
-            switch Caching.onePart(fields, stored: validators, length: length) {
+            switch Caching.onePart(fields, stored: validators, length: Int64(hit.length)) {
             case nil: return false
-            case .whole: send(hit, on: connection)
-            case .part(let range): sendPart(hit, range, on: connection)
+            case .whole: return send(hit, on: connection)
+            case .part(let range): return sendPart(hit, range, on: connection)
             }
         }
         return true
@@ -56,14 +69,15 @@ extension HotState {
         connection.sendAtOnce(
             prepared: UnsafeRawBufferPointer(start: nil, count: 0),
             dynamic: lines.bytes,
-            body: nil,
+            body: .none,
             owner: hit.response.owner,
             record: HotRecord(status: 304, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
         )
     }
 
     /// A 206 with one part repeats nearly all of them (RFC 9110 section 15.3.7.1).
-    private func sendPart(_ hit: HotHit, _ range: Range<Int64>, on connection: Connection) {
+    private func sendPart(_ hit: HotHit, _ range: Range<Int64>, on connection: Connection) -> Bool {
+        guard let body = hit.body(Int(range.lowerBound)..<Int(range.upperBound)) else { return false }
         var lines = HotLines(scratch)
         lines.append("HTTP/1.1 206 Partial Content\r\n")
         lines.append(hit.ready.head) { $1 != .contentLength && Caching.isInPart($0, $1) }
@@ -75,17 +89,17 @@ extension HotState {
         lines.append("-")
         lines.append(range.upperBound - 1)
         lines.append("/")
-        lines.append(Int64(hit.ready.body.count))
+        lines.append(Int64(hit.length))
         lines.append("\r\n")
         let cacheStatus = append(hit, to: &lines)
         connection.sendAtOnce(
             prepared: UnsafeRawBufferPointer(start: nil, count: 0),
             dynamic: lines.bytes,
-            body: hit.ready.body.part(Int(range.lowerBound)..<Int(range.upperBound)),
-            file: hit.ready.file,
+            body: body,
             owner: hit.response.owner,
             record: HotRecord(status: 206, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
         )
+        return true
     }
 }
 

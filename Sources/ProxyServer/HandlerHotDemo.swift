@@ -106,7 +106,7 @@ extension HotState {
             connection.sendAtOnce(
                 prepared: head,
                 dynamic: lines.bytes,
-                body: outcome.body.bytes,
+                body: .memory(outcome.body.bytes),
                 owner: outcome.body,
                 record: HotRecord(status: outcome.status, route: route, cache: .demo)
             )

@@ -75,7 +75,9 @@ extension HotState {
         lines.append(hit.ready.window.age(now: hit.now))
         lines.append("\r\nCache-Status: ")
         let start = lines.end
-        lines.append(status, ttl: hit.ready.window.ttl(now: hit.now))
+        let ttl = hit.ready.window.ttl(now: hit.now)
+        // Not chosen before, since that would copy it.
+        if hit.file == nil { lines.append(memoryStatus, ttl: ttl) } else { lines.append(diskStatus, ttl: ttl) }
         let value = lines[start..<lines.end]
         lines.append("\r\n")
         return value

@@ -106,7 +106,8 @@ final class HotState {
     private let plan: RoutePlan
     let memory: MemoryTier
     let clock: WallClock
-    let status: HitStatus
+    let memoryStatus: HitStatus
+    let diskStatus: HitStatus
     /// The Via line of an answer that has no other.
     let via: [UInt8]
     // Room for a cache key and for the lines of one answer; used within one call on the loop, freed in deinit.
@@ -120,9 +121,11 @@ final class HotState {
         self.plan = plan
         self.memory = memory
         self.clock = clock
-        status = HitStatus(cacheName: plan.name, detail: .memory)
+        memoryStatus = HitStatus(cacheName: plan.name, detail: .memory)
+        diskStatus = HitStatus(cacheName: plan.name, detail: .disk)
         via = Array("Via: \(plan.via)\r\n".utf8)
-        scratch = .allocate(byteCount: Self.keyCapacity + 64 + status.maximumLength, alignment: 16)
+        let longest = max(memoryStatus.maximumLength, diskStatus.maximumLength)
+        scratch = .allocate(byteCount: Self.keyCapacity + 64 + longest, alignment: 16)
     }
 
     deinit { scratch.deallocate() }

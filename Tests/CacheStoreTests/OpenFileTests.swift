@@ -129,6 +129,75 @@ import Testing
         }
     }
 
+    /// What the hot path finds of a key.
+    private func ready(_ tier: DiskTier, _ key: CacheKey, selects: Bool = false) -> ReadyFile? {
+        key.bytes.withUnsafeBytes { tier.readyFile($0) { _ in selects } }
+    }
+
+    /// The response as the memory tier would hold it, without its body.
+    private func held(_ response: StoredResponse, shape: UInt64) -> HeldResponse? {
+        let plain = StoredResponse(
+            key: response.key,
+            head: response.head,
+            body: .complete([]),
+            preparedHead: Array("HTTP/1.1 200 OK\r\nShape: \(shape)\r\n".utf8),
+            hot: Caching.hotPath(stored: response.head, policy: CachePolicy()),
+            tier: .disk,
+            shape: shape,
+            number: response.number
+        )
+        return HeldResponse(plain)
+    }
+
+    @Test func `an open file is made ready once for each shape, and counted when it answers`() async throws {
+        try await withOpenFile { tier, entry, _ in
+            let response = try #require(tier.loaded(entry))
+            #expect(ready(tier, key(1)) == nil)
+            for (shape, isMade) in [(1, true), (1, false), (2, true), (1, true)] as [(UInt64, Bool)] {
+                var made = 0
+                tier.makeReady(response, shape: shape) {
+                    made += 1
+                    return held(response, shape: shape)
+                }
+                #expect(made == (isMade ? 1 : 0) && ready(tier, key(1))?.held.shape == shape)
+            }
+            let hits = tier.statistics.hits
+            let found = try #require(ready(tier, key(1)))
+            #expect(tier.statistics.hits == hits && found.length == size && found.response === response)
+            tier.noteUse(of: found)
+            #expect(tier.statistics.hits == hits + 1)
+            #expect(found.piece(0..<size)?.offset == FileLayout.bodyOffset)
+            #expect(found.piece(5..<6)?.offset == FileLayout.bodyOffset + 5)
+            #expect(ready(tier, key(2)) == nil)
+        }
+    }
+
+    @Test(arguments: ["freshened", "replaced", "removed", "all removed", "cut", "another variant", "closed"])
+    func `a file is ready no more`(when how: String) async throws {
+        try await withOpenFile { tier, entry, _ in
+            let response = try #require(tier.loaded(entry))
+            tier.makeReady(response, shape: 1) { held(response, shape: 1) }
+            #expect(ready(tier, key(1)) != nil)
+            switch how {
+            case "freshened": #expect(await tier.freshen(entry, head: storedHead([("X-New", "1")])))
+            case "replaced": try await tier.store(pattern(size + 1), key(1))
+            case "removed": tier.remove(key(1))
+            case "all removed": try await tier.removeAll()
+            case "cut": #expect(truncate(try onlyFile(path), 5000) == 0)
+            case "another variant":
+                var head = storedHead([("Vary", "Accept")])
+                (head.varyNames, head.varyFields) = (["accept"], Fields([("Accept", "a")]))
+                try await tier.store(pattern(10), key(1), head: head)
+                #expect(tier.lookup(key(1)).count == 2)
+            default: tier.close()
+            }
+            #expect(ready(tier, key(1), selects: true) == nil)
+            // Who has found the response before makes nothing ready in the place of another.
+            tier.makeReady(response, shape: 2) { held(response, shape: 2) }
+            #expect(ready(tier, key(1), selects: true) == nil)
+        }
+    }
+
     @Test func `there are so many at most, and the one that was used last stays`() async throws {
         try await withOpenFile { tier, entry, _ in
             let response = try #require(tier.loaded(entry))

@@ -4,6 +4,7 @@ import CacheStore
 import Configuration
 import DownloadCore
 import EventLoop
+import Glibc
 import HTTPWire
 import TestSupport
 import Upstream
@@ -22,12 +23,21 @@ final class HandlerHarness: Sendable {
     let clock = WallClock()
     let core: DownloadCore
     private let server: Server
+    private let sink: AccessLogSink?
     private let loops: LoopGroup
     private let pool: IOPool
     private let registry = PlanRegistry()
 
-    /// - Parameter adminPort: a port that the daemon's own admin API is said to listen on.
-    init(_ text: String, adminPort: Int? = nil) async throws {
+    /// - Parameters:
+    ///   - adminPort: a port that the daemon's own admin API is said to listen on.
+    ///   - disk: the folder of a disk tier, beside which memory takes bodies of up to 64 KiB.
+    ///   - log: where answers are logged.
+    init(
+        _ text: String,
+        adminPort: Int? = nil,
+        disk path: String? = nil,
+        log: LogConfiguration? = nil
+    ) async throws {
         let loops = try LoopGroup.start(count: 1)
         let pool = try IOPool(threads: 2)
         let plan = try compile(text, registry)
@@ -37,12 +47,16 @@ final class HandlerHarness: Sendable {
         }
         let socket = try ListeningSocket.bind(any)
         let admin = adminPort.flatMap { SocketAddress(numericHost: "127.0.0.1", port: UInt16($0)) }
+        var disk: DiskTier?
+        if let path {
+            disk = try await DiskTier.open(path: path, limits: DiskLimits(size: 1 << 30, minFree: 0), pool: pool)
+        }
         core = DownloadCore(
             cacheName: plan.name,
             memory: MemoryTier(size: 1 << 24),
-            memoryMaxObject: 1 << 20,
-            disk: nil,
-            diskMaxObject: 0,
+            memoryMaxObject: disk == nil ? 1 << 20 : 64 << 10,
+            disk: disk,
+            diskMaxObject: disk == nil ? 0 : 64 << 20,
             budget: FillBudget(),
             clock: clock
         )
@@ -53,7 +67,8 @@ final class HandlerHarness: Sendable {
             listeners: [socket.address],
             adminListeners: admin.map { [$0] } ?? []
         )
-        server = await Server(parts, loops: loops, settings: ServerSettings(), sink: nil) { _ in }
+        sink = try log.map { try AccessLogSink($0, pool: pool) }
+        server = await Server(parts, loops: loops, settings: ServerSettings(), sink: sink) { _ in }
         await server.listen(on: socket, role: .proxy)
         self.loops = loops
         self.pool = pool
@@ -101,16 +116,39 @@ final class HandlerHarness: Sendable {
         try client().exchange(method, target, host: host, fields: fields, body: body)
     }
 
+    /// Puts a purge in force; blocks until it is.
+    func purge(_ rule: PurgeRule) throws {
+        let isDone = Monitor(false)
+        Task { [core, pool] in
+            _ = try await core.purge([rule], on: pool)
+            isDone.update { $0 = true }
+        }
+        guard isDone.wait(10, until: { $0 }) else { throw TestSupportError.timedOut("the purge") }
+    }
+
+    /// Blocks until everything that has arrived is stored, or will not be.
+    func settle() throws {
+        for _ in 0..<1000 {
+            if core.fillCount == 0 { return }
+            usleep(10_000)
+        }
+        throw TestSupportError.timedOut("the store")
+    }
+
     /// Runs `body` on a thread that may block, and ends the server after it.
     static func run(
         _ text: String,
         adminPort: Int? = nil,
+        disk: String? = nil,
+        log: LogConfiguration? = nil,
         _ body: @escaping @Sendable (HandlerHarness) throws -> Void
     ) async throws {
-        let harness = try await HandlerHarness(text, adminPort: adminPort)
+        let harness = try await HandlerHarness(text, adminPort: adminPort, disk: disk, log: log)
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
         await harness.server.drain(grace: 100_000_000)
+        await harness.sink?.drain()
         harness.loops.stop()
+        harness.core.disk?.close()
         harness.pool.stop()
         try result.get()
     }

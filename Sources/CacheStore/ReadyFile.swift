@@ -1,0 +1,68 @@
+// A stored file that stays open, as the hot path wants it: its head ready to write, its body ready for `sendfile`.
+
+import HTTPCaching
+import Synchronization
+
+/// Sendable: nothing in it changes.
+package final class ReadyFile: Sendable {
+    /// The response as the memory tier would hold it, but for its body, which is in the file.
+    package let held: HeldResponse
+    /// The response as it was found, which the rules are asked about.
+    package let response: StoredResponse
+    let name: Digest
+    let keyHash: UInt64
+    private let file: SharedFile
+    /// Where the body begins in the file.
+    private let offset: Int64
+    /// Of the body, in bytes.
+    package let length: Int
+
+    /// - Returns: nil where the body is not in a file, or not of the length that the head says.
+    init?(_ held: HeldResponse, _ response: StoredResponse, name: Digest, keyHash: UInt64) {
+        guard case .file(let file, let offset, let length) = response.body.source,
+            response.head.bodyLength == length
+        else { return nil }
+        (self.held, self.response, self.name, self.keyHash) = (held, response, name, keyHash)
+        (self.file, self.offset, self.length) = (file, offset, Int(length))
+    }
+
+    /// Bytes of the body that `sendfile` can take now; nil where they are more than one piece, or have to be read from the
+    /// disk first. Any thread; asks no disk.
+    package func piece(_ range: Range<Int>) -> (file: SharedFile, offset: Int64)? {
+        let start = offset + Int64(range.lowerBound)
+        guard file.pieceCount(at: start, count: Int64(range.count)) == range.count,
+            file.isReady(offset: start, count: range.count)
+        else { return nil }
+        return (file, start)
+    }
+}
+
+extension DiskTier {
+    /// Makes the response of a file that stays open ready for the hot path. Any thread; asks no disk.
+    /// - Parameters:
+    ///   - shape: as ``StoredResponse/shape``; what is ready for it already stays.
+    ///   - make: gives the response without its body, as the memory tier would hold it.
+    package func makeReady(_ response: StoredResponse, shape: UInt64, _ make: () -> HeldResponse?) {
+        guard let entry = response.diskEntry else { return }
+        openFiles.makeReady(entry.name, response, shape: shape) {
+            make().flatMap { ReadyFile($0, response, name: entry.name, keyHash: keyHash(entry.key)) }
+        }
+    }
+
+    /// The hot path: the file of a key that has no other, where it is open, ready, and as it was when its head was read. Any
+    /// thread; asks no disk. Whether rules have invalidated the response is not looked at.
+    /// - Parameters:
+    ///   - keyBytes: in the form of `CacheKey.bytes`.
+    ///   - selects: whether the request selects a response that varies.
+    package func readyFile(_ keyBytes: UnsafeRawBufferPointer, where selects: (HeldResponse) -> Bool) -> ReadyFile? {
+        let hash = Digest(keyBytes, key: folder.digestKey).low
+        let only = state.withLock { $0.isClosed ? nil : $0.table.findOnly(hash) }
+        guard let only, let ready = openFiles.findReady(only.name, only.fileID),
+            ready.held.keyBytes.elementsEqual(keyBytes), !ready.held.varies || selects(ready.held)
+        else { return nil }
+        return ready
+    }
+
+    /// Counts an answer. Any thread.
+    package func noteUse(of ready: ReadyFile) { used(ready.keyHash, ready.name) }
+}
