@@ -154,7 +154,7 @@ private let cases = [
     /// Without what the clock changes.
     private static func masked(_ line: some StringProtocol) -> String {
         String(line).replacing(/"(time|duration_ms)":("[^"]*"|[0-9.]+)/, with: "").replacing(/ttl=5\d\d\d/, with: "ttl")
-            .replacing(/^Age: 1\d\d$/, with: "Age")
+            .replacing(/^Age: \d\d\d$/, with: "Age")
     }
 
     @Test(arguments: ["", ", cors: { origins: [\"http://a.test\"] }"])
