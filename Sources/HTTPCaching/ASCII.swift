@@ -102,6 +102,9 @@ extension Fields {
 
     /// The value of every line of a field whose name is only known at run time.
     func values(named name: String) -> [[UInt8]] {
+        var text = name
+        let field = text.withUTF8 { KnownField.find(UnsafeRawBufferPointer($0)) }
+        if field != .other, !present.contains(field) { return [] }
         var values: [[UInt8]] = []
         let wanted = name.utf8
         forEachLine { name, value, _ in

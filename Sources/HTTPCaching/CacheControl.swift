@@ -48,8 +48,10 @@ package struct CacheControl: Sendable, Equatable {
 
     /// The directives of every line of `field`.
     package init(_ fields: Fields, field: KnownField = .cacheControl) {
-        for value in fields.values(field) {
-            for directive in Directive.parse(value) { apply(directive) }
+        guard fields.contains(field) else { return }
+        fields.forEachLine { _, value, known in
+            guard known == field, !takePlain(value) else { return }
+            for directive in Directive.parse(Array(value.trimmingWhitespace())) { apply(directive) }
         }
     }
 
@@ -93,7 +95,7 @@ package struct CacheControl: Sendable, Equatable {
         return DeltaSeconds.parse(bytes)
     }
 
-    private func strictest(_ old: Int64?, _ new: Int64) -> Int64 { min(old ?? new, new) }
+    func strictest(_ old: Int64?, _ new: Int64) -> Int64 { min(old ?? new, new) }
 
     private mutating func freshness(_ old: Int64?, _ argument: Directive.Argument) -> Int64 {
         guard let new = seconds(argument) else {

@@ -59,6 +59,7 @@ package struct ResponseControl: Sendable, Equatable {
     ]
 
     private mutating func widenProtectedNames() {
+        if directives.privateFields.isEmpty, directives.noCacheFields.isEmpty { return }
         var names = Self.protected
         if let targetedField { names.insert(targetedField.lowercased()) }
         if directives.privateFields.contains(where: names.contains) { directives.private = true }

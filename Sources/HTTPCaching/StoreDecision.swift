@@ -80,7 +80,9 @@ extension Caching {
         let vary = Vary(response.fields)
         if vary.isMalformed { return .refuse(.varyInvalid) }
         if vary.isAny { return .refuse(.varyStar) }
-        if let length = contentLength(response.fields), policy.isTooShort(length, status: response.status) {
+        if policy.minLength > 0, let length = contentLength(response.fields),
+            policy.isTooShort(length, status: response.status)
+        {
             return .refuse(.tooShort)
         }
         return decideKeep(

@@ -7,7 +7,8 @@ package struct BodyDecoder: Sendable {
     private let side: MessageSide
     private var remaining: UInt64 = 0
     private var isClosed = false
-    private var chunks: ChunkedDecoder
+    /// One where the body is chunked, else none. It is long: an optional would be copied and destroyed member by member, even nil.
+    private var chunks: [ChunkedDecoder] = []
 
     /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer section.
     package init(
@@ -17,8 +18,11 @@ package struct BodyDecoder: Sendable {
     ) {
         self.framing = framing
         self.side = side
-        chunks = ChunkedDecoder(side: side, trailerLimits: trailerLimits)
-        if case .length(let length) = framing { remaining = length }
+        switch framing {
+        case .length(let length): remaining = length
+        case .chunked: chunks = [ChunkedDecoder(side: side, trailerLimits: trailerLimits)]
+        case .none, .untilClose: break
+        }
     }
 
     /// Whether the whole body has come; what follows it is not part of it.
@@ -26,17 +30,17 @@ package struct BodyDecoder: Sendable {
         switch framing {
         case .none: true
         case .length: remaining == 0
-        case .chunked: chunks.isFinished
+        case .chunked: chunks.first?.isFinished ?? false
         case .untilClose: isClosed
         }
     }
 
     /// The trailers of a chunked body, once complete.
-    package var trailers: Fields { chunks.trailers }
+    package var trailers: Fields { chunks.first?.trailers ?? Fields() }
 
     /// Takes bytes from `start` on: the next run of content, the end of the body, or the end of the buffer. A refusal is final.
     package mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
-        if case .chunked = framing { return try chunks.next(buffer, from: start) }
+        if !chunks.isEmpty { return try chunks[0].next(buffer, from: start) }
         if isComplete { return .finished(consumed: start) }
         guard start < buffer.count else { return .needMore(consumed: start) }
         var count = buffer.count - start

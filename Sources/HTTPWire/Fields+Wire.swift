@@ -5,9 +5,16 @@ extension Fields {
     /// The pointers are valid during the call.
     /// - Parameter omitted: lines of this name are left out; `.other` leaves none out.
     package func forEachRun(without omitted: KnownField = .other, _ body: (UnsafeRawBufferPointer) -> Void) {
+        var names: FieldSet = []
+        if omitted != .other { names.insert(omitted) }
+        forEachRun(without: names, body)
+    }
+
+    /// As above, without the lines of several names; `.other` must not be among them.
+    package func forEachRun(without omitted: FieldSet, _ body: (UnsafeRawBufferPointer) -> Void) {
         wire.withUnsafeBytes { bytes in
             var run = 0..<0
-            for line in index where omitted == .other || line.known != omitted {
+            for line in index where !omitted.contains(line.known) {
                 let whole = line.whole
                 if run.upperBound == whole.lowerBound {
                     run = run.lowerBound..<whole.upperBound

@@ -227,14 +227,24 @@ package struct Fields: Sendable {
         else { return false }
         let line = index[position]
         return Latin1.withBytes(value) { bytes in
-            guard bytes.count == Int(line.valueLength), ByteClass.all(bytes, are: ByteClass.value),
+            guard bytes.count == Int(line.valueLength) else { return false }
+            // The same already: what others share is not copied.
+            if isWritten(line, field, bytes) { return true }
+            guard ByteClass.all(bytes, are: ByteClass.value),
                 bytes.trimmingWhitespace().count == bytes.count
             else { return false }
             return wire.withUnsafeMutableBytes { wire in
-                let isCanonical = UnsafeRawBufferPointer(wire).part(line.name).elementsEqual(field.nameBytes)
+                let isCanonical = UnsafeRawBufferPointer(wire).part(line.name).holdsSame(as: field.nameBytes)
                 if isCanonical { UnsafeMutableRawBufferPointer(rebasing: wire[line.value]).copyMemory(from: bytes) }
                 return isCanonical
             }
+        }
+    }
+
+    /// Whether a line is, byte for byte, what would be written here.
+    private func isWritten(_ line: Line, _ field: KnownField, _ value: UnsafeRawBufferPointer) -> Bool {
+        wire.withUnsafeBytes { wire in
+            wire.part(line.value).holdsSame(as: value) && wire.part(line.name).holdsSame(as: field.nameBytes)
         }
     }
 

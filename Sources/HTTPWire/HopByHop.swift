@@ -29,7 +29,8 @@ package enum HopByHop {
     ///
     /// `TE: trailers` of a request stays, if that is all TE says; the sender has to name TE in its own Connection field.
     package static func forwardable(_ fields: Fields, isRequest: Bool) -> Fields {
-        let named = connectionOptions(fields)
+        // What most connections say removes nothing that does not go anyway.
+        let named = saysKeepAliveOnly(fields) ? [] : connectionOptions(fields)
         let keepsTE = isRequest && asksForTrailersOnly(fields)
         var result = fields
         result.removeAll { name, known in
@@ -40,6 +41,17 @@ package enum HopByHop {
             return named.contains { $0.withUnsafeBytes { name.equalsIgnoringCase($0) } }
         }
         return result
+    }
+
+    /// Whether Connection is absent, or says `keep-alive` and nothing else. No allocation.
+    package static func saysKeepAliveOnly(_ fields: Fields) -> Bool {
+        guard fields.contains(.connection) else { return true }
+        var isPlain = true
+        fields.forEachLine { _, value, known in
+            guard known == .connection else { return }
+            value.forEachMember { if !$0.isEmpty, !$0.equalsIgnoringCase("keep-alive") { isPlain = false } }
+        }
+        return isPlain
     }
 
     /// The members of all Connection fields, as sent.

@@ -39,6 +39,31 @@ struct CacheControlTests {
         #expect(DeltaSeconds.parse(Array(text.utf8)) == seconds)
     }
 
+    @Test("RFC 9111 5.2: what is read where it lies means what it means member by member")
+    func plain() {
+        let members = [
+            "no-store", "No-Cache", "private", "PUBLIC", "must-revalidate", "Proxy-Revalidate", "must-understand",
+            "immutable",
+            "no-transform", "only-if-cached", "max-age=60", "Max-Age=0", "s-maxage=7", "max-age=99999999999999999999",
+            "max-age=", "max-age=x", "max-age =5", "max-age=\"5\"", "s-maxage=-1", "no-store=1", "private=\"a",
+            "no-cache=b",
+            "public;immutable", "no-store no-cache", "\t", "", "xx-store", "privates", "stale-if-error=5",
+        ]
+        var differing: [String] = []
+        for first in members {
+            for second in members {
+                for third in members {
+                    let line = "\(first), \(second)\t,\(third)"
+                    let fields = Fields([("Cache-Control", line)])
+                    var expected = CacheControl()
+                    for directive in Directive.parse(fields.values(.cacheControl)[0]) { expected.apply(directive) }
+                    if CacheControl(fields) != expected { differing.append(line) }
+                }
+            }
+        }
+        #expect(differing.isEmpty)
+    }
+
     static let invalid: @Sendable (inout CacheControl) -> Void = {
         $0.maxAge = 0
         $0.hasInvalidFreshness = true

@@ -20,6 +20,19 @@ struct HopByHopTests {
     }
 
     @Test(
+        "RFC 9110 7.6.1: what Connection names besides keep-alive is dropped",
+        arguments: [
+            (["keep-alive"], ["Close", "X-A"]), (["Keep-Alive, ,keep-alive"], ["Close", "X-A"]),
+            ([""], ["Close", "X-A"]),
+            (["close"], ["X-A"]), (["keep-alive", "x-a"], ["Close"]), (["keep-alive,close", "X-A"], []),
+        ]
+    )
+    func options(lines: [String], kept: [String]) {
+        let fields = Fields(lines.map { ("Connection", $0) } + [("Close", "1"), ("Keep-Alive", "1"), ("X-A", "1")])
+        #expect(HopByHop.forwardable(fields, isRequest: false).lines.map(\.name) == kept)
+    }
+
+    @Test(
         "Connection may not name protected fields",
         arguments: ["Host", "Content-Length", "Authorization", "Cache-Control", "Cookie", "Age"]
     )
