@@ -66,9 +66,7 @@ package final class OriginSource: FetchSource {
         plan.rules.apply(to: &fields)
         if let authorization = service.authorization { fields.set(.authorization, authorization) }
         // The client's has gone: one that is here comes from the rules. Wherever it stands, it goes out first.
-        if !fields.contains(.host) {
-            fields.append(.host, service.preservesHost ? request.clientHost ?? origin.authority : origin.authority)
-        }
+        if service.preservesHost, let host = request.clientHost, !fields.contains(.host) { fields.append(.host, host) }
         switch request.framing {
         case .length(let length): fields.set(.contentLength, String(length))
         case .chunked: fields.set(.transferEncoding, "chunked")
@@ -76,8 +74,10 @@ package final class OriginSource: FetchSource {
         }
         return UpstreamRequest(
             method: request.method,
-            url: origin.root + request.path,
+            url: origin.root,
+            path: request.path,
             fields: fields,
+            host: origin.authority,
             bodyFraming: request.framing,
             timeouts: plan.timeouts,
             tls: service.tls,

@@ -79,6 +79,7 @@ extension EasyHandle {
             if value.isEmpty { isTogether = false }
             if known == .host { fields.append(name: name, value: value) }
         }
+        if let host = request.host, !present.contains(.host) { fields.append("Host: \(host)") }
         if isTogether {
             fields.appendTogether(request.fields)
         } else {

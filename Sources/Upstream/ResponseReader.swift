@@ -111,39 +111,35 @@ final class ResponseReader {
         hasReceived = true
         let earlier = part.count
         if earlier > 0 { part.append(contentsOf: bytes) }
-        let result = earlier > 0 ? part.withUnsafeBytes { parse($0) } : parse(bytes)
-        switch result {
-        case .failure(let error):
-            _ = refuse(.protocolViolation(error))
-            return .refused
-        case .success(nil):
+        let whole = earlier > 0 ? part.withUnsafeBytes { parse($0) } : parse(bytes)
+        guard failure == nil else { return .refused }
+        guard let whole else {
             if earlier == 0 { part.append(contentsOf: bytes) }
             return .needMore
-        case .success(let found?):
-            if found.head.status < 200, !count(interim: found.length) { return .refused }
-            guard accept(found.head) else { return .refused }
-            // The next head begins anew.
-            parser.reset()
-            part.removeAll(keepingCapacity: true)
-            let length = found.length - earlier
-            guard isHeadComplete else { return .interim(status: found.head.status, length: length) }
-            // Without a body, what follows is nobody's.
-            if decoder.isComplete, length < bytes.count { mustClose = true }
-            return .final(status: found.head.status, length: length)
         }
+        let status = parser.status
+        if status < 200, !count(interim: whole) { return .refused }
+        guard accept(earlier > 0 ? part.withUnsafeBytes { parser.makeHead($0) } : parser.makeHead(bytes)) else {
+            return .refused
+        }
+        // The next head begins anew.
+        parser.reset()
+        part.removeAll(keepingCapacity: true)
+        let length = whole - earlier
+        guard isHeadComplete else { return .interim(status: status, length: length) }
+        // Without a body, what follows is nobody's.
+        if decoder.isComplete, length < bytes.count { mustClose = true }
+        return .final(status: status, length: length)
     }
 
-    /// Looks at all bytes of a head that have come; nil: more are needed.
-    private func parse(
-        _ bytes: UnsafeRawBufferPointer
-    ) -> Result<(head: ResponseHead, length: Int)?, WireError> {
+    /// Looks at all bytes of a head that have come: how long it is; nil: more are needed, or it was refused, see ``failure``.
+    private func parse(_ bytes: UnsafeRawBufferPointer) -> Int? {
         do throws(WireError) {
-            guard case .complete(let length) = try parser.parse(bytes, requestMethod: method) else {
-                return .success(nil)
-            }
-            return .success((parser.makeHead(bytes), length))
+            guard case .complete(let length) = try parser.parse(bytes, requestMethod: method) else { return nil }
+            return length
         } catch {
-            return .failure(error)
+            _ = refuse(.protocolViolation(error))
+            return nil
         }
     }
 

@@ -95,7 +95,7 @@ final class SendBuffer {
 @available(*, unavailable) extension SendBuffer: Sendable {}
 
 extension SendBuffer {
-    /// The request line and the fields: Host first, which is made from the URL where the request has none.
+    /// The request line and the fields: Host first, which the request may say apart, or is made from the URL.
     func append(head request: UpstreamRequest, _ url: UpstreamURL, _ place: UpstreamPlace) {
         let present = request.fields.present
         append(request.method.name)
@@ -112,7 +112,7 @@ extension SendBuffer {
             }
         } else {
             append("Host: ")
-            append(place.hostField)
+            append(request.host ?? place.hostField)
             append("\r\n")
         }
         request.fields.forEachRun(without: .host) { append($0) }

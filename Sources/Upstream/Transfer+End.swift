@@ -95,7 +95,7 @@ extension Transfer {
 
     // MARK: - Words
 
-    var place: String { url?.place ?? request.url }
+    var place: String { url?.place ?? request.url + request.path }
 
     func timeoutError(_ phase: TimeoutPhase) -> UpstreamError {
         let what =

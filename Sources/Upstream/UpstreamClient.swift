@@ -87,14 +87,15 @@ package final class UpstreamClient {
     /// Begins a transfer. The delegate is called later, not from within this call.
     /// - Parameter body: needed where `request.bodyFraming` announces a body.
     package func start(
-        _ request: UpstreamRequest,
+        _ request: consuming UpstreamRequest,
         body: (any RequestBodySource)?,
         delegate: any TransferDelegate
     ) -> Transfer {
         let transfer = Transfer(request, client: self, source: body, delegate: delegate, place: active.count)
         active.append(transfer)
         do throws(UpstreamError) {
-            let (url, place) = try places.find(request.url, method: request.method)
+            let request = transfer.request
+            let (url, place) = try places.find(request.url, request.path, method: request.method)
             transfer.url = url
             transfer.destination = place
             guard let multi else {

@@ -52,10 +52,24 @@ final class UpstreamPlace {
 struct UpstreamPlaces {
     private static let limit = 16
     private var places: [UpstreamPlace] = []
+    /// The last scheme and authority that came apart from their path.
+    private var last: (root: String, place: UpstreamPlace)?
 
     /// The URL taken apart, and its place.
     /// - Throws: `.request` for what is no acceptable URL.
     mutating func find(
+        _ root: String,
+        _ path: String,
+        method: Method
+    ) throws(UpstreamError) -> (url: UpstreamURL, place: UpstreamPlace) {
+        if let last, last.root == root, UpstreamURL.isTarget(path) { return (last.place.url.with(path), last.place) }
+        let found = try find(path.isEmpty ? root : root + path, method: method)
+        // Else a part of the path is in what is called the root here.
+        if found.place.root.count == root.utf8.count { last = (root, found.place) }
+        return found
+    }
+
+    private mutating func find(
         _ text: String,
         method: Method
     ) throws(UpstreamError) -> (url: UpstreamURL, place: UpstreamPlace) {
@@ -65,8 +79,7 @@ struct UpstreamPlaces {
             text.withUTF8 { place.root.count == length && $0[..<length].elementsEqual(place.root) }
         }
         if let known, let target = text.withUTF8({ UpstreamURL.target($0[length...], method: method) }) {
-            let url = UpstreamURL(isTLS: known.url.isTLS, host: known.url.host, port: known.url.port, target: target)
-            return (url, known)
+            return (known.url.with(target), known)
         }
         let url = try UpstreamURL.parse(text, method: method)
         let place = UpstreamPlace(root: text.withUTF8 { Array($0[..<length]) }, url)

@@ -8,8 +8,12 @@ package struct UpstreamRequest: Sendable {
     /// Absolute, `http` or `https`; what follows the authority goes into the request line byte for byte. A target of
     /// `OPTIONS *` is written as a URL without a path that ends in `*`.
     package var url: String
-    /// The field lines to send, in this order, as they are; Host included, which goes first. Without a Host, it is made from ``url``.
+    /// Follows ``url``, where that is no more than scheme and authority: so it is known again without being put together.
+    package var path: String
+    /// The field lines to send, in this order, as they are; Host included, which goes first.
     package var fields: Fields
+    /// Sent as Host where ``fields`` has none; nil: it is made from ``url``. Visible ASCII.
+    package var host: String?
     /// How the request's body is framed: `.none`, `.length` or `.chunked`. `fields` must say the same.
     package var bodyFraming: BodyFraming
     package var timeouts: Timeouts
@@ -22,7 +26,9 @@ package struct UpstreamRequest: Sendable {
     package init(
         method: Method = .get,
         url: String,
+        path: String = "",
         fields: Fields = Fields(),
+        host: String? = nil,
         bodyFraming: BodyFraming = .none,
         timeouts: Timeouts = Timeouts(),
         tls: TLSOptions = TLSOptions(),
@@ -31,7 +37,9 @@ package struct UpstreamRequest: Sendable {
     ) {
         self.method = method
         self.url = url
+        self.path = path
         self.fields = fields
+        self.host = host
         self.bodyFraming = bodyFraming
         self.timeouts = timeouts
         self.tls = tls

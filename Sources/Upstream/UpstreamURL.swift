@@ -68,6 +68,20 @@ struct UpstreamURL: Equatable {
         return first == UInt8(ascii: "/") ? text : "/" + text
     }
 
+    /// Whether a path goes into the request line as it is: it begins with a slash and holds nothing but visible ASCII.
+    static func isTarget(_ path: String) -> Bool {
+        var path = path
+        return path.withUTF8 { bytes in
+            bytes.first == UInt8(ascii: "/")
+                && bytes.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }
+        }
+    }
+
+    /// Another target of the same origin.
+    func with(_ target: String) -> UpstreamURL {
+        UpstreamURL(isTLS: isTLS, host: host, port: port, target: target)
+    }
+
     private static func hasPrefix(_ bytes: String.UTF8View, _ scheme: StaticString) -> Bool {
         guard bytes.count > scheme.utf8CodeUnitCount else { return false }
         for (position, byte) in bytes.prefix(scheme.utf8CodeUnitCount).enumerated() {

@@ -75,6 +75,28 @@ import Upstream
     }
 
     @Test(arguments: Carriage.allCases)
+    func `Host goes first: that of the fields, else the one said apart, else that of the URL`(carriage: Carriage) throws
+    {
+        let origin = try ScriptedOrigin { .answer(to: $0, "") }
+        let rig = try Rig(by: carriage)
+        defer { rig.close() }
+        let asked: [(fields: [(String, String)], host: String?)] = [
+            ([("X", "1")], nil), ([("X", "1")], "h.test:8"), ([("X", "")], "h.test"),
+            ([("X", "1"), ("Host", "own")], "h.test"),
+        ]
+        for (fields, host) in asked {
+            #expect(rig.run(UpstreamRequest(url: origin.url, fields: Fields(fields), host: host)).isFinished)
+        }
+        let sent = origin.log.map { $0.fields.map { "\($0.name)=\($0.value)" } }
+        #expect(
+            sent == [
+                ["Host=\(origin.authority)", "X=1"], ["Host=h.test:8", "X=1"], ["Host=h.test", "X="],
+                ["Host=own", "X=1"],
+            ]
+        )
+    }
+
+    @Test(arguments: Carriage.allCases)
     func `a place that is known still refuses a target with other bytes than visible ASCII`(
         carriage: Carriage
     ) throws {
