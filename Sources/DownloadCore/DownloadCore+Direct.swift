@@ -5,32 +5,45 @@ package import EventLoop
 package import HTTPCaching
 package import HTTPWire
 
-/// A request that goes to its origin as it is. Loop-bound.
-package struct DirectAsk {
+/// The policy by which answers are judged, held by one reference where the policy itself would be copied with every request.
+///
+/// Sendable: nothing in it changes.
+package final class DirectRules: Sendable {
+    package let policy: CachePolicy
+
+    package init(_ policy: CachePolicy) { self.policy = policy }
+}
+
+/// A request that goes to its origin as it is. Loop-bound; an object, since it is long and passed around.
+package final class DirectAsk {
     /// As it goes out.
     package let request: FetchRequest
     /// Of a GET of its target.
     package let key: CacheKey
     /// The client's request and the policy, by which an answer is judged; nil where nothing is stored or looked up.
-    package let judged: (request: RequestHead, policy: CachePolicy)?
+    package let judged: (request: RequestHead, rules: DirectRules)?
 
     package init(
         _ request: FetchRequest,
         key: CacheKey,
-        judged: (request: RequestHead, policy: CachePolicy)? = nil
+        judged: (request: RequestHead, rules: DirectRules)? = nil
     ) {
         self.request = request
         self.key = key
         self.judged = judged
     }
 
+    /// Why it goes to the origin, as far as that is known before an answer.
     var way: Way { judged == nil ? Way(.bypass, StoreRefusal.cacheOff.rawValue) : Way(.uriMiss) }
 }
 
+@available(*, unavailable) extension DirectAsk: Sendable {}
+
 extension DownloadCore {
     /// Whether nothing is stored under a key, and the last answer could not be: the next one is for whoever asks alone.
-    package func isKnownUncacheable(_ key: CacheKey, _ policy: CachePolicy) -> Bool {
-        uncacheable.contains(key, now: clock.now())
+    package func isKnownUncacheable(_ key: CacheKey, _ rules: DirectRules) -> Bool {
+        let policy = rules.policy
+        return uncacheable.contains(key, now: clock.now())
             && (!policy.memory || memory.variants(key).isEmpty)
             && (!policy.disk || disk?.lookup(key).isEmpty ?? true)
             && partials.peek(key).isEmpty
@@ -41,17 +54,13 @@ extension DownloadCore {
         FetchTicket(fetches, ask.key, on: loop) { 1 }
     }
 
-    /// The answer that a head from the origin begins, without its body.
+    /// Judges a head from the origin: why its request went there, and why it is not stored.
     /// - Throws: what is wrong with it.
-    package func answer(
-        _ ask: DirectAsk,
-        _ head: ResponseHead,
-        _ framing: BodyFraming
-    ) throws(FetchError) -> Answer {
+    package func way(of ask: DirectAsk, _ head: ResponseHead) throws(FetchError) -> Way {
         var way = ask.way
         if let judged = ask.judged {
             if head.status == 206 { throw .wrongPart(ask.key.description, "of all", .unasked) }
-            way.reason = judge(head, judged.request, judged.policy, ask.key)
+            way.reason = judge(head, judged.request, judged.rules.policy, ask.key)
         } else if ask.request.method == .get, head.status == 206 {
             do throws(PartMismatch) {
                 try Caching.checkRelayedPart(head, request: ask.request.fields)
@@ -59,7 +68,13 @@ extension DownloadCore {
                 throw .wrongPart(ask.request.path, ask.request.fields.first(.range) ?? "of all", error)
             }
         }
-        return passedOn(head, framing, isHead: ask.request.method == .head, way)
+        return way
+    }
+
+    /// The answer that a head from the origin begins, without its body.
+    /// - Parameter way: from ``way(of:_:)``.
+    package func answer(_ ask: DirectAsk, _ head: ResponseHead, _ framing: BodyFraming, _ way: Way) -> Answer {
+        passedOn(head, framing, isHead: ask.request.method == .head, way)
     }
 
     /// What was refused before mostly is again. Where it is not, the next request finds the key forgotten and stores.

@@ -50,27 +50,63 @@ final class FetchTable: Sendable {
         }
     }
 
+    /// Where an entry is; `id` tells it from what was in the slot before.
+    fileprivate struct Place: Sendable {
+        var id: UInt64 = 0
+        var slot = 0
+    }
+
+    /// Slots that are used again: coming and going needs no hash.
+    private struct Slots: Sendable {
+        var entries: [(id: UInt64, entry: Entry)?] = []
+        var free: [Int] = []
+
+        mutating func add(_ id: UInt64, _ entry: Entry) -> Int {
+            guard let slot = free.popLast() else {
+                entries.append((id, entry))
+                return entries.count - 1
+            }
+            entries[slot] = (id, entry)
+            return slot
+        }
+
+        /// Nil where it has gone already.
+        mutating func remove(_ place: Place) -> Entry? {
+            guard let found = entries[place.slot], found.id == place.id else { return nil }
+            entries[place.slot] = nil
+            free.append(place.slot)
+            return found.entry
+        }
+    }
+
     private final class Shard: Sendable {
-        let entries = Mutex<[UInt64: Entry]>([:])
+        let slots = Mutex(Slots())
     }
 
     private let shards = (0..<16).map { _ in Shard() }
     private let last = Atomic<UInt64>(0)
 
-    fileprivate func add(_ entry: Entry) -> UInt64 {
+    fileprivate func add(_ entry: Entry) -> Place {
         let id = last.wrappingAdd(1, ordering: .relaxed).newValue
-        shards[Int(id & 15)].entries.withLock { $0[id] = entry }
-        return id
+        return Place(id: id, slot: shards[Int(id & 15)].slots.withLock { $0.add(id, entry) })
     }
 
-    fileprivate func remove(_ id: UInt64) { shards[Int(id & 15)].entries.withLock { _ = $0.removeValue(forKey: id) } }
+    /// Nil where it has gone already.
+    @discardableResult fileprivate func remove(_ place: Place) -> Entry? {
+        shards[Int(place.id & 15)].slots.withLock { $0.remove(place) }
+    }
 
     /// Takes out those that are meant.
     fileprivate func take(_ isMeant: (CacheKey) -> Bool) -> [Entry] {
         // Not asked under the mutex: what decides is not known here.
-        let meant = shards.flatMap { shard in shard.entries.withLock { $0.map { ($0.key, $0.value) } } }
-            .filter { isMeant($0.1.key) }
-        return meant.compactMap { id, _ in shards[Int(id & 15)].entries.withLock { $0.removeValue(forKey: id) } }
+        let all = shards.flatMap { shard in
+            shard.slots.withLock { slots in
+                slots.entries.enumerated().compactMap { slot, found in
+                    found.map { (Place(id: $0.id, slot: slot), $0.entry.key) }
+                }
+            }
+        }
+        return all.filter { isMeant($0.1) }.compactMap { remove($0.0) }
     }
 }
 
@@ -88,7 +124,7 @@ package final class FetchTicket {
     private let table: FetchTable
     private let link = Link()
     private let loop: EventLoop
-    private var id: UInt64 = 0
+    private var place = FetchTable.Place()
 
     /// - Parameters:
     ///   - waiting: how many requests wait for it; any thread.
@@ -103,12 +139,12 @@ package final class FetchTicket {
         self.table = table
         self.loop = loop
         link.ticket = self
-        id = table.add(FetchTable.Entry(key: key, waiting: waiting, told: told, link: link, loop: loop))
+        place = table.add(FetchTable.Entry(key: key, waiting: waiting, told: told, link: link, loop: loop))
     }
 
     deinit {
         link.ticket = nil
-        table.remove(id)
+        table.remove(place)
     }
 
     /// Tells the loop of the fetch that somebody has left; any thread.

@@ -58,12 +58,14 @@ extension Connection {
     func record(_ exchange: Exchange, bytes: Int, isAborted: Bool) {
         guard !exchange.isRecorded else { return }
         exchange.isRecorded = true
+        // As nginx writes it: a client that left before there was an answer.
+        let status = exchange.status ?? 499
+        guard context.isLogging else { return count(status, exchange.outcome.cache, isAborted: isAborted) }
         var entry = AccessEntry(
             client: client,
             method: exchange.request.method.name,
             target: .string(exchange.request.target),
-            // As nginx writes it: a client that left before there was an answer.
-            status: exchange.status ?? 499
+            status: status
         )
         entry.version = exchange.request.version
         entry.route = exchange.outcome.route
@@ -76,12 +78,16 @@ extension Connection {
         record(entry, cache: exchange.outcome.cache, bytes: bytes, isAborted: isAborted)
     }
 
-    private func record(_ entry: AccessEntry, cache: CacheOutcome, bytes: Int, isAborted: Bool) {
+    private func count(_ status: Int, _ cache: CacheOutcome, isAborted: Bool) {
         guard isRecorded else { return }
-        context.counters.add(.answers(entry.status))
+        context.counters.add(.answers(status))
         context.counters.add(.cache(cache))
         if isAborted { context.counters.add(.errorAborted) }
-        guard let log = context.log, log.isOn else { return }
+    }
+
+    private func record(_ entry: AccessEntry, cache: CacheOutcome, bytes: Int, isAborted: Bool) {
+        count(entry.status, cache, isAborted: isAborted)
+        guard isRecorded, let log = context.log, log.isOn else { return }
         var entry = entry
         entry.bytes = isAborted ? max(0, bytes - output.count) : bytes
         entry.isAborted = isAborted

@@ -123,14 +123,15 @@ extension Connection {
 
     /// Something was queued: it leaves now where it is much, else with what else this turn brings.
     func outputGrew() {
-        guard !isBlocked else { return }
+        guard !isBlocked, !output.isEmpty else { return }
         if output.count >= 64 << 10 { flush() } else { context.flushSoon(self) }
     }
 
     /// Part of an answer that comes from elsewhere: much of it leaves from where it lies, behind what is queued, and what
     /// the socket does not take is queued. The connection may end by it.
-    func pass(_ bytes: UnsafeRawBufferPointer) {
-        guard bytes.count >= OutputQueue.copyLimit, phase == .answering, !isBlocked else {
+    /// - Parameter isLast: nothing follows with which a little could leave together.
+    func pass(_ bytes: UnsafeRawBufferPointer, isLast: Bool) {
+        guard isLast || bytes.count >= OutputQueue.copyLimit, phase == .answering, !isBlocked else {
             return output.append(copying: bytes)
         }
         let before = output.written

@@ -99,6 +99,38 @@ package final class Exchange {
         connection.outputGrew()
     }
 
+    /// Sends the head of an answer to GET as it is, but for the lines of its origin's connection.
+    /// - Parameters:
+    ///   - head: with one Content-Length, which says `length`, and with Date.
+    ///   - lines: further field lines, each with its CRLF.
+    /// - Returns: false where this is no request for such an answer: nothing was sent then.
+    func passHead(_ head: ResponseHead, length: UInt64, adding lines: [UInt8]) -> Bool {
+        guard state == .open, request.method == .get, let connection, let length = Int64(exactly: length) else {
+            return false
+        }
+        status = head.status
+        state = .body
+        coding = .length(left: length)
+        if requestBody.forbidsReuse || context.isDraining { connection.keepAlive = false }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(head.fields.wireLength + lines.count + 64)
+        Serializer.writeStatusLine(head, into: &bytes)
+        head.fields.forEachRun(without: Self.ofConnection) { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: lines)
+        if !connection.keepAlive {
+            bytes.append(contentsOf: "Connection: close\r\n".utf8)
+        } else if request.version == .http10 {
+            bytes.append(contentsOf: "Connection: keep-alive\r\n".utf8)
+        }
+        bytes.append(0x0D)
+        bytes.append(0x0A)
+        connection.output.append(bytes)
+        connection.outputGrew()
+        return true
+    }
+
+    private static let ofConnection = FieldSet(.connection, .keepAlive)
+
     private func frame(_ head: inout ResponseHead, _ body: AnswerLength, _ connection: Connection) {
         let isTunnel = request.method == .connect && 200..<300 ~= head.status
         let allowsContent = head.status >= 200 && head.status != 204 && head.status != 304 && !isTunnel
@@ -165,7 +197,9 @@ package final class Exchange {
     /// - Throws: `ClientGone` when nothing can be sent any more.
     func pass(_ bytes: UnsafeRawBufferPointer) throws(ClientGone) -> Bool {
         guard let connection, state == .body else { throw ClientGone() }
-        enclose(bytes.count) { connection.pass(bytes.part(0..<$0)) }
+        var isLast = false
+        if case .length(let left) = coding { isLast = left <= Int64(bytes.count) }
+        enclose(bytes.count) { connection.pass(bytes.part(0..<$0), isLast: isLast) }
         guard let connection = self.connection else { throw ClientGone() }
         return connection.output.count <= OutputQueue.highWatermark
     }

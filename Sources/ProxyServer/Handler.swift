@@ -26,6 +26,8 @@ package final class ProxyHandler: ExchangeHandler {
     var directRequests = 0
     /// The value of Cache-Status that was written last: many answers in a row have the same.
     private var lastStatus: (status: CacheStatus, value: String)?
+    /// What was added to the last head that was passed on as it came.
+    var lastPassed: PassedLines?
 
     package init(
         on loop: isolated EventLoop,
@@ -54,6 +56,7 @@ package final class ProxyHandler: ExchangeHandler {
         hostRules = HostRules(names: plan.serviceHosts, listeners: listeners)
         hot = HotState(plan: plan, memory: core.memory, clock: core.clock)
         sources = SourceTable()
+        lastPassed = nil
     }
 
     func value(of status: CacheStatus) -> String {
@@ -86,12 +89,15 @@ struct SourceTable {
 
     // The route is held, so that its identifier stays its own: requests under way may come with one of an older plan.
     private var sources: [Place: (route: ServiceRoute, source: OriginSource)] = [:]
+    /// Whom the last request went to: the next one mostly goes there, too.
+    private var last: (route: ServiceRoute, endpoint: Int?, source: OriginSource)?
 
     mutating func find(_ route: ServiceRoute, _ endpoint: Int?, make: () -> OriginSource) -> OriginSource {
+        if let last, last.route === route, last.endpoint == endpoint { return last.source }
         let place = Place(route: ObjectIdentifier(route), endpoint: endpoint)
-        if let known = sources[place] { return known.source }
-        let source = make()
+        let source = sources[place]?.source ?? make()
         sources[place] = (route, source)
+        last = (route, endpoint, source)
         return source
     }
 }

@@ -28,6 +28,21 @@ enum DirectWay {
     }
 }
 
+/// What the direct way needs of a plan; made once, and held by one reference where a plan would be copied.
+///
+/// Sendable: nothing in it changes.
+final class DirectPlan: Sendable {
+    let way: DirectWay
+    let request: RequestPlan
+    let rules: DirectRules
+
+    init(_ request: RequestPlan, isPlain: Bool) {
+        way = DirectWay(request, isPlain: isPlain)
+        self.request = request
+        rules = DirectRules(request.policy)
+    }
+}
+
 extension ProxyHandler {
     /// With one of these fields a request takes the waiting path.
     private static let indirect = FieldSet(.via, .upgrade, .expect, .origin)
@@ -43,9 +58,9 @@ extension ProxyHandler {
         else { return false }
         var rest = route.rest(target)
         let endpoint = rest.withUTF8 { route.plan.endpoint(for: request.method, path: UnsafeRawBufferPointer($0)) }
-        let way = route.directWays[endpoint.map { $0 + 1 } ?? 0]
-        guard way != .never, !core.isOffline, let source = try? source(route, endpoint, depth: 0),
-            let ask = directAsk(exchange, route, rest, route.request(endpoint).plan, way)
+        let direct = route.directPlans[endpoint.map { $0 + 1 } ?? 0]
+        guard direct.way != .never, !core.isOffline, let source = try? source(route, endpoint, depth: 0),
+            let ask = directAsk(exchange, route, rest, direct)
         else { return false }
         let relay = Relay(handler: self, exchange: exchange, route: route, ask: ask)
         guard relay.begin(from: source) else { return false }
@@ -58,29 +73,31 @@ extension ProxyHandler {
         _ exchange: Exchange,
         _ route: ServiceRoute,
         _ rest: String,
-        _ plan: RequestPlan,
-        _ way: DirectWay
+        _ direct: DirectPlan
     ) -> DirectAsk? {
+        let plan = direct.request
         let path = route.path(rest, plan)
-        let isJudged = way == .uncacheable
+        let isJudged = direct.way == .uncacheable
         var key: CacheKey?
         if isJudged {
             let fields = exchange.request.fields
             let asked = route.key(path: path, exchange.request, plan)
             guard exchange.request.method == .get, fields.present.isDisjoint(with: HotPathWindow.disqualifying),
-                core.isKnownUncacheable(asked, plan.policy)
+                core.isKnownUncacheable(asked, direct.rules)
             else { return nil }
             // No field is in such a key, and Connection cannot take Host away.
             key = asked
         }
         let head = Self.endToEnd(exchange.request)
         var fields = originFields(head, hasBody: exchange.framing != .none)
+        // The source says Host. Here nobody shares the fields any more: there they would be copied once again.
+        fields.remove(.host)
         if isJudged { fields = Self.withoutUnkeyed(fields, plan.key) }
         let host = route.plan.preservesHost ? head.fields.first(.host) : nil
         return DirectAsk(
             FetchRequest(method: head.method, path: path, fields: fields, clientHost: host),
             key: key ?? route.key(path: path, head, plan),
-            judged: isJudged ? (head, plan.policy) : nil
+            judged: isJudged ? (head, direct.rules) : nil
         )
     }
 }

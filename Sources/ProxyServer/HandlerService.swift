@@ -142,13 +142,12 @@ extension ProxyHandler {
 
     /// - Parameter endpoint: from `plan.endpoint(for:path:)`.
     func source(_ route: ServiceRoute, _ endpoint: Int?, depth: Int) throws(Problem) -> any FetchSource {
-        let plan = route.request(endpoint).plan
         if let origin = route.plan.origin {
             return sources.find(route, endpoint) {
                 OriginSource(
                     service: route.plan,
                     origin: origin,
-                    plan: plan,
+                    plan: route.request(endpoint).plan,
                     runtime: route.runtime,
                     client: client,
                     onFetch: { [counters = context.counters] in counters.add(.upstreamRequests) }
@@ -163,7 +162,7 @@ extension ProxyHandler {
                     + "switch its demo mode on, or give it a base_url"
             )
         }
-        return InnerSource(handler: self, route: inner, asking: route, plan, depth: depth + 1)
+        return InnerSource(handler: self, route: inner, asking: route, route.request(endpoint).plan, depth: depth + 1)
     }
 
     // MARK: - Demo mode

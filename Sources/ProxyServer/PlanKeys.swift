@@ -26,7 +26,9 @@ extension ServiceRoute {
 
     /// The key of a request, as the rules of its plan have it.
     func key(path: String, _ request: RequestHead, _ plan: RequestPlan) -> CacheKey {
-        key(path: plan.key.path(path), host: request.fields.first(.host), lines: plan.key.lines(request.fields))
+        // Host is read only where it may be part of the key.
+        let host = keysHost ? request.fields.first(.host) : nil
+        return key(path: plan.key.path(path), host: host, lines: plan.key.lines(request.fields))
     }
 
     /// The key that a GET of `rest` is stored under, as far as its URL says.

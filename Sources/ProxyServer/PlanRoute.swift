@@ -53,7 +53,7 @@ package final class ServiceRoute: Sendable {
     /// In the same order.
     let hotKeys: [HotKey]
     /// In the same order.
-    let directWays: [DirectWay]
+    let directPlans: [DirectPlan]
     /// Demo answers that need no waiting, in the same order.
     let readyDemos: [ReadyDemo?]
 
@@ -113,9 +113,9 @@ package final class ServiceRoute: Sendable {
             let isPlain = requests[index].query.isEmpty && demos[index] == nil && (index > 0 || !listedOnly)
             return isPlain ? HotKey(requests[index].key) : .none
         }
-        directWays = requests.indices.map { index in
+        directPlans = requests.indices.map { index in
             let isPlain = demos[index] == nil && (index > 0 || !listedOnly) && plan.origin != nil && corsOrigins.isEmpty
-            return DirectWay(requests[index], isPlain: isPlain)
+            return DirectPlan(requests[index], isPlain: isPlain)
         }
         let rewriting = rewriting
         readyDemos = demos.map { rule in
@@ -169,12 +169,13 @@ package final class RoutePlan: Sendable {
         self.name = name
         self.services = services
         self.forward = forward
+        via = "1.1 \(name)"
         prefixes = services.filter { $0.host == nil }.sorted { $0.prefix.count > $1.prefix.count }
         hosts = Dictionary(services.compactMap { route in route.host.map { ($0, route) } }) { first, _ in first }
     }
 
     /// The value of the Via line that is added to requests and answers.
-    package var via: String { "1.1 \(name)" }
+    package let via: String
 
     /// The hosts that services are matched by.
     package var serviceHosts: [String] { hosts.keys.sorted() }

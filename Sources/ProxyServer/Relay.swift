@@ -61,14 +61,20 @@ final class Relay: FetchSink, ExchangeRelay {
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         guard state == .asking else { return }
-        var answer: Answer
+        let way: Way
         do throws(FetchError) {
-            answer = try handler.core.answer(ask, head, framing)
+            way = try handler.core.way(of: ask, head)
         } catch {
             handle?.cancel()
             return refuse(error)
         }
-        answer.originTime = Monotonic.now() &- began
+        let originTime = Monotonic.now() &- began
+        if handler.passHead(head, framing, way, originTime: originTime, exchange) {
+            state = .flowing
+            return
+        }
+        var answer = handler.core.answer(ask, head, framing, way)
+        answer.originTime = originTime
         let hasBody = ask.request.method != .head && head.status != 304
         state = hasBody ? .flowing : .discarding
         if !hasBody { ticket = nil }

@@ -116,6 +116,36 @@ private let cases: [Case] = [
             OriginReply.text("ok")
         )
     },
+    Case("an origin's connection that stays", get) { _ in
+        raw(
+            "200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\nClose: 1",
+            OriginReply.text("ok")
+        )
+    },
+    Case("an origin's connection that ends", get) { _ in
+        raw("200 OK\r\nContent-Length: 2\r\nConnection: close\r\nClose: 1", OriginReply.text("ok"))
+    },
+    Case("two lengths", get) { _ in raw("200 OK\r\nContent-Length: 2\r\nContent-Length: 2", OriginReply.text("ok")) },
+    Case("a list of lengths", get) { _ in raw("200 OK\r\nContent-Length: 2, 2", OriginReply.text("ok")) },
+    Case("a length with a zero in front", get) { _ in raw("200 OK\r\nContent-Length: 02", OriginReply.text("ok")) },
+    Case("a length of 0", get) { _ in raw("200 OK\r\nContent-Length: 0") },
+    Case("a length of 10", get) { _ in raw("200 OK\r\ncontent-length:10", OriginReply.text("0123456789")) },
+    Case("no reason", get) { _ in raw("200 \r\nContent-Length: 2", OriginReply.text("ok")) },
+    Case("a reason of its own", get) { _ in raw("299 As \u{e9} \tlike\r\nContent-Length: 2", OriginReply.text("ok")) },
+    Case("behind other proxies", get) { _ in
+        raw("200 OK\r\nContent-Length: 2\r\nVia: 1.0 a\r\nX: 1\r\nCache-Status: a; hit", OriginReply.text("ok"))
+    },
+    Case("behind a cache", get) { _ in
+        raw("200 OK\r\nContent-Length: 2\r\nCache-Status: a; hit", OriginReply.text("ok"))
+    },
+    Case("a proxy's own fields", get) { _ in
+        raw("200 OK\r\nContent-Length: 2\r\nProxy-Authentication-Info: a\r\nX: 1\r\nX: 2", OriginReply.text("ok"))
+    },
+    Case("an origin that speaks HTTP/1.0", get) { _ in
+        .raw("HTTP/1.0 200 OK\r\nDate: \(date.1)\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok")
+    },
+    Case("no Date", get) { _ in .raw("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok") },
+    Case("more than its length", get) { _ in raw("200 OK\r\nContent-Length: 2", OriginReply.text("okay")) },
     Case("no head", get) { _ in .cut },
     Case("half a head", get) { _ in OriginReply([OriginReply.text("HTTP/1.1 200 OK\r\nContent-"), .cut]) },
     Case("a head that is none", get) { _ in .raw("HTTP/1.1 200 OK\r\nName : value\r\n\r\n") },
@@ -226,6 +256,29 @@ private let cases: [Case] = [
             _ = try harness.get("/plain/y", fields: [("Cache-Control", "no-cache")])
             _ = try harness.exchange("HEAD", "/plain/y")
             #expect(try harness.direct() == 3)
+        }
+    }
+
+    @Test func `each answer says its own status and reason`() async throws {
+        let origin = try ScriptedOrigin { request in
+            .answer(request.target == "/404" ? 404 : 200, to: request, fields: [date, noStore], request.target)
+        }
+        try await HandlerHarness.run(Self.services(origin)) { harness throws in
+            for target in ["/none/200", "/plain/200", "/plain/404"] { _ = try harness.get(target) }
+            let before = try harness.direct()
+            for target in ["/none/200", "/none/404", "/plain/404", "/plain/200", "/none/200", "/none/200"] {
+                let answer = try harness.get(target)
+                let reason =
+                    target.hasPrefix("/none")
+                    ? "bypass; fwd-status=#; detail=cache-off" : "uri-miss; fwd-status=#; detail=no-store"
+                let status = target.hasSuffix("404") ? 404 : 200
+                let expected = reason.replacing("#", with: "\(status)")
+                #expect(answer.status == status)
+                #expect(answer.field("Cache-Status") == "drydock; fwd=\(expected)")
+                #expect(answer.field("Via") == "1.1 drydock")
+                #expect(answer.text == String(target.suffix(4)))
+            }
+            #expect(try harness.direct() == before + 6)
         }
     }
 
