@@ -39,9 +39,10 @@ final class Relay: FetchSink, ExchangeRelay {
 
     /// Asks the origin. False where that has to wait; nothing was done then.
     func begin(from source: any FetchSource) -> Bool {
+        // Before the origin is asked: whoever knows of the request can end it.
+        let ticket = handler.core.ticket(for: ask, on: exchange.context.loop)
         guard let handle = source.startAtOnce(ask.request, sink: self) else { return false }
         self.handle = handle
-        let ticket = handler.core.ticket(for: ask, on: exchange.context.loop)
         // The ticket is this object's own and goes with it.
         ticket.onStop = { [unowned self] in stop($0) }
         self.ticket = ticket

@@ -3,6 +3,7 @@
 import CacheStore
 import DownloadCore
 import Glibc
+import ServiceCore
 import TestSupport
 import Testing
 
@@ -23,6 +24,8 @@ private struct Case: CustomTestStringConvertible, Sendable {
     let reply: @Sendable (OriginRequest) -> OriginReply
     /// The origin says how long its answer is. Else the waiting path under a policy says so, too, where all came in time.
     let hasLength: Bool
+    /// How long a head may take. Long, but where this is looked at: a busy machine must not decide what the answer is.
+    let firstByte: String
 
     var testDescription: String { name }
 
@@ -30,10 +33,12 @@ private struct Case: CustomTestStringConvertible, Sendable {
         _ name: String,
         _ text: String,
         hasLength: Bool = true,
+        firstByte: String = "60s",
         _ reply: @escaping @Sendable (OriginRequest) -> OriginReply
     ) {
         self.name = name
         self.hasLength = hasLength
+        self.firstByte = firstByte
         self.text = text.split(separator: "|").map { $0 + "\r\n\r\n" }.joined()
         methods = text.split(separator: "|").map { String($0.prefix { $0 != " " }) }
         self.reply = reply
@@ -161,13 +166,13 @@ private let cases: [Case] = [
     Case("a mebibyte that is cut", get) { _ in
         raw("200 OK\r\nContent-Length: 2000000", .pattern(1 << 20, from: 0), .pause(milliseconds: 50), .cut)
     },
-    Case("too late", get) { _ in .never },
+    Case("too late", get, firstByte: "500ms") { _ in .never },
 ]
 
 @Suite(.timeLimit(.minutes(5))) struct DirectTests {
-    private static func services(_ origin: ScriptedOrigin, _ rest: String = "") -> String {
+    private static func services(_ origin: ScriptedOrigin, _ rest: String = "", firstByte: String = "60s") -> String {
         """
-        defaults: { timeout: { first_byte: 500ms } }
+        defaults: { timeout: { first_byte: \(firstByte) } }
         services:
           - { name: none, match: { prefix: /none }, base_url: "\(origin.url)", cache: { mode: none }\(rest) }
           - { name: plain, match: { prefix: /plain }, base_url: "\(origin.url)"\(rest) }
@@ -212,7 +217,7 @@ private let cases: [Case] = [
     @Test(arguments: cases)
     fileprivate func `both ways give the same answer`(one: Case) async throws {
         let origin = try ScriptedOrigin { one.reply($0) }
-        try await HandlerHarness.run(Self.services(origin)) { harness throws in
+        try await HandlerHarness.run(Self.services(origin, firstByte: one.firstByte)) { harness throws in
             for prefix in one.hasLength ? ["/none", "/plain"] : ["/none"] {
                 // The Host is known then, and that nothing of these keys can be stored.
                 let first = try Self.result(harness, prefix, one.methods, one.text, .waiting)
@@ -375,6 +380,34 @@ private let cases: [Case] = [
                 #expect(received == length)
             }
             #expect(try harness.direct() == 2)
+        }
+    }
+
+    @Test func `an operator finds a fetch from its first byte on`() async throws {
+        let gate = Gate()
+        let origin = try Self.stalling(gate)
+        defer { gate.open() }
+        try await HandlerHarness.run(Self.services(origin)) { harness throws in
+            let ended = Monitor([CancelledFetches]())
+            // The first to ask the source table decides what is called when a request goes out.
+            try harness.ask { [core = harness.core] handler in
+                guard let route = handler.plan.service(named: "none"), let place = route.plan.origin else { return }
+                _ = handler.sources.find(route, nil) {
+                    OriginSource(
+                        service: route.plan,
+                        origin: place,
+                        plan: route.request(nil).plan,
+                        runtime: route.runtime,
+                        client: handler.client,
+                        onFetch: { ended.update { $0.append(core.cancel { $0.description.hasSuffix("/head") }) } }
+                    )
+                }
+            }
+            _ = try harness.get("/none/x")
+            let answer = try harness.get("/none/head")
+            #expect(answer.status == 503)
+            #expect(try harness.direct() == 1)
+            #expect(ended.read { $0 } == [CancelledFetches(), CancelledFetches(fetches: 1, waiters: 1)])
         }
     }
 

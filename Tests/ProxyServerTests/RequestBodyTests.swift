@@ -145,7 +145,7 @@ private struct SendingHalf: @unchecked Sendable {
             try client.send("POST /count HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\nshort")
             client.finishSending()
             #expect(try client.isClosedByServer())
-            #expect(harness.observations.seen.wait(5) { $0.bodyErrors == [.clientGone] })
+            #expect(harness.observations.seen.wait(20) { $0.bodyErrors == [.clientGone] })
         }
     }
 

@@ -62,6 +62,7 @@ final class OriginConnection {
                 try bytes.withUnsafeBytes { try Sockets.writeAll(descriptor, $0) }
             }
             throw Ended()
+        case .more: _ = try fill()
         case .hang:
             while try fill() { start = filled }
             throw Ended()

@@ -45,6 +45,8 @@ package struct OriginReply: Sendable {
         case reset
         /// Answers every piece that is read with what the closure makes of it, until the peer ends the connection.
         case converse(@Sendable ([UInt8]) -> [UInt8])
+        /// Waits until the peer sends something behind the request.
+        case more
         /// Leaves the connection open and silent until the peer or the origin ends it.
         case hang
     }
