@@ -71,11 +71,16 @@ package final class BodyWriter {
     private func tailWithRoom(for count: Int) -> Chunk {
         if let tail, tailUsed < tail.capacity { return tail }
         var capacity = max(Self.leastChunk, min(count, Self.greatestChunk))
-        if let length = fill.expectedLength, length > written, length - written <= Int64(Self.greatestChunk) {
-            capacity = Int(length - written)
+        if let length = fill.expectedLength, length > written {
+            let left = Int(clamping: length - written)
+            if left <= Self.greatestChunk {
+                capacity = left
+            } else if fill.staysWhole {
+                // Large enough to be sent without a copy, and no larger than what has come: more may never come.
+                capacity = min(Self.greatestChunk, max(Chunk.leastFile, Int(clamping: written)))
+            }
         }
-        let isWhole = written == 0 && fill.expectedLength == Int64(capacity)
-        let chunk = Chunk(capacity: capacity, isKept: isWhole && fill.keepsStart)
+        let chunk = Chunk(capacity: capacity, isKept: fill.staysWhole)
         tail = chunk
         tailUsed = 0
         return chunk

@@ -17,10 +17,10 @@ package final class Chunk: Sendable {
     /// Size of the allocation in bytes; all of it is in use where the chunk is a whole body.
     package let capacity: Int
 
-    /// Bytes from which on a body that is kept lies in a file of its own: for fewer, the second call costs what the copy does.
+    /// Bytes from which on what is kept lies in a file of its own: for fewer, the second call costs what the copy does.
     package static let leastFile = 64 << 10
 
-    /// - Parameter isKept: it may be a stored body as a whole, and be sent again and again.
+    /// - Parameter isKept: it may be sent again and again: as a stored body, or to all who read a body while it comes.
     init(capacity: Int, isKept: Bool = false) {
         self.capacity = capacity
         file = isKept && capacity >= Self.leastFile ? MemoryFile(count: capacity) : nil

@@ -17,6 +17,8 @@ final class Fill: Sendable {
     let expectedLength: Int64?
     let lagLimit: UInt64
     let keepsStart: Bool
+    /// It is to be kept, and fits the window: its pieces stay for whoever joins, until it is complete.
+    let staysWhole: Bool
     private let window: Int
     private let spill: SpillFile?
     private let budget: FillBudget
@@ -28,6 +30,7 @@ final class Fill: Sendable {
         self.expectedLength = expectedLength
         lagLimit = options.lagLimit
         keepsStart = options.keepsStart
+        staysWhole = options.keepsStart && expectedLength.map { $0 <= Int64(options.window) } ?? false
         window = options.window
         spill = options.spill
         budget = options.budget

@@ -136,7 +136,8 @@ final class Arrival {
         // What fits the memory tier and goes nowhere else is held whole, so that it never waits for a reader.
         let isHeldWhole = keepsInMemory && spill == nil && knownLength != nil
         var options = FillOptions(
-            window: isHeldWhole ? max(knownLength ?? 0, 1 << 20) : 1 << 20,
+            // A window that is never full: a full one lets go of what has been read.
+            window: max(1 << 20, isHeldWhole ? (knownLength ?? 0) + FillBudget.leastWindow : 0),
             spill: spill,
             budget: core.budget,
             keepsStart: isStored

@@ -59,6 +59,49 @@ import Testing
         }
     }
 
+    /// In steps of 64 KiB, as they come.
+    @Test(arguments: [
+        (1 << 20, true, true), (700_001, true, true), (1 << 20, false, false), ((1 << 20) + 2, true, false),
+    ])
+    func `what is kept lies in files while it comes`(size: Int, hasLength: Bool, isInFiles: Bool) async throws {
+        try await withLoops(1) { loops, _ in
+            let options = FillOptions(window: (1 << 20) + 1, budget: budget)
+            await onLoop(loops[0]) { [budget] loop in
+                let (body, writer) = Body.growing(options, expectedLength: hasLength ? Int64(size) : nil, on: loop)
+                guard let reader = body.makeReader(on: loop) else {
+                    Issue.record("no reader")
+                    return
+                }
+                var read: [UInt8] = []
+                for start in stride(from: 0, to: size, by: 65_536) {
+                    let part = pattern(size)[start..<min(size, start + 65_536)]
+                    let verdict = part.withUnsafeBytes(writer.append)
+                    #expect(verdict == .continue || !isInFiles)
+                    while case .piece(.bytes(let chunk, let range)) = reader.nextIfReady(maxBytes: 1 << 20) {
+                        #expect((chunk.file != nil) == isInFiles)
+                        // No more is taken than has come.
+                        #expect(chunk.capacity <= max(65_536, start, size - start))
+                        read += chunk.array(range)
+                        guard let file = chunk.file else { continue }
+                        var bytes = [UInt8](repeating: 0, count: range.count)
+                        #expect(
+                            pread(file.descriptor, &bytes, bytes.count, Int(chunk.fileOffset(range))) == range.count
+                        )
+                        let isSame = bytes == chunk.array(range)
+                        #expect(isSame)
+                    }
+                }
+                writer.finish()
+                let isEqual = read == pattern(size)
+                #expect(isEqual)
+                guard isInFiles else { return }
+                #expect(budget.used == size)
+                let isKept = body.inMemory()?.wholeChunk?.array(0..<size) == read
+                #expect(isKept)
+            }
+        }
+    }
+
     @Test(arguments: [true, false])
     func `readers at different speeds on different loops get equal bytes`(spills: Bool) async throws {
         let total = 1024 * 1024 + 77

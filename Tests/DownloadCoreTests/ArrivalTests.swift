@@ -85,6 +85,21 @@ struct ArrivalTests {
         }
     }
 
+    @Test("what fits the memory tier is stored before its reader reads", arguments: [1 << 20, 3 << 20])
+    func stalledLeader(_ size: Int) async throws {
+        try await withRig { rig in
+            let stall = Valve()
+            let bytes = Pattern.bytes(0..<size)
+            rig.origin.answers { _ in .pieces(length: size, [.bytes(bytes), .end(Fields())]) }
+            let task = await rig.start(rig.ask(), reading: stall)
+            #expect(await eventually { !rig.memory.variants(rig.key()).isEmpty })
+            #expect(await rig.get().cache == "hit; ttl=6000; detail=memory")
+            stall.open()
+            #expect(await task.value.body == bytes)
+            #expect(rig.origin.count == 1)
+        }
+    }
+
     @Test(
         "a client that leaves ends the fetch of what cannot be stored",
         arguments: [
