@@ -15,7 +15,7 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
         .enableUpcomingFeature("InferIsolatedConformances"),
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    ] + strict
+    ] + strict + (Context.environment["DRYDOCK_SANITIZED"] == nil ? [] : [.define("DRYDOCK_SANITIZED")])
 
 func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)

@@ -7,48 +7,18 @@ import Synchronization
 
 /// A stored response with a whole body in memory. The hot path reads it where it lies; whoever needs more makes a
 /// ``StoredResponse`` of it.
-///
-/// Sendable: nothing in it changes after it is made but the number of the rules that it has been held against, which is atomic.
-package struct HeldResponse: @unchecked Sendable {
-    /// What has a place of its own. Behind it come the number of the rules, the key, the ready head, the body, and the record.
-    ///
-    /// Of whole words, so that the number of the rules is aligned.
-    struct Header {
-        var freshUntil: Int64 = 0
-        var ageBase: Int64 = 0
-        var shape: UInt64
-        var number: UInt64
-        var bodyCount: Int
-        var keyCount: UInt32
-        var headCount: UInt32
-        var recordCount: UInt32
-        var status: UInt16
-        var traits: Traits
-    }
-
-    struct Traits: OptionSet {
-        let rawValue: UInt16
-        static let hot = Traits(rawValue: 1)
-        static let varies = Traits(rawValue: 2)
-        static let hasTag = Traits(rawValue: 4)
-        static let acceptsRanges = Traits(rawValue: 8)
-        /// Names invalidate it, such as tags.
-        static let hasNames = Traits(rawValue: 16)
-        /// The body is a chunk of its own, of which the block holds a reference.
-        static let hasChunk = Traits(rawValue: 32)
-    }
-
-    final class Block: ManagedBuffer<Header, UInt8> {
-        deinit { HeldResponse.chunk(self)?.release() }
-    }
-
+package struct HeldResponse: Sendable {
     /// Smaller bodies lie in the block; others are not copied into it, and may be in files of their own.
     static let inlineLimit = Chunk.leastFile
     /// What an entry takes in the tables of its shard: a reference, a node of the order, and up to three places of the index.
     static let tableCost = 48
-    private static let seenCount = MemoryLayout<Atomic<UInt64>>.size
 
-    let block: Block
+    let holder: BlockHolder
+
+    /// - Parameter holder: of a block; it is shared.
+    init(_ holder: BlockHolder) { self.holder = holder }
+
+    var block: HeldBlock { holder.block }
 
     /// - Returns: nil where the body is not one chunk in memory, or a part is longer than 4 GiB.
     package init?(_ response: StoredResponse) {
@@ -65,118 +35,92 @@ package struct HeldResponse: @unchecked Sendable {
         guard let keySize = UInt32(exactly: key.count), let headSize = UInt32(exactly: head.count),
             let recordSize = UInt32(exactly: record.count)
         else { return nil }
-        var header = Header(
+        var traits: HeldBlock.Traits = []
+        if response.hot != nil { traits.insert(.hot) }
+        if !response.head.varyNames.isEmpty { traits.insert(.varies) }
+        if Caching.hasTag(response.head) { traits.insert(.hasTag) }
+        if response.head.fields.contains(.acceptRanges) { traits.insert(.acceptsRanges) }
+        if !response.rules.isEmpty { traits.insert(.hasNames) }
+        if !isInline { traits.insert(.hasChunk) }
+        let header = HeldBlock.Header(
+            status: UInt16(clamping: response.head.status),
+            traits: traits,
+            rulesSeen: Atomic(response.rulesSeen.load(ordering: .relaxed)),
+            freshUntil: response.hot?.freshUntil ?? 0,
+            ageBase: response.hot?.ageBase ?? 0,
             shape: response.shape,
             number: response.number,
-            bodyCount: bodyCount,
             keyCount: keySize,
             headCount: headSize,
-            recordCount: recordSize,
-            status: UInt16(clamping: response.head.status),
-            traits: []
+            bodyCount: UInt32(bodyCount),
+            recordCount: recordSize
         )
-        if let hot = response.hot {
-            header.traits.insert(.hot)
-            (header.freshUntil, header.ageBase) = (hot.freshUntil, hot.ageBase)
-        }
-        if !response.head.varyNames.isEmpty { header.traits.insert(.varies) }
-        if Caching.hasTag(response.head) { header.traits.insert(.hasTag) }
-        if response.head.fields.contains(.acceptRanges) { header.traits.insert(.acceptsRanges) }
-        if !response.rules.isEmpty { header.traits.insert(.hasNames) }
-        if !isInline { header.traits.insert(.hasChunk) }
-        let count = Self.seenCount + key.count + head.count + bodyCount + record.count
-        // The class is the one that it is asked of.
-        block = unsafeDowncast(Block.create(minimumCapacity: count) { _ in header }, to: Block.self)
-        block.withUnsafeMutablePointerToElements { start in
-            // Just allocated, as large as the sum of the parts, and nobody else has it yet.
-            let room = UnsafeMutableRawBufferPointer(start: start, count: count)
-            room.baseAddress?.initializeMemory(
-                as: Atomic<UInt64>.self,
-                to: Atomic(response.rulesSeen.load(ordering: .relaxed))
-            )
-            var end = Self.seenCount
-            func append(_ bytes: UnsafeRawBufferPointer) {
-                UnsafeMutableRawBufferPointer(rebasing: room[end...]).copyMemory(from: bytes)
-                end += bytes.count
+        let reference = UnsafeRawPointer(Unmanaged.passUnretained(chunk).toOpaque())
+        let made = Self.block(header, key, head, isInline ? chunk.bytes : nil, reference, record)
+        guard let made else { return nil }
+        // Given back with the last reference to the block.
+        if !isInline { _ = Unmanaged.passRetained(chunk) }
+        holder = BlockHolder(adopting: made)
+    }
+
+    /// - Parameters:
+    ///   - body: nil where there is a reference to a chunk instead.
+    private static func block(
+        _ header: consuming HeldBlock.Header,
+        _ key: [UInt8],
+        _ head: [UInt8],
+        _ body: UnsafeRawBufferPointer?,
+        _ reference: UnsafeRawPointer,
+        _ record: [UInt8]
+    ) -> HeldBlock? {
+        var header = Optional(header)
+        return key.withUnsafeBytes { key in
+            head.withUnsafeBytes { head in
+                withUnsafeBytes(of: reference) { reference in
+                    record.withUnsafeBytes { record in
+                        guard let header = header.take() else { return nil }
+                        return HeldBlock(header, [key, head, body ?? reference, record])
+                    }
+                }
             }
-            key.withUnsafeBytes { append($0) }
-            head.withUnsafeBytes { append($0) }
-            if isInline {
-                append(chunk.bytes)
-            } else {
-                // Given back by the block's deinit.
-                let reference = UnsafeRawPointer(Unmanaged.passRetained(chunk).toOpaque())
-                withUnsafeBytes(of: reference) { append($0) }
-            }
-            record.withUnsafeBytes { append($0) }
         }
     }
 
     // MARK: - Where it lies
 
-    // The block is never moved, and its header and bytes never change: the pointers are valid as long as it is held.
-    private var header: UnsafePointer<Header> { block.withUnsafeMutablePointerToHeader { UnsafePointer($0) } }
-
-    private var start: UnsafeRawPointer { block.withUnsafeMutablePointerToElements { UnsafeRawPointer($0) } }
-
-    private static func chunk(_ block: Block) -> Unmanaged<Chunk>? {
-        block.withUnsafeMutablePointers { header, start in
-            guard header.pointee.traits.contains(.hasChunk) else { return nil }
-            let offset = seenCount + Int(header.pointee.keyCount) + Int(header.pointee.headCount)
-            return .fromOpaque(UnsafeRawPointer(start).loadUnaligned(fromByteOffset: offset, as: UnsafeRawPointer.self))
-        }
-    }
-
-    private func bytes(_ offset: Int, _ count: Int) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: start + Self.seenCount + offset, count: count)
-    }
-
     /// What keeps its bytes where they are.
-    package var owner: AnyObject { block }
+    package var owner: AnyObject { holder }
 
     /// In the form of `CacheKey.bytes`. These and the other bytes are valid as long as the response is held.
-    package var keyBytes: UnsafeRawBufferPointer { bytes(0, Int(header.pointee.keyCount)) }
+    package var keyBytes: UnsafeRawBufferPointer { block.keyBytes }
 
     /// Status line, stored fields, Content-Length and Via, each line with its CRLF, without the empty line.
-    package var readyHead: UnsafeRawBufferPointer {
-        bytes(Int(header.pointee.keyCount), Int(header.pointee.headCount))
-    }
+    package var readyHead: UnsafeRawBufferPointer { block.readyHead }
 
-    package var body: UnsafeRawBufferPointer {
-        if let chunk = Self.chunk(block) { return chunk._withUnsafeGuaranteedRef { $0.bytes } }
-        let header = header.pointee
-        return bytes(Int(header.keyCount) + Int(header.headCount), header.bodyCount)
-    }
-
-    private var file: MemoryFile? { Self.chunk(block)?._withUnsafeGuaranteedRef { $0.file } }
+    package var body: UnsafeRawBufferPointer { block.body }
 
     /// The body for whoever reads it at leisure.
-    var chunk: Chunk { Self.chunk(block)?.takeUnretainedValue() ?? Chunk(of: body, in: block) }
+    var chunk: Chunk { block.chunk?.takeUnretainedValue() ?? Chunk(of: body, in: holder) }
 
-    var record: HeldRecord {
-        let header = header.pointee
-        let offset = Int(header.keyCount) + Int(header.headCount) + header.bodyCount
-        return HeldRecord(bytes(offset, Int(header.recordCount)))
-    }
+    var record: HeldRecord { block.record }
 
     // MARK: - What it says
 
-    package var status: Int { Int(header.pointee.status) }
-    package var shape: UInt64 { header.pointee.shape }
+    package var status: Int { block.status }
+    package var shape: UInt64 { block.shape }
     /// Of the fetch that brought the body.
-    package var number: UInt64 { header.pointee.number }
-    var varies: Bool { header.pointee.traits.contains(.varies) }
-    package var hasTag: Bool { header.pointee.traits.contains(.hasTag) }
-    package var acceptsRanges: Bool { header.pointee.traits.contains(.acceptsRanges) }
+    package var number: UInt64 { block.number }
+    var varies: Bool { block.varies }
+    package var hasTag: Bool { block.traits.contains(.hasTag) }
+    package var acceptsRanges: Bool { block.traits.contains(.acceptsRanges) }
     /// Names invalidate it, such as tags.
-    var hasNames: Bool { header.pointee.traits.contains(.hasNames) }
-    var isHot: Bool { header.pointee.traits.contains(.hot) }
+    var hasNames: Bool { block.traits.contains(.hasNames) }
 
     /// As ``StoredResponse/hot``.
     package var hot: HotPathWindow? {
-        let header = header.pointee
-        guard header.traits.contains(.hot) else { return nil }
-        return HotPathWindow(freshUntil: header.freshUntil, ageBase: header.ageBase)
+        let block = block
+        guard block.isHot else { return nil }
+        return HotPathWindow(freshUntil: block.freshUntil, ageBase: block.ageBase)
     }
 
     /// What the hot path answers with, by one call.
@@ -194,7 +138,15 @@ package struct HeldResponse: @unchecked Sendable {
     /// Nil off the hot path.
     package var ready: Ready? {
         guard let hot else { return nil }
-        return Ready(shape: shape, status: status, window: hot, head: readyHead, body: body, file: file)
+        let block = block
+        return Ready(
+            shape: block.shape,
+            status: block.status,
+            window: hot,
+            head: block.readyHead,
+            body: block.body,
+            file: block.file
+        )
     }
 
     package var key: CacheKey { CacheKey(bytes: Array(keyBytes)) }
@@ -210,28 +162,17 @@ package struct HeldResponse: @unchecked Sendable {
     /// As ``StoredHead/number``.
     var headNumber: UInt64 { record.headNumber(number) }
 
-    /// Bytes of everything that it takes: the block with its object's header, what malloc adds, and its places in the tables.
-    package var cost: Int {
-        let header = header.pointee
-        let parts = Int(header.keyCount) + Int(header.headCount) + header.bodyCount + Int(header.recordCount)
-        let object = 2 * MemoryLayout<Int>.size + MemoryLayout<Header>.size + Self.seenCount
-        let own = (object + parts + 8 + 15) & ~15
-        return own + Self.tableCost + (Self.chunk(block) == nil ? 0 : body.count + 64)
-    }
+    /// Bytes of everything that it takes, with its places in the tables.
+    package var cost: Int { block.cost + Self.tableCost }
 
     /// Asked of the rules up to this number.
     var rulesSeen: UInt64 {
-        get { seen.pointee.load(ordering: .relaxed) }
-        nonmutating set { seen.pointee.store(newValue, ordering: .relaxed) }
-    }
-
-    // Initialised with the block; an atomic may be used from any thread.
-    private var seen: UnsafeMutablePointer<Atomic<UInt64>> {
-        UnsafeMutableRawPointer(mutating: start).assumingMemoryBound(to: Atomic<UInt64>.self)
+        get { block.rulesSeen }
+        nonmutating set { block.rulesSeen = newValue }
     }
 
     /// Whether both are the same block.
-    package static func === (left: HeldResponse, right: HeldResponse) -> Bool { left.block === right.block }
+    package static func === (left: HeldResponse, right: HeldResponse) -> Bool { left.block == right.block }
 }
 
 extension HeldResponse {

@@ -5,9 +5,12 @@ import HTTPCaching
 import HTTPWire
 
 /// A value without a lock: `MemoryTier` keeps it under the shard's mutex.
-struct MemoryShard {
-    /// The newest variant of each entry; nil in a free slot. What else there is of an entry stands where few entries need it.
-    private var newest: [HeldResponse?] = []
+struct MemoryShard: ~Copyable {
+    /// The newest variant of each entry, of which the shard has a reference; nil in a free slot. What else there is of an entry
+    /// stands where few entries need it.
+    private var newest: [HeldBlock?] = []
+    /// Of the last hit: the next takes it over where it is free by then, so that a hit needs no new one.
+    private var holder: BlockHolder?
     /// Older variants, newest first, by slot.
     private var older: [Int: [HeldResponse]] = [:]
     private var freeSlots: [Int32] = []
@@ -21,6 +24,10 @@ struct MemoryShard {
 
     var count: Int { index.count }
 
+    deinit {
+        for block in newest { block?.release() }
+    }
+
     // MARK: - Lookups
 
     /// The response of an entry that is on the hot path, if it is the only one, or one of variants of which `selects` names one.
@@ -30,26 +37,44 @@ struct MemoryShard {
         where selects: (HeldResponse) -> Bool
     ) -> HeldResponse? {
         guard let slot = find(key, hash), let first = newest[slot] else { return nil }
-        let isPlain = !first.varies && (older.isEmpty || older[slot] == nil)
-        guard let response = isPlain ? first : variant(slot, first, where: selects), response.isHot else { return nil }
+        var response: HeldResponse?
+        if !first.varies, older.isEmpty || older[slot] == nil {
+            if first.isHot { response = held(first) }
+        } else {
+            response = variant(slot, first, where: selects)
+        }
+        guard let response else { return nil }
         order.use(slot)
         hits += 1
         return response
     }
 
+    /// No allocation, unless somebody still has the response of the last hit.
+    private mutating func held(_ block: HeldBlock) -> HeldResponse {
+        if let holder, holder.block == block { return HeldResponse(holder) }
+        if isKnownUniquelyReferenced(&holder), let holder {
+            holder.hold(block)
+            return HeldResponse(holder)
+        }
+        let holder = BlockHolder(block)
+        self.holder = holder
+        return HeldResponse(holder)
+    }
+
     /// Of responses that vary by the same fields no more than one can be selected; among others the rules have to choose.
-    private func variant(
+    private mutating func variant(
         _ slot: Int,
-        _ first: HeldResponse,
+        _ first: HeldBlock,
         where selects: (HeldResponse) -> Bool
     ) -> HeldResponse? {
         guard first.varies else { return nil }
-        var found = selects(first) ? first : nil
+        let newest = held(first)
+        var found = selects(newest) ? newest : nil
         for other in older[slot] ?? [] {
-            guard other.varyNames.holdsSame(as: first.varyNames) else { return nil }
+            guard other.varyNames.holdsSame(as: newest.varyNames) else { return nil }
             if found == nil, selects(other) { found = other }
         }
-        return found
+        return found.flatMap { $0.block.isHot ? $0 : nil }
     }
 
     func holds(_ key: UnsafeRawBufferPointer, hash: UInt64) -> Bool { find(key, hash) != nil }
@@ -67,7 +92,9 @@ struct MemoryShard {
     func peek(_ key: CacheKey) -> [HeldResponse] { find(key).map { variants($0) } ?? [] }
 
     /// Newest first; none of a free slot.
-    private func variants(_ slot: Int) -> [HeldResponse] { newest[slot].map { [$0] + (older[slot] ?? []) } ?? [] }
+    private func variants(_ slot: Int) -> [HeldResponse] {
+        newest[slot].map { [HeldResponse(BlockHolder($0))] + (older[slot] ?? []) } ?? []
+    }
 
     private func find(_ key: CacheKey) -> Int? { key.bytes.withUnsafeBytes { find($0, key.hash) } }
 
@@ -162,7 +189,7 @@ struct MemoryShard {
     mutating func pin(from start: Int, count: Int, _ isPinned: (CacheKey) -> Bool) -> Int? {
         let end = min(newest.count, start + count)
         for slot in start..<max(start, end) {
-            if let first = newest[slot] { setPinned(slot, isPinned(first.key)) }
+            if let first = newest[slot] { setPinned(slot, isPinned(CacheKey(bytes: Array(first.keyBytes)))) }
         }
         return end < newest.count ? end : nil
     }
@@ -187,12 +214,13 @@ struct MemoryShard {
 
     private mutating func add(_ response: HeldResponse, _ hash: UInt64, isPinned: Bool) {
         let slot: Int
+        response.block.retain()
         if let free = freeSlots.popLast() {
             slot = Int(free)
-            newest[slot] = response
+            newest[slot] = response.block
         } else {
             slot = newest.count
-            newest.append(response)
+            newest.append(response.block)
         }
         order.add(slot, hash: hash, cost: response.cost)
         cost += response.cost
@@ -217,7 +245,10 @@ struct MemoryShard {
         let difference = newCost - before.reduce(0) { $0 + $1.cost }
         cost += difference
         if isPinned ?? order.isPinned(slot) { pinnedCost += difference }
-        newest[slot] = variants.first
+        if let kept = newest[slot], let held = holder?.block, held == kept { holder = nil }
+        variants.first?.block.retain()
+        newest[slot]?.release()
+        newest[slot] = variants.first?.block
         if variants.count > 1 || before.count > 1 {
             older[slot] = variants.count > 1 ? Array(variants.dropFirst()) : nil
         }

@@ -12,6 +12,7 @@ extension MemoryTier {
         let before = statistics.bytes
         let wanted = Int((Double(before) * min(1, max(0, share))).rounded(.up))
         shrink(toBytes: max(0, before - wanted))
+        BlockHeap.shared.giveBack()
         ProcessMemory.giveBack()
         return max(0, before - statistics.bytes)
     }

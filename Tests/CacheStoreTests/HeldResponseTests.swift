@@ -32,10 +32,6 @@ import Testing
         ("Last-Modified", "Mon, 06 Nov 1994 08:49:37 GMT"),
     ]
 
-    @Test func `the number of the rules is aligned`() {
-        #expect(MemoryLayout<HeldResponse.Header>.size % MemoryLayout<UInt64>.alignment == 0)
-    }
-
     @Test func `a head comes out as it went in, whatever its ready head has made of it`() throws {
         var random = SeededRandom(state: 11)
         for turn in 0..<2000 {
@@ -128,7 +124,7 @@ import Testing
         #expect(!selects([("Accept", "a"), ("Accept", "a"), ("X-A", "1")]))
     }
 
-    @Test func `an entry of 1 KiB costs little more than 200 bytes besides head and body`() throws {
+    @Test func `an entry of 1 KiB costs less than 200 bytes besides head and body`() throws {
         var head = storedHead([
             ("Server", "nginx/1.26.3"), ("Date", "Mon, 06 Nov 1995 08:49:37 GMT"), ("Content-Type", "text/plain"),
             ("Content-Length", "1024"), ("Cache-Control", "max-age=86400"), ("ETag", "\"6863b1a0-400\""),
@@ -137,6 +133,6 @@ import Testing
         head.number = 1_800_000_000_000_000_000
         let held = try held(head, size: 1024, number: head.number)
         let own = 1024 + head.fields.wireLength + "HTTP/1.1 200 OK\r\n\r\n".utf8.count
-        #expect(held.cost - own <= 210, "\(held.cost - own)")
+        #expect(held.cost - own <= 185, "\(held.cost - own)")
     }
 }

@@ -1,0 +1,158 @@
+// The memory of a held response: one block of the heap of held responses, whose references are counted in it.
+
+import EventLoop
+import HTTPCaching
+import Synchronization
+
+/// Where a held response lies. The tables of a shard hold blocks, so that an entry takes no object besides; everybody else
+/// has a ``HeldResponse``.
+///
+/// Sendable: nothing in it changes after it is made but the two atomic numbers.
+struct HeldBlock: @unchecked Sendable {
+    /// What has a place of its own. Behind it come the key, the ready head, the body, and the record.
+    struct Header: ~Copyable {
+        let references = Atomic<UInt32>(1)
+        var status: UInt16
+        var traits: Traits
+        /// The number of the rules that it has been held against.
+        let rulesSeen: Atomic<UInt64>
+        var freshUntil: Int64 = 0
+        var ageBase: Int64 = 0
+        var shape: UInt64
+        var number: UInt64
+        var keyCount: UInt32
+        var headCount: UInt32
+        var bodyCount: UInt32
+        var recordCount: UInt32
+    }
+
+    struct Traits: OptionSet {
+        let rawValue: UInt16
+        static let hot = Traits(rawValue: 1)
+        static let varies = Traits(rawValue: 2)
+        static let hasTag = Traits(rawValue: 4)
+        static let acceptsRanges = Traits(rawValue: 8)
+        /// Names invalidate it, such as tags.
+        static let hasNames = Traits(rawValue: 16)
+        /// The body is a chunk of its own, of which the block holds a reference.
+        static let hasChunk = Traits(rawValue: 32)
+    }
+
+    // Of the heap, until the last reference is released; whoever has the block has a reference, or the mutex of a shard
+    // that has one.
+    private let header: UnsafeMutablePointer<Header>
+
+    /// - Parameter address: of a block that has been made.
+    init(_ address: UnsafeMutableRawPointer) { header = address.assumingMemoryBound(to: Header.self) }
+
+    var address: UnsafeMutableRawPointer { UnsafeMutableRawPointer(header) }
+
+    /// A block with one reference, the caller's.
+    /// - Parameter parts: the key, the ready head, the body or the reference to its chunk, and the record.
+    /// - Returns: nil where there is no memory.
+    init?(_ header: consuming Header, _ parts: [UnsafeRawBufferPointer]) {
+        let count = MemoryLayout<Header>.size + parts.reduce(0) { $0 + $1.count }
+        guard let start = BlockHeap.shared.allocate(count) else { return nil }
+        self.header = start.assumingMemoryBound(to: Header.self)
+        self.header.initialize(to: header)
+        // Just allocated, as large as the sum of the parts, and nobody else has it yet.
+        var room = UnsafeMutableRawBufferPointer(start: start, count: count)[MemoryLayout<Header>.size...]
+        for part in parts {
+            UnsafeMutableRawBufferPointer(rebasing: room).copyMemory(from: part)
+            room = room.dropFirst(part.count)
+        }
+    }
+
+    // MARK: - References
+
+    func retain() { header.pointee.references.wrappingAdd(1, ordering: .relaxed) }
+
+    func release() {
+        // What others have read comes before the end.
+        let left = header.pointee.references.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue
+        guard left == 0 else { return }
+        chunk?.release()
+        let count = byteCount
+        header.deinitialize(count: 1)
+        BlockHeap.shared.free(header, count)
+    }
+
+    static func == (left: HeldBlock, right: HeldBlock) -> Bool { left.header == right.header }
+
+    // MARK: - Where it lies
+
+    private var start: UnsafeRawPointer { UnsafeRawPointer(header + 1) }
+    private var keyCount: Int { Int(header.pointee.keyCount) }
+    private var headCount: Int { Int(header.pointee.headCount) }
+    private var bodyCount: Int { Int(header.pointee.bodyCount) }
+    private var recordCount: Int { Int(header.pointee.recordCount) }
+    private var byteCount: Int { MemoryLayout<Header>.size + keyCount + headCount + bodyCount + recordCount }
+
+    var chunk: Unmanaged<Chunk>? {
+        guard header.pointee.traits.contains(.hasChunk) else { return nil }
+        let offset = keyCount + headCount
+        return .fromOpaque(start.loadUnaligned(fromByteOffset: offset, as: UnsafeRawPointer.self))
+    }
+
+    private func bytes(_ offset: Int, _ count: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: start + offset, count: count)
+    }
+
+    var keyBytes: UnsafeRawBufferPointer { bytes(0, keyCount) }
+    var readyHead: UnsafeRawBufferPointer { bytes(keyCount, headCount) }
+
+    var body: UnsafeRawBufferPointer {
+        if let chunk { return chunk._withUnsafeGuaranteedRef { $0.bytes } }
+        return bytes(keyCount + headCount, bodyCount)
+    }
+
+    var file: MemoryFile? { chunk?._withUnsafeGuaranteedRef { $0.file } }
+
+    var record: HeldRecord { HeldRecord(bytes(keyCount + headCount + bodyCount, recordCount)) }
+
+    // MARK: - What it says
+
+    var status: Int { Int(header.pointee.status) }
+    var shape: UInt64 { header.pointee.shape }
+    var number: UInt64 { header.pointee.number }
+    var traits: Traits { header.pointee.traits }
+    var varies: Bool { traits.contains(.varies) }
+    var isHot: Bool { traits.contains(.hot) }
+    var freshUntil: Int64 { header.pointee.freshUntil }
+    var ageBase: Int64 { header.pointee.ageBase }
+
+    var rulesSeen: UInt64 {
+        get { header.pointee.rulesSeen.load(ordering: .relaxed) }
+        nonmutating set { header.pointee.rulesSeen.store(newValue, ordering: .relaxed) }
+    }
+
+    /// Bytes of everything that it takes, without its places in the tables.
+    var cost: Int { BlockHeap.cost(byteCount) + (chunk == nil ? 0 : body.count + 64) }
+}
+
+/// Keeps a block where it is, for whoever has a response.
+///
+/// Sendable: which block it is changes only where nobody else has the holder, and is atomic besides.
+final class BlockHolder: @unchecked Sendable {
+    private let address: Atomic<UnsafeMutableRawPointer>
+
+    var block: HeldBlock { HeldBlock(address.load(ordering: .acquiring)) }
+
+    /// - Parameter block: with a reference that becomes the holder's.
+    init(adopting block: HeldBlock) { address = Atomic(block.address) }
+
+    init(_ block: HeldBlock) {
+        block.retain()
+        address = Atomic(block.address)
+    }
+
+    /// For the only one who has the holder: it holds another block from now on.
+    func hold(_ other: HeldBlock) {
+        other.retain()
+        let last = block
+        address.store(other.address, ordering: .releasing)
+        last.release()
+    }
+
+    deinit { block.release() }
+}
