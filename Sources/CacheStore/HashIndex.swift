@@ -9,6 +9,9 @@ struct HashIndex {
         var slot: UInt32 = 0
     }
 
+    /// Sixteenths of the places in use at most: a search looks at three places then, which mostly are in one cache line.
+    private static let fullness = 13
+
     private var places: [Place]
     private(set) var count = 0
     /// Bytes that the places take.
@@ -16,7 +19,7 @@ struct HashIndex {
 
     init(minimumCapacity: Int = 16) {
         var capacity = 16
-        while capacity * 3 / 4 < minimumCapacity { capacity *= 2 }
+        while capacity * Self.fullness < minimumCapacity * 16 { capacity *= 2 }
         places = Array(repeating: Place(), count: capacity)
     }
 
@@ -35,7 +38,7 @@ struct HashIndex {
     }
 
     mutating func insert(_ hash: UInt64, slot: Int) {
-        if (count + 1) * 4 > places.count * 3 { grow() }
+        if (count + 1) * 16 > places.count * Self.fullness { grow() }
         put(Place(hash: Self.folded(hash), slot: UInt32(slot + 1)))
         count += 1
     }
