@@ -3,9 +3,10 @@
 import Glibc
 import Synchronization
 
-/// Blocks of bytes, aligned to 8. Any thread; hits never come here.
+/// Blocks of bytes, aligned to 8. Any thread; a hit comes here only where its entry has gone meanwhile.
 ///
-/// Sendable: everything is under one mutex, which an insertion and the release of a block hold for less than a microsecond.
+/// Sendable: everything is under one mutex, which an insertion and the release of a block hold for less than a microsecond,
+/// but where a mapping comes or goes.
 package final class BlockHeap: Sendable {
     /// Of all held responses, whatever tier they are of: they may outlive it.
     package static let shared = BlockHeap(isPlain: isSanitized)

@@ -76,11 +76,14 @@ package final class BodyWriter {
             if left <= Self.greatestChunk {
                 capacity = left
             } else if fill.staysWhole {
-                // Large enough to be sent without a copy, and no larger than what has come: more may never come.
+                // Large enough to be sent without a copy; behind the first, no larger than what has come: more may never come.
                 capacity = min(Self.greatestChunk, max(Chunk.leastFile, Int(clamping: written)))
             }
         }
-        let chunk = Chunk(capacity: capacity, isKept: fill.staysWhole)
+        // Half of the files are for what is stored: pieces last no longer than their fetch.
+        let isWhole = written == 0 && fill.expectedLength == Int64(capacity)
+        let files = isWhole ? MemoryFile.limit : MemoryFile.limit / 2
+        let chunk = Chunk(capacity: capacity, isKept: fill.staysWhole, files: files)
         tail = chunk
         tailUsed = 0
         return chunk

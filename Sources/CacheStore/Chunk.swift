@@ -20,10 +20,12 @@ package final class Chunk: Sendable {
     /// Bytes from which on what is kept lies in a file of its own: for fewer, the second call costs what the copy does.
     package static let leastFile = 64 << 10
 
-    /// - Parameter isKept: it may be sent again and again: as a stored body, or to all who read a body while it comes.
-    init(capacity: Int, isKept: Bool = false) {
+    /// - Parameters:
+    ///   - isKept: it may be sent again and again: as a stored body, or to all who read a body while it comes.
+    ///   - files: how many files in memory there may be before this one does without.
+    init(capacity: Int, isKept: Bool = false, files: Int = MemoryFile.limit) {
         self.capacity = capacity
-        file = isKept && capacity >= Self.leastFile ? MemoryFile(count: capacity) : nil
+        file = isKept && capacity >= Self.leastFile ? MemoryFile(count: capacity, limit: files) : nil
         owner = nil
         base = file?.base ?? .allocate(byteCount: max(capacity, 1), alignment: 16)
     }

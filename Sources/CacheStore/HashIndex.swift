@@ -9,7 +9,8 @@ struct HashIndex {
         var slot: UInt32 = 0
     }
 
-    /// Sixteenths of the places in use at most: a search looks at three places then, which mostly are in one cache line.
+    /// Sixteenths of the places in use at most: a search that finds looks at three places then, mostly in one cache line, and
+    /// one that does not at fifteen.
     private static let fullness = 13
 
     private var places: [Place]

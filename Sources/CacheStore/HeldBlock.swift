@@ -88,6 +88,7 @@ struct HeldBlock: @unchecked Sendable {
     private var recordCount: Int { Int(header.pointee.recordCount) }
     private var byteCount: Int { MemoryLayout<Header>.size + keyCount + headCount + bodyCount + recordCount }
 
+    /// Where it is depends on the key and the head: at no address that is a multiple of anything.
     var chunk: Unmanaged<Chunk>? {
         guard header.pointee.traits.contains(.hasChunk) else { return nil }
         let offset = keyCount + headCount

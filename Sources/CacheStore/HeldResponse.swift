@@ -10,7 +10,7 @@ import Synchronization
 package struct HeldResponse: Sendable {
     /// Smaller bodies lie in the block; others are not copied into it, and may be in files of their own.
     static let inlineLimit = Chunk.leastFile
-    /// What an entry takes in the tables of its shard: a reference, a node of the order, and up to three places of the index.
+    /// What an entry takes in the tables of its shard: a place of the block, a node of the order, and up to three places of the index.
     static let tableCost = 48
 
     let holder: BlockHolder
@@ -123,7 +123,7 @@ package struct HeldResponse: Sendable {
         return HotPathWindow(freshUntil: block.freshUntil, ageBase: block.ageBase)
     }
 
-    /// What the hot path answers with, by one call.
+    /// What the hot path answers with, by one call. Without a reference, so that copies of it cost nothing.
     package struct Ready {
         package let shape: UInt64
         package let status: Int
@@ -131,9 +131,10 @@ package struct HeldResponse: Sendable {
         /// Valid as long as the response is held, as `body` is.
         package let head: UnsafeRawBufferPointer
         package let body: UnsafeRawBufferPointer
-        /// What the body lies in; nil where that is the heap.
-        package let file: MemoryFile?
     }
+
+    /// What the body lies in; nil where that is the heap.
+    package var file: MemoryFile? { block.file }
 
     /// Nil off the hot path.
     package var ready: Ready? {
@@ -144,8 +145,7 @@ package struct HeldResponse: Sendable {
             status: block.status,
             window: hot,
             head: block.readyHead,
-            body: block.body,
-            file: block.file
+            body: block.body
         )
     }
 

@@ -49,7 +49,8 @@ struct MemoryShard: ~Copyable {
         return response
     }
 
-    /// No allocation, unless somebody still has the response of the last hit.
+    /// No allocation, unless somebody still has the response of the last hit. Whether somebody has does not change under the
+    /// mutex: references to the holder come from here alone. And the block that it leaves stays its entry's.
     private mutating func held(_ block: HeldBlock) -> HeldResponse {
         if let holder, holder.block == block { return HeldResponse(holder) }
         if isKnownUniquelyReferenced(&holder), let holder {
@@ -176,7 +177,7 @@ struct MemoryShard: ~Copyable {
                         return nil
                     case .replace(let other):
                         gone.append(response)
-                        // Its body is in memory still; where it were not, the response would be gone.
+                        // Its body is in memory still; where it were not, or no memory is left, the response is gone.
                         return HeldResponse(other)
                     }
                 }
@@ -245,7 +246,7 @@ struct MemoryShard: ~Copyable {
         let difference = newCost - before.reduce(0) { $0 + $1.cost }
         cost += difference
         if isPinned ?? order.isPinned(slot) { pinnedCost += difference }
-        if let kept = newest[slot], let held = holder?.block, held == kept { holder = nil }
+        if let kept = newest[slot], let last = holder?.block, last == kept { holder = nil }
         variants.first?.block.retain()
         newest[slot]?.release()
         newest[slot] = variants.first?.block

@@ -6,7 +6,7 @@ import Synchronization
 package struct MemoryStatistics: Sendable, Equatable {
     /// Keys.
     package var objects = 0
-    /// Bytes of everything that the entries hold, with what malloc and the tables add.
+    /// Bytes of everything that the entries hold, with what the heap and the tables add.
     package var bytes = 0
     /// Bytes at most.
     package var limit = 0
@@ -14,7 +14,7 @@ package struct MemoryStatistics: Sendable, Equatable {
     package var misses = 0
     package var evictions = 0
     package var insertions = 0
-    /// Responses that were larger than the limit per object.
+    /// Responses that were larger than the limit per object, or for which there was no memory.
     package var tooLarge = 0
 }
 
@@ -72,7 +72,8 @@ package final class MemoryTier: Sendable {
 
     // MARK: - Lookups
 
-    /// The hot path: the variant of a key that needs no further decision while it is fresh. No allocation.
+    /// The hot path: the variant of a key that needs no further decision while it is fresh. No allocation,
+    /// unless somebody still has the last hit of the shard.
     /// - Parameters:
     ///   - keyBytes: in the form of `CacheKey.bytes`.
     ///   - hash: `CacheKey.hash(keyBytes)`.
@@ -111,7 +112,7 @@ package final class MemoryTier: Sendable {
     /// - Parameters:
     ///   - held: made of the response before, where the caller holds a lock now; nil makes it here.
     ///   - maxVariants: responses of one key at most, at least 1; the one that was stored longest ago goes.
-    /// - Returns: false where it is too large, or its body is not in memory; then the older variant has gone, too.
+    /// - Returns: false where it is too large, its body is not in memory, or there is no memory for it; then the older variant has gone, too.
     @discardableResult
     package func insert(_ response: StoredResponse, as held: HeldResponse? = nil, maxVariants: Int = 32) -> Bool {
         guard takes(response.body.heldBytes), let held = held ?? HeldResponse(response), held.cost <= size else {

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Sendable: nothing in it changes.
 package final class ReadyFile: Sendable {
-    /// The response as the memory tier would hold it, but for its body, which is in the file.
+    /// The response as the memory tier would hold it, but for its body, which is in the file: its own is empty, and never sent.
     package let held: HeldResponse
     /// The response as it was found, which the rules are asked about.
     package let response: StoredResponse

@@ -19,6 +19,7 @@ extension Connection {
     ///     later, as `dynamic` is.
     ///   - dynamic: further field lines, such as Age and Cache-Status. One of the two holds Content-Length. Connection and
     ///     the empty line are added here.
+    ///   - body: sent from where it is; no bytes for HEAD and for answers without a body.
     ///   - owner: whose bytes a body in memory is; kept until the last byte is written.
     ///   - record: for the access log and the counters.
     package func sendAtOnce(
@@ -137,10 +138,10 @@ extension Connection {
         let before = output.written
         let (outcome, taken) = output.write(to: descriptor, followedBy: bytes)
         noteWritten(since: before)
+        // Also where it failed: what is queued did not go out, for the access log.
+        if taken < bytes.count { output.append(copying: bytes.part(taken..<bytes.count)) }
         if outcome == .failed { return clientLeft() }
-        guard taken < bytes.count else { return }
-        output.append(copying: bytes.part(taken..<bytes.count))
-        guard outcome == .blocked else { return }
+        guard outcome == .blocked, taken < bytes.count else { return }
         isBlocked = true
         waitingSince = Monotonic.coarse()
         updateInterest()

@@ -24,12 +24,17 @@ struct HotHit {
     var length: Int { file?.length ?? ready.body.count }
 
     /// The whole body; nil where it has to be waited for.
-    var body: HotBody? { file == nil ? .memory(ready.body, in: ready.file) : body(0..<length) }
+    var body: HotBody? { file == nil ? inMemory(ready.body) : body(0..<length) }
 
     /// A part of the body; nil where it has to be waited for.
     func body(_ range: Range<Int>) -> HotBody? {
-        guard let file else { return .memory(ready.body.part(range), in: ready.file) }
+        guard let file else { return inMemory(ready.body.part(range)) }
         return file.piece(range).map { .file($0.file, offset: $0.offset, count: range.count) }
+    }
+
+    /// Few bytes are copied, wherever they lie.
+    private func inMemory(_ bytes: UnsafeRawBufferPointer) -> HotBody {
+        .memory(bytes, in: bytes.count >= Chunk.leastFile ? response.file : nil)
     }
 }
 

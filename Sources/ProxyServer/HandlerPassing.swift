@@ -1,4 +1,4 @@
-// Heads that are passed on as they came: the origin's lines from where they lie, and two lines of this proxy's behind them.
+// Heads that are passed on as they came: the origin's lines as they are, and two lines of this proxy's behind them.
 
 import DownloadCore
 import HTTPCaching
@@ -54,19 +54,8 @@ extension ProxyHandler {
 
 extension ResponseHead {
     /// Fields that are changed on the way, or that Connection and its kin need a closer look at.
-    private static let changed = FieldSet(
-        .via,
-        .location,
-        .contentLocation,
-        .setCookie,
-        .proxyConnection,
-        .te,
-        .trailer,
-        .transferEncoding,
-        .upgrade,
-        .proxyAuthenticate,
-        .proxyAuthorization
-    )
+    private static let changed = HopByHop.always.subtracting(FieldSet(.connection, .keepAlive))
+        .union(FieldSet(.via, .location, .contentLocation, .setCookie))
 
     /// Whether the answer to a GET with a body of `length` bytes can go on as its origin sent it, but for Connection and Keep-Alive.
     fileprivate func passesUnchanged(_ length: UInt64) -> Bool {

@@ -5,7 +5,7 @@ package import EventLoop
 
 /// For the length of one call.
 package enum HotBody {
-    /// Bytes that the answer's owner holds, and the file that they lie in, where that is one.
+    /// Bytes that the answer's owner holds, and the file to send them from; nil where they are to be copied.
     case memory(UnsafeRawBufferPointer, in: MemoryFile? = nil)
     /// Bytes of a stored file that `sendfile` can take now.
     case file(SharedFile, offset: Int64, count: Int)
@@ -28,13 +28,12 @@ package enum HotBody {
         }
     }
 
-    /// What to call `sendfile` with; nil where it cannot be, or where the bytes are so few that nothing would be gained.
+    /// What to call `sendfile` with; nil where the bytes are to be copied.
     var place: (descriptor: Int32, offset: Int64)? {
         switch self {
         case .memory(let bytes, let file):
-            guard let file, bytes.count >= Chunk.leastFile else { return nil }
-            return (file.descriptor, file.offset(of: bytes))
-        case .file(let file, let offset, _): return (file.descriptor, offset)
+            file.map { ($0.descriptor, $0.offset(of: bytes)) }
+        case .file(let file, let offset, _): (file.descriptor, offset)
         }
     }
 

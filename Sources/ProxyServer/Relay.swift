@@ -37,7 +37,7 @@ final class Relay: FetchSink, ExchangeRelay {
         self.ask = ask
     }
 
-    /// Asks the origin. False where that has to wait; nothing was done then.
+    /// Asks the origin. False where that has to wait; nothing was sent then.
     func begin(from source: any FetchSource) -> Bool {
         // Before the origin is asked: whoever knows of the request can end it.
         let ticket = handler.core.ticket(for: ask, on: exchange.context.loop)
@@ -70,10 +70,9 @@ final class Relay: FetchSink, ExchangeRelay {
             return refuse(error)
         }
         let originTime = Monotonic.now() &- began
-        if handler.passHead(head, framing, way, originTime: originTime, exchange) {
-            state = .flowing
-            return
-        }
+        // Before the head is sent: where the client has left, that ends this.
+        state = .flowing
+        if handler.passHead(head, framing, way, originTime: originTime, exchange) { return }
         var answer = handler.core.answer(ask, head, framing, way)
         answer.originTime = originTime
         let hasBody = ask.request.method != .head && head.status != 304

@@ -25,8 +25,25 @@ import Testing
         )
     }
 
-    private func hit(_ tier: MemoryTier, _ key: CacheKey) -> StoredResponse? {
-        key.bytes.withUnsafeBytes { tier.hit($0, hash: key.hash) }?.response
+    private func held(_ tier: MemoryTier, _ key: CacheKey) -> HeldResponse? {
+        key.bytes.withUnsafeBytes { tier.hit($0, hash: key.hash) }
+    }
+
+    private func hit(_ tier: MemoryTier, _ key: CacheKey) -> StoredResponse? { held(tier, key)?.response }
+
+    /// Whether it is the response of this number, byte for byte, with five bytes of body for each.
+    private func isResponse(_ held: HeldResponse, _ number: Int) -> Bool {
+        held.keyBytes.elementsEqual(key(number).bytes) && held.body.elementsEqual(pattern(number * 5))
+    }
+
+    @Test func `a hit that is kept stays what it is`() throws {
+        let tier = MemoryTier(size: 1 << 20, shards: 1)
+        for number in 0..<10 { tier.insert(response(number, size: number * 5)) }
+        let kept = try (0..<10).map { try #require(held(tier, key($0))) }
+        for number in 0..<10 { tier.remove(key(number)) }
+        for number in 10..<100 { tier.insert(response(number, size: number * 5)) }
+        for number in 0..<10 { #expect(isResponse(kept[number], number)) }
+        #expect(held(tier, key(5)) == nil)
     }
 
     @Test func `a hit is found by its whole key, and only on the hot path`() {
@@ -175,13 +192,20 @@ import Testing
             for worker in 0..<4 {
                 group.addTask {
                     var random = SeededRandom(state: UInt64(worker))
+                    // Some are kept while their entries change and go.
+                    var kept: [(number: Int, response: HeldResponse)] = []
                     for _ in 0..<3000 {
                         let number = Int.random(in: 0..<300, using: &random)
                         switch Int.random(in: 0..<8, using: &random) {
                         case 0: tier.remove(key(number))
                         case 1, 2: tier.insert(response(number, size: number * 5))
-                        default: _ = hit(tier, key(number))
+                        default:
+                            guard let found = held(tier, key(number)) else { continue }
+                            #expect(isResponse(found, number))
+                            kept.append((number, found))
+                            if kept.count > 20 { kept.removeFirst(15) }
                         }
+                        for (number, response) in kept { #expect(isResponse(response, number)) }
                     }
                 }
             }
