@@ -2,7 +2,7 @@
 
 package import CacheStore
 package import EventLoop
-import HTTPCaching
+package import HTTPCaching
 package import HTTPWire
 import Upstream
 
@@ -90,17 +90,16 @@ extension DownloadCore {
         return result
     }
 
+    /// What is said of an answer that is passed on.
+    package func status(of way: Way, forwardStatus: Int) -> CacheStatus {
+        CacheStatus(cacheName: cacheName, forward: way.forward, forwardStatus: forwardStatus, detail: way.reason)
+    }
+
     /// The head of that answer, and how long its body is.
     func passedOn(_ head: ResponseHead, _ framing: BodyFraming, isHead: Bool, _ way: Way) -> Answer {
         var answer = head
         answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
-        let status = CacheStatus(
-            cacheName: cacheName,
-            forward: way.forward,
-            forwardStatus: answer.status,
-            detail: way.reason
-        )
-        var result = Answer(head: answer, cacheStatus: status)
+        var result = Answer(head: answer, cacheStatus: status(of: way, forwardStatus: answer.status))
         switch framing {
         // The length is that of the body which is left out.
         case _ where isHead || answer.status == 304:

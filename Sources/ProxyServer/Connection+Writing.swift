@@ -30,7 +30,7 @@ extension Connection {
         record: HotRecord = HotRecord()
     ) {
         guard phase == .waiting, output.isEmpty, hotResult == .none else { return }
-        let end = headEnd
+        let end = headEnd(for: version)
         let bodyCount = body.count
         if mayJoin(bodyCount), let bytes = body.bytes, context.joined.append(prepared, dynamic, end, bytes) {
             hasJoined = true
@@ -95,7 +95,7 @@ extension Connection {
     }
 
     /// The last lines of a head: Connection where it says something, and the empty line.
-    private var headEnd: UnsafeRawBufferPointer {
+    func headEnd(for version: HTTPVersion) -> UnsafeRawBufferPointer {
         let text: StaticString =
             switch (keepAlive, version) {
             case (true, .http11): "\r\n"

@@ -117,13 +117,7 @@ package final class Exchange {
         Serializer.writeStatusLine(head, into: &bytes)
         head.fields.forEachRun(without: Self.ofConnection) { bytes.append(contentsOf: $0) }
         bytes.append(contentsOf: lines)
-        if !connection.keepAlive {
-            bytes.append(contentsOf: "Connection: close\r\n".utf8)
-        } else if request.version == .http10 {
-            bytes.append(contentsOf: "Connection: keep-alive\r\n".utf8)
-        }
-        bytes.append(0x0D)
-        bytes.append(0x0A)
+        bytes.append(contentsOf: connection.headEnd(for: request.version))
         connection.output.append(bytes)
         connection.outputGrew()
         return true

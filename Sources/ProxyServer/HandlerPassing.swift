@@ -10,6 +10,8 @@ struct PassedLines {
     let status: Int
     /// The value of Cache-Status.
     let cacheStatus: String
+    /// The same for the counters.
+    let cache: CacheOutcome
     /// Via and Cache-Status as they go on the wire.
     let bytes: [UInt8]
 }
@@ -29,24 +31,20 @@ extension ProxyHandler {
         exchange.outcome.cacheStatus = lines.cacheStatus
         exchange.outcome.upstreamStatus = head.status
         exchange.outcome.upstreamTime = originTime
-        exchange.outcome.cache = way.forward == .bypass || way.forward == .method ? .bypass : .miss
+        exchange.outcome.cache = lines.cache
         return exchange.passHead(head, length: length, adding: lines.bytes)
     }
 
     private func passedLines(_ way: Way, _ status: Int) -> PassedLines {
         if let lastPassed, lastPassed.status == status, lastPassed.way == way { return lastPassed }
-        let value = CacheStatus(
-            cacheName: core.cacheName,
-            forward: way.forward,
-            forwardStatus: status,
-            detail: way.reason
-        ).value
+        let said = core.status(of: way, forwardStatus: status)
+        let value = said.value
         var fields = Fields()
         fields.append(.via, plan.via)
         fields.append(.cacheStatus, value)
         var bytes: [UInt8] = []
         Serializer.write(fields, into: &bytes)
-        let lines = PassedLines(way: way, status: status, cacheStatus: value, bytes: bytes)
+        let lines = PassedLines(way: way, status: status, cacheStatus: value, cache: CacheOutcome(said), bytes: bytes)
         lastPassed = lines
         return lines
     }

@@ -115,7 +115,14 @@ extension ProxyHandler {
         exchange.outcome.cacheStatus = value(of: status)
         exchange.outcome.upstreamStatus = status.forwardStatus
         exchange.outcome.upstreamTime = result.answer.originTime
-        exchange.outcome.cache =
+        exchange.outcome.cache = CacheOutcome(status)
+    }
+}
+
+extension CacheOutcome {
+    /// What Cache-Status says, as it is counted.
+    init(_ status: CacheStatus) {
+        self =
             if status.hit {
                 .hit
             } else if status.detail == CacheStatus.Detail.placeholder.rawValue {
