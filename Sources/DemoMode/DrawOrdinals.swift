@@ -38,9 +38,10 @@ package final class DrawOrdinals: Sendable {
     /// The next ordinal of `key`; every call takes one. Any thread.
     package func next(_ key: DrawKey) -> UInt64 {
         shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
-            if let ordinal = state.own[key.digest] {
-                state.own[key.digest] = ordinal &+ 1
-                return ordinal
+            // By its place, so that it is looked for once.
+            if let place = state.own.index(forKey: key.digest) {
+                defer { state.own.values[place] &+= 1 }
+                return state.own.values[place]
             }
             if state.own.count < keysPerShard {
                 state.own[key.digest] = 1

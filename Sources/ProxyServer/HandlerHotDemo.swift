@@ -99,7 +99,7 @@ extension HotState {
         lines.append("\r\n")
         if !outcome.hasDate {
             lines.append("Date: ")
-            for byte in date.utf8 { lines.append(byte) }
+            lines.append(utf8: date)
             lines.append("\r\n")
         }
         outcome.head.withUnsafeBytes { head in

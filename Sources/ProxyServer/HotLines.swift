@@ -29,6 +29,11 @@ struct HotLines {
         end += bytes.count
     }
 
+    mutating func append(utf8 text: String) {
+        var text = text
+        text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+    }
+
     mutating func append(_ byte: UInt8) {
         buffer[end] = byte
         end += 1

@@ -170,8 +170,7 @@ final class HotState {
         if hasOrigin, route.addsCredentials || !route.corsOrigins.isEmpty { return nil }
         let rest = UnsafeRawBufferPointer(rebasing: target[route.prefix.count...])
         guard rest.first == UInt8(ascii: "/") else { return nil }
-        var shape = 0
-        if !route.plan.endpoints.isEmpty { shape = route.plan.endpoint(for: .get, path: rest).map { $0 + 1 } ?? 0 }
+        let shape = route.plan.paths.first(for: .get, path: rest).map { $0 + 1 } ?? 0
         switch route.hotKeys[shape] {
         case .none:
             guard let demo = route.readyDemos[shape] else { return nil }

@@ -1,35 +1,70 @@
 // Endpoints by path: a tree of segments, so that the first of a thousand that matches is found without asking each of them.
 
 internal import Glibc
-internal import HTTPWire
+package import HTTPWire
 
 /// Finds what ``PathPattern/matches(_:)`` would find, endpoint by endpoint in their order.
-struct PathIndex: Sendable {
+///
+/// Sendable: nothing in it changes. An object, and flat inside, so that a lookup copies and counts nothing.
+package final class PathIndex: Sendable {
     /// What the patterns that begin alike go on with.
-    private struct Node: Sendable {
-        /// Ordered by length and bytes.
-        var literals: [(segment: [UInt8], node: Int)] = []
+    private struct Node {
+        /// In `literals`, ordered by length and bytes.
+        var literals = 0..<0
         var parameter: Int?
-        /// Numbers of endpoints, ascending.
-        var ending: [Int] = []
-        /// Those that match whatever follows.
-        var rest: [Int] = []
+        /// In `endpoints`, ascending.
+        var ending = 0..<0
+        /// Those that match whatever follows; in the same way.
+        var rest = 0..<0
     }
 
-    private var nodes = [Node()]
-
-    init(_ patterns: [PathPattern]) {
-        for (number, pattern) in patterns.enumerated() { add(pattern, number) }
+    private struct Literal {
+        /// In `text`.
+        let segment: Range<Int>
+        let node: Int
     }
 
-    /// The first endpoint whose pattern matches and for which `isWanted` is true. No allocation.
-    func first(matching path: UnsafeRawBufferPointer, where isWanted: (Int) -> Bool) -> Int? {
+    private let methods: [Method]
+    private let nodes: [Node]
+    private let literals: [Literal]
+    private let text: [UInt8]
+    /// Numbers of endpoints.
+    private let endpoints: [Int]
+
+    /// - Parameter endpoints: what the index answers with is a place in this list.
+    package init(_ endpoints: [(method: Method, pattern: PathPattern)]) {
+        var tree = PathTree()
+        for (number, endpoint) in endpoints.enumerated() { tree.add(endpoint.pattern, number) }
+        var (nodes, literals, text, numbers): ([Node], [Literal], [UInt8], [Int]) = ([], [], [], [])
+        func range<Element>(of new: [Element], in list: inout [Element]) -> Range<Int> {
+            defer { list += new }
+            return list.count..<list.count + new.count
+        }
+        for branch in tree.branches {
+            let sorted = branch.literals.sorted { $0.key.isBefore($1.key) }
+            let children = sorted.map { Literal(segment: range(of: $0.key, in: &text), node: $0.value) }
+            nodes.append(
+                Node(
+                    literals: range(of: children, in: &literals),
+                    parameter: branch.parameter,
+                    ending: range(of: branch.ending, in: &numbers),
+                    rest: range(of: branch.rest, in: &numbers)
+                )
+            )
+        }
+        methods = endpoints.map(\.method)
+        (self.nodes, self.literals, self.text, self.endpoints) = (nodes, literals, text, numbers)
+    }
+
+    /// The first endpoint that answers; `path` is the rest of the target behind the service's prefix. No allocation.
+    package func first(for method: Method, path: UnsafeRawBufferPointer) -> Int? {
+        guard !methods.isEmpty else { return nil }
         // The query does not count.
         let path = path.part(0..<(path.firstIndex(of: UInt8(ascii: "?")) ?? path.count))
         var best = Int.max
-        search(0, path, from: 0, &best, isWanted)
+        search(0, path, from: 0, &best, method)
         // The pattern without segments is that of the root, with its slash and without.
-        if path.count == 1, path[0] == UInt8(ascii: "/") { take(nodes[0].ending, &best, isWanted) }
+        if path.count == 1, path[0] == UInt8(ascii: "/") { take(nodes[0].ending, &best, method) }
         return best == .max ? nil : best
     }
 
@@ -38,80 +73,95 @@ struct PathIndex: Sendable {
         _ path: UnsafeRawBufferPointer,
         from position: Int,
         _ best: inout Int,
-        _ isWanted: (Int) -> Bool
+        _ method: Method
     ) {
-        if position == path.count { take(nodes[node].ending, &best, isWanted) }
+        let node = nodes[node]
+        if position == path.count { take(node.ending, &best, method) }
         guard position == path.count || path[position] == UInt8(ascii: "/") else { return }
-        take(nodes[node].rest, &best, isWanted)
+        take(node.rest, &best, method)
         guard position < path.count else { return }
         var stop = position + 1
         while stop < path.count, path[stop] != UInt8(ascii: "/") { stop += 1 }
         let segment = path.part(position + 1..<stop)
-        let place = place(of: segment, in: node)
-        if place < nodes[node].literals.count, Self.order(nodes[node].literals[place].segment, segment) == 0 {
-            search(nodes[node].literals[place].node, path, from: stop, &best, isWanted)
-        }
-        if let parameter = nodes[node].parameter, !segment.isEmpty {
-            search(parameter, path, from: stop, &best, isWanted)
-        }
+        if let child = child(of: node, segment) { search(child, path, from: stop, &best, method) }
+        if let parameter = node.parameter, !segment.isEmpty { search(parameter, path, from: stop, &best, method) }
     }
 
-    private func take(_ numbers: [Int], _ best: inout Int, _ isWanted: (Int) -> Bool) {
-        for number in numbers {
+    private func take(_ range: Range<Int>, _ best: inout Int, _ method: Method) {
+        for place in range {
+            let number = endpoints[place]
             if number >= best { return }
-            if isWanted(number) { return best = number }
+            if methods[number].answers(method) { return best = number }
         }
     }
 
-    // MARK: - Building
+    private func child(of node: Node, _ segment: UnsafeRawBufferPointer) -> Int? {
+        text.withUnsafeBytes { text in
+            var (low, high) = (node.literals.lowerBound, node.literals.upperBound)
+            while low < high {
+                let middle = (low + high) / 2
+                let order = text.part(literals[middle].segment).order(segment)
+                if order == 0 { return literals[middle].node }
+                if order < 0 { low = middle + 1 } else { high = middle }
+            }
+            return nil
+        }
+    }
+}
 
-    private mutating func add(_ pattern: PathPattern, _ number: Int) {
-        var node = 0
+extension Method {
+    /// Whether an endpoint of this method answers a request of another; GET endpoints answer HEAD, too.
+    package func answers(_ wanted: Method) -> Bool { wanted == self || wanted == .head && self == .get }
+}
+
+/// The tree while it grows.
+private struct PathTree {
+    struct Branch {
+        var literals: [[UInt8]: Int] = [:]
+        var parameter: Int?
+        /// Numbers of endpoints, ascending.
+        var ending: [Int] = []
+        var rest: [Int] = []
+    }
+
+    private(set) var branches = [Branch()]
+
+    mutating func add(_ pattern: PathPattern, _ number: Int) {
+        var branch = 0
         for segment in pattern.segments {
             switch segment {
-            case .rest: return nodes[node].rest.append(number)
+            case .rest: return branches[branch].rest.append(number)
             case .parameter:
-                let child = nodes[node].parameter ?? append()
-                nodes[node].parameter = child
-                node = child
-            case .literal(let bytes): node = child(of: node, bytes)
+                let child = branches[branch].parameter ?? append()
+                branches[branch].parameter = child
+                branch = child
+            case .literal(let bytes):
+                let child = branches[branch].literals[bytes] ?? append()
+                branches[branch].literals[bytes] = child
+                branch = child
             }
         }
-        nodes[node].ending.append(number)
-    }
-
-    private mutating func child(of node: Int, _ segment: [UInt8]) -> Int {
-        let place = segment.withUnsafeBytes { self.place(of: $0, in: node) }
-        if place < nodes[node].literals.count, nodes[node].literals[place].segment == segment {
-            return nodes[node].literals[place].node
-        }
-        let child = append()
-        nodes[node].literals.insert((segment, child), at: place)
-        return child
+        branches[branch].ending.append(number)
     }
 
     private mutating func append() -> Int {
-        nodes.append(Node())
-        return nodes.count - 1
+        branches.append(Branch())
+        return branches.count - 1
     }
+}
 
-    /// Where a literal stands, or would stand.
-    private func place(of segment: UnsafeRawBufferPointer, in node: Int) -> Int {
-        var (low, high) = (0, nodes[node].literals.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if Self.order(nodes[node].literals[middle].segment, segment) < 0 { low = middle + 1 } else { high = middle }
-        }
-        return low
+extension [UInt8] {
+    fileprivate func isBefore(_ other: [UInt8]) -> Bool {
+        withUnsafeBytes { mine in other.withUnsafeBytes { mine.order($0) < 0 } }
     }
+}
 
+extension UnsafeRawBufferPointer {
     /// Below, at, or above zero; shorter segments come first.
-    private static func order(_ left: [UInt8], _ right: UnsafeRawBufferPointer) -> Int {
-        guard left.count == right.count else { return left.count - right.count }
-        return left.withUnsafeBytes { left in
-            // Both have been compared for length; without a base there is nothing to compare.
-            guard let mine = left.baseAddress, let other = right.baseAddress else { return 0 }
-            return Int(memcmp(mine, other, left.count))
-        }
+    fileprivate func order(_ other: UnsafeRawBufferPointer) -> Int {
+        guard count == other.count else { return count - other.count }
+        // Both have been compared for length; without a base there is nothing to compare.
+        guard let mine = baseAddress, let theirs = other.baseAddress else { return 0 }
+        return Int(memcmp(mine, theirs, count))
     }
 }

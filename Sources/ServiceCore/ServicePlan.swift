@@ -74,9 +74,6 @@ package struct EndpointPlan: Sendable {
         self.pattern = pattern
         self.request = request
     }
-
-    /// Whether the endpoint answers a method; GET endpoints answer HEAD, too.
-    package func answers(_ wanted: Method) -> Bool { wanted == method || wanted == .head && method == .get }
 }
 
 /// A service.
@@ -95,7 +92,8 @@ package struct ServicePlan: Sendable {
     package let admission: AdmissionLimits
     /// More specific patterns first.
     package let endpoints: [EndpointPlan]
-    private let paths: PathIndex
+    /// The same by path, for whoever has no use for the rest of the plan.
+    package let paths: PathIndex
 
     package init(
         name: String,
@@ -117,11 +115,11 @@ package struct ServicePlan: Sendable {
         self.target = target
         self.admission = admission
         self.endpoints = endpoints
-        paths = PathIndex(endpoints.map(\.pattern))
+        paths = PathIndex(endpoints.map { ($0.method, $0.pattern) })
     }
 
     /// The first endpoint that answers; `path` is the rest of the target behind the service's prefix. No allocation.
     package func endpoint(for method: Method, path: UnsafeRawBufferPointer) -> Int? {
-        endpoints.isEmpty ? nil : paths.first(matching: path) { endpoints[$0].answers(method) }
+        paths.first(for: method, path: path)
     }
 }

@@ -62,7 +62,7 @@ import Testing
                 var path = path
                 path.withUTF8 { bytes in
                     let bytes = UnsafeRawBufferPointer(bytes)
-                    let expected = plan.endpoints.firstIndex { $0.answers(method) && $0.pattern.matches(bytes) }
+                    let expected = plan.endpoints.firstIndex { $0.method.answers(method) && $0.pattern.matches(bytes) }
                     #expect(plan.endpoint(for: method, path: bytes) == expected, "\(name)")
                 }
             }
