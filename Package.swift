@@ -49,6 +49,7 @@ let package = Package(
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .target(name: "CLinux"),
+        .systemLibrary(name: "CProcessor"),
         .target(
             name: "CCodings",
             linkerSettings: [.linkedLibrary("z"), .linkedLibrary("brotlidec")]
@@ -60,7 +61,7 @@ let package = Package(
         room("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
         room(
             "CacheStore",
-            ["EventLoop", "HTTPWire", "HTTPCaching", .product(name: "GRDB", package: "GRDB.swift")]
+            ["CProcessor", "EventLoop", "HTTPWire", "HTTPCaching", .product(name: "GRDB", package: "GRDB.swift")]
         ),
         room(
             "DownloadCore",

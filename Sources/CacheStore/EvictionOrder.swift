@@ -5,6 +5,8 @@
 // remembered by its hash for a while: when it comes again, it goes to the main queue at once. Against SIEVE, which is as
 // good while popularity stays as it is, this order also keeps up when it changes (Benchmarks/eviction measures both).
 
+internal import CProcessor
+
 /// A value without a lock, as the shard that it belongs to.
 struct EvictionOrder {
     private static let none: Int32 = -1
@@ -38,6 +40,13 @@ struct EvictionOrder {
 
     /// Entries in the order.
     var count: Int { small.count + main.count }
+
+    /// Says that an entry's use comes next.
+    func prefetch(_ slot: Int) {
+        nodes.withUnsafeBufferPointer { nodes in
+            if let first = nodes.baseAddress { c_processor_prefetch(first + slot) }
+        }
+    }
 
     /// A use of an entry. No allocation.
     mutating func use(_ slot: Int) {

@@ -1,5 +1,6 @@
 // The memory of a held response: one block of the heap of held responses, whose references are counted in it.
 
+internal import CProcessor
 import EventLoop
 import HTTPCaching
 import Synchronization
@@ -37,6 +38,9 @@ struct HeldBlock: @unchecked Sendable {
         /// The body is a chunk of its own, of which the block holds a reference.
         static let hasChunk = Traits(rawValue: 32)
     }
+
+    /// Bytes; what follows the processor fetches by itself.
+    private static let prefetched = 512
 
     // Of the heap, until the last reference is released; whoever has the block has a reference, or the mutex of a shard
     // that has one.
@@ -80,6 +84,11 @@ struct HeldBlock: @unchecked Sendable {
     static func == (left: HeldBlock, right: HeldBlock) -> Bool { left.header == right.header }
 
     // MARK: - Where it lies
+
+    /// Has what a hit reads fetched from memory together, instead of one after another.
+    func prefetch() {
+        for offset in stride(from: 0, to: Self.prefetched, by: 64) { c_processor_prefetch(address + offset) }
+    }
 
     private var start: UnsafeRawPointer { UnsafeRawPointer(header + 1) }
     private var keyCount: Int { Int(header.pointee.keyCount) }

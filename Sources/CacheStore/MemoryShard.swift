@@ -101,6 +101,9 @@ struct MemoryShard: ~Copyable {
 
     private func find(_ key: UnsafeRawBufferPointer, _ hash: UInt64) -> Int? {
         index.find(hash) { slot in
+            // Both are elsewhere in memory, and needed at once or soon.
+            order.prefetch(slot)
+            newest[slot]?.prefetch()
             guard let stored = newest[slot]?.keyBytes, stored.count == key.count, let left = stored.baseAddress,
                 let right = key.baseAddress
             else { return false }
