@@ -35,9 +35,9 @@ package enum Socket {
         return result(isRead: false) { sendmsg(descriptor, &message, Int32(MSG_MORE | MSG_NOSIGNAL)) }
     }
 
-    /// Writes one buffer.
+    /// Writes one buffer to a socket. `send` has less of a way through the kernel than `write`, and `writev` the longest.
     package static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
-        result(isRead: false) { Glibc.write(descriptor, bytes.baseAddress, bytes.count) }
+        result(isRead: false) { send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
     }
 
     /// Sends `count` bytes of `file` from `offset` on, without copying them through the process.

@@ -1,4 +1,4 @@
-// From answers to the socket: the hot path's one writev, the queue behind it, and what follows a complete answer.
+// From answers to the socket: the hot path's one call, the queue behind it, and what follows a complete answer.
 
 import CacheStore
 import EventLoop
@@ -8,10 +8,12 @@ import HTTPWire
 extension Connection {
     /// What an unread request body may cost before the connection is closed instead.
     static let unreadBodyLimit = 64 << 10
+    /// A body up to here is copied behind its head: the kernel takes one buffer with less ado than several.
+    private static let copyLimit = 4 << 10
 
     // MARK: - The hot path
 
-    /// Answers the request that ``ExchangeHandler/answerAtOnce(_:on:)`` was asked about: one `writev`, no allocation; a
+    /// Answers the request that ``ExchangeHandler/answerAtOnce(_:on:)`` was asked about: one call, no allocation; a
     /// large body follows by one `sendfile`.
     ///
     /// - Parameters:
@@ -42,20 +44,7 @@ extension Connection {
         let place = body.place
         let bytes = place == nil ? body.bytes : nil
         // What the socket did not take of the answers before this one goes first.
-        var result =
-            !output.isEmpty
-            ? .wouldBlock
-            : withUnsafeTemporaryAllocation(of: iovec.self, capacity: 4) { vectors in
-                // The vectors live on the stack and point into buffers that the caller and the owner hold.
-                withExtendedLifetime(owner) {
-                    vectors[0] = iovec(prepared)
-                    vectors[1] = iovec(dynamic)
-                    vectors[2] = iovec(end)
-                    guard let bytes else { return write(vectors.baseAddress, 3, isBeforeFile: true) }
-                    vectors[3] = iovec(bytes.part(0..<min(bodyCount, OutputQueue.callLimit)))
-                    return write(vectors.baseAddress, bodyCount == 0 ? 3 : 4)
-                }
-            }
+        var result = output.isEmpty ? withExtendedLifetime(owner) { write(prepared, dynamic, end, bytes) } : .wouldBlock
         var written = result.count
         if let place, written == headCount {
             let count = min(bodyCount, OutputQueue.callLimit)
@@ -85,6 +74,29 @@ extension Connection {
             isBlocked = true
         } else {
             context.runSoon(self)
+        }
+    }
+
+    /// Writes the parts of an answer; no body stands for one that follows from a file. The caller and the owner hold them.
+    private func write(
+        _ prepared: UnsafeRawBufferPointer,
+        _ dynamic: UnsafeRawBufferPointer,
+        _ end: UnsafeRawBufferPointer,
+        _ body: UnsafeRawBufferPointer?
+    ) -> IOResult {
+        if let body, body.count <= Self.copyLimit,
+            let result = context.joined.write(prepared, dynamic, end, body, to: descriptor)
+        {
+            return result
+        }
+        return withUnsafeTemporaryAllocation(of: iovec.self, capacity: 4) { vectors in
+            // The vectors live on the stack.
+            vectors[0] = iovec(prepared)
+            vectors[1] = iovec(dynamic)
+            vectors[2] = iovec(end)
+            guard let body else { return write(vectors.baseAddress, 3, isBeforeFile: true) }
+            vectors[3] = iovec(body.part(0..<min(body.count, OutputQueue.callLimit)))
+            return write(vectors.baseAddress, body.isEmpty ? 3 : 4)
         }
     }
 

@@ -1,4 +1,4 @@
-// Small answers to pipelined requests (RFC 9112 section 9.3.2), put together so that one write sends them all.
+// Small answers, put together so that one write sends all parts of one, or several to pipelined requests (RFC 9112 section 9.3.2).
 
 import EventLoop
 
@@ -29,6 +29,19 @@ final class JoinedAnswers {
         add(end)
         add(body)
         return true
+    }
+
+    /// Writes the four parts of an answer with one call, where nothing waits here; nil where there is no room.
+    func write(
+        _ prepared: UnsafeRawBufferPointer,
+        _ dynamic: UnsafeRawBufferPointer,
+        _ end: UnsafeRawBufferPointer,
+        _ body: UnsafeRawBufferPointer,
+        to descriptor: Int32
+    ) -> IOResult? {
+        guard append(prepared, dynamic, end, body) else { return nil }
+        defer { removeAll() }
+        return Socket.write(descriptor, bytes)
     }
 
     func removeAll() { count = 0 }

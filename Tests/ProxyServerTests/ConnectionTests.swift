@@ -49,6 +49,19 @@ import Testing
         }
     }
 
+    @Test(arguments: [3_000, 4_096, 4_097])
+    func `what the socket does not take of a small answer follows once the client reads`(size: Int) async throws {
+        try await ServerHarness.run { harness in
+            let client = try harness.client(receiveBuffer: 4096)
+            // One by one, so that each is answered alone; more than a socket holds.
+            for _ in 0..<1_500 { try client.send("GET /hot/\(size) HTTP/1.1\r\nHost: h\r\n\r\n") }
+            for _ in 0..<1_500 {
+                let response = try client.readResponse()
+                #expect(response.body == Pattern.bytes(0..<size) && response.field("Age") == "7")
+            }
+        }
+    }
+
     @Test(arguments: [1, 7, 100])
     func `what was put together comes before whatever is next`(count: Int) async throws {
         let hot = String(repeating: "GET /hot/10 HTTP/1.1\r\nHost: h\r\n\r\n", count: count)
