@@ -98,10 +98,20 @@ struct FieldScanner: Sendable {
         return position
     }
 
+    /// The same lines lie elsewhere in the next buffer.
+    mutating func move(by offset: Int) {
+        guard offset != 0 else { return }
+        for place in entries.indices {
+            // Offsets fit there as they do here.
+            entries[place].nameOffset &+= UInt32(truncatingIfNeeded: offset)
+            entries[place].valueOffset &+= UInt32(truncatingIfNeeded: offset)
+        }
+    }
+
     /// The first line of this name.
     func entry(_ field: KnownField) -> FieldEntry? {
         guard present.contains(field) else { return nil }
-        for entry in entries where entry.known == field { return entry }
+        for place in 0..<entries.count where entries[place].known == field { return entries[place] }
         return nil
     }
 

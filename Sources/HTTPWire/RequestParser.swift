@@ -14,6 +14,11 @@ package struct RequestParser: ~Copyable, Sendable {
     package let limits: HeadLimits
     private var state = State.start
     private var scanner = FieldScanner()
+    /// The last section of which all that the scanner found still holds; empty where it found nothing, or something else.
+    private var section = KnownSection()
+    /// What that section says of the connection.
+    private var keepsAlive = true
+    private var sectionStart = 0
     /// The next byte to look at.
     private var position = 0
     private var partStart = 0
@@ -39,9 +44,10 @@ package struct RequestParser: ~Copyable, Sendable {
     /// The field lines in order.
     package var entries: [FieldEntry] { scanner.entries }
 
-    /// Makes ready for the next head, which starts at the start of the next buffer; keeps the capacity.
+    /// Makes ready for the next head, which starts at the start of the next buffer; keeps the capacity. What the head
+    /// before said is not to be asked for any more.
     package mutating func reset() {
-        scanner.reset()
+        if section.isEmpty { scanner.reset() }
         state = .start
         position = 0
         failure = nil
@@ -85,10 +91,12 @@ package struct RequestParser: ~Copyable, Sendable {
         let end = min(buffer.count, limits.head)
         guard let base = buffer.baseAddress, position < end else { return .needMore }
         if state.rawValue < State.fields.rawValue { try scanRequestLine(base, end, buffer) }
+        if state == .fields, !section.isEmpty, repeatsSection(base, end) { return .complete(headLength: position) }
         if state == .fields {
             position = try scanner.scan(base, from: position, to: end, limits: limits, side: .request)
             if scanner.isDone {
                 try judge(buffer)
+                remember(buffer)
                 state = .done
                 return .complete(headLength: position)
             }
@@ -205,6 +213,7 @@ package struct RequestParser: ~Copyable, Sendable {
         guard major == 0x31, minor == 0x31 || minor == 0x30 else { throw refuse(.versionUnsupported) }
         version = minor == 0x31 ? .http11 : .http10
         _ = try RequestTarget.Parts(buffer.part(targetRange), method: method, offset: targetRange.lowerBound)
+        sectionStart = position
         state = .fields
     }
 
@@ -217,6 +226,30 @@ package struct RequestParser: ~Copyable, Sendable {
     private func byte(_ base: UnsafeRawPointer) -> UInt8 { base.load(fromByteOffset: position, as: UInt8.self) }
 
     private func refuse(_ reason: WireReason) -> WireError { WireError(reason, side: .request, offset: position) }
+
+    // MARK: A section that is said again
+
+    /// Whether the section is the same as the last: then what was found there holds here, and the head is complete.
+    private mutating func repeatsSection(_ base: UnsafeRawPointer, _ end: Int) -> Bool {
+        guard version == .http11, section.isRepeated(base, at: position, before: end) else {
+            section.forget()
+            scanner.reset()
+            return false
+        }
+        scanner.move(by: position &- section.start)
+        section.move(to: position)
+        position &+= section.count
+        keepAlive = keepsAlive
+        state = .done
+        return true
+    }
+
+    /// Keeps a section whose lines say the same in each request of HTTP/1.1: without a body, whatever the method is.
+    private mutating func remember(_ buffer: UnsafeRawBufferPointer) {
+        guard version == .http11, framing == .none, !expectsContinue, !requestsUpgrade else { return }
+        keepsAlive = keepAlive
+        section.note(buffer.part(sectionStart..<position), from: sectionStart)
+    }
 
     // MARK: What the whole head says
 
