@@ -1,6 +1,7 @@
 // Thin wrappers over Linux calls that need _GNU_SOURCE.
 #define _GNU_SOURCE
 #include "CLinux.h"
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -31,6 +32,16 @@ void c_linux_name_thread(const char *name) {
     char short_name[16];
     snprintf(short_name, sizeof(short_name), "%s", name);
     pthread_setname_np(pthread_self(), short_name);
+}
+
+int c_linux_pipe(int ends[2], int size) {
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return -1;
+    fcntl(ends[1], F_SETPIPE_SZ, size);
+    return 0;
+}
+
+ssize_t c_linux_splice(int from, int to, size_t count) {
+    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 }
 
 int c_linux_timer(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC); }

@@ -42,10 +42,9 @@ package final class DirectAsk {
 extension DownloadCore {
     /// Whether nothing is stored under a key, and the last answer could not be: the next one is for whoever asks alone.
     package func isKnownUncacheable(_ key: CacheKey, _ rules: DirectRules) -> Bool {
-        let policy = rules.policy
-        return uncacheable.contains(key, now: clock.now())
-            && (!policy.memory || memory.variants(key).isEmpty)
-            && (!policy.disk || disk?.lookup(key).isEmpty ?? true)
+        uncacheable.contains(key, now: clock.now())
+            && (!rules.policy.memory || memory.variants(key).isEmpty)
+            && (!rules.policy.disk || disk?.lookup(key).isEmpty ?? true)
             && partials.peek(key).isEmpty
     }
 

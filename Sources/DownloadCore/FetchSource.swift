@@ -65,8 +65,14 @@ package protocol FetchHandle: AnyObject {
     func resume()
     /// After the request's body said `.wait`: it has bytes again, or has ended.
     func bodyAvailable()
+    /// While the sink is told of the final head: content came with it, so that the sink is called again at once. False where that is not known.
+    var hasContent: Bool { get }
     /// Ends the fetch; the sink hears nothing more.
     func cancel()
+}
+
+extension FetchHandle {
+    package var hasContent: Bool { false }
 }
 
 /// Receives one fetch, in this order: any number of interim responses, one head, bytes, and one end. Loop-bound; called on the loop.
@@ -77,10 +83,16 @@ package protocol FetchSink: AnyObject {
     func received(_ head: ResponseHead, framing: BodyFraming)
     /// The bytes are valid during the call and count as taken, also when the answer is `.pause`.
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow
+    /// Whether ``move(_:from:)`` may ever answer; false unless a sink says otherwise.
+    var movesContent: Bool { get }
+    /// Takes content out of a socket by itself, at most `count` bytes; nil, as unless a sink says otherwise: not now.
+    func move(_ count: Int, from socket: Int32) -> MovedContent?
     func finished(trailers: Fields)
     func failed(_ error: FetchError)
 }
 
 extension FetchSink {
     package var takesBytesAtOnce: Bool { false }
+    package var movesContent: Bool { false }
+    package func move(_ count: Int, from socket: Int32) -> MovedContent? { nil }
 }

@@ -37,45 +37,61 @@ extension DownloadCore {
 
 /// Sendable: sharded, each shard under its own mutex.
 final class FetchTable: Sendable {
-    fileprivate struct Entry: Sendable {
+    /// A fetch as other threads reach it: one object, so that coming and going moves one reference.
+    ///
+    /// `@unchecked Sendable`: `ticket` is touched on the loop of the fetch only; all else is constant.
+    fileprivate final class Entry: @unchecked Sendable {  // protected as the comment above says
         let key: CacheKey
         let waiting: @Sendable () -> Int
         let told: @Sendable (FetchError) -> Void
-        let link: FetchTicket.Link
         let loop: EventLoop
+        // Unowned: the ticket clears it when it goes.
+        unowned(unsafe) var ticket: FetchTicket?
+
+        init(
+            _ key: CacheKey,
+            _ waiting: @escaping @Sendable () -> Int,
+            _ told: @escaping @Sendable (FetchError) -> Void,
+            _ loop: EventLoop
+        ) {
+            self.key = key
+            self.waiting = waiting
+            self.told = told
+            self.loop = loop
+        }
 
         func stop(_ error: FetchError) {
             told(error)
-            loop.submit { [link] _ in link.ticket?.onStop?(error) }
+            loop.submit { _ in self.ticket?.onStop?(error) }
         }
     }
 
-    /// Where an entry is; `id` tells it from what was in the slot before.
+    /// Where an entry is, unless another has come there since.
     fileprivate struct Place: Sendable {
-        var id: UInt64 = 0
+        var shard = 0
         var slot = 0
     }
 
     /// Slots that are used again: coming and going needs no hash.
     private struct Slots: Sendable {
-        var entries: [(id: UInt64, entry: Entry)?] = []
+        var entries: [Entry?] = []
         var free: [Int] = []
 
-        mutating func add(_ id: UInt64, _ entry: Entry) -> Int {
+        mutating func add(_ entry: Entry) -> Int {
             guard let slot = free.popLast() else {
-                entries.append((id, entry))
+                entries.append(entry)
                 return entries.count - 1
             }
-            entries[slot] = (id, entry)
+            entries[slot] = entry
             return slot
         }
 
-        /// Nil where it has gone already.
-        mutating func remove(_ place: Place) -> Entry? {
-            guard let found = entries[place.slot], found.id == place.id else { return nil }
-            entries[place.slot] = nil
-            free.append(place.slot)
-            return found.entry
+        /// False where it has gone already.
+        mutating func remove(_ entry: Entry, at slot: Int) -> Bool {
+            guard entries[slot] === entry else { return false }
+            entries[slot] = nil
+            free.append(slot)
+            return true
         }
     }
 
@@ -84,47 +100,51 @@ final class FetchTable: Sendable {
     }
 
     private let shards = (0..<16).map { _ in Shard() }
-    private let last = Atomic<UInt64>(0)
+    private let last = Atomic<Int>(0)
 
     fileprivate func add(_ entry: Entry) -> Place {
-        let id = last.wrappingAdd(1, ordering: .relaxed).newValue
-        return Place(id: id, slot: shards[Int(id & 15)].slots.withLock { $0.add(id, entry) })
+        let shard = last.wrappingAdd(1, ordering: .relaxed).newValue & 15
+        return Place(shard: shard, slot: shards[shard].slots.withLock { $0.add(entry) })
     }
 
-    /// Nil where it has gone already.
-    @discardableResult fileprivate func remove(_ place: Place) -> Entry? {
-        shards[Int(place.id & 15)].slots.withLock { $0.remove(place) }
+    /// False where it has gone already.
+    @discardableResult fileprivate func remove(_ entry: Entry, at place: Place) -> Bool {
+        shards[place.shard].slots.withLock { $0.remove(entry, at: place.slot) }
     }
 
     /// Takes out those that are meant.
     fileprivate func take(_ isMeant: (CacheKey) -> Bool) -> [Entry] {
         // Not asked under the mutex: what decides is not known here.
-        let all = shards.flatMap { shard in
+        let all = shards.enumerated().flatMap { number, shard in
             shard.slots.withLock { slots in
-                slots.entries.enumerated().compactMap { slot, found in
-                    found.map { (Place(id: $0.id, slot: slot), $0.entry.key) }
+                slots.entries.enumerated().compactMap { slot, entry in
+                    entry.map { (place: Place(shard: number, slot: slot), entry: $0) }
                 }
             }
         }
-        return all.filter { isMeant($0.1) }.compactMap { remove($0.0) }
+        return all.filter { isMeant($0.entry.key) && remove($0.entry, at: $0.place) }.map(\.entry)
     }
 }
 
 /// One fetch as others reach it. Loop-bound; the fetch can be found as long as this lives.
 package final class FetchTicket {
-    fileprivate final class Link: @unchecked Sendable {  // `ticket` is touched on the loop of the fetch only
-        // Unowned: the ticket clears it when it goes.
-        unowned var ticket: FetchTicket?
-    }
-
     /// Called on the loop: the fetch must end with this error.
     package var onStop: ((FetchError) -> Void)?
     /// Called on the loop: somebody who waited has left.
     var onLeft: (() -> Void)?
     private let table: FetchTable
-    private let link = Link()
-    private let loop: EventLoop
-    private var place = FetchTable.Place()
+    private let entry: FetchTable.Entry
+    private let place: FetchTable.Place
+    /// Nil until somebody may tell of those who leave.
+    private var link: Link?
+
+    /// Not the entry: what that holds may hold this.
+    private final class Link: @unchecked Sendable {  // `ticket` is touched on the loop of the fetch only
+        // Unowned: the ticket clears it when it goes.
+        unowned(unsafe) var ticket: FetchTicket?
+
+        init(_ ticket: FetchTicket) { self.ticket = ticket }
+    }
 
     /// - Parameters:
     ///   - waiting: how many requests wait for it; any thread.
@@ -137,19 +157,23 @@ package final class FetchTicket {
         told: @escaping @Sendable (FetchError) -> Void = { _ in }
     ) {
         self.table = table
-        self.loop = loop
-        link.ticket = self
-        place = table.add(FetchTable.Entry(key: key, waiting: waiting, told: told, link: link, loop: loop))
+        entry = FetchTable.Entry(key, waiting, told, loop)
+        place = table.add(entry)
+        // Looked at on this loop alone, so not before this.
+        entry.ticket = self
     }
 
     deinit {
-        link.ticket = nil
-        table.remove(place)
+        entry.ticket = nil
+        link?.ticket = nil
+        table.remove(entry, at: place)
     }
 
     /// Tells the loop of the fetch that somebody has left; any thread.
     var sendLeft: @Sendable () -> Void {
-        { [link, loop] in loop.submit { _ in link.ticket?.onLeft?() } }
+        let link = link ?? Link(self)
+        self.link = link
+        return { [link, loop = entry.loop] in loop.submit { _ in link.ticket?.onLeft?() } }
     }
 }
 

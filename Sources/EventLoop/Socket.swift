@@ -84,7 +84,7 @@ package enum Socket {
         return descriptor
     }
 
-    private static func result(isRead: Bool, _ call: () -> Int) -> IOResult {
+    static func result(isRead: Bool, _ call: () -> Int) -> IOResult {
         while true {
             let count = call()
             if count > 0 { return .bytes(count) }

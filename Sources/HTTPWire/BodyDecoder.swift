@@ -35,6 +35,12 @@ package struct BodyDecoder: Sendable {
         }
     }
 
+    /// Bytes that are still to come where a length says how many; else nil.
+    package var lengthLeft: UInt64? { if case .length = framing { remaining } else { nil } }
+
+    /// So many bytes of content were taken elsewhere; no more than ``lengthLeft``.
+    package mutating func skip(_ count: Int) { remaining -= min(remaining, UInt64(count)) }
+
     /// The trailers of a chunked body, once complete.
     package var trailers: Fields { chunks.first?.trailers ?? Fields() }
 

@@ -35,19 +35,27 @@ package struct Fields: Sendable {
         for entry in entries { total += Int(entry.nameLength) + Int(entry.valueLength) + 4 }
         wire.reserveCapacity(total)
         index.reserveCapacity(entries.count)
+        // Lines that lie side by side are taken together.
+        var run = 0..<0
         for entry in entries {
             let valueEnd = Int(entry.valueOffset) + Int(entry.valueLength)
             let whole = buffer.part(Int(entry.nameOffset)..<valueEnd + 2)
             let isAsWritten =
                 entry.valueOffset == entry.nameOffset + entry.nameLength + 2
                 && whole.count > 4 && whole[Int(entry.nameLength) + 1] == 0x20 && whole[whole.count - 2] == 0x0D
+            let start = Int(entry.nameOffset)
+            if !isAsWritten || start != run.upperBound {
+                wire.append(contentsOf: buffer.part(run))
+                run = start..<start
+            }
             if isAsWritten {
-                note(entry.nameLength, entry.valueLength, entry.known)
-                wire.append(contentsOf: whole)
+                note(entry.nameLength, entry.valueLength, entry.known, behind: run.count)
+                run = run.lowerBound..<valueEnd + 2
             } else {
                 write(entry.name(in: buffer), entry.value(in: buffer), entry.known)
             }
         }
+        wire.append(contentsOf: buffer.part(run))
         self.present = present
     }
 
@@ -290,9 +298,9 @@ package struct Fields: Sendable {
         wire.append(0x0A)
     }
 
-    /// The line that is about to be written.
-    private mutating func note(_ nameLength: UInt32, _ valueLength: UInt32, _ known: KnownField) {
-        let start = UInt32(truncatingIfNeeded: wire.count)
+    /// The line that is about to be written, behind so many bytes that are, too.
+    private mutating func note(_ nameLength: UInt32, _ valueLength: UInt32, _ known: KnownField, behind: Int = 0) {
+        let start = UInt32(truncatingIfNeeded: wire.count + behind)
         index.append(Line(start: start, nameLength: nameLength, valueLength: valueLength, known: known))
     }
 

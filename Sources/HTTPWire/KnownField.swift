@@ -60,6 +60,9 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
 
     private static let rowLength = 32
 
+    /// The compiler's own is called through tables where another module asks.
+    @inlinable package static func == (left: KnownField, right: KnownField) -> Bool { left.rawValue == right.rawValue }
+
     /// One row of 32 bytes per case, in the order of the cases, padded with spaces.
     @inline(__always)
     private static var names: UnsafePointer<UInt8> {

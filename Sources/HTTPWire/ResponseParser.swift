@@ -143,6 +143,11 @@ package struct ResponseParser: Sendable {
     // MARK: The status line (RFC 9112 section 4)
 
     private mutating func scanStatusLine(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
+        if position == 0, end > 9, base.loadUnaligned(as: UInt64.self) == Self.usualVersion {
+            // As below, without a look at each byte.
+            version = .http11
+            position = 8
+        }
         while position < end {
             let byte = base.load(fromByteOffset: position, as: UInt8.self)
             switch state {
@@ -175,6 +180,9 @@ package struct ResponseParser: Sendable {
             }
         }
     }
+
+    /// `HTTP/1.1` as a word of memory.
+    private static var usualVersion: UInt64 { UInt64(bigEndian: 0x4854_5450_2F31_2E31) }
 
     private mutating func takeVersion(_ byte: UInt8) throws(WireError) {
         let template: StaticString = "HTTP/1.x "

@@ -159,11 +159,12 @@ extension Connection {
         updateInterest()
     }
 
-    func noteWritten(since before: UInt64) {
-        let written = output.written &- before
+    func noteWritten(since before: UInt64) { noteWritten(Int(output.written &- before)) }
+
+    func noteWritten(_ written: Int) {
         guard written > 0 else { return }
-        sent &+= written
-        context.counters.add(.bytesOut, written)
+        sent &+= UInt64(written)
+        context.counters.add(.bytesOut, UInt64(written))
         waitingSince = Monotonic.coarse()
     }
 

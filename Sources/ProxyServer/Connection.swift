@@ -122,7 +122,7 @@ package final class Connection: IOHandler, SweptMember {
     func updateInterest() {
         if input.isEmpty { input.release() }
         let wanted = IOReadiness(read: !sawEnd && !input.isFull, write: isBlocked)
-        guard wanted != watched, let event else { return }
+        guard wanted.rawValue != watched.rawValue, let event else { return }
         watched = wanted
         event.watch(wanted)
     }

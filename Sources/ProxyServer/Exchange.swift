@@ -26,9 +26,9 @@ package final class Exchange {
     /// Nothing can be sent any more, because the client has left.
     package private(set) var isClientGone = false
     /// The status of the final head, once sent.
-    package private(set) var status: Int?
+    package internal(set) var status: Int?
     /// Bytes of the body queued so far, without chunk framing.
-    package private(set) var bodyBytes = 0
+    package internal(set) var bodyBytes = 0
     /// Bytes that wait to be taken by the client.
     package var queuedBytes: Int { connection?.output.count ?? 0 }
     /// What the connections of this loop share: counters, waits for descriptors.
@@ -40,7 +40,7 @@ package final class Exchange {
     var relay: (any ExchangeRelay)?
     private(set) var connection: Connection?
     var state = State.open
-    private var coding = Coding.none
+    var coding = Coding.none
     private var roomWaiter: UnsafeContinuation<Void, Never>?
 
     init(
@@ -98,32 +98,6 @@ package final class Exchange {
         connection.output.append(bytes)
         connection.outputGrew()
     }
-
-    /// Sends the head of an answer to GET as it is, but for the lines of its origin's connection.
-    /// - Parameters:
-    ///   - head: with one Content-Length, which says `length`, and with Date.
-    ///   - lines: further field lines, each with its CRLF.
-    /// - Returns: false where this is no request for such an answer: nothing was sent then.
-    func passHead(_ head: ResponseHead, length: UInt64, adding lines: [UInt8]) -> Bool {
-        guard state == .open, request.method == .get, let connection, let length = Int64(exactly: length) else {
-            return false
-        }
-        status = head.status
-        state = .body
-        coding = .length(left: length)
-        if requestBody.forbidsReuse || context.isDraining { connection.keepAlive = false }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(head.fields.wireLength + lines.count + 64)
-        Serializer.writeStatusLine(head, into: &bytes)
-        head.fields.forEachRun(without: Self.ofConnection) { bytes.append(contentsOf: $0) }
-        bytes.append(contentsOf: lines)
-        bytes.append(contentsOf: connection.headEnd(for: request.version))
-        connection.output.append(bytes)
-        connection.outputGrew()
-        return true
-    }
-
-    private static let ofConnection = FieldSet(.connection, .keepAlive)
 
     private func frame(_ head: inout ResponseHead, _ body: AnswerLength, _ connection: Connection) {
         let isTunnel = request.method == .connect && 200..<300 ~= head.status
@@ -187,17 +161,6 @@ package final class Exchange {
         return connection.output.count <= OutputQueue.highWatermark
     }
 
-    /// Writes bytes from where they lie, and queues what the socket does not take. False as above.
-    /// - Throws: `ClientGone` when nothing can be sent any more.
-    func pass(_ bytes: UnsafeRawBufferPointer) throws(ClientGone) -> Bool {
-        guard let connection, state == .body else { throw ClientGone() }
-        var isLast = false
-        if case .length(let left) = coding { isLast = left <= Int64(bytes.count) }
-        enclose(bytes.count) { connection.pass(bytes.part(0..<$0), isLast: isLast) }
-        guard let connection = self.connection else { throw ClientGone() }
-        return connection.output.count <= OutputQueue.highWatermark
-    }
-
     /// Queues bytes and waits while more than 256 KiB are queued.
     /// - Throws: `ClientGone` when nothing can be sent any more.
     package func send(_ bytes: [UInt8]) async throws(ClientGone) {
@@ -213,7 +176,7 @@ package final class Exchange {
     }
 
     /// Adds what the framing wants around `count` bytes, and drops what a declared length does not cover.
-    private func enclose(_ count: Int, _ append: (Int) -> Void) {
+    func enclose(_ count: Int, _ append: (Int) -> Void) {
         guard count > 0, let connection else { return }
         switch coding {
         case .none: return

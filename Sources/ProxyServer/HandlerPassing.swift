@@ -24,6 +24,7 @@ extension ProxyHandler {
         _ framing: BodyFraming,
         _ way: Way,
         originTime: UInt64,
+        isFollowed: Bool,
         _ exchange: Exchange
     ) -> Bool {
         guard case .length(let length) = framing, head.passesUnchanged(length) else { return false }
@@ -32,7 +33,7 @@ extension ProxyHandler {
         exchange.outcome.upstreamStatus = head.status
         exchange.outcome.upstreamTime = originTime
         exchange.outcome.cache = lines.cache
-        return exchange.passHead(head, length: length, adding: lines.bytes)
+        return exchange.passHead(head, length: length, adding: lines.bytes, isFollowed: isFollowed)
     }
 
     private func passedLines(_ way: Way, _ status: Int) -> PassedLines {
@@ -63,12 +64,13 @@ extension ResponseHead {
         var lengths = 0
         var isPlain = true
         fields.forEachLine { name, value, known in
-            if known == .contentLength {
+            switch known {
+            case .contentLength:
                 lengths += 1
                 // Both as they would be written here.
                 isPlain = isPlain && value.spells(length) && name.holdsSame(as: known.nameBytes)
-            } else if known == .other, name.equalsIgnoringCase("Proxy-Authentication-Info") {
-                isPlain = false
+            case .other where name.equalsIgnoringCase("Proxy-Authentication-Info"): isPlain = false
+            default: break
             }
         }
         return isPlain && lengths == 1

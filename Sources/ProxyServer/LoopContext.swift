@@ -14,6 +14,8 @@ package final class LoopContext {
     private let waits: LoopBox<DescriptorWaits>
     private(set) var blocks: BlockPool
     let joined = JoinedAnswers()
+    /// From an origin's socket to a client's; nil where the kernel gives none.
+    private(set) lazy var pipe = SocketPipe()
     let log: AccessLogBuffer?
     /// Answers are logged.
     var isLogging: Bool { log?.isOn ?? false }

@@ -39,7 +39,8 @@ final class OutputQueue {
     private static let vectorCount = 12
     private static let mergeLimit = 16 << 10
 
-    private var segments: [Segment] = []
+    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) private var segments: [Segment] = []
     private var first = 0
     /// Bytes in the queue, those in files included.
     private(set) var count = 0

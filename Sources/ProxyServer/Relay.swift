@@ -21,7 +21,8 @@ final class Relay: FetchSink, ExchangeRelay {
     private let exchange: Exchange
     private let route: ServiceRoute
     private let ask: DirectAsk
-    private let began = Monotonic.now()
+    /// Monotonic nanoseconds.
+    private let began: UInt64
     private var state = State.asking
     private var handle: (any FetchHandle)?
     /// By which an operator ends the fetch.
@@ -33,6 +34,7 @@ final class Relay: FetchSink, ExchangeRelay {
     init(handler: ProxyHandler, exchange: Exchange, route: ServiceRoute, ask: DirectAsk) {
         self.handler = handler
         self.exchange = exchange
+        began = exchange.startedAt
         self.route = route
         self.ask = ask
     }
@@ -72,7 +74,8 @@ final class Relay: FetchSink, ExchangeRelay {
         let originTime = Monotonic.now() &- began
         // Before the head is sent: where the client has left, that ends this.
         state = .flowing
-        if handler.passHead(head, framing, way, originTime: originTime, exchange) { return }
+        let isFollowed = handle?.hasContent ?? false
+        if handler.passHead(head, framing, way, originTime: originTime, isFollowed: isFollowed, exchange) { return }
         var answer = handler.core.answer(ask, head, framing, way)
         answer.originTime = originTime
         let hasBody = ask.request.method != .head && head.status != 304
@@ -98,6 +101,14 @@ final class Relay: FetchSink, ExchangeRelay {
             return .continue
         case .asking, .ended: return .continue
         }
+    }
+
+    var movesContent: Bool { ask.request.method == .get }
+
+    func move(_ count: Int, from socket: Int32) -> MovedContent? {
+        guard state == .flowing, let result = exchange.move(count, from: socket) else { return nil }
+        isHeld = !exchange.hasRoom
+        return MovedContent(result, isHeld ? .pause : .continue)
     }
 
     func finished(trailers: Fields) {

@@ -8,8 +8,8 @@ package import Upstream
 /// Loop-bound; it keeps nothing of a request, so that one serves all requests of a service and a plan.
 package final class OriginSource: FetchSource {
     private let service: ServicePlan
-    private let origin: OriginAddress
     private let plan: RequestPlan
+    private let terms: UpstreamTerms
     private let runtime: ServiceRuntime
     private let client: UpstreamClient
     private let onFetch: () -> Void
@@ -27,8 +27,14 @@ package final class OriginSource: FetchSource {
         onFetch: @escaping () -> Void = {}
     ) {
         self.service = service
-        self.origin = origin
         self.plan = plan
+        terms = UpstreamTerms(
+            url: origin.root,
+            host: origin.authority,
+            timeouts: plan.timeouts,
+            tls: service.tls,
+            target: service.target
+        )
         self.runtime = runtime
         self.client = client
         self.onFetch = onFetch
@@ -74,14 +80,10 @@ package final class OriginSource: FetchSource {
         }
         return UpstreamRequest(
             method: request.method,
-            url: origin.root,
             path: request.path,
             fields: fields,
-            host: origin.authority,
             bodyFraming: request.framing,
-            timeouts: plan.timeouts,
-            tls: service.tls,
-            target: service.target
+            terms: terms
         )
     }
 }
@@ -124,6 +126,8 @@ final class OriginFetch: FetchHandle, TransferDelegate {
 
     func bodyAvailable() { transfer?.bodyAvailable() }
 
+    var hasContent: Bool { transfer?.hasContent ?? false }
+
     func cancel() {
         transfer?.cancel()
         end()
@@ -140,6 +144,12 @@ final class OriginFetch: FetchHandle, TransferDelegate {
 
     func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow {
         sink?.received(bytes) ?? .continue
+    }
+
+    var movesContent: Bool { sink?.movesContent ?? false }
+
+    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent? {
+        sink?.move(count, from: socket)
     }
 
     func transferFinished(_ transfer: Transfer, trailers: Fields) {

@@ -44,7 +44,7 @@ extension EasyHandle {
         }
         applyMethod(request)
         applyFields(request)
-        if url.isTLS, applied.tls != request.tls { applyTLS(request.tls) }
+        if url.isTLS, applied.tls != request.terms.tls { applyTLS(request.terms.tls) }
     }
 
     private func applyMethod(_ request: UpstreamRequest) {
@@ -79,7 +79,7 @@ extension EasyHandle {
             if value.isEmpty { isTogether = false }
             if known == .host { fields.append(name: name, value: value) }
         }
-        if let host = request.host, !present.contains(.host) { fields.append("Host: \(host)") }
+        if let host = request.terms.host, !present.contains(.host) { fields.append("Host: \(host)") }
         if isTogether {
             fields.appendTogether(request.fields)
         } else {

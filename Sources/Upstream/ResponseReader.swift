@@ -4,8 +4,9 @@ internal import HTTPWire
 
 /// Takes raw heads and body bytes: whole, as they were read, or line by line as libcurl has them. Loop-bound, its carrier's own.
 final class ResponseReader {
-    private var parser: ResponseParser
-    private var decoder = BodyDecoder(.none, side: .response)
+    // Unchecked, as what follows: nothing is called from here while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) private var parser: ResponseParser
+    @exclusivity(unchecked) private var decoder = BodyDecoder(.none, side: .response)
     private var method = Method.get
     private var isConditional = false
 
@@ -18,11 +19,11 @@ final class ResponseReader {
     private(set) var failure: UpstreamError.Kind?
 
     // What waits to be handed on, in this order.
-    var interims: [ResponseHead] = []
-    var head: ResponseHead?
-    var bytes: [UInt8] = []
+    @exclusivity(unchecked) var interims: [ResponseHead] = []
+    @exclusivity(unchecked) var head: ResponseHead?
+    @exclusivity(unchecked) var bytes: [UInt8] = []
     /// The start of a head that has not come to its end.
-    private var part: [UInt8] = []
+    @exclusivity(unchecked) private var part: [UInt8] = []
     /// Of the interim heads so far, in bytes.
     private var interimLength = 0
     /// Bytes of interim heads that one request may be answered with, besides one head.
@@ -37,7 +38,8 @@ final class ResponseReader {
 
     /// Makes ready for the next request; keeps capacity within a bound.
     func reset(for request: UpstreamRequest) {
-        if parser.limits == request.limits { parser.reset() } else { parser = ResponseParser(limits: request.limits) }
+        let limits = request.terms.limits
+        if parser.limits == limits { parser.reset() } else { parser = ResponseParser(limits: limits) }
         decoder = BodyDecoder(.none, side: .response)
         method = request.method
         isConditional = request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince)
@@ -181,6 +183,12 @@ final class ResponseReader {
             return nil
         }
     }
+
+    /// Bytes of content that are still to come, where a length says how many and nothing waits before them; else nil.
+    var lengthLeft: UInt64? { bytes.isEmpty && failure == nil && isHeadComplete ? decoder.lengthLeft : nil }
+
+    /// So many bytes of content were taken elsewhere.
+    func skip(_ count: Int) { decoder.skip(count) }
 
     /// Keeps content until it is wanted.
     func keep(_ content: UnsafeRawBufferPointer) { bytes.append(contentsOf: content) }

@@ -112,7 +112,7 @@ extension SendBuffer {
             }
         } else {
             append("Host: ")
-            append(request.host ?? place.hostField)
+            append(request.terms.host ?? place.hostField)
             append("\r\n")
         }
         request.fields.forEachRun(without: .host) { append($0) }

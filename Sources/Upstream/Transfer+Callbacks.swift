@@ -15,7 +15,7 @@ extension Transfer {
         // The member `addr` is only the start: libcurl reserves room for the longest address behind it.
         let start = UnsafeRawPointer(address).advanced(by: offset).assumingMemoryBound(to: sockaddr.self)
         let target = SocketAddress(start, length: socklen_t(length))
-        guard request.target.allows(target) else {
+        guard request.terms.target.allows(target) else {
             abort = .addressRefused(target.host)
             return false
         }
@@ -41,7 +41,7 @@ extension Transfer {
         }
         // Counts the connections made for this transfer.
         let isReused = c_curl_get_long(handle.raw, CURLINFO_NUM_CONNECTS) == 0
-        if request.target != .any, !allows(name) {
+        if request.terms.target != .any, !allows(name) {
             abort = isReused ? .staleConnection : .addressRefused(name.remote)
             return false
         }
@@ -62,7 +62,7 @@ extension Transfer {
 
     private func allows(_ name: ConnectionName) -> Bool {
         guard let address = SocketAddress(numericHost: name.remote, port: 0) else { return false }
-        return request.target.allows(address)
+        return request.terms.target.allows(address)
     }
 
     // MARK: - The request's body
@@ -126,6 +126,15 @@ extension Transfer {
         guard !isHeld, let delegate else { return false }
         if delegate.transfer(self, received: bytes) == .pause { hold() }
         return true
+    }
+
+    var movesContent: Bool { delegate?.movesContent ?? false }
+
+    /// Has the delegate take content from where it waits; nil: it does not now.
+    func move(_ count: Int, from socket: Int32) -> IOResult? {
+        guard !isHeld, let delegate, let moved = delegate.transfer(self, moves: count, from: socket) else { return nil }
+        if moved.flow == .pause { hold() }
+        return moved.result
     }
 
     func bodyReceived() { deadlines.progress(now: Monotonic.now()) }

@@ -61,7 +61,7 @@ extension Transfer {
             hasReceived: handle.reader.hasReceived,
             osError: osError,
             text: handle.errorText,
-            tls: request.tls
+            tls: request.terms.tls
         )
         return .failure(CurlFailure.error(result, context))
     }
@@ -95,7 +95,7 @@ extension Transfer {
 
     // MARK: - Words
 
-    var place: String { url?.place ?? request.url + request.path }
+    var place: String { url?.place ?? request.terms.url + request.path }
 
     func timeoutError(_ phase: TimeoutPhase) -> UpstreamError {
         let what =

@@ -55,6 +55,8 @@ package final class Transfer {
     var connection: ConnectionName?
     /// Where Drydock's own connection leads.
     var remote: SocketAddress?
+    /// Content came with the final head, which is handed on now: bytes are next, or the end.
+    package internal(set) var hasContent = false
     /// How it ended, while bytes before the end wait for the delegate.
     var outcome: Result<Fields, UpstreamError>?
 
@@ -70,7 +72,7 @@ package final class Transfer {
         self.client = client
         self.source = source
         self.delegate = delegate
-        deadlines = Deadlines(request.timeouts, now: Monotonic.now())
+        deadlines = Deadlines(request.terms.timeouts, now: Monotonic.now())
     }
 
     // MARK: - For the rooms above

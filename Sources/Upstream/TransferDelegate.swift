@@ -1,5 +1,6 @@
 // The two sides of a transfer: who is told of the response, and where the request's body comes from.
 
+package import EventLoop
 package import HTTPWire
 
 /// Whether more bytes are wanted.
@@ -24,6 +25,11 @@ package protocol TransferDelegate: AnyObject {
     func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming)
     /// Content without its chunked coding; the buffer is valid during the call.
     func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow
+    /// Whether ``transfer(_:moves:from:)`` may ever answer. False unless it says otherwise.
+    var movesContent: Bool { get }
+    /// Content waits in a socket: the delegate may take at most `count` bytes of it from there by itself, without a copy through
+    /// this process. Nil, as unless it says otherwise: not now, so that they are read and come as bytes.
+    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent?
     /// The message is complete by the framing it declared.
     func transferFinished(_ transfer: Transfer, trailers: Fields)
     /// The message did not come, or not to its end: what came of it must not pass as complete.
@@ -32,6 +38,20 @@ package protocol TransferDelegate: AnyObject {
 
 extension TransferDelegate {
     package var takesBytesAtOnce: Bool { false }
+    package var movesContent: Bool { false }
+    package func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent? { nil }
+}
+
+/// What came of a try to take content out of a socket.
+package struct MovedContent {
+    /// How that ended: bytes count as taken, also with `.pause`.
+    package var result: IOResult
+    package var flow: TransferFlow
+
+    package init(_ result: IOResult, _ flow: TransferFlow) {
+        self.result = result
+        self.flow = flow
+    }
 }
 
 /// What a source of a request body has to give.

@@ -34,14 +34,15 @@ package final class UpstreamClient {
     /// libcurl carries plain HTTP, too: for tests, which hold both to the same.
     var usesLibcurlAlone = false
     /// Each knows its place here.
-    private var active: [Transfer] = []
+    // Unchecked, as what follows: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) private var active: [Transfer] = []
     /// Those that wait for the resolver, by a number that an answer from another thread can carry.
     private var resolving: [UInt64: Transfer] = [:]
     private var lastIdentifier: UInt64 = 0
     private var pins: [String: Pin] = [:]
-    private var places = UpstreamPlaces()
+    @exclusivity(unchecked) private var places = UpstreamPlaces()
     /// Transfers with something to hand on.
-    var marked: [Transfer] = []
+    @exclusivity(unchecked) var marked: [Transfer] = []
     /// Empty; its capacity serves the next drain.
     private var delivered: [Transfer] = []
     private var isSettling = false
@@ -95,7 +96,7 @@ package final class UpstreamClient {
         active.append(transfer)
         do throws(UpstreamError) {
             let request = transfer.request
-            let (url, place) = try places.find(request.url, request.path, method: request.method)
+            let (url, place) = try places.find(request.terms.url, request.path, method: request.method)
             transfer.url = url
             transfer.destination = place
             guard let multi else {
@@ -147,7 +148,7 @@ package final class UpstreamClient {
     func resolve(_ transfer: Transfer, isFresh: Bool, mustPin: Bool) {
         guard let url = transfer.url, let place = transfer.destination else { return }
         transfer.state = .resolving
-        let rules = transfer.request.target
+        let rules = transfer.request.terms.target
         // An address that may be any needs no rule and no resolver.
         if place.isNumeric, rules == .any {
             return resolved(transfer, .success(place.addresses), isFresh: isFresh, mustPin: mustPin)

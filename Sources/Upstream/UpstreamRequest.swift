@@ -2,49 +2,63 @@
 
 package import HTTPWire
 
-/// One request to an origin.
-package struct UpstreamRequest: Sendable {
-    package var method: Method
+/// What the requests of one service to one origin have in common, held by one reference where it would be copied with each.
+///
+/// Sendable: nothing in it changes.
+package final class UpstreamTerms: Sendable {
     /// Absolute, `http` or `https`; what follows the authority goes into the request line byte for byte. A target of
     /// `OPTIONS *` is written as a URL without a path that ends in `*`.
-    package var url: String
-    /// Follows ``url``, where that is no more than scheme and authority: so it is known again without being put together.
-    package var path: String
-    /// The field lines to send, in this order, as they are; Host included, which goes first.
-    package var fields: Fields
-    /// Sent as Host where ``fields`` has none; nil: it is made from ``url``. Visible ASCII.
-    package var host: String?
-    /// How the request's body is framed: `.none`, `.length` or `.chunked`. `fields` must say the same.
-    package var bodyFraming: BodyFraming
-    package var timeouts: Timeouts
-    package var tls: TLSOptions
-    /// Which addresses the request may go to.
-    package var target: TargetRules
+    package let url: String
+    /// Sent as Host where a request has none; nil: it is made from ``url``. Visible ASCII.
+    package let host: String?
+    package let timeouts: Timeouts
+    package let tls: TLSOptions
+    /// Which addresses the requests may go to.
+    package let target: TargetRules
     /// What a response head may measure.
-    package var limits: HeadLimits
+    package let limits: HeadLimits
 
     package init(
-        method: Method = .get,
         url: String,
-        path: String = "",
-        fields: Fields = Fields(),
         host: String? = nil,
-        bodyFraming: BodyFraming = .none,
         timeouts: Timeouts = Timeouts(),
         tls: TLSOptions = TLSOptions(),
         target: TargetRules = .any,
         limits: HeadLimits = HeadLimits()
     ) {
-        self.method = method
         self.url = url
-        self.path = path
-        self.fields = fields
         self.host = host
-        self.bodyFraming = bodyFraming
         self.timeouts = timeouts
         self.tls = tls
         self.target = target
         self.limits = limits
+    }
+}
+
+/// One request to an origin.
+package struct UpstreamRequest: Sendable {
+    package var method: Method
+    /// Follows the URL of ``terms``, where that is no more than scheme and authority: so it is known again without being put
+    /// together.
+    package var path: String
+    /// The field lines to send, in this order, as they are; Host included, which goes first.
+    package var fields: Fields
+    /// How the request's body is framed: `.none`, `.length` or `.chunked`. `fields` must say the same.
+    package var bodyFraming: BodyFraming
+    package var terms: UpstreamTerms
+
+    package init(
+        method: Method = .get,
+        path: String = "",
+        fields: Fields = Fields(),
+        bodyFraming: BodyFraming = .none,
+        terms: UpstreamTerms
+    ) {
+        self.method = method
+        self.path = path
+        self.fields = fields
+        self.bodyFraming = bodyFraming
+        self.terms = terms
     }
 }
 

@@ -10,13 +10,43 @@ extension WireConnection {
         if reader.isComplete { return excess(transfer) }
         // Who holds back hears of all that comes, its end included, once it goes on.
         if transfer.outcome != nil || transfer.mustPause(buffered: reader.bytes.count) { return watchReading(false) }
-        switch Socket.read(descriptor, into: pool.buffer) {
-        case .bytes(let count): take(UnsafeRawBufferPointer(rebasing: pool.buffer[..<count]), transfer)
+        if move(transfer) { return }
+        // What can be moved is not to be read with the head before it.
+        let length = reader.isHeadComplete || !transfer.movesContent ? pool.buffer.count : Self.leastMoved
+        let room = UnsafeMutableRawBufferPointer(rebasing: pool.buffer.prefix(length))
+        switch Socket.read(descriptor, into: room) {
+        case .bytes(let count):
+            take(UnsafeRawBufferPointer(rebasing: room[..<count]), transfer)
+            // More waits there.
+            if count == length { _ = move(transfer) }
         case .wouldBlock: break
         case .end: ended(transfer, osError: 0)
         case .failed(let code): ended(transfer, osError: code)
         }
     }
+
+    /// Has long content go on from socket to socket, where its taker can do that. False where it is to be read.
+    private func move(_ transfer: Transfer) -> Bool {
+        guard transfer.state == .running, transfer.outcome == nil, self.transfer === transfer,
+            let left = reader.lengthLeft, left >= Self.leastMoved,
+            let result = transfer.move(Int(clamping: left), from: descriptor)
+        else { return false }
+        // The delegate may have ended the transfer.
+        guard transfer.state != .ended else { return true }
+        switch result {
+        case .bytes(let count):
+            reader.skip(count)
+            transfer.bodyReceived()
+            concludeIfComplete(transfer)
+        case .wouldBlock: break
+        case .end: ended(transfer, osError: 0)
+        case .failed(let code): ended(transfer, osError: code)
+        }
+        return true
+    }
+
+    /// Fewer bytes than this cost less when they are read.
+    private static let leastMoved = 32_768
 
     /// Takes what was read. The delegate is called on the way, and may end the transfer each time; this connection may
     /// carry another one by then.
@@ -66,6 +96,7 @@ extension WireConnection {
             case .final(let status, let length):
                 rest = UnsafeRawBufferPointer(rebasing: rest[length...])
                 transfer.headReceived()
+                transfer.hasContent = !rest.isEmpty && !reader.isComplete
                 if !isRequestOver { answeredEarly(status, transfer) }
                 guard transfer.state != .ended else { return nil }
                 transfer.handOn()

@@ -54,7 +54,7 @@ final class WireConnection: Carrier, IOHandler {
     /// Connects to the first of the addresses that answers.
     func open(_ addresses: [SocketAddress], _ transfer: Transfer) {
         state = .connecting
-        let dial = WireDial(addresses, transfer.request.target, for: self, pool)
+        let dial = WireDial(addresses, transfer.request.terms.target, for: self, pool)
         self.dial = dial
         dial.next()
     }

@@ -6,7 +6,7 @@ internal import EventLoop
 final class WirePlace {
     let key: ResolverKey
     /// The newest last.
-    fileprivate(set) var idle: [WireConnection] = []
+    @exclusivity(unchecked) fileprivate(set) var idle: [WireConnection] = []
     /// Connections that stand or are being made.
     fileprivate var count = 0
     /// Transfers that wait for one of the limited connections, and where they may go.
@@ -27,7 +27,8 @@ final class WirePool {
     /// What is read goes here first, of one connection after another, and does not stay.
     // Owned by this object; used within one callback at a time.
     let buffer: UnsafeMutableRawBufferPointer
-    private var spare: [SendBuffer] = []
+    // Unchecked, as the idle ones of a place: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) private var spare: [SendBuffer] = []
     private var places: [ResolverKey: WirePlace] = [:]
     private var pruneAt = 64
     private var idleCount = 0

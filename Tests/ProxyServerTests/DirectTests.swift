@@ -66,6 +66,15 @@ private let cases: [Case] = [
     Case("a short body", get) { .answer(to: $0, fields: [date, noStore], "hello") },
     Case("no body", get) { .answer(to: $0, fields: [date, noStore], "") },
     Case("three mebibytes", get) { _ in .pattern(3 << 20, fields: [date, noStore]) },
+    Case("much in a row", "GET /1 HTTP/1.1\r\n#|GET /2 HTTP/1.1\r\n#|\(get)") { _ in
+        .pattern(300_000, fields: [date, noStore])
+    },
+    Case("much, and more than its length", get) { _ in
+        OriginReply([.bytes(raw("200 OK\r\nContent-Length: 200000").wire + [UInt8](repeating: 97, count: 200_009))])
+    },
+    Case("much, its head first", get) { _ in
+        raw("200 OK\r\nContent-Length: 200000", .pause(milliseconds: 20), .pattern(200_000, from: 0))
+    },
     // In one write: in how many chunks it goes on depends on how many reads it comes in.
     Case("chunks", get, hasLength: false) { _ in
         OriginReply([.bytes(OriginReply.chunked(["one", "two", "three"], fields: [date, noStore]).wire)])

@@ -21,6 +21,8 @@ struct Heard: Sendable {
     /// Kinds of calls in order: i, h, b, f (finished), e (failed).
     var calls = ""
     var largestPiece = 0
+    /// Bytes that the delegate took from the socket itself.
+    var moved = 0
 
     var isOver: Bool { isFinished || error != nil }
     var text: String { String(decoding: body, as: UTF8.self) }
@@ -34,6 +36,9 @@ final class Recorder: TransferDelegate {
     var onHead: (Transfer) -> Void = { _ in }
     var onBytes: Flow = { _, _ in .continue }
     var onEnd: (Transfer) -> Void = { _ in }
+    /// Whether content is taken from the socket this time; nil: never.
+    var moves: (() -> Bool)?
+    private var room = [UInt8](repeating: 0, count: 1 << 16)
 
     init(_ heard: Monitor<Heard>) { self.heard = heard }
 
@@ -65,6 +70,19 @@ final class Recorder: TransferDelegate {
             return summary
         }
         return onBytes(transfer, now)
+    }
+
+    var movesContent: Bool { moves != nil }
+
+    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent? {
+        guard let moves, moves() else { return nil }
+        return room.withUnsafeMutableBytes { room in
+            let result = Socket.read(socket, into: UnsafeMutableRawBufferPointer(rebasing: room.prefix(count)))
+            guard case .bytes(let read) = result else { return MovedContent(result, .continue) }
+            heard.update { $0.moved += read }
+            let flow = self.transfer(transfer, received: UnsafeRawBufferPointer(rebasing: room[..<read]))
+            return MovedContent(result, flow)
+        }
     }
 
     func transferFinished(_ transfer: Transfer, trailers: Fields) {

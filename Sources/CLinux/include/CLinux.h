@@ -19,6 +19,13 @@ int c_linux_memory_file(size_t size);
 /// Names the calling thread for ps and gdb; at most 15 characters count.
 void c_linux_name_thread(const char *name);
 
+/// pipe2(2), both ends non-blocking and close-on-exec, with room for `size` bytes where the kernel allows it; the end to read
+/// from first. -1 and errno on failure.
+int c_linux_pipe(int ends[2], int size);
+
+/// splice(2) of at most `count` bytes, without waiting; -1 and errno on failure.
+ssize_t c_linux_splice(int from, int to, size_t count);
+
 /// timerfd_create(2) of the monotonic clock, non-blocking and close-on-exec.
 int c_linux_timer(void);
 

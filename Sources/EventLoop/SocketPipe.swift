@@ -1,0 +1,65 @@
+// From one socket to another without a copy through the process.
+
+internal import CLinux
+import Glibc
+
+/// A pipe that is filled from one socket and emptied into another, within one callback: between these it is empty. Loop-bound.
+package final class SocketPipe {
+    /// In bytes; a part of the pages may be filled in part.
+    private static let size: Int32 = 1 << 20
+
+    private let entry: Int32
+    private let exit: Int32
+    /// The kernel moves nothing out of such sockets.
+    private var isUseless = false
+
+    /// Nil where the kernel gives none.
+    package init?() {
+        var ends: [Int32] = [-1, -1]
+        guard c_linux_pipe(&ends, Self.size) == 0 else { return nil }
+        exit = ends[0]
+        entry = ends[1]
+    }
+
+    deinit {
+        close(entry)
+        close(exit)
+    }
+
+    /// Takes what waits in a socket, at most `count` bytes. Nil where that cannot be done with such a socket: it is to be read.
+    package func fill(from socket: Int32, count: Int) -> IOResult? {
+        guard !isUseless else { return nil }
+        let result = Socket.result(isRead: true) { c_linux_splice(socket, entry, count) }
+        switch result {
+        case .failed(EINVAL), .failed(ENOSYS), .failed(EPERM), .failed(EOPNOTSUPP):
+            isUseless = true
+            return nil
+        default: return result
+        }
+    }
+
+    /// Has a socket take what is in the pipe, at most `count` bytes.
+    package func empty(into socket: Int32, count: Int) -> IOResult {
+        Socket.result(isRead: false) { c_linux_splice(exit, socket, count) }
+    }
+
+    /// Takes out `count` bytes that a socket did not take; fewer only where the pipe does not have them.
+    package func read(_ count: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let room = UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[filled..<count]
+                )
+                guard
+                    case .bytes(let read) = Socket.result(
+                        isRead: true,
+                        { Glibc.read(exit, room.baseAddress, room.count) }
+                    )
+                else { return }
+                filled += read
+            }
+        }
+    }
+}
+
+@available(*, unavailable) extension SocketPipe: Sendable {}
