@@ -92,11 +92,8 @@ enum ASCII {
 extension Fields {
     /// The value of every line of a field, in order, without surrounding whitespace.
     func values(_ field: KnownField) -> [[UInt8]] {
-        guard present.contains(field) else { return [] }
         var values: [[UInt8]] = []
-        forEachLine { _, value, known in
-            if known == field { values.append(Array(value.trimmingWhitespace())) }
-        }
+        forEachValue(field) { values.append(Array($0.trimmingWhitespace())) }
         return values
     }
 

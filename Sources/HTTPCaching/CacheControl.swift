@@ -48,9 +48,8 @@ package struct CacheControl: Sendable, Equatable {
 
     /// The directives of every line of `field`.
     package init(_ fields: Fields, field: KnownField = .cacheControl) {
-        guard fields.contains(field) else { return }
-        fields.forEachLine { _, value, known in
-            guard known == field, !takePlain(value) else { return }
+        fields.forEachValue(field) { value in
+            guard !takePlain(value) else { return }
             for directive in Directive.parse(Array(value.trimmingWhitespace())) { apply(directive) }
         }
     }

@@ -76,10 +76,14 @@ extension Caching {
         default: break
         }
         if request.method == .post, !answersGet(response, policy: policy, now: now, url: url) { return .refuse(.post) }
-        if CacheControl(request: request.fields).noStore { return .refuse(.requestNoStore) }
-        let vary = Vary(response.fields)
-        if vary.isMalformed { return .refuse(.varyInvalid) }
-        if vary.isAny { return .refuse(.varyStar) }
+        if request.fields.contains(.cacheControl), CacheControl(request: request.fields).noStore {
+            return .refuse(.requestNoStore)
+        }
+        if response.fields.contains(.vary) {
+            let vary = Vary(response.fields)
+            if vary.isMalformed { return .refuse(.varyInvalid) }
+            if vary.isAny { return .refuse(.varyStar) }
+        }
         if policy.minLength > 0, let length = contentLength(response.fields),
             policy.isTooShort(length, status: response.status)
         {

@@ -83,6 +83,14 @@ package struct Fields: Sendable {
         }
     }
 
+    /// Calls `body` with the value of each line of this name.
+    package func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
+        guard present.contains(field) else { return }
+        wire.withUnsafeBytes { bytes in
+            for line in index where line.known == field { body(bytes.part(line.value)) }
+        }
+    }
+
     package func contains(_ field: KnownField) -> Bool { present.contains(field) }
 
     package func contains(_ name: String) -> Bool { positions(of: name, limit: 1).first != nil }
@@ -128,6 +136,12 @@ package struct Fields: Sendable {
     }
 
     // MARK: Changing
+
+    /// Makes room for a line that will be appended, and the storage this value's own: so both cost one copy.
+    package mutating func reserve(_ field: KnownField, _ value: String) {
+        index.reserveCapacity(index.count + 1)
+        wire.reserveCapacity(wire.count + field.nameBytes.count + value.utf8.count + 4)
+    }
 
     /// Appends a line; `.other` has no name and appends nothing.
     package mutating func append(_ field: KnownField, _ value: String) {

@@ -47,8 +47,7 @@ package enum HopByHop {
     package static func saysKeepAliveOnly(_ fields: Fields) -> Bool {
         guard fields.contains(.connection) else { return true }
         var isPlain = true
-        fields.forEachLine { _, value, known in
-            guard known == .connection else { return }
+        fields.forEachValue(.connection) { value in
             value.forEachMember { if !$0.isEmpty, !$0.equalsIgnoringCase("keep-alive") { isPlain = false } }
         }
         return isPlain
@@ -58,8 +57,7 @@ package enum HopByHop {
     package static func connectionOptions(_ fields: Fields) -> [[UInt8]] {
         guard fields.contains(.connection) else { return [] }
         var options: [[UInt8]] = []
-        fields.forEachLine { _, value, known in
-            guard known == .connection else { return }
+        fields.forEachValue(.connection) { value in
             value.forEachMember { if !$0.isEmpty { options.append(Array($0)) } }
         }
         return options

@@ -38,15 +38,20 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
 
     /// Compares `count` bytes, eight at a time, ignoring the case of the letters in the known name only.
     private static func matches(_ name: UnsafeRawPointer, _ row: UnsafeRawPointer, _ count: Int) -> Bool {
-        var offset = 0
-        while count &- offset >= 8 {
+        func isSame(_ offset: Int) -> Bool {
             let known = row.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
             let given = name.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
             // Letters have bit 6 set and `-` has not: only letters get the case bit.
             let caseBits = (known & 0x4040_4040_4040_4040) >> 1
-            if (given | caseBits) != (known | caseBits) { return false }
+            return (given | caseBits) == (known | caseBits)
+        }
+        var offset = 0
+        while count &- offset >= 8 {
+            guard isSame(offset) else { return false }
             offset &+= 8
         }
+        // The last eight once more, some of them again.
+        if offset > 0 { return offset == count || isSame(count &- 8) }
         while offset < count {
             let known = row.load(fromByteOffset: offset, as: UInt8.self)
             let caseBit = (known & 0x40) >> 1

@@ -31,7 +31,7 @@ extension Exchange {
 
     private static let ofConnection = FieldSet(.connection, .keepAlive)
 
-    /// Writes bytes from where they lie, and queues what the socket does not take. False as above.
+    /// Writes bytes from where they lie, and queues what the socket does not take. False where so much is queued that the next ones should wait.
     /// - Throws: `ClientGone` when nothing can be sent any more.
     func pass(_ bytes: UnsafeRawBufferPointer) throws(ClientGone) -> Bool {
         guard let connection, state == .body else { throw ClientGone() }

@@ -48,16 +48,16 @@ extension ProxyHandler {
     private static let indirect = FieldSet(.via, .upgrade, .expect, .origin)
 
     package func passOn(_ exchange: Exchange) -> Bool {
-        let request = exchange.request
-        guard request.method == .get || request.method == .head, request.fields.present.isDisjoint(with: Self.indirect),
+        let method = exchange.request.method
+        guard method == .get || method == .head, exchange.request.fields.present.isDisjoint(with: Self.indirect),
             exchange.framing == .none || exchange.framing == .length(0),
             case .origin(var target) = exchange.target.form,
             // A Host that has been answered for before.
-            let known = request.fields.withFirst(.host, { hot.known(host: $0) }) ?? nil,
+            let known = exchange.request.fields.withFirst(.host, { hot.known(host: $0) }) ?? nil,
             let route = known.route ?? target.withUTF8({ plan.service(target: UnsafeRawBufferPointer($0)) })
         else { return false }
         var rest = route.rest(target)
-        let endpoint = rest.withUTF8 { route.plan.endpoint(for: request.method, path: UnsafeRawBufferPointer($0)) }
+        let endpoint = rest.withUTF8 { route.plan.endpoint(for: method, path: UnsafeRawBufferPointer($0)) }
         let direct = route.directPlans[endpoint.map { $0 + 1 } ?? 0]
         guard direct.way != .never, !core.isOffline, let source = try? source(route, endpoint, depth: 0),
             let ask = directAsk(exchange, route, rest, direct)

@@ -17,12 +17,15 @@ extension ProxyHandler {
     /// - Parameter request: from ``endToEnd(_:)``.
     func originFields(_ request: RequestHead, hasBody: Bool) -> Fields {
         var fields = request.fields
+        let via = via(request.version)
+        // One copy, with room for what is added.
+        fields.reserve(.via, via)
         fields.remove(.contentLength)
         // Without a body there is nothing to expect.
         if !hasBody { fields.remove(.expect) }
         // TE is of one connection, which has to say so (RFC 9110 section 10.1.4).
         if fields.contains(.te) { fields.set(.connection, "TE") }
-        fields.appendMember(.via, via(request.version))
+        fields.appendMember(.via, via)
         if request.method == .options || request.method == .trace, let hops = Self.maxForwards(fields), hops > 0 {
             fields.set(.maxForwards, String(hops - 1))
         }

@@ -5,7 +5,9 @@ import HTTPCaching
 import HTTPWire
 
 /// The lines that this proxy adds to a head; many answers in a row have the same.
-struct PassedLines {
+///
+/// An object, since it is copied with each of them.
+final class PassedLines: Sendable {
     let way: Way
     let status: Int
     /// The value of Cache-Status.
@@ -14,6 +16,14 @@ struct PassedLines {
     let cache: CacheOutcome
     /// Via and Cache-Status as they go on the wire.
     let bytes: [UInt8]
+
+    init(way: Way, status: Int, cacheStatus: String, cache: CacheOutcome, bytes: [UInt8]) {
+        self.way = way
+        self.status = status
+        self.cacheStatus = cacheStatus
+        self.cache = cache
+        self.bytes = bytes
+    }
 }
 
 extension ProxyHandler {

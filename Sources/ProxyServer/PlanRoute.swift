@@ -148,7 +148,9 @@ package final class ServiceRoute: Sendable {
     /// The path and query that a request asks the origin for.
     /// - Parameter rest: what follows the prefix: empty, or beginning with `/` or `?`.
     func path(_ rest: String, _ request: RequestPlan) -> String {
-        request.query.apply(to: address.path(appending: rest))
+        let path =
+            address.basePath.isEmpty && rest.utf8.first == UInt8(ascii: "/") ? rest : address.path(appending: rest)
+        return request.query.isEmpty ? path : request.query.apply(to: path)
     }
 
     /// The demo answer that applies to a request.

@@ -22,21 +22,21 @@ extension EasyHandle {
     /// - Throws: `.request` where fields and framing disagree, or libcurl cannot send it.
     func apply(
         _ request: UpstreamRequest,
-        _ url: UpstreamURL,
+        _ target: String,
         _ place: UpstreamPlace,
         isFresh: Bool
     ) throws(UpstreamError) {
         rewind()
         if applied.place !== place {
             guard let curlURL = place.curlURL else {
-                throw UpstreamError(.request, detail: "libcurl takes no URL with \(url.place): check the host")
+                throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.url.place): check the host")
             }
             c_curl_set_pointer(raw, CURLOPT_CURLU, UnsafeMutableRawPointer(curlURL))
             applied.place = place
         }
-        if applied.target != url.target {
-            c_curl_set_string(raw, CURLOPT_REQUEST_TARGET, url.target)
-            applied.target = url.target
+        if applied.target != target {
+            c_curl_set_string(raw, CURLOPT_REQUEST_TARGET, target)
+            applied.target = target
         }
         if applied.isFresh != isFresh {
             set(CURLOPT_FRESH_CONNECT, isFresh ? 1 : 0)
@@ -44,7 +44,7 @@ extension EasyHandle {
         }
         applyMethod(request)
         applyFields(request)
-        if url.isTLS, applied.tls != request.terms.tls { applyTLS(request.terms.tls) }
+        if place.isTLS, applied.tls != request.terms.tls { applyTLS(request.terms.tls) }
     }
 
     private func applyMethod(_ request: UpstreamRequest) {

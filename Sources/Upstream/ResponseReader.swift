@@ -90,7 +90,7 @@ final class ResponseReader {
     }
 
     /// A complete head; false: refused.
-    private func accept(_ head: ResponseHead) -> Bool {
+    private func accept(_ head: consuming ResponseHead) -> Bool {
         // No request that asks for a switch of protocols goes out as a transfer.
         if head.status == 101 { return refuse(.unexpectedStatus(101)) }
         if head.status < 200 {
@@ -143,6 +143,14 @@ final class ResponseReader {
             _ = refuse(.protocolViolation(error))
             return nil
         }
+    }
+
+    /// The final head, once.
+    func takeHead() -> ResponseHead? {
+        // Swapped, which moves it.
+        var taken: ResponseHead?
+        swap(&taken, &head)
+        return taken
     }
 
     /// Nothing waits to be handed on.

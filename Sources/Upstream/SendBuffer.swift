@@ -96,11 +96,11 @@ final class SendBuffer {
 
 extension SendBuffer {
     /// The request line and the fields: Host first, which the request may say apart, or is made from the URL.
-    func append(head request: UpstreamRequest, _ url: UpstreamURL, _ place: UpstreamPlace) {
+    func append(head request: UpstreamRequest, _ target: String, _ place: UpstreamPlace) {
         let present = request.fields.present
         append(request.method.name)
         append(" ")
-        append(url.target)
+        append(target)
         append(" HTTP/1.1\r\n")
         if present.contains(.host) {
             request.fields.forEachLine { name, value, known in

@@ -95,7 +95,7 @@ extension Transfer {
 
     // MARK: - Words
 
-    var place: String { url?.place ?? request.terms.url + request.path }
+    var place: String { destination?.url.place ?? request.terms.url + request.path }
 
     func timeoutError(_ phase: TimeoutPhase) -> UpstreamError {
         let what =

@@ -25,7 +25,8 @@ package final class Transfer {
     package let request: UpstreamRequest
     /// Among the client's active ones; the client's own.
     var activePlace: Int
-    var url: UpstreamURL?
+    /// What goes into the request line, once its URL has been taken apart.
+    var target = ""
     var destination: UpstreamPlace?
     // All nil from the end on.
     var client: UpstreamClient?
@@ -145,8 +146,7 @@ package final class Transfer {
             for interim in interims { delegate?.transfer(self, received: interim) }
         }
         guard state != .ended else { return }
-        if let head = carrier.reader.head {
-            carrier.reader.head = nil
+        if let head = carrier.reader.takeHead() {
             delegate?.transfer(self, received: head, framing: carrier.reader.framing)
         }
         guard state != .ended, !isHeld, !carrier.reader.bytes.isEmpty else { return }

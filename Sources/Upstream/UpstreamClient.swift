@@ -95,19 +95,22 @@ package final class UpstreamClient {
         let transfer = Transfer(request, client: self, source: body, delegate: delegate, place: active.count)
         active.append(transfer)
         do throws(UpstreamError) {
-            let request = transfer.request
-            let (url, place) = try places.find(request.terms.url, request.path, method: request.method)
-            transfer.url = url
+            let terms = transfer.request.terms
+            let (target, place) = try places.find(terms.url, transfer.request.path, method: transfer.request.method)
+            transfer.target = target
             transfer.destination = place
             guard let multi else {
-                throw UpstreamError(.cancelled, detail: "the request to \(url.place) came after the shutdown")
+                throw UpstreamError(.cancelled, detail: "the request to \(place.url.place) came after the shutdown")
             }
-            if !isForWire(url) {
+            if !isForWire(place) {
                 guard let handle = pool.popLast() ?? EasyHandle(multi: multi, bufferSize: limits.bufferSize) else {
-                    throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(url.place)")
+                    throw UpstreamError(
+                        .internal,
+                        detail: "libcurl has no handle for the request to \(place.url.place)"
+                    )
                 }
                 handle.transfer = transfer
-                handle.reader.reset(for: request)
+                handle.reader.reset(for: transfer.request)
                 transfer.carrier = handle
                 transfer.armTimer()
             }
@@ -116,7 +119,7 @@ package final class UpstreamClient {
             transfer.outcome = .failure(error)
             transfer.mark()
         }
-        if let url = transfer.url, isForWire(url) { wakeLater() } else { poke() }
+        if let place = transfer.destination, isForWire(place) { wakeLater() } else { poke() }
         return transfer
     }
 
@@ -141,12 +144,12 @@ package final class UpstreamClient {
     }
 
     /// Whether a connection of Drydock's own carries requests there.
-    private func isForWire(_ url: UpstreamURL) -> Bool { !url.isTLS && !usesLibcurlAlone }
+    private func isForWire(_ place: UpstreamPlace) -> Bool { !place.isTLS && !usesLibcurlAlone }
 
     // MARK: - Addresses
 
     func resolve(_ transfer: Transfer, isFresh: Bool, mustPin: Bool) {
-        guard let url = transfer.url, let place = transfer.destination else { return }
+        guard let place = transfer.destination else { return }
         transfer.state = .resolving
         let rules = transfer.request.terms.target
         // An address that may be any needs no rule and no resolver.
@@ -165,7 +168,7 @@ package final class UpstreamClient {
         lastIdentifier += 1
         let identifier = lastIdentifier
         resolving[identifier] = transfer
-        resolver.resolve(url.host, port: url.port, rules: rules) { [loop, reference] result in
+        resolver.resolve(place.url.host, port: place.url.port, rules: rules) { [loop, reference] result in
             loop.submit { _ in
                 guard let client = reference.client, let transfer = client.resolving.removeValue(forKey: identifier)
                 else { return }
@@ -181,23 +184,23 @@ package final class UpstreamClient {
         isFresh: Bool,
         mustPin: Bool
     ) {
-        guard transfer.state == .resolving, let url = transfer.url, let place = transfer.destination else { return }
+        guard transfer.state == .resolving, let place = transfer.destination else { return }
         do throws(UpstreamError) {
             let addresses = try result.get()
-            try transfer.request.checkFraming(url)
+            try transfer.request.checkFraming(place)
             guard place.curlURL != nil else {
-                throw UpstreamError(.request, detail: "libcurl takes no URL with \(url.place): check the host")
+                throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.url.place): check the host")
             }
             guard let handle = transfer.handle else {
                 transfer.state = .running
                 return wire.carry(transfer, to: wirePlace(place), at: addresses, isFresh: isFresh)
             }
-            try handle.apply(transfer.request, url, place, isFresh: isFresh)
+            try handle.apply(transfer.request, transfer.target, place, isFresh: isFresh)
             if !place.isNumeric { pin(handle, place.pinName, addresses, always: mustPin) }
             transfer.state = .running
             transfer.deadlines.enter(.connecting, now: Monotonic.now())
             guard handle.begin() else {
-                throw UpstreamError(.internal, detail: "libcurl did not take the request to \(url.place)")
+                throw UpstreamError(.internal, detail: "libcurl did not take the request to \(place.url.place)")
             }
         } catch {
             transfer.outcome = .failure(error)

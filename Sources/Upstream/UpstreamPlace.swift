@@ -11,6 +11,7 @@ final class UpstreamPlace {
     /// A URL there, without its target.
     let url: UpstreamURL
     let key: ResolverKey
+    let isTLS: Bool
     /// The host is an address, in whatever spelling.
     let isNumeric: Bool
     /// That address; empty for a name.
@@ -28,6 +29,7 @@ final class UpstreamPlace {
     init(root: [UInt8], _ url: UpstreamURL) {
         self.root = root
         self.url = url
+        isTLS = url.isTLS
         key = ResolverKey(host: url.host, port: url.port)
         let address = SystemResolver.numeric(key.host, port: url.port)
         addresses = address.map { [$0] } ?? []
@@ -55,14 +57,14 @@ struct UpstreamPlaces {
     /// The last scheme and authority that came apart from their path.
     private var last: (root: String, place: UpstreamPlace)?
 
-    /// The URL taken apart, and its place.
+    /// What goes into the request line, and the place of the URL.
     /// - Throws: `.request` for what is no acceptable URL.
     mutating func find(
         _ root: String,
         _ path: String,
         method: Method
-    ) throws(UpstreamError) -> (url: UpstreamURL, place: UpstreamPlace) {
-        if let last, last.root == root, UpstreamURL.isTarget(path) { return (last.place.url.with(path), last.place) }
+    ) throws(UpstreamError) -> (target: String, place: UpstreamPlace) {
+        if let last, last.root == root, UpstreamURL.isTarget(path) { return (path, last.place) }
         let found = try find(path.isEmpty ? root : root + path, method: method)
         // Else a part of the path is in what is called the root here.
         if found.place.root.count == root.utf8.count { last = (root, found.place) }
@@ -72,20 +74,20 @@ struct UpstreamPlaces {
     private mutating func find(
         _ text: String,
         method: Method
-    ) throws(UpstreamError) -> (url: UpstreamURL, place: UpstreamPlace) {
+    ) throws(UpstreamError) -> (target: String, place: UpstreamPlace) {
         var text = text
         let length = text.withUTF8 { Self.rootLength($0) }
         let known = places.first { place in
             text.withUTF8 { place.root.count == length && $0[..<length].elementsEqual(place.root) }
         }
         if let known, let target = text.withUTF8({ UpstreamURL.target($0[length...], method: method) }) {
-            return (known.url.with(target), known)
+            return (target, known)
         }
         let url = try UpstreamURL.parse(text, method: method)
         let place = UpstreamPlace(root: text.withUTF8 { Array($0[..<length]) }, url)
         if places.count == Self.limit { places.removeFirst() }
         places.append(place)
-        return (url, place)
+        return (url.target, place)
     }
 
     /// The length of scheme and authority; where it is no URL, of anything.

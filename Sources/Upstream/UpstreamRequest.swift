@@ -72,7 +72,7 @@ extension UpstreamRequest {
     }
 
     /// - Throws: `.request` where fields and framing disagree, or the method is none that is sent.
-    func checkFraming(_ url: UpstreamURL) throws(UpstreamError) {
+    func checkFraming(_ place: UpstreamPlace) throws(UpstreamError) {
         let isPlain = !fields.contains(.contentLength) && !fields.contains(.transferEncoding)
         if case .none = bodyFraming, isPlain, method == .get { return }
         let declared = fields.all(.contentLength)
@@ -85,14 +85,20 @@ extension UpstreamRequest {
         case .untilClose: fits = false
         }
         guard fits else {
-            let detail = "the fields of the request to \(url.place) say another body length than its framing"
+            let detail = "the fields of the request to \(place.url.place) say another body length than its framing"
             throw UpstreamError(.request, detail: detail)
         }
         guard method != .connect else {
-            throw UpstreamError(.request, detail: "CONNECT to \(url.place) is a tunnel's business, not a transfer's")
+            throw UpstreamError(
+                .request,
+                detail: "CONNECT to \(place.url.place) is a tunnel's business, not a transfer's"
+            )
         }
         if method == .head, hasBody {
-            throw UpstreamError(.request, detail: "a HEAD request with a body cannot go to \(url.place): send none")
+            throw UpstreamError(
+                .request,
+                detail: "a HEAD request with a body cannot go to \(place.url.place): send none"
+            )
         }
     }
 }

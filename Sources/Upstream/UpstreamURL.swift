@@ -77,11 +77,6 @@ struct UpstreamURL: Equatable {
         }
     }
 
-    /// Another target of the same origin.
-    func with(_ target: String) -> UpstreamURL {
-        UpstreamURL(isTLS: isTLS, host: host, port: port, target: target)
-    }
-
     private static func hasPrefix(_ bytes: String.UTF8View, _ scheme: StaticString) -> Bool {
         guard bytes.count > scheme.utf8CodeUnitCount else { return false }
         for (position, byte) in bytes.prefix(scheme.utf8CodeUnitCount).enumerated() {

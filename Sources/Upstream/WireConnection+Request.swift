@@ -29,10 +29,10 @@ extension WireConnection {
     var isRequestOver: Bool { isRequestSent || progress == .unwanted || progress == .broken }
 
     func sendRequest(_ transfer: Transfer) {
-        guard let url = transfer.url, let place = transfer.destination else { return }
+        guard let place = transfer.destination else { return }
         let buffer = outgoing ?? pool.takeBuffer()
         buffer.removeAll()
-        buffer.append(head: transfer.request, url, place)
+        buffer.append(head: transfer.request, transfer.target, place)
         outgoing = buffer
         guard transfer.request.hasBody else {
             progress = .sent
