@@ -56,8 +56,8 @@ install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema
 	else sed -E '1s|(\$$schema=).*|\1$(PREFIX)/share/drydock/drydock.schema.json|' config/drydock.yaml > "$$config"; \
 	    chmod 0644 "$$config"; fi
 
-check-counts: $(RELEASE) ## allocations and instructions of hits, which must not grow
-	@Benchmarks/bench --only counts-1k,counts-16k,counts-304,counts-log,counts-disk >/dev/null
+check-counts: $(RELEASE) ## allocations and instructions of hits and of what is passed on, which must not grow
+	@Benchmarks/bench --only counts-1k,counts-16k,counts-304,counts-log,counts-disk,counts-pass >/dev/null
 
 check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyze about the unit
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \
