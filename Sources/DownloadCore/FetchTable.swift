@@ -159,6 +159,7 @@ package final class FetchTicket {
         self.table = table
         entry = FetchTable.Entry(key, waiting, told, loop)
         place = table.add(entry)
+        assert(loop.isCurrent)
         // Looked at on this loop alone, so not before this.
         entry.ticket = self
     }
@@ -169,7 +170,7 @@ package final class FetchTicket {
         table.remove(entry, at: place)
     }
 
-    /// Tells the loop of the fetch that somebody has left; any thread.
+    /// Tells the loop of the fetch that somebody has left; what it gives may be called on any thread.
     var sendLeft: @Sendable () -> Void {
         let link = link ?? Link(self)
         self.link = link

@@ -10,8 +10,6 @@ package final class SocketPipe {
 
     private let entry: Int32
     private let exit: Int32
-    /// The kernel moves nothing out of such sockets.
-    private var isUseless = false
 
     /// Nil where the kernel gives none.
     package init?() {
@@ -26,14 +24,12 @@ package final class SocketPipe {
         close(exit)
     }
 
-    /// Takes what waits in a socket, at most `count` bytes. Nil where that cannot be done with such a socket: it is to be read.
+    /// Takes what waits in a socket, at most `count` bytes. Nil where the kernel cannot do that with such a socket, or has no
+    /// memory for it: it is to be read.
     package func fill(from socket: Int32, count: Int) -> IOResult? {
-        guard !isUseless else { return nil }
         let result = Socket.result(isRead: true) { c_linux_splice(socket, entry, count) }
         switch result {
-        case .failed(EINVAL), .failed(ENOSYS), .failed(EPERM), .failed(EOPNOTSUPP):
-            isUseless = true
-            return nil
+        case .failed(EINVAL), .failed(ENOSYS), .failed(EPERM), .failed(EOPNOTSUPP), .failed(ENOMEM): return nil
         default: return result
         }
     }

@@ -15,10 +15,12 @@ extension Connection {
             if case .bytes(let sent) = last { left -= sent }
         } while left > 0 && last.isBytes
         noteWritten(count - left)
+        context.counters.add(.bytesMoved, UInt64(count - left))
         guard left > 0 else { return }
         let rest = pipe.read(left)
         // Also where it failed: what is queued did not go out, for the access log.
         output.append(rest)
+        if rest.count < left { context.dropPipe() }
         guard last == .wouldBlock, rest.count == left else { return clientLeft() }
         isBlocked = true
         waitingSince = Monotonic.coarse()

@@ -9,7 +9,7 @@ extension Connection {
     /// What an unread request body may cost before the connection is closed instead.
     static let unreadBodyLimit = 64 << 10
     /// A body up to here is copied behind its head: the kernel takes one buffer with less ado than several.
-    private static let copyLimit = 4 << 10
+    private static let oneBufferLimit = 4 << 10
 
     // MARK: - The hot path
 
@@ -84,7 +84,7 @@ extension Connection {
         _ end: UnsafeRawBufferPointer,
         _ body: UnsafeRawBufferPointer?
     ) -> IOResult {
-        if let body, body.count <= Self.copyLimit,
+        if let body, body.count <= Self.oneBufferLimit,
             let result = context.joined.write(prepared, dynamic, end, body, to: descriptor)
         {
             return result

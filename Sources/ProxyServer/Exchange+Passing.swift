@@ -8,9 +8,9 @@ extension Exchange {
     /// - Parameters:
     ///   - head: with one Content-Length, which says `length`, and with Date.
     ///   - lines: further field lines, each with its CRLF.
-    ///   - isFollowed: content comes at once, or the end: nothing else has to send the head.
+    ///   - hasContent: content comes at once, and takes the head with it.
     /// - Returns: false where this is no request for such an answer: nothing was sent then.
-    func passHead(_ head: ResponseHead, length: UInt64, adding lines: [UInt8], isFollowed: Bool) -> Bool {
+    func passHead(_ head: ResponseHead, length: UInt64, adding lines: [UInt8], hasContent: Bool) -> Bool {
         guard state == .open, request.method == .get, let connection, let length = Int64(exactly: length) else {
             return false
         }
@@ -25,7 +25,7 @@ extension Exchange {
         bytes.append(contentsOf: lines)
         bytes.append(contentsOf: connection.headEnd(for: request.version))
         connection.output.append(bytes)
-        if !isFollowed { connection.outputGrew() }
+        if !hasContent { connection.outputGrew() }
         return true
     }
 

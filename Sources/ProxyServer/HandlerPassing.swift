@@ -34,7 +34,7 @@ extension ProxyHandler {
         _ framing: BodyFraming,
         _ way: Way,
         originTime: UInt64,
-        isFollowed: Bool,
+        hasContent: Bool,
         _ exchange: Exchange
     ) -> Bool {
         guard case .length(let length) = framing, head.passesUnchanged(length) else { return false }
@@ -43,7 +43,7 @@ extension ProxyHandler {
         exchange.outcome.upstreamStatus = head.status
         exchange.outcome.upstreamTime = originTime
         exchange.outcome.cache = lines.cache
-        return exchange.passHead(head, length: length, adding: lines.bytes, isFollowed: isFollowed)
+        return exchange.passHead(head, length: length, adding: lines.bytes, hasContent: hasContent)
     }
 
     private func passedLines(_ way: Way, _ status: Int) -> PassedLines {

@@ -31,7 +31,7 @@ final class JoinedAnswers {
         return true
     }
 
-    /// Writes the four parts of an answer with one call, where nothing waits here; nil where there is no room.
+    /// Writes the four parts of an answer with one call; nil where others wait here, and where there is no room.
     func write(
         _ prepared: UnsafeRawBufferPointer,
         _ dynamic: UnsafeRawBufferPointer,
@@ -39,7 +39,7 @@ final class JoinedAnswers {
         _ body: UnsafeRawBufferPointer,
         to descriptor: Int32
     ) -> IOResult? {
-        guard append(prepared, dynamic, end, body) else { return nil }
+        guard count == 0, append(prepared, dynamic, end, body) else { return nil }
         defer { removeAll() }
         return Socket.write(descriptor, bytes)
     }

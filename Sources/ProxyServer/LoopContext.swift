@@ -14,8 +14,7 @@ package final class LoopContext {
     private let waits: LoopBox<DescriptorWaits>
     private(set) var blocks: BlockPool
     let joined = JoinedAnswers()
-    /// From an origin's socket to a client's; nil where the kernel gives none.
-    private(set) lazy var pipe = SocketPipe()
+    private var ownPipe: SocketPipe?
     let log: AccessLogBuffer?
     /// Answers are logged.
     var isLogging: Bool { log?.isOn ?? false }
@@ -51,6 +50,16 @@ package final class LoopContext {
         sweep.start(every: settings.sweepInterval)
         sweepTimer = sweep
     }
+
+    /// From an origin's socket to a client's; nil where the kernel gives none, for want of descriptors: it is asked again
+    /// then.
+    var pipe: SocketPipe? {
+        if ownPipe == nil { ownPipe = SocketPipe() }
+        return ownPipe
+    }
+
+    /// What is in the pipe belongs to nobody else.
+    func dropPipe() { ownPipe = nil }
 
     func setHandler(_ handler: any ExchangeHandler, for role: ListenerRole) { handlers[role] = handler }
 

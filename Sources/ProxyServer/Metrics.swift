@@ -5,7 +5,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case answers1xx, answers2xx, answers3xx, answers4xx, answers5xx
     case cacheHit, cacheMiss, cacheRevalidated, cacheStale, cachePlaceholder, cacheFallback, cacheBypass,
         cacheCollapsed, cacheDemo, cacheNone
-    case bytesIn, bytesOut
+    case bytesIn, bytesOut, bytesMoved
     case connectionsAccepted, connectionsClosed, tunnelsOpened, tunnelsClosed
     case upstreamRequests
     case errorWire, errorTimeout, errorAborted, errorRefused, errorUpstream, errorInternal
@@ -132,6 +132,11 @@ package enum MetricsText {
         ),
         Family("drydock_received_bytes_total", "Bytes read from clients.", .bytesIn),
         Family("drydock_sent_bytes_total", "Bytes written to clients.", .bytesOut),
+        Family(
+            "drydock_moved_bytes_total",
+            "Bytes of them that went from an origin's socket to a client's without a copy.",
+            .bytesMoved
+        ),
         Family("drydock_connections_total", "Client connections accepted.", .connectionsAccepted),
         Family("drydock_tunnels_total", "Tunnels opened by CONNECT or Upgrade.", .tunnelsOpened),
         Family("drydock_upstream_requests_total", "Requests sent to origins.", .upstreamRequests),

@@ -22,7 +22,7 @@ final class Relay: FetchSink, ExchangeRelay {
     private let route: ServiceRoute
     private let ask: DirectAsk
     /// Monotonic nanoseconds.
-    private let began: UInt64
+    private let began = Monotonic.now()
     private var state = State.asking
     private var handle: (any FetchHandle)?
     /// By which an operator ends the fetch.
@@ -34,7 +34,6 @@ final class Relay: FetchSink, ExchangeRelay {
     init(handler: ProxyHandler, exchange: Exchange, route: ServiceRoute, ask: DirectAsk) {
         self.handler = handler
         self.exchange = exchange
-        began = exchange.startedAt
         self.route = route
         self.ask = ask
     }
@@ -74,8 +73,8 @@ final class Relay: FetchSink, ExchangeRelay {
         let originTime = Monotonic.now() &- began
         // Before the head is sent: where the client has left, that ends this.
         state = .flowing
-        let isFollowed = handle?.hasContent ?? false
-        if handler.passHead(head, framing, way, originTime: originTime, isFollowed: isFollowed, exchange) { return }
+        let hasContent = handle?.hasContent ?? false
+        if handler.passHead(head, framing, way, originTime: originTime, hasContent: hasContent, exchange) { return }
         var answer = handler.core.answer(ask, head, framing, way)
         answer.originTime = originTime
         let hasBody = ask.request.method != .head && head.status != 304

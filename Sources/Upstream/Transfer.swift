@@ -56,7 +56,7 @@ package final class Transfer {
     var connection: ConnectionName?
     /// Where Drydock's own connection leads.
     var remote: SocketAddress?
-    /// Content came with the final head, which is handed on now: bytes are next, or the end.
+    /// Content of known length came with the final head, which is handed on now: bytes are next.
     package internal(set) var hasContent = false
     /// How it ended, while bytes before the end wait for the delegate.
     var outcome: Result<Fields, UpstreamError>?

@@ -2,7 +2,7 @@
 
 package import HTTPWire
 
-/// What the requests of one service to one origin have in common, held by one reference where it would be copied with each.
+/// What the requests of one service by one plan to one origin have in common, held by one reference where it would be copied with each.
 ///
 /// Sendable: nothing in it changes.
 package final class UpstreamTerms: Sendable {

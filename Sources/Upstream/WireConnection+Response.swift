@@ -11,18 +11,37 @@ extension WireConnection {
         // Who holds back hears of all that comes, its end included, once it goes on.
         if transfer.outcome != nil || transfer.mustPause(buffered: reader.bytes.count) { return watchReading(false) }
         if move(transfer) { return }
-        // What can be moved is not to be read with the head before it.
-        let length = reader.isHeadComplete || !transfer.movesContent ? pool.buffer.count : Self.leastMoved
+        guard !reader.isHeadComplete, transfer.movesContent else {
+            _ = read(transfer, atMost: pool.buffer.count)
+            return
+        }
+        // Content that can be moved is not to be read with the head before it.
+        guard read(transfer, atMost: Self.leastMoved), mayReceive(transfer), !move(transfer), mayReceive(transfer)
+        else {
+            return
+        }
+        _ = read(transfer, atMost: pool.buffer.count)
+    }
+
+    /// The transfer still wants what waits in the socket.
+    private func mayReceive(_ transfer: Transfer) -> Bool {
+        self.transfer === transfer && transfer.state == .running && transfer.outcome == nil && !reader.isComplete
+            && !transfer.mustPause(buffered: reader.bytes.count)
+    }
+
+    /// Reads once.
+    /// - Returns: whether as much was there.
+    private func read(_ transfer: Transfer, atMost length: Int) -> Bool {
         let room = UnsafeMutableRawBufferPointer(rebasing: pool.buffer.prefix(length))
         switch Socket.read(descriptor, into: room) {
         case .bytes(let count):
             take(UnsafeRawBufferPointer(rebasing: room[..<count]), transfer)
-            // More waits there.
-            if count == length { _ = move(transfer) }
+            return count == length
         case .wouldBlock: break
         case .end: ended(transfer, osError: 0)
         case .failed(let code): ended(transfer, osError: code)
         }
+        return false
     }
 
     /// Has long content go on from socket to socket, where its taker can do that. False where it is to be read.
@@ -38,7 +57,8 @@ extension WireConnection {
             reader.skip(count)
             transfer.bodyReceived()
             concludeIfComplete(transfer)
-        case .wouldBlock: break
+        // Nothing that can be moved; urgent data (RFC 9293 section 3.8.5) can only be read past.
+        case .wouldBlock: return false
         case .end: ended(transfer, osError: 0)
         case .failed(let code): ended(transfer, osError: code)
         }
@@ -96,7 +116,7 @@ extension WireConnection {
             case .final(let status, let length):
                 rest = UnsafeRawBufferPointer(rebasing: rest[length...])
                 transfer.headReceived()
-                transfer.hasContent = !rest.isEmpty && !reader.isComplete
+                transfer.hasContent = !rest.isEmpty && reader.lengthLeft ?? 0 > 0
                 if !isRequestOver { answeredEarly(status, transfer) }
                 guard transfer.state != .ended else { return nil }
                 transfer.handOn()

@@ -219,7 +219,8 @@ private let cases: [Case] = [
         client.close()
         try harness.waitForConnections(0)
         let after = try harness.counters()
-        let counted = Counter.allCases.map { after[$0] &- before[$0] }
+        // How the bytes go is no part of the answer.
+        let counted = Counter.allCases.filter { $0 != .bytesMoved }.map { after[$0] &- before[$0] }
         return (lines, counted, try harness.direct() - direct)
     }
 
@@ -453,12 +454,12 @@ private let cases: [Case] = [
 
 extension HandlerHarness {
     /// Requests that have taken the direct way so far; blocks until the loop has told.
-    fileprivate func direct() throws -> Int {
+    func direct() throws -> Int {
         try ask { $0.directRequests }
     }
 
     /// Blocks until so many connections are open.
-    fileprivate func waitForConnections(_ count: UInt64) throws {
+    func waitForConnections(_ count: UInt64) throws {
         for _ in 0..<1000 {
             if try counters().connections == count { return }
             pauseBriefly()

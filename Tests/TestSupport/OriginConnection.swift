@@ -49,6 +49,7 @@ final class OriginConnection {
         switch step {
         case .bytes(let bytes): try bytes.withUnsafeBytes { try Sockets.writeAll(descriptor, $0) }
         case .pattern(let count, let offset): try sendPattern(count, offset)
+        case .urgent(let byte): try Sockets.writeUrgent(descriptor, byte)
         case .wait(let gate): gate.wait()
         case .pause(let milliseconds): usleep(milliseconds * 1000)
         case .cut: throw Ended()

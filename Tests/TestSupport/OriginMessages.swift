@@ -36,6 +36,8 @@ package struct OriginReply: Sendable {
         case bytes([UInt8])
         /// So many bytes of `Pattern`, from this offset.
         case pattern(Int, from: Int)
+        /// One byte that is urgent, and so no part of what is read (RFC 9293 section 3.8.5).
+        case urgent(UInt8)
         /// Waits until the gate opens, at most 60 s.
         case wait(Gate)
         case pause(milliseconds: UInt32)

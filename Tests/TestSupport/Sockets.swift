@@ -88,6 +88,12 @@ enum Sockets {
         }
     }
 
+    /// Writes one byte of urgent data.
+    static func writeUrgent(_ descriptor: Int32, _ byte: UInt8) throws {
+        var byte = byte
+        _ = try check("send", Int32(send(descriptor, &byte, 1, Int32(MSG_OOB) | Int32(MSG_NOSIGNAL))))
+    }
+
     /// Reads at least one byte; 0 at the end.
     static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
         while true {
