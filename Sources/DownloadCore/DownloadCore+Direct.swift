@@ -20,21 +20,24 @@ package final class DirectAsk {
     package let request: FetchRequest
     /// Of a GET of its target.
     package let key: CacheKey
-    /// The client's request and the policy, by which an answer is judged; nil where nothing is stored or looked up.
-    package let judged: (request: RequestHead, rules: DirectRules)?
+    /// The client's.
+    let asked: RequestHead
+    /// By which an answer is judged; nil where nothing is stored or looked up.
+    let rules: DirectRules?
 
-    package init(
-        _ request: FetchRequest,
-        key: CacheKey,
-        judged: (request: RequestHead, rules: DirectRules)? = nil
-    ) {
+    /// - Parameters:
+    ///   - asked: what the client has asked.
+    ///   - key: of a GET of its target.
+    ///   - rules: by which an answer is judged; nil where nothing is stored or looked up.
+    package init(_ request: FetchRequest, for asked: RequestHead, key: CacheKey, rules: DirectRules?) {
         self.request = request
+        self.asked = asked
         self.key = key
-        self.judged = judged
+        self.rules = rules
     }
 
     /// Why it goes to the origin, as far as that is known before an answer.
-    var way: Way { judged == nil ? Way(.bypass, StoreRefusal.cacheOff.rawValue) : Way(.uriMiss) }
+    var way: Way { rules == nil ? Way(.bypass, StoreRefusal.cacheOff.rawValue) : Way(.uriMiss) }
 }
 
 @available(*, unavailable) extension DirectAsk: Sendable {}
@@ -57,9 +60,9 @@ extension DownloadCore {
     /// - Throws: what is wrong with it.
     package func way(of ask: DirectAsk, _ head: ResponseHead) throws(FetchError) -> Way {
         var way = ask.way
-        if let judged = ask.judged {
+        if let rules = ask.rules {
             if head.status == 206 { throw .wrongPart(ask.key.description, "of all", .unasked) }
-            way.reason = judge(head, judged.request, judged.rules.policy, ask.key)
+            way.reason = judge(head, ask, rules)
         } else if ask.request.method == .get, head.status == 206 {
             do throws(PartMismatch) {
                 try Caching.checkRelayedPart(head, request: ask.request.fields)
@@ -78,14 +81,14 @@ extension DownloadCore {
 
     /// What was refused before mostly is again. Where it is not, the next request finds the key forgotten and stores.
     /// - Returns: why it is not stored.
-    private func judge(_ head: ResponseHead, _ request: RequestHead, _ policy: CachePolicy, _ key: CacheKey) -> String {
+    private func judge(_ head: ResponseHead, _ ask: DirectAsk, _ rules: DirectRules) -> String {
         let now = clock.now()
-        switch Caching.decideStore(request: request, response: head, policy: policy, now: now) {
+        switch Caching.decideStore(request: ask.asked, response: head, policy: rules.policy, now: now) {
         case .refuse(let refusal):
-            if refusal.isLasting(status: head.status) { uncacheable.note(key, now: now) }
+            if refusal.isLasting(status: head.status) { uncacheable.note(ask.key, now: now) }
             return refusal.rawValue
         case .store:
-            uncacheable.forget(key)
+            uncacheable.forget(ask.key)
             return CacheStatus.Detail.uncacheable.rawValue
         }
     }

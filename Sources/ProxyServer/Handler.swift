@@ -92,8 +92,14 @@ struct SourceTable {
     /// Whom the last request went to: the next one mostly goes there, too.
     private var last: (route: ServiceRoute, endpoint: Int?, source: OriginSource)?
 
+    /// The source that was found last, if it is the one; nothing of a plan is copied for it.
+    func last(_ route: ServiceRoute, _ endpoint: Int?) -> OriginSource? {
+        guard let last, last.route === route, last.endpoint == endpoint else { return nil }
+        return last.source
+    }
+
     mutating func find(_ route: ServiceRoute, _ endpoint: Int?, make: () -> OriginSource) -> OriginSource {
-        if let last, last.route === route, last.endpoint == endpoint { return last.source }
+        if let source = last(route, endpoint) { return source }
         let place = Place(route: ObjectIdentifier(route), endpoint: endpoint)
         let source = sources[place]?.source ?? make()
         sources[place] = (route, source)

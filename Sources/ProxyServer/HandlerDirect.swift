@@ -96,8 +96,9 @@ extension ProxyHandler {
         let host = route.plan.preservesHost ? head.fields.first(.host) : nil
         return DirectAsk(
             FetchRequest(method: head.method, path: path, fields: fields, clientHost: host),
+            for: head,
             key: key ?? route.key(path: path, head, plan),
-            judged: isJudged ? (head, direct.rules) : nil
+            rules: isJudged ? direct.rules : nil
         )
     }
 }

@@ -142,6 +142,7 @@ extension ProxyHandler {
 
     /// - Parameter endpoint: from `plan.endpoint(for:path:)`.
     func source(_ route: ServiceRoute, _ endpoint: Int?, depth: Int) throws(Problem) -> any FetchSource {
+        if let source = sources.last(route, endpoint) { return source }
         if let origin = route.plan.origin {
             return sources.find(route, endpoint) {
                 OriginSource(
