@@ -16,13 +16,18 @@ import time
 from .asking import REALISTIC, Ask, ask
 from .bench import bare_loop, compile_c
 from .contest import Result, Verdict
-from .drydock import drydock
+from .drydock import RULES, drydock
+from .origin import pattern
 from .processes import Failure
 
 # Many of them, since a daemon also allocates a little every second, whether it is asked or not.
 ASKED_WHILE_ALLOCATING, ASKED_UNDER_CALLGRIND = 10_000, 2_000
 ALLOWED = 0.05
 ATTEMPTS = 3
+# Kinds of answers besides hits.
+PASSED, DEMO = "request that is passed on", "demo answer"
+# What the head of each says.
+SAID = {"hit": b"; hit", PASSED: b"; fwd=", DEMO: b"\r\nDrydock-Demo: "}
 
 
 @dataclasses.dataclass
@@ -38,16 +43,12 @@ class Way:
     is_logged: bool = False
     # From a file that stays open, and not from memory.
     is_disk: bool = False
-    # By the origin, which says that it cannot be stored.
-    is_passed: bool = False
-
-    @property
-    def kind(self):
-        return "request that is passed on" if self.is_passed else "hit"
+    kind: str = "hit"
 
     def start(self, bench, **options):
         disk = {"is_disk": True, "max_object": "512KiB"} if self.is_disk else {}
-        return drydock(bench, logged=self.is_logged, **disk, **options)
+        rules = {"demo": pattern(1 << 10)} if self.kind == DEMO else {}
+        return drydock(bench, logged=self.is_logged, **disk, **rules, **options)
 
 
 WAYS = (
@@ -58,14 +59,15 @@ WAYS = (
     Way("log", "1 KiB with access log", 10_800, "/files/1024", is_logged=True),
     # A part of it, so that sending takes no time.
     Way("disk", "100 bytes of 1 MiB on the disk", 17_800, "/files/1048576", (("Range", "bytes=0-99"),), is_disk=True),
-    Way("pass", "16 KiB", 52_000, "/pass/16384", is_passed=True),
+    Way("pass", "16 KiB", 50_000, "/pass/16384", kind=PASSED),
+    Way("demo", "1 KiB, 1,000 rules", 5_400, f"/demo/things/{RULES // 2}/7", kind=DEMO),
 )
 
 
 def requests(port, way, number):
     """Sequential requests on one connection, with as little of Python in the way as possible."""
     lines = "".join(f"{name}: {value}\r\n" for name, value in way.fields)
-    wanted = b"; fwd=" if way.is_passed else b"; hit"
+    wanted = SAID[way.kind]
     host = "" if "Host:" in lines else f"Host: 127.0.0.1:{port}\r\n"
     request = f"GET {way.path} HTTP/1.1\r\n{host}{lines}\r\n".encode()
     with socket.create_connection(("127.0.0.1", port), 60) as client:
@@ -142,7 +144,7 @@ class Count:
     def run(self, bench):
         result, way = Result(self.name, self.title), self.way
         mallocs = allocations(bench, way)
-        if way.is_passed:
+        if way.kind == PASSED:
             result.notes.append(f"{mallocs:.1f} allocations")
         else:
             result.verdicts.append(Verdict("no allocation", f"{mallocs:.2f}", mallocs < ALLOWED))
