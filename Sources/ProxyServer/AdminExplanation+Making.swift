@@ -12,7 +12,7 @@ extension AdminExplanation.Route {
         service = route.plan.name
         match = route.host ?? (route.prefix.isEmpty ? "/" : String(decoding: route.prefix, as: UTF8.self))
         var rest = rest
-        endpoint = rest.withUTF8 { route.plan.endpoint(for: .get, path: UnsafeRawBufferPointer($0)) }
+        endpoint = rest.withUTF8 { route.plan.paths.first(for: .get, path: UnsafeRawBufferPointer($0)) }
             .map { route.plan.endpoints[$0].name }
     }
 }

@@ -12,8 +12,8 @@ extension Connection {
         var last = IOResult.wouldBlock
         repeat {
             last = pipe.empty(into: descriptor, count: left)
-            if case .bytes(let sent) = last { left -= sent }
-        } while left > 0 && last.isBytes
+            left -= last.count
+        } while left > 0 && last.count > 0
         noteWritten(count - left)
         context.counters.add(.bytesMoved, UInt64(count - left))
         guard left > 0 else { return }
@@ -26,8 +26,4 @@ extension Connection {
         waitingSince = Monotonic.coarse()
         updateInterest()
     }
-}
-
-extension IOResult {
-    fileprivate var isBytes: Bool { if case .bytes = self { true } else { false } }
 }

@@ -235,7 +235,7 @@ extension Connection {
 
 extension IOResult {
     /// Bytes that were written.
-    fileprivate var count: Int { if case .bytes(let count) = self { count } else { 0 } }
+    var count: Int { if case .bytes(let count) = self { count } else { 0 } }
 
     /// Nothing more can be written.
     fileprivate var isFailure: Bool {

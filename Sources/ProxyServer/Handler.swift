@@ -99,7 +99,6 @@ struct SourceTable {
     }
 
     mutating func find(_ route: ServiceRoute, _ endpoint: Int?, make: () -> OriginSource) -> OriginSource {
-        if let source = last(route, endpoint) { return source }
         let place = Place(route: ObjectIdentifier(route), endpoint: endpoint)
         let source = sources[place]?.source ?? make()
         sources[place] = (route, source)

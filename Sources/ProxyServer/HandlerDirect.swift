@@ -57,7 +57,7 @@ extension ProxyHandler {
             let route = known.route ?? target.withUTF8({ plan.service(target: UnsafeRawBufferPointer($0)) })
         else { return false }
         var rest = route.rest(target)
-        let endpoint = rest.withUTF8 { route.plan.endpoint(for: method, path: UnsafeRawBufferPointer($0)) }
+        let endpoint = rest.withUTF8 { route.plan.paths.first(for: method, path: UnsafeRawBufferPointer($0)) }
         let direct = route.directPlans[endpoint.map { $0 + 1 } ?? 0]
         guard direct.way != .never, !core.isOffline, let source = try? source(route, endpoint, depth: 0),
             let ask = directAsk(exchange, route, rest, direct)

@@ -102,7 +102,7 @@ extension ProxyHandler {
         // What is stored for the target is what a GET of it gets, as the endpoint of that GET has it.
         let route = request.route
         var rest = request.rest
-        let endpoint = rest.withUTF8 { route.plan.endpoint(for: .get, path: UnsafeRawBufferPointer($0)) }
+        let endpoint = rest.withUTF8 { route.plan.paths.first(for: .get, path: UnsafeRawBufferPointer($0)) }
         let (plan, shape) = route.request(endpoint)
         let url = Self.target(route, rest)
         let ask = Self.get(ask(request, route.path(rest, plan), plan, shape), plan)
@@ -140,7 +140,7 @@ extension ProxyHandler {
         }
     }
 
-    /// - Parameter endpoint: from `plan.endpoint(for:path:)`.
+    /// - Parameter endpoint: from `plan.paths.first(for:path:)`.
     func source(_ route: ServiceRoute, _ endpoint: Int?, depth: Int) throws(Problem) -> any FetchSource {
         if let source = sources.last(route, endpoint) { return source }
         if let origin = route.plan.origin {

@@ -66,7 +66,7 @@ extension ProxyHandler {
         let route = request.route
         var rest = request.rest
         let endpoint = rest.withUTF8 { bytes in
-            route.plan.endpoint(for: request.head.method, path: UnsafeRawBufferPointer(bytes))
+            route.plan.paths.first(for: request.head.method, path: UnsafeRawBufferPointer(bytes))
         }
         if let rule = route.demo(endpoint) { return .demo(rule) }
         if endpoint == nil, route.listedOnly { throw Self.notListed(route) }

@@ -37,7 +37,7 @@ extension ProxyHandler {
         var (route, rest) = (route, rest)
         var passed: [FieldChange] = []
         for _ in 0..<Self.maximumDepth {
-            let endpoint = rest.withUTF8 { route.plan.endpoint(for: method, path: UnsafeRawBufferPointer($0)) }
+            let endpoint = rest.withUTF8 { route.plan.paths.first(for: method, path: UnsafeRawBufferPointer($0)) }
             if route.demo(endpoint) != nil { return nil }
             if endpoint == nil, route.listedOnly { throw Self.notListed(route) }
             let request = route.request(endpoint).plan

@@ -34,7 +34,7 @@ extension ServiceRoute {
     /// The key that a GET of `rest` is stored under, as far as its URL says.
     package func key(rest: String, host: String?) -> CacheKey {
         var text = rest
-        let endpoint = text.withUTF8 { plan.endpoint(for: .get, path: UnsafeRawBufferPointer($0)) }
+        let endpoint = text.withUTF8 { plan.paths.first(for: .get, path: UnsafeRawBufferPointer($0)) }
         let asked = request(endpoint).plan
         return key(path: asked.key.path(path(rest, asked)), host: host)
     }

@@ -123,7 +123,7 @@ package final class ServiceRoute: Sendable {
         }
     }
 
-    /// What applies to a request, and the shape that goes with it; `endpoint` is from `plan.endpoint(for:path:)`.
+    /// What applies to a request, and the shape that goes with it; `endpoint` is from `plan.paths.first(for:path:)`.
     func request(_ endpoint: Int?) -> (plan: RequestPlan, shape: UInt64) {
         guard let endpoint else { return (plan.request, shapes[0]) }
         return (plan.endpoints[endpoint].request, shapes[endpoint + 1])
@@ -141,16 +141,14 @@ package final class ServiceRoute: Sendable {
             return slashes < 3
         }
         let rest = path.starts(with: address.basePath.utf8) ? Array(path.dropFirst(address.basePath.utf8.count)) : []
-        let endpoint = rest.withUnsafeBytes { plan.endpoint(for: .get, path: $0) }
+        let endpoint = rest.withUnsafeBytes { plan.paths.first(for: .get, path: $0) }
         return request(endpoint).plan
     }
 
     /// The path and query that a request asks the origin for.
     /// - Parameter rest: what follows the prefix: empty, or beginning with `/` or `?`.
     func path(_ rest: String, _ request: RequestPlan) -> String {
-        let path =
-            address.basePath.isEmpty && rest.utf8.first == UInt8(ascii: "/") ? rest : address.path(appending: rest)
-        return request.query.isEmpty ? path : request.query.apply(to: path)
+        request.query.apply(to: address.path(appending: rest))
     }
 
     /// The demo answer that applies to a request.

@@ -92,7 +92,7 @@ package struct ServicePlan: Sendable {
     package let admission: AdmissionLimits
     /// More specific patterns first.
     package let endpoints: [EndpointPlan]
-    /// The same by path, for whoever has no use for the rest of the plan.
+    /// The same by method and path.
     package let paths: PathIndex
 
     package init(
@@ -116,10 +116,5 @@ package struct ServicePlan: Sendable {
         self.admission = admission
         self.endpoints = endpoints
         paths = PathIndex(endpoints.map { ($0.method, $0.pattern) })
-    }
-
-    /// The first endpoint that answers; `path` is the rest of the target behind the service's prefix. No allocation.
-    package func endpoint(for method: Method, path: UnsafeRawBufferPointer) -> Int? {
-        paths.first(for: method, path: path)
     }
 }
