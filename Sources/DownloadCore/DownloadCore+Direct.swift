@@ -14,33 +14,55 @@ package final class DirectRules: Sendable {
     package init(_ policy: CachePolicy) { self.policy = policy }
 }
 
-/// A request that goes to its origin as it is. Loop-bound; an object, since it is long and passed around.
-package final class DirectAsk {
-    /// As it goes out.
-    package let request: FetchRequest
-    /// Of a GET of its target.
-    package let key: CacheKey
-    /// The client's.
-    let asked: RequestHead
+/// A request that goes to its origin as it is; an object, since it is long and passed around.
+///
+/// `@unchecked Sendable`: constant, as its superclass asks for.
+package final class DirectAsk: FetchEntry, @unchecked Sendable {  // protected as the comment above says
+    package let method: Method
+    /// Path and query on the origin.
+    let path: String
+    /// As they go out, but for what the source adds.
+    let fields: Fields
+    /// The client's Host, where its service passes that on.
+    private let clientHost: String?
+    /// The client's end-to-end fields.
+    let asked: Fields
     /// By which an answer is judged; nil where nothing is stored or looked up.
     let rules: DirectRules?
 
     /// - Parameters:
-    ///   - asked: what the client has asked.
+    ///   - fields: as they go out, but for what the source adds.
+    ///   - asked: the client's end-to-end fields.
     ///   - key: of a GET of its target.
     ///   - rules: by which an answer is judged; nil where nothing is stored or looked up.
-    package init(_ request: FetchRequest, for asked: RequestHead, key: CacheKey, rules: DirectRules?) {
-        self.request = request
+    ///   - loop: of the fetch.
+    package init(
+        _ method: Method,
+        path: String,
+        fields: Fields,
+        clientHost: String?,
+        asked: Fields,
+        key: CacheKey,
+        rules: DirectRules?,
+        on loop: EventLoop
+    ) {
+        self.method = method
+        self.path = path
+        self.fields = fields
+        self.clientHost = clientHost
         self.asked = asked
-        self.key = key
         self.rules = rules
+        super.init(key, on: loop)
+    }
+
+    /// What the origin is asked.
+    package var request: FetchRequest {
+        FetchRequest(method: method, path: path, fields: fields, clientHost: clientHost)
     }
 
     /// Why it goes to the origin, as far as that is known before an answer.
     var way: Way { rules == nil ? Way(.bypass, StoreRefusal.cacheOff.rawValue) : Way(.uriMiss) }
 }
-
-@available(*, unavailable) extension DirectAsk: Sendable {}
 
 extension DownloadCore {
     /// Whether nothing is stored under a key, and the last answer could not be: the next one is for whoever asks alone.
@@ -51,9 +73,10 @@ extension DownloadCore {
             && partials.peek(key).isEmpty
     }
 
-    /// Makes a fetch known to `drydock cancel` as long as the ticket lives.
-    package func ticket(for ask: DirectAsk, on loop: EventLoop) -> FetchTicket {
-        FetchTicket(fetches, ask.key, on: loop) { 1 }
+    /// Makes a fetch known to `drydock cancel` as long as what this gives lives.
+    /// - Parameter fetch: not held: it outlives what this gives.
+    package func listing(of fetch: any ListedFetch, _ ask: DirectAsk) -> FetchListing {
+        FetchListing(in: fetches, ask, fetch)
     }
 
     /// Judges a head from the origin: why its request went there, and why it is not stored.
@@ -63,11 +86,11 @@ extension DownloadCore {
         if let rules = ask.rules {
             if head.status == 206 { throw .wrongPart(ask.key.description, "of all", .unasked) }
             way.reason = judge(head, ask, rules)
-        } else if ask.request.method == .get, head.status == 206 {
+        } else if ask.method == .get, head.status == 206 {
             do throws(PartMismatch) {
-                try Caching.checkRelayedPart(head, request: ask.request.fields)
+                try Caching.checkRelayedPart(head, request: ask.fields)
             } catch {
-                throw .wrongPart(ask.request.path, ask.request.fields.first(.range) ?? "of all", error)
+                throw .wrongPart(ask.path, ask.fields.first(.range) ?? "of all", error)
             }
         }
         return way
@@ -76,14 +99,14 @@ extension DownloadCore {
     /// The answer that a head from the origin begins, without its body.
     /// - Parameter way: from ``way(of:_:)``.
     package func answer(_ ask: DirectAsk, _ head: ResponseHead, _ framing: BodyFraming, _ way: Way) -> Answer {
-        passedOn(head, framing, isHead: ask.request.method == .head, way)
+        passedOn(head, framing, isHead: ask.method == .head, way)
     }
 
     /// What was refused before mostly is again. Where it is not, the next request finds the key forgotten and stores.
     /// - Returns: why it is not stored.
     private func judge(_ head: ResponseHead, _ ask: DirectAsk, _ rules: DirectRules) -> String {
         let now = clock.now()
-        switch Caching.decideStore(request: ask.asked, response: head, policy: rules.policy, now: now) {
+        switch Caching.decideStore(ask.method, ask.asked, response: head, policy: rules.policy, now: now) {
         case .refuse(let refusal):
             if refusal.isLasting(status: head.status) { uncacheable.note(ask.key, now: now) }
             return refusal.rawValue

@@ -50,13 +50,13 @@ package protocol FetchSource: AnyObject {
 
     /// Starts where nothing has to be waited for; nil where something has, and then nothing was done. The sink is never
     /// called before this returns.
-    func startAtOnce(_ request: FetchRequest, sink: any FetchSink) -> (any FetchHandle)?
+    func startAtOnce(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)?
 }
 
 extension FetchSource {
     package var opensSockets: Bool { true }
 
-    package func startAtOnce(_ request: FetchRequest, sink: any FetchSink) -> (any FetchHandle)? { nil }
+    package func startAtOnce(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? { nil }
 }
 
 /// A fetch under way; loop-bound.

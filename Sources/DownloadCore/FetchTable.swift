@@ -35,37 +35,34 @@ extension DownloadCore {
     }
 }
 
-/// Sendable: sharded, each shard under its own mutex.
-final class FetchTable: Sendable {
-    /// A fetch as other threads reach it: one object, so that coming and going moves one reference.
-    ///
-    /// `@unchecked Sendable`: `ticket` is touched on the loop of the fetch only; all else is constant.
-    fileprivate final class Entry: @unchecked Sendable {  // protected as the comment above says
-        let key: CacheKey
-        let waiting: @Sendable () -> Int
-        let told: @Sendable (FetchError) -> Void
-        let loop: EventLoop
-        // Unowned: the ticket clears it when it goes.
-        unowned(unsafe) var ticket: FetchTicket?
+/// A fetch as other threads reach it: one object, so that coming and going moves one reference.
+///
+/// `@unchecked Sendable`: `fetch` is touched on the loop of the fetch only; all else is constant, in subclasses, too.
+package class FetchEntry: @unchecked Sendable {  // protected as the comment above says
+    package let key: CacheKey
+    fileprivate let loop: EventLoop
+    // Unowned: the listing clears it when it goes, and the fetch outlives that.
+    fileprivate unowned(unsafe) var fetch: (any ListedFetch)?
 
-        init(
-            _ key: CacheKey,
-            _ waiting: @escaping @Sendable () -> Int,
-            _ told: @escaping @Sendable (FetchError) -> Void,
-            _ loop: EventLoop
-        ) {
-            self.key = key
-            self.waiting = waiting
-            self.told = told
-            self.loop = loop
-        }
-
-        func stop(_ error: FetchError) {
-            told(error)
-            loop.submit { _ in self.ticket?.onStop?(error) }
-        }
+    init(_ key: CacheKey, on loop: EventLoop) {
+        self.key = key
+        self.loop = loop
     }
 
+    /// How many requests wait for it; any thread.
+    func waiting() -> Int { 1 }
+
+    /// It is to end, and its loop has not heard of that yet; any thread.
+    func told(_ error: FetchError) {}
+
+    fileprivate final func stop(_ error: FetchError) {
+        told(error)
+        loop.submit { _ in self.fetch?.stop(error) }
+    }
+}
+
+/// Sendable: sharded, each shard under its own mutex.
+final class FetchTable: Sendable {
     /// Where an entry is, unless another has come there since.
     fileprivate struct Place: Sendable {
         var shard = 0
@@ -74,10 +71,10 @@ final class FetchTable: Sendable {
 
     /// Slots that are used again: coming and going needs no hash.
     private struct Slots: Sendable {
-        var entries: [Entry?] = []
+        var entries: [FetchEntry?] = []
         var free: [Int] = []
 
-        mutating func add(_ entry: Entry) -> Int {
+        mutating func add(_ entry: FetchEntry) -> Int {
             guard let slot = free.popLast() else {
                 entries.append(entry)
                 return entries.count - 1
@@ -87,7 +84,7 @@ final class FetchTable: Sendable {
         }
 
         /// False where it has gone already.
-        mutating func remove(_ entry: Entry, at slot: Int) -> Bool {
+        mutating func remove(_ entry: FetchEntry, at slot: Int) -> Bool {
             guard entries[slot] === entry else { return false }
             entries[slot] = nil
             free.append(slot)
@@ -102,18 +99,18 @@ final class FetchTable: Sendable {
     private let shards = (0..<16).map { _ in Shard() }
     private let last = Atomic<Int>(0)
 
-    fileprivate func add(_ entry: Entry) -> Place {
+    fileprivate func add(_ entry: FetchEntry) -> Place {
         let shard = last.wrappingAdd(1, ordering: .relaxed).newValue & 15
         return Place(shard: shard, slot: shards[shard].slots.withLock { $0.add(entry) })
     }
 
     /// False where it has gone already.
-    @discardableResult fileprivate func remove(_ entry: Entry, at place: Place) -> Bool {
+    @discardableResult fileprivate func remove(_ entry: FetchEntry, at place: Place) -> Bool {
         shards[place.shard].slots.withLock { $0.remove(entry, at: place.slot) }
     }
 
     /// Takes out those that are meant.
-    fileprivate func take(_ isMeant: (CacheKey) -> Bool) -> [Entry] {
+    fileprivate func take(_ isMeant: (CacheKey) -> Bool) -> [FetchEntry] {
         // Not asked under the mutex: what decides is not known here.
         let all = shards.enumerated().flatMap { number, shard in
             shard.slots.withLock { slots in
@@ -126,19 +123,68 @@ final class FetchTable: Sendable {
     }
 }
 
+/// A fetch that an operator can end. Loop-bound.
+package protocol ListedFetch: AnyObject {
+    /// It must end with this error.
+    func stop(_ error: FetchError)
+}
+
+/// A place in the table: the fetch can be found there as long as this lives. Loop-bound.
+package struct FetchListing: ~Copyable {
+    private let table: FetchTable
+    private let entry: FetchEntry
+    private let place: FetchTable.Place
+
+    /// - Parameter fetch: not held: it outlives this.
+    init(in table: FetchTable, _ entry: FetchEntry, _ fetch: any ListedFetch) {
+        self.table = table
+        self.entry = entry
+        place = table.add(entry)
+        assert(entry.loop.isCurrent)
+        // Looked at on this loop alone, so not before this.
+        entry.fetch = fetch
+    }
+
+    deinit {
+        entry.fetch = nil
+        table.remove(entry, at: place)
+    }
+}
+
+@available(*, unavailable) extension FetchListing: Sendable {}
+
 /// One fetch as others reach it. Loop-bound; the fetch can be found as long as this lives.
-package final class FetchTicket {
+final class FetchTicket: ListedFetch {
     /// Called on the loop: the fetch must end with this error.
-    package var onStop: ((FetchError) -> Void)?
+    var onStop: ((FetchError) -> Void)?
     /// Called on the loop: somebody who waited has left.
     var onLeft: (() -> Void)?
-    private let table: FetchTable
-    private let entry: FetchTable.Entry
-    private let place: FetchTable.Place
+    private let loop: EventLoop
+    private var listing: FetchListing?
     /// Nil until somebody may tell of those who leave.
     private var link: Link?
 
-    /// Not the entry: what that holds may hold this.
+    /// Of a fetch that any number may wait for.
+    private final class SharedEntry: FetchEntry, @unchecked Sendable {  // constant, as its superclass asks for
+        private let count: @Sendable () -> Int
+        private let tell: @Sendable (FetchError) -> Void
+
+        init(
+            _ key: CacheKey,
+            on loop: EventLoop,
+            _ count: @escaping @Sendable () -> Int,
+            _ tell: @escaping @Sendable (FetchError) -> Void
+        ) {
+            self.count = count
+            self.tell = tell
+            super.init(key, on: loop)
+        }
+
+        override func waiting() -> Int { count() }
+        override func told(_ error: FetchError) { tell(error) }
+    }
+
+    /// Not the entry of the table: what that holds may hold this.
     private final class Link: @unchecked Sendable {  // `ticket` is touched on the loop of the fetch only
         // Unowned: the ticket clears it when it goes.
         unowned(unsafe) var ticket: FetchTicket?
@@ -156,25 +202,19 @@ package final class FetchTicket {
         waiting: @escaping @Sendable () -> Int,
         told: @escaping @Sendable (FetchError) -> Void = { _ in }
     ) {
-        self.table = table
-        entry = FetchTable.Entry(key, waiting, told, loop)
-        place = table.add(entry)
-        assert(loop.isCurrent)
-        // Looked at on this loop alone, so not before this.
-        entry.ticket = self
+        self.loop = loop
+        listing = FetchListing(in: table, SharedEntry(key, on: loop, waiting, told), self)
     }
 
-    deinit {
-        entry.ticket = nil
-        link?.ticket = nil
-        table.remove(entry, at: place)
-    }
+    deinit { link?.ticket = nil }
+
+    func stop(_ error: FetchError) { onStop?(error) }
 
     /// Tells the loop of the fetch that somebody has left; what it gives may be called on any thread.
     var sendLeft: @Sendable () -> Void {
         let link = link ?? Link(self)
         self.link = link
-        return { [link, loop = entry.loop] in loop.submit { _ in link.ticket?.onLeft?() } }
+        return { [link, loop] in loop.submit { _ in link.ticket?.onLeft?() } }
     }
 }
 

@@ -11,6 +11,11 @@ package struct IOReadiness: OptionSet, Sendable {
     package static let read = IOReadiness(rawValue: 1)
     package static let write = IOReadiness(rawValue: 2)
 
+    /// The compiler's own is called through tables where another module asks.
+    @inlinable package static func == (left: IOReadiness, right: IOReadiness) -> Bool {
+        left.rawValue == right.rawValue
+    }
+
     package init(read: Bool, write: Bool) { rawValue = (read ? 1 : 0) | (write ? 2 : 0) }
 }
 

@@ -47,7 +47,7 @@ package struct CacheControl: Sendable, Equatable {
     package init() {}
 
     /// The directives of every line of `field`.
-    package init(_ fields: Fields, field: KnownField = .cacheControl) {
+    package init(_ fields: borrowing Fields, field: KnownField = .cacheControl) {
         fields.forEachValue(field) { value in
             guard !takePlain(value) else { return }
             for directive in Directive.parse(Array(value.trimmingWhitespace())) { apply(directive) }

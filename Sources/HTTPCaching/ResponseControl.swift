@@ -8,7 +8,7 @@ package struct ResponseControl: Sendable, Equatable {
     /// The targeted field that replaced Cache-Control and Expires, as configured; nil where Cache-Control counts.
     package var targetedField: String?
 
-    package init(_ fields: Fields, policy: CachePolicy) {
+    package init(_ fields: borrowing Fields, policy: borrowing CachePolicy) {
         for name in policy.targetedFields {
             if let targeted = CacheControl(targeted: fields.values(named: name)) {
                 directives = targeted

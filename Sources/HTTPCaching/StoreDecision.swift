@@ -65,8 +65,20 @@ extension Caching {
         now: Int64,
         url: String? = nil
     ) -> StoreDecision {
+        decideStore(request.method, request.fields, response: response, policy: policy, now: now, url: url)
+    }
+
+    /// The same by what counts of the request: its method and its fields.
+    package static func decideStore(
+        _ method: Method,
+        _ fields: Fields,
+        response: ResponseHead,
+        policy: CachePolicy,
+        now: Int64,
+        url: String? = nil
+    ) -> StoreDecision {
         guard policy.mode != .none else { return .refuse(.cacheOff) }
-        guard request.method == .get || request.method == .post else { return .refuse(.method) }
+        guard method == .get || method == .post else { return .refuse(.method) }
         switch response.status {
         case ..<200: return .refuse(.interim)
         case 206: return .refuse(.status206)
@@ -75,8 +87,8 @@ extension Caching {
         case 428, 429, 431, 511: return .refuse(.statusNeverStored)
         default: break
         }
-        if request.method == .post, !answersGet(response, policy: policy, now: now, url: url) { return .refuse(.post) }
-        if request.fields.contains(.cacheControl), CacheControl(request: request.fields).noStore {
+        if method == .post, !answersGet(response, policy: policy, now: now, url: url) { return .refuse(.post) }
+        if fields.contains(.cacheControl), CacheControl(request: fields).noStore {
             return .refuse(.requestNoStore)
         }
         if response.fields.contains(.vary) {
@@ -92,8 +104,8 @@ extension Caching {
         return decideKeep(
             status: response.status,
             fields: response.fields,
-            hadAuthorization: request.fields.contains(.authorization),
-            age: initialAge(response.fields, requestTime: now, responseTime: now),
+            hadAuthorization: fields.contains(.authorization),
+            age: nil,
             responseTime: now,
             policy: policy
         )
@@ -127,12 +139,12 @@ extension Caching {
         return false
     }
 
-    /// - Parameter age: in seconds; asked for only where it decides.
+    /// - Parameter age: in seconds when it came; nil: worked out where it decides, for a response that came at once.
     private static func decideKeep(
         status: Int,
         fields: Fields,
         hadAuthorization: Bool,
-        age: @autoclosure () -> Int64,
+        age: Int64?,
         responseTime: Int64,
         policy: CachePolicy
     ) -> StoreDecision {
@@ -162,7 +174,8 @@ extension Caching {
         {
             return .refuse(.statusNotCacheable)
         }
-        if lifetime.seconds > age(), !control.requiresValidation(status: status, policy: policy) {
+        let age = age ?? initialAge(fields, requestTime: responseTime, responseTime: responseTime)
+        if lifetime.seconds > age, !control.requiresValidation(status: status, policy: policy) {
             switch lifetime.source {
             case .ttl, .ttlByStatus: return .store(.ttl)
             case .heuristic: return .store(.heuristic)

@@ -1,13 +1,15 @@
 // One decoder over every framing of a body.
 
 /// Decodes the body that follows a head: the same steps whether its end is a length, a last chunk or the end of the connection.
-package struct BodyDecoder: Sendable {
+///
+/// Not copyable: a look at one from another module would copy it.
+package struct BodyDecoder: ~Copyable, Sendable {
     /// How the end is found.
     package let framing: BodyFraming
     private let side: MessageSide
     private var remaining: UInt64 = 0
     private var isClosed = false
-    /// One where the body is chunked, else none. It is long: an optional would be copied and destroyed member by member, even nil.
+    /// One where the body is chunked, else none. It is long: an optional would be moved and destroyed member by member, even nil.
     private var chunks: [ChunkedDecoder] = []
 
     /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer section.

@@ -115,6 +115,9 @@ struct FieldScanner: Sendable {
         return nil
     }
 
+    /// The lines as a value that outlives the buffer.
+    func fields(_ buffer: UnsafeRawBufferPointer) -> Fields { Fields(buffer, entries, present) }
+
     /// Takes all lines of this name out.
     mutating func drop(_ field: KnownField) {
         entries.removeAll { $0.known == field }

@@ -13,18 +13,44 @@ extension Fields {
     /// As above, without the lines of several names; `.other` must not be among them.
     package func forEachRun(without omitted: FieldSet, _ body: (UnsafeRawBufferPointer) -> Void) {
         wire.withUnsafeBytes { bytes in
-            var run = 0..<0
+            var (start, end) = (0, 0)
             for line in index where !omitted.contains(line.known) {
-                let whole = line.whole
-                if run.upperBound == whole.lowerBound {
-                    run = run.lowerBound..<whole.upperBound
-                } else {
-                    if !run.isEmpty { body(bytes.part(run)) }
-                    run = whole
+                let lineStart = Int(line.start)
+                if lineStart != end {
+                    if end > start { body(bytes.part(start..<end)) }
+                    start = lineStart
                 }
+                end = lineStart &+ Int(line.nameLength) &+ Int(line.valueLength) &+ 4
             }
-            if !run.isEmpty { body(bytes.part(run)) }
+            if end > start { body(bytes.part(start..<end)) }
         }
+    }
+}
+
+extension Fields {
+    /// Whether one line of a name, and no other, says a number, both just as they would be written here.
+    package func spells(_ field: KnownField, _ number: UInt64) -> Bool {
+        guard present.contains(field) else { return false }
+        return wire.withUnsafeBytes { bytes in
+            var isFound = false
+            for line in index where line.known == field {
+                guard !isFound, bytes.part(line.value).spells(number),
+                    bytes.part(line.name).holdsSame(as: field.nameBytes)
+                else { return false }
+                isFound = true
+            }
+            return isFound
+        }
+    }
+
+    /// Whether both are one value in memory, so that they hold the same; false says nothing.
+    package func isIdentical(to other: Fields) -> Bool {
+        // Empty arrays have a place in common, too.
+        present == other.present && index.count == other.index.count
+            && wire.withUnsafeBytes { wire in
+                other.wire.withUnsafeBytes { $0.baseAddress == wire.baseAddress && $0.count == wire.count }
+            }
+            && index.withUnsafeBytes { index in other.index.withUnsafeBytes { $0.baseAddress == index.baseAddress } }
     }
 }
 
@@ -44,4 +70,17 @@ extension Fields: Equatable {
 
 extension Fields: CustomStringConvertible {
     package var description: String { lines.map { "\($0.name): \($0.value)" }.joined(separator: "\n") }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether these are the digits of a number, as they are written here.
+    fileprivate func spells(_ number: UInt64) -> Bool {
+        var rest = number
+        for byte in reversed() {
+            guard byte == 0x30 + UInt8(truncatingIfNeeded: rest % 10) else { return false }
+            rest /= 10
+        }
+        // A number of fewer digits would have a zero in front.
+        return rest == 0 && !isEmpty && (count == 1 || first != 0x30)
+    }
 }

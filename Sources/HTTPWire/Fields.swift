@@ -31,6 +31,24 @@ package struct Fields: Sendable {
 
     /// Takes lines that a parser has already checked.
     init(_ buffer: UnsafeRawBufferPointer, _ entries: [FieldEntry], _ present: FieldSet) {
+        if let block = Self.block(buffer, entries) {
+            // As they mostly lie: one copy.
+            wire.append(contentsOf: buffer.part(block))
+            index.reserveCapacity(entries.count)
+            for entry in entries {
+                let start = entry.nameOffset &- UInt32(truncatingIfNeeded: block.lowerBound)
+                index.append(
+                    Line(
+                        start: start,
+                        nameLength: entry.nameLength,
+                        valueLength: entry.valueLength,
+                        known: entry.known
+                    )
+                )
+            }
+            self.present = present
+            return
+        }
         var total = 0
         for entry in entries { total += Int(entry.nameLength) + Int(entry.valueLength) + 4 }
         wire.reserveCapacity(total)
@@ -57,6 +75,22 @@ package struct Fields: Sendable {
         }
         wire.append(contentsOf: buffer.part(run))
         self.present = present
+    }
+
+    /// Where lines lie that follow each other in order, each written as it would be here; nil where one does not.
+    private static func block(_ buffer: UnsafeRawBufferPointer, _ entries: [FieldEntry]) -> Range<Int>? {
+        guard let first = entries.first else { return nil }
+        var end = Int(first.nameOffset)
+        for entry in entries {
+            let nameEnd = Int(entry.nameOffset) + Int(entry.nameLength)
+            let valueEnd = nameEnd + 2 + Int(entry.valueLength)
+            // The bytes of an entry lie in the buffer; those around it are looked at only where they do.
+            guard Int(entry.nameOffset) == end, Int(entry.valueOffset) == nameEnd + 2, valueEnd + 2 <= buffer.count,
+                buffer[nameEnd + 1] == 0x20, buffer[valueEnd] == 0x0D
+            else { return nil }
+            end = valueEnd + 2
+        }
+        return Int(first.nameOffset)..<end
     }
 
     /// The number of lines.
@@ -92,6 +126,17 @@ package struct Fields: Sendable {
     }
 
     package func contains(_ field: KnownField) -> Bool { present.contains(field) }
+
+    /// Whether there is a line of a name that is not known.
+    func contains(other name: StaticString) -> Bool {
+        guard present.contains(.other) else { return false }
+        return wire.withUnsafeBytes { bytes in
+            index.contains { line in
+                line.known == .other && Int(line.nameLength) == name.utf8CodeUnitCount
+                    && bytes.part(line.name).equalsIgnoringCase(name)
+            }
+        }
+    }
 
     package func contains(_ name: String) -> Bool { positions(of: name, limit: 1).first != nil }
 

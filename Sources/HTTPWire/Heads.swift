@@ -4,6 +4,11 @@
 package enum HTTPVersion: UInt8, Sendable {
     case http10, http11
 
+    /// The compiler's own is called through tables where another module asks.
+    @inlinable package static func == (left: HTTPVersion, right: HTTPVersion) -> Bool {
+        left.rawValue == right.rawValue
+    }
+
     /// As it is written in a start line.
     package var name: String { self == .http11 ? "HTTP/1.1" : "HTTP/1.0" }
 }
@@ -50,6 +55,15 @@ package enum BodyFraming: Sendable, Equatable {
     case chunked
     /// A response whose body ends with the connection.
     case untilClose
+
+    /// The compiler's own is called through tables where another module asks.
+    @inlinable package static func == (left: BodyFraming, right: BodyFraming) -> Bool {
+        switch (left, right) {
+        case (.none, .none), (.chunked, .chunked), (.untilClose, .untilClose): true
+        case (.length(let left), .length(let right)): left == right
+        default: false
+        }
+    }
 }
 
 /// Which of the two kinds of message is read: it decides the status of an error.
@@ -73,6 +87,12 @@ package struct HeadLimits: Sendable, Equatable {
         self.fields = max(0, fields)
         self.field = Self.bounded(field)
         self.target = Self.bounded(target)
+    }
+
+    /// The compiler's own is called through tables where another module asks.
+    @inlinable package static func == (left: HeadLimits, right: HeadLimits) -> Bool {
+        left.head == right.head && left.fields == right.fields && left.field == right.field
+            && left.target == right.target
     }
 
     private static func bounded(_ bytes: Int) -> Int { min(max(bytes, 16), 1 << 30) }

@@ -36,18 +36,25 @@ package enum HopByHop {
         result.removeAll { name, known in
             if known == .te { return !keepsTE }
             if always.contains(known) { return true }
-            if known == .other, name.equalsIgnoringCase("Proxy-Authentication-Info") { return true }
+            if known == .other, name.equalsIgnoringCase(authenticationInfo) { return true }
             if named.isEmpty || protected.contains(known) && known != .other { return false }
             return named.contains { $0.withUnsafeBytes { name.equalsIgnoringCase($0) } }
         }
         return result
     }
 
+    /// For this hop's client too, as ``always`` (RFC 9110 section 11.7.3); no other rule looks at it.
+    private static let authenticationInfo: StaticString = "Proxy-Authentication-Info"
+
+    /// Whether a field is among these that ends at this hop and has no name of its own here.
+    package static func hasAuthenticationInfo(_ fields: Fields) -> Bool { fields.contains(other: authenticationInfo) }
+
     /// Whether Connection is absent, or says `keep-alive` and nothing else. No allocation.
     package static func saysKeepAliveOnly(_ fields: Fields) -> Bool {
         guard fields.contains(.connection) else { return true }
         var isPlain = true
         fields.forEachValue(.connection) { value in
+            if value.equalsIgnoringCase("keep-alive") { return }
             value.forEachMember { if !$0.isEmpty, !$0.equalsIgnoringCase("keep-alive") { isPlain = false } }
         }
         return isPlain

@@ -47,6 +47,17 @@ package enum Method: Sendable, Hashable {
         }
     }
 
+    /// The compiler's own is called through tables where another module asks.
+    @inlinable package static func == (left: Method, right: Method) -> Bool {
+        switch (left, right) {
+        case (.get, .get), (.head, .head), (.post, .post), (.put, .put), (.delete, .delete), (.patch, .patch),
+            (.options, .options), (.trace, .trace), (.connect, .connect):
+            true
+        case (.other(let left), .other(let right)): left == right
+        default: false
+        }
+    }
+
     static func known(_ bytes: UnsafeRawBufferPointer) -> Method? {
         func word(_ text: StaticString, _ method: Method) -> Method? {
             // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.

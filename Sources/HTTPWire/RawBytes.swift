@@ -1,5 +1,7 @@
 // Small views over raw bytes that several scanners share: parts, trimming, comparison without case, list members.
 
+internal import Glibc
+
 extension UnsafeRawBufferPointer {
     /// The bytes of the range as a buffer of its own; an empty buffer where the range does not lie inside.
     @inline(__always)
@@ -22,12 +24,9 @@ extension UnsafeRawBufferPointer {
     /// Whether both hold the same bytes.
     package func holdsSame(as other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count else { return false }
-        var position = 0
-        while position < count {
-            if self[position] != other[position] { return false }
-            position += 1
-        }
-        return true
+        // One without a base is empty.
+        guard let base = baseAddress, let otherBase = other.baseAddress else { return true }
+        return memcmp(base, otherBase, count) == 0
     }
 
     /// Whether both hold the same bytes but for the case of ASCII letters.

@@ -16,6 +16,8 @@ package struct RequestParser: ~Copyable, Sendable {
     private var scanner = FieldScanner()
     /// The last section of which all that the scanner found still holds; empty where it found nothing, or something else.
     private var section = KnownSection()
+    /// Its lines as a value, once somebody has asked for it.
+    private var sectionFields: Fields?
     /// What that section says of the connection.
     private var keepsAlive = true
     private var sectionStart = 0
@@ -71,13 +73,16 @@ package struct RequestParser: ~Copyable, Sendable {
         }
     }
 
-    /// The head as a value that outlives the buffer; valid after `.complete`.
-    package func makeHead(_ buffer: UnsafeRawBufferPointer) -> RequestHead {
-        RequestHead(
+    /// The head as a value that outlives the buffer; valid after `.complete`. A field section that is said again gives the fields of
+    /// the time before, in the same memory.
+    package mutating func makeHead(_ buffer: UnsafeRawBufferPointer) -> RequestHead {
+        let fields = sectionFields ?? scanner.fields(buffer)
+        if !section.isEmpty { sectionFields = fields }
+        return RequestHead(
             method: method,
             target: String(decoding: buffer.part(targetRange), as: UTF8.self),
             version: version,
-            fields: Fields(buffer, scanner.entries, scanner.present)
+            fields: fields
         )
     }
 
@@ -233,6 +238,7 @@ package struct RequestParser: ~Copyable, Sendable {
     private mutating func repeatsSection(_ base: UnsafeRawPointer, _ end: Int) -> Bool {
         guard version == .http11, section.isRepeated(base, at: position, before: end) else {
             section.forget()
+            sectionFields = nil
             scanner.reset()
             return false
         }

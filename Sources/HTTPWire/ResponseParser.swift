@@ -2,8 +2,9 @@
 
 /// Parses one response head, interim ones included, over a buffer that grows between calls or from lines fed one at a time.
 ///
-/// Every refusal has status 502 and is final until `reset()`: the upstream connection has to be discarded.
-package struct ResponseParser: Sendable {
+/// Every refusal has status 502 and is final until `reset()`: the upstream connection has to be discarded. Not copyable, since a copy of the
+/// state would cost more than a short head.
+package struct ResponseParser: ~Copyable, Sendable {
     /// Where the next byte stands, in the order of the transitions; `afterStatus` may skip `reason`.
     private enum State: UInt8 {
         case version, status, afterStatus, reason, lineFeed, fields, done
@@ -108,7 +109,7 @@ package struct ResponseParser: Sendable {
             status: status,
             reason: Latin1.string(buffer.part(reasonRange)),
             version: version,
-            fields: Fields(buffer, scanner.entries, scanner.present)
+            fields: scanner.fields(buffer)
         )
     }
 

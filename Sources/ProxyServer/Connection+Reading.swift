@@ -62,7 +62,7 @@ extension Connection {
         case .waiting where !output.isEmpty: phase = .flushing
         case .waiting:
             if sawEnd, !isQueued { return close() }
-        case .answering: current?.requestBody.inputArrived()
+        case .answering: current?.knownBody?.inputArrived()
         case .draining: drainLeftover()
         case .flushing, .lingering, .taken, .closed: break
         }
@@ -135,14 +135,13 @@ extension Connection {
         input.consume(length)
         parser.pointee.reset()
         if sawEnd { return clientLeft() }
-        let body = RequestBody(connection: self, framing: framing, expectsContinue: expectsContinue)
         let exchange = Exchange(
             id: context.nextExchange(),
             request: head,
             target: target,
             framing: framing,
             connection: self,
-            requestBody: body
+            expectsContinue: expectsContinue
         )
         current = exchange
         phase = .answering

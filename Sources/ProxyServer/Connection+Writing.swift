@@ -210,7 +210,7 @@ extension Connection {
     /// The last byte of the answer has been written.
     private func answerDone() {
         finishRecord(isAborted: false)
-        let body = current?.requestBody
+        let body = current?.knownBody
         let exchange = current
         current = nil
         exchange?.connectionEnded()

@@ -38,11 +38,14 @@ package final class Connection: IOHandler, SweptMember {
     let input: ReadBuffer
     let output = OutputQueue()
     var current: Exchange?
-    var pendingHot: PendingHot?
+    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) var pendingHot: PendingHot?
     /// A body that an early answer left unread.
     var leftover: RequestBody?
     /// What of it may still be read.
     var leftoverBudget = 0
+    /// What became of the fields of the last request that was passed on.
+    var lastOutgoing: OutgoingFields?
     /// Bytes written since the connection began.
     var sent: UInt64 = 0
     /// The version of the request under way.

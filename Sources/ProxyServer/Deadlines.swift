@@ -19,7 +19,7 @@ extension Connection {
         case .answering:
             if isBlocked, waited > settings.idle {
                 writeIsStuck()
-            } else if let body = current?.requestBody, body.isLate(elapsed: elapsed, settings) {
+            } else if let body = current?.knownBody, body.isLate(elapsed: elapsed, settings) {
                 bodyIsLate()
             }
         case .flushing:
@@ -48,7 +48,7 @@ extension Connection {
     private func bodyIsLate() {
         context.counters.add(.errorTimeout)
         keepAlive = false
-        current?.requestBody.fail(.tooSlow)
+        current?.knownBody?.fail(.tooSlow)
     }
 
     private func writeIsStuck() {

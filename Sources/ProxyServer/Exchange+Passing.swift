@@ -7,22 +7,22 @@ extension Exchange {
     /// Sends the head of an answer to GET as it is, but for the lines of its origin's connection.
     /// - Parameters:
     ///   - head: with one Content-Length, which says `length`, and with Date.
-    ///   - lines: further field lines, each with its CRLF.
+    ///   - lines: made for its status, reason and way; the version of the head is 1.1.
     ///   - hasContent: content comes at once, and takes the head with it.
     /// - Returns: false where this is no request for such an answer: nothing was sent then.
-    func passHead(_ head: ResponseHead, length: UInt64, adding lines: [UInt8], hasContent: Bool) -> Bool {
+    func passHead(_ head: ResponseHead, length: UInt64, _ lines: PassedLines, hasContent: Bool) -> Bool {
         guard state == .open, request.method == .get, let connection, let length = Int64(exactly: length) else {
             return false
         }
         status = head.status
         state = .body
         coding = .length(left: length)
-        if requestBody.forbidsReuse || context.isDraining { connection.keepAlive = false }
+        if knownBody?.forbidsReuse == true || context.isDraining { connection.keepAlive = false }
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(head.fields.wireLength + lines.count + 64)
-        Serializer.writeStatusLine(head, into: &bytes)
+        bytes.reserveCapacity(lines.statusLine.count + head.fields.wireLength + lines.bytes.count + 64)
+        bytes.append(contentsOf: lines.statusLine)
         head.fields.forEachRun(without: Self.ofConnection) { bytes.append(contentsOf: $0) }
-        bytes.append(contentsOf: lines)
+        bytes.append(contentsOf: lines.bytes)
         bytes.append(contentsOf: connection.headEnd(for: request.version))
         connection.output.append(bytes)
         if !hasContent { connection.outputGrew() }

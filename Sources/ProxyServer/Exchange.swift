@@ -20,22 +20,24 @@ package final class Exchange {
     package let listener: ListenerFacts
     /// When the head was complete, monotonic nanoseconds.
     package let startedAt: UInt64
-    package let requestBody: RequestBody
+    /// The body that came with the request; none until somebody asks for it where none was announced.
+    private(set) var knownBody: RequestBody?
     /// What the access log and the counters will say.
-    package var outcome = ExchangeOutcome()
+    // Unchecked, as what follows: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) package var outcome = ExchangeOutcome()
     /// Nothing can be sent any more, because the client has left.
     package private(set) var isClientGone = false
     /// The status of the final head, once sent.
-    package internal(set) var status: Int?
+    @exclusivity(unchecked) package internal(set) var status: Int?
     /// Bytes of the body queued so far, without chunk framing.
-    package internal(set) var bodyBytes = 0
+    @exclusivity(unchecked) package internal(set) var bodyBytes = 0
     /// Bytes that wait to be taken by the client.
     package var queuedBytes: Int { connection?.output.count ?? 0 }
     /// What the connections of this loop share: counters, waits for descriptors.
     package let context: LoopContext
 
     var task: Task<Void, Never>?
-    var isRecorded = false
+    @exclusivity(unchecked) var isRecorded = false
     /// Answers without a task; nil where a task does, and at the end.
     var relay: (any ExchangeRelay)?
     private(set) var connection: Connection?
@@ -49,18 +51,35 @@ package final class Exchange {
         target: RequestTarget,
         framing: BodyFraming,
         connection: Connection,
-        requestBody: RequestBody
+        expectsContinue: Bool
     ) {
         self.id = id
         self.request = request
         self.target = target
         self.framing = framing
         self.connection = connection
-        self.requestBody = requestBody
+        if framing != .none {
+            knownBody = RequestBody(connection: connection, framing: framing, expectsContinue: expectsContinue)
+        }
         peer = connection.peer
         listener = connection.listener
         startedAt = connection.requestBegan
         context = connection.context
+    }
+
+    /// The body of the request; an empty one where none was announced.
+    package var requestBody: RequestBody {
+        if let knownBody { return knownBody }
+        let body = RequestBody(connection: connection, framing: framing, expectsContinue: false)
+        if connection == nil { body.detach(.clientGone) }
+        knownBody = body
+        return body
+    }
+
+    /// What became of the fields of the connection's last request that was passed on.
+    var lastOutgoing: OutgoingFields? {
+        get { connection?.lastOutgoing }
+        set { connection?.lastOutgoing = newValue }
     }
 
     /// Whether a final head has been sent.
@@ -72,7 +91,7 @@ package final class Exchange {
     /// A 100 is passed on only to a client that waits for one and has had none.
     package func sendInterim(_ head: ResponseHead) {
         guard state == .open, request.version == .http11, 100..<200 ~= head.status, head.status != 101 else { return }
-        if head.status == 100, !requestBody.claimContinue() { return }
+        if head.status == 100, knownBody?.claimContinue() != true { return }
         var head = head
         head.version = .http11
         var bytes: [UInt8] = []
@@ -127,7 +146,7 @@ package final class Exchange {
         }
         // What follows a refused CONNECT may be meant for the tunnel: it must never be read as a request.
         let isRefusedTunnel = request.method == .connect && !isTunnel
-        if requestBody.forbidsReuse || context.isDraining || isRefusedTunnel { connection.keepAlive = false }
+        if knownBody?.forbidsReuse == true || context.isDraining || isRefusedTunnel { connection.keepAlive = false }
         if !isTunnel {
             if !connection.keepAlive {
                 head.fields.append(.connection, "close")
@@ -277,7 +296,7 @@ package final class Exchange {
         let waiter = roomWaiter
         roomWaiter = nil
         waiter?.resume()
-        requestBody.detach(.clientGone)
+        knownBody?.detach(.clientGone)
     }
 }
 

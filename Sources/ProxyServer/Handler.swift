@@ -23,7 +23,8 @@ package final class ProxyHandler: ExchangeHandler {
     private(set) var hot: HotState
     var sources = SourceTable()
     /// Requests that were passed on without a task.
-    var directRequests = 0
+    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) var directRequests = 0
     /// The value of Cache-Status that was written last: many answers in a row have the same.
     private var lastStatus: (status: CacheStatus, value: String)?
     /// What was added to the last head that was passed on as it came.

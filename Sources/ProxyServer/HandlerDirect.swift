@@ -48,19 +48,24 @@ extension ProxyHandler {
     private static let indirect = FieldSet(.via, .upgrade, .expect, .origin)
 
     package func passOn(_ exchange: Exchange) -> Bool {
-        let method = exchange.request.method
-        guard method == .get || method == .head, exchange.request.fields.present.isDisjoint(with: Self.indirect),
+        // Asked piece by piece: the whole head would be copied.
+        guard exchange.request.method == .get || exchange.request.method == .head,
+            exchange.request.fields.present.isDisjoint(with: Self.indirect),
             exchange.framing == .none || exchange.framing == .length(0),
-            case .origin(var target) = exchange.target.form,
-            // A Host that has been answered for before.
-            let known = exchange.request.fields.withFirst(.host, { hot.known(host: $0) }) ?? nil,
+            case .origin(var target) = exchange.target.form
+        else { return false }
+        let last = exchange.lastOutgoing.flatMap { $0.applies(to: exchange, plan) ? $0 : nil }
+        // A Host that has been answered for before.
+        guard let known = last?.host ?? exchange.request.fields.withFirst(.host, { hot.known(host: $0) }) ?? nil,
             let route = known.route ?? target.withUTF8({ plan.service(target: UnsafeRawBufferPointer($0)) })
         else { return false }
         var rest = route.rest(target)
-        let endpoint = rest.withUTF8 { route.plan.paths.first(for: method, path: UnsafeRawBufferPointer($0)) }
+        let endpoint = rest.withUTF8 {
+            route.plan.paths.first(for: exchange.request.method, path: UnsafeRawBufferPointer($0))
+        }
         let direct = route.directPlans[endpoint.map { $0 + 1 } ?? 0]
         guard direct.way != .never, !core.isOffline, let source = try? source(route, endpoint, depth: 0),
-            let ask = directAsk(exchange, route, rest, direct)
+            let ask = directAsk(exchange, route, rest, direct, last, known)
         else { return false }
         let relay = Relay(handler: self, exchange: exchange, route: route, ask: ask)
         guard relay.begin(from: source) else { return false }
@@ -69,36 +74,90 @@ extension ProxyHandler {
     }
 
     /// What the origin is asked; nil where the store has to be looked into.
+    /// - Parameter last: what the client's fields came to before, where it says the same.
     private func directAsk(
         _ exchange: Exchange,
         _ route: ServiceRoute,
         _ rest: String,
-        _ direct: DirectPlan
+        _ direct: DirectPlan,
+        _ last: OutgoingFields?,
+        _ host: KnownHost
     ) -> DirectAsk? {
         let plan = direct.request
         let path = route.path(rest, plan)
         let isJudged = direct.way == .uncacheable
         var key: CacheKey?
         if isJudged {
-            let fields = exchange.request.fields
-            let asked = route.key(path: path, exchange.request, plan)
-            guard exchange.request.method == .get, fields.present.isDisjoint(with: HotPathWindow.disqualifying),
+            // No field is in such a key, and Connection cannot take Host away.
+            let asked = route.key(path: path, exchange.request.fields, plan)
+            guard exchange.request.method == .get,
+                exchange.request.fields.present.isDisjoint(with: HotPathWindow.disqualifying),
                 core.isKnownUncacheable(asked, direct.rules)
             else { return nil }
-            // No field is in such a key, and Connection cannot take Host away.
             key = asked
         }
-        let head = Self.endToEnd(exchange.request)
+        let outgoing = if let last, last.direct === direct { last } else { outgoing(exchange, host, direct) }
+        return DirectAsk(
+            exchange.request.method,
+            path: path,
+            fields: outgoing.fields,
+            clientHost: route.plan.preservesHost ? outgoing.endToEnd.first(.host) : nil,
+            asked: outgoing.endToEnd,
+            key: key ?? route.key(path: path, outgoing.endToEnd, plan),
+            rules: isJudged ? direct.rules : nil,
+            on: exchange.context.loop
+        )
+    }
+
+    /// What becomes of a request's fields on their way out.
+    private func outgoing(_ exchange: Exchange, _ host: KnownHost, _ direct: DirectPlan) -> OutgoingFields {
+        let request = exchange.request
+        let head = Self.endToEnd(request)
         var fields = originFields(head, hasBody: exchange.framing != .none)
         // The source says Host. Here nobody shares the fields any more: there they would be copied once again.
         fields.remove(.host)
-        if isJudged { fields = Self.withoutUnkeyed(fields, plan.key) }
-        let host = route.plan.preservesHost ? head.fields.first(.host) : nil
-        return DirectAsk(
-            FetchRequest(method: head.method, path: path, fields: fields, clientHost: host),
-            for: head,
-            key: key ?? route.key(path: path, head, plan),
-            rules: isJudged ? direct.rules : nil
-        )
+        if direct.way == .uncacheable { fields = Self.withoutUnkeyed(fields, direct.request.key) }
+        let outgoing = OutgoingFields(request, host, plan, direct, endToEnd: head.fields, fields)
+        exchange.lastOutgoing = outgoing
+        return outgoing
     }
 }
+
+/// The fields of a request, and what becomes of them by a plan. A connection keeps the last ones: clients mostly say the same again,
+/// and then the parser gives the same fields. Nothing in them changes.
+final class OutgoingFields {
+    private let said: Fields
+    private let version: HTTPVersion
+    private let plan: RoutePlan
+    /// Whom Host names.
+    let host: KnownHost
+    let direct: DirectPlan
+    /// The client's, without those of its connection.
+    let endToEnd: Fields
+    /// As they go out, but for what the source adds.
+    let fields: Fields
+
+    init(
+        _ request: RequestHead,
+        _ host: KnownHost,
+        _ plan: RoutePlan,
+        _ direct: DirectPlan,
+        endToEnd: Fields,
+        _ fields: Fields
+    ) {
+        said = request.fields
+        version = request.version
+        self.plan = plan
+        self.host = host
+        self.direct = direct
+        self.endToEnd = endToEnd
+        self.fields = fields
+    }
+
+    /// Whether a request says the same, as far as it is a GET or HEAD without a body.
+    func applies(to exchange: Exchange, _ plan: RoutePlan) -> Bool {
+        self.plan === plan && version == exchange.request.version && said.isIdentical(to: exchange.request.fields)
+    }
+}
+
+@available(*, unavailable) extension OutgoingFields: Sendable {}

@@ -4,12 +4,15 @@ import DownloadCore
 import HTTPCaching
 import HTTPWire
 
-/// The lines that this proxy adds to a head; many answers in a row have the same.
+/// The lines of a head that are not the fields of its origin; many answers in a row have the same.
 ///
 /// An object, since it is copied with each of them.
 final class PassedLines: Sendable {
     let way: Way
     let status: Int
+    let reason: String
+    /// As it goes on the wire, with its CRLF.
+    let statusLine: [UInt8]
     /// The value of Cache-Status.
     let cacheStatus: String
     /// The same for the counters.
@@ -17,9 +20,13 @@ final class PassedLines: Sendable {
     /// Via and Cache-Status as they go on the wire.
     let bytes: [UInt8]
 
-    init(way: Way, status: Int, cacheStatus: String, cache: CacheOutcome, bytes: [UInt8]) {
+    init(way: Way, _ head: ResponseHead, cacheStatus: String, cache: CacheOutcome, bytes: [UInt8]) {
         self.way = way
-        self.status = status
+        status = head.status
+        reason = head.reason
+        var line: [UInt8] = []
+        Serializer.writeStatusLine(head, into: &line)
+        statusLine = line
         self.cacheStatus = cacheStatus
         self.cache = cache
         self.bytes = bytes
@@ -38,24 +45,26 @@ extension ProxyHandler {
         _ exchange: Exchange
     ) -> Bool {
         guard case .length(let length) = framing, head.passesUnchanged(length) else { return false }
-        let lines = passedLines(way, head.status)
+        let lines = passedLines(way, head)
         exchange.outcome.cacheStatus = lines.cacheStatus
         exchange.outcome.upstreamStatus = head.status
         exchange.outcome.upstreamTime = originTime
         exchange.outcome.cache = lines.cache
-        return exchange.passHead(head, length: length, adding: lines.bytes, hasContent: hasContent)
+        return exchange.passHead(head, length: length, lines, hasContent: hasContent)
     }
 
-    private func passedLines(_ way: Way, _ status: Int) -> PassedLines {
-        if let lastPassed, lastPassed.status == status, lastPassed.way == way { return lastPassed }
-        let said = core.status(of: way, forwardStatus: status)
+    private func passedLines(_ way: Way, _ head: ResponseHead) -> PassedLines {
+        if let lastPassed, lastPassed.status == head.status, lastPassed.reason == head.reason, lastPassed.way == way {
+            return lastPassed
+        }
+        let said = core.status(of: way, forwardStatus: head.status)
         let value = said.value
         var fields = Fields()
         fields.append(.via, plan.via)
         fields.append(.cacheStatus, value)
         var bytes: [UInt8] = []
         Serializer.write(fields, into: &bytes)
-        let lines = PassedLines(way: way, status: status, cacheStatus: value, cache: CacheOutcome(said), bytes: bytes)
+        let lines = PassedLines(way: way, head, cacheStatus: value, cache: CacheOutcome(said), bytes: bytes)
         lastPassed = lines
         return lines
     }
@@ -69,33 +78,9 @@ extension ResponseHead {
     /// Whether the answer to a GET with a body of `length` bytes can go on as its origin sent it, but for Connection and Keep-Alive.
     fileprivate func passesUnchanged(_ length: UInt64) -> Bool {
         guard version == .http11, 200...599 ~= status, status != 204, status != 304, !reason.isEmpty,
-            fields.present.isDisjoint(with: Self.changed), fields.contains(.date), HopByHop.saysKeepAliveOnly(fields)
+            fields.present.isDisjoint(with: Self.changed), fields.contains(.date), HopByHop.saysKeepAliveOnly(fields),
+            !HopByHop.hasAuthenticationInfo(fields)
         else { return false }
-        var lengths = 0
-        var isPlain = true
-        fields.forEachLine { name, value, known in
-            switch known {
-            case .contentLength:
-                lengths += 1
-                // Both as they would be written here.
-                isPlain = isPlain && value.spells(length) && name.holdsSame(as: known.nameBytes)
-            case .other where name.equalsIgnoringCase("Proxy-Authentication-Info"): isPlain = false
-            default: break
-            }
-        }
-        return isPlain && lengths == 1
-    }
-}
-
-extension UnsafeRawBufferPointer {
-    /// Whether these are the digits of a number, as they are written here.
-    fileprivate func spells(_ number: UInt64) -> Bool {
-        var rest = number
-        for byte in reversed() {
-            guard byte == 0x30 + UInt8(truncatingIfNeeded: rest % 10) else { return false }
-            rest /= 10
-        }
-        // A number of fewer digits would have a zero in front.
-        return rest == 0 && !isEmpty && (count == 1 || first != 0x30)
+        return fields.spells(.contentLength, length)
     }
 }

@@ -83,7 +83,7 @@ extension ProxyHandler {
         answer.cacheStatus?.append(to: &fields)
         // The origin's part failed because the client's did: say what the client can mend.
         if case .upstream(let error) = failure, error.kind == .requestBody,
-            var problem = exchange.requestBody.failure?.problem
+            var problem = exchange.knownBody?.failure?.problem
         {
             fields.forEachLine { name, value, _ in problem.fields.append(nameBytes: name, valueBytes: value) }
             return exchange.problem(problem)

@@ -88,7 +88,7 @@ extension ProxyHandler {
     func ask(_ request: RoutedRequest, _ path: String, _ plan: RequestPlan, _ shape: UInt64) -> CacheAsk {
         let (route, fields) = (request.route, request.originFields)
         var ask = CacheAsk(
-            key: route.key(path: path, request.head, plan),
+            key: route.key(path: path, request.head.fields, plan),
             request: request.head,
             originFields: plan.policy.mode == .none ? fields : Self.withoutUnkeyed(fields, plan.key),
             path: path,
@@ -162,6 +162,6 @@ extension ServiceRoute {
     /// What follows the prefix of a target that is the service's.
     func rest(_ target: String) -> String {
         if prefix.isEmpty { return target }
-        return String(decoding: target.utf8.dropFirst(prefix.count), as: UTF8.self)
+        return String(Substring(target.utf8.dropFirst(prefix.count)))
     }
 }

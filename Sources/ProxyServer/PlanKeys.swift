@@ -25,10 +25,10 @@ extension ServiceRoute {
     }
 
     /// The key of a request, as the rules of its plan have it.
-    func key(path: String, _ request: RequestHead, _ plan: RequestPlan) -> CacheKey {
+    func key(path: String, _ fields: Fields, _ plan: RequestPlan) -> CacheKey {
         // Host is read only where it may be part of the key.
-        let host = keysHost ? request.fields.first(.host) : nil
-        return key(path: plan.key.path(path), host: host, lines: plan.key.lines(request.fields))
+        let host = keysHost ? fields.first(.host) : nil
+        return key(path: plan.key.path(path), host: host, lines: plan.key.lines(fields))
     }
 
     /// The key that a GET of `rest` is stored under, as far as its URL says.

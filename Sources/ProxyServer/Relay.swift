@@ -11,7 +11,7 @@ import Upstream
 ///
 /// States: asking → flowing (the head is sent) → ended; asking → discarding (the answer is complete with its head) → ended;
 /// from each to ended.
-final class Relay: FetchSink, ExchangeRelay {
+final class Relay: FetchSink, ExchangeRelay, ListedFetch {
     private enum State { case asking, flowing, discarding, ended }
 
     /// Bytes that are read away after an answer to HEAD, so that the origin's connection can be used again.
@@ -21,12 +21,10 @@ final class Relay: FetchSink, ExchangeRelay {
     private let exchange: Exchange
     private let route: ServiceRoute
     private let ask: DirectAsk
-    /// Monotonic nanoseconds.
-    private let began = Monotonic.now()
     private var state = State.asking
     private var handle: (any FetchHandle)?
-    /// By which an operator ends the fetch.
-    private var ticket: FetchTicket?
+    /// By which an operator finds the fetch.
+    private var listing: FetchListing?
     /// The origin waits until the client has taken more.
     private var isHeld = false
     private var discarded = 0
@@ -41,12 +39,9 @@ final class Relay: FetchSink, ExchangeRelay {
     /// Asks the origin. False where that has to wait; nothing was sent then.
     func begin(from source: any FetchSource) -> Bool {
         // Before the origin is asked: whoever knows of the request can end it.
-        let ticket = handler.core.ticket(for: ask, on: exchange.context.loop)
+        listing = handler.core.listing(of: self, ask)
         guard let handle = source.startAtOnce(ask.request, sink: self) else { return false }
         self.handle = handle
-        // The ticket is this object's own and goes with it.
-        ticket.onStop = { [unowned self] in stop($0) }
-        self.ticket = ticket
         exchange.outcome.route = route.plan.name
         exchange.relay = self
         return true
@@ -70,16 +65,16 @@ final class Relay: FetchSink, ExchangeRelay {
             handle?.cancel()
             return refuse(error)
         }
-        let originTime = Monotonic.now() &- began
+        let originTime = Monotonic.now() &- exchange.startedAt
         // Before the head is sent: where the client has left, that ends this.
         state = .flowing
         let hasContent = handle?.hasContent ?? false
         if handler.passHead(head, framing, way, originTime: originTime, hasContent: hasContent, exchange) { return }
         var answer = handler.core.answer(ask, head, framing, way)
         answer.originTime = originTime
-        let hasBody = ask.request.method != .head && head.status != 304
+        let hasBody = ask.method != .head && head.status != 304
         state = hasBody ? .flowing : .discarding
-        if !hasBody { ticket = nil }
+        if !hasBody { listing = nil }
         handler.begin(ServiceAnswer(answer: answer), route.rewriting, Fields(), exchange, hasBody: hasBody)
         if !hasBody { exchange.finish() }
     }
@@ -102,7 +97,7 @@ final class Relay: FetchSink, ExchangeRelay {
         }
     }
 
-    var movesContent: Bool { ask.request.method == .get }
+    var movesContent: Bool { ask.method == .get }
 
     func move(_ count: Int, from socket: Int32) -> MovedContent? {
         guard state == .flowing, let result = exchange.move(count, from: socket) else { return nil }
@@ -141,7 +136,7 @@ final class Relay: FetchSink, ExchangeRelay {
     // MARK: - The end
 
     /// An operator ends the fetch.
-    private func stop(_ error: FetchError) {
+    func stop(_ error: FetchError) {
         handle?.cancel()
         failed(error)
     }
@@ -162,7 +157,7 @@ final class Relay: FetchSink, ExchangeRelay {
 
     private func end() {
         state = .ended
-        ticket = nil
+        listing = nil
         handle = nil
     }
 }

@@ -60,7 +60,7 @@ package final class RequestBody {
     /// Called on the loop when a pull that had to wait should be made again. Cleared at the end of the exchange.
     package var onAvailable: (() -> Void)?
 
-    init(connection: Connection, framing: BodyFraming, expectsContinue: Bool) {
+    init(connection: Connection?, framing: BodyFraming, expectsContinue: Bool) {
         self.connection = connection
         decoder = BodyDecoder(framing, side: .request)
         isDecoded = decoder.isComplete

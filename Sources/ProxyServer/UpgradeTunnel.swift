@@ -11,7 +11,6 @@ package struct UpgradeTunnel {
     /// Adapts the head of a final answer for the client, such as by adding Via; hop-by-hop fields are handled here.
     private let prepare: (inout ResponseHead) -> Void
     private let timeout: UInt64
-    private let parser: ResponseParser
 
     /// - Parameters:
     ///   - remote: a connected, non-blocking descriptor; taken over.
@@ -27,7 +26,6 @@ package struct UpgradeTunnel {
         self.remote = remote
         self.timeout = timeout
         self.prepare = prepare
-        parser = ResponseParser()
     }
 
     /// The fields of a request to the origin: what is forwardable, and the upgrade that the client asked for.
@@ -81,7 +79,7 @@ package struct UpgradeTunnel {
         _ method: Method,
         on loop: isolated EventLoop
     ) async throws(Problem) -> ResponseHead {
-        var parser = self.parser
+        var parser = ResponseParser()
         while true {
             let progress: ParseProgress
             do {

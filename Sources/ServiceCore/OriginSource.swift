@@ -53,20 +53,21 @@ package final class OriginSource: FetchSource {
         return begin(request, sink)
     }
 
-    package func startAtOnce(_ request: FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
+    package func startAtOnce(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
         runtime.admission.takeFreeSlot() ? begin(request, sink) : nil
     }
 
     /// Whoever calls has a slot, which the fetch gives back.
-    private func begin(_ request: FetchRequest, _ sink: any FetchSink) -> OriginFetch {
+    private func begin(_ request: consuming FetchRequest, _ sink: any FetchSink) -> OriginFetch {
         let fetch = OriginFetch(sink: sink, admission: runtime.admission)
         runtime.countFetch()
         onFetch()
-        fetch.transfer = client.start(upstreamRequest(request), body: request.body, delegate: fetch)
+        let body = request.body
+        fetch.transfer = client.start(upstreamRequest(request), body: body, delegate: fetch)
         return fetch
     }
 
-    private func upstreamRequest(_ request: FetchRequest) -> UpstreamRequest {
+    private func upstreamRequest(_ request: consuming FetchRequest) -> UpstreamRequest {
         var fields = request.fields
         fields.remove(.host)
         plan.rules.apply(to: &fields)
@@ -166,8 +167,10 @@ final class OriginFetch: FetchHandle, TransferDelegate {
 
     private static func isEventStream(_ fields: Fields) -> Bool {
         fields.withFirst(.contentType) { value in
-            let length = value.firstIndex { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: " ") } ?? value.count
-            return value.part(0..<length).equalsIgnoringCase("text/event-stream")
+            let type: StaticString = "text/event-stream"
+            let length = type.utf8CodeUnitCount
+            guard value.part(0..<length).equalsIgnoringCase(type) else { return false }
+            return value.count == length || value[length] == UInt8(ascii: ";") || value[length] == UInt8(ascii: " ")
         } ?? false
     }
 

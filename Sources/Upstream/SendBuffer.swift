@@ -46,7 +46,7 @@ final class SendBuffer {
         append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
-    func append(_ text: String) {
+    func append(text: String) {
         var text = text
         text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
     }
@@ -98,9 +98,13 @@ extension SendBuffer {
     /// The request line and the fields: Host first, which the request may say apart, or is made from the URL.
     func append(head request: UpstreamRequest, _ target: String, _ place: UpstreamPlace) {
         let present = request.fields.present
-        append(request.method.name)
-        append(" ")
-        append(target)
+        if request.method == .get {
+            append("GET ")
+        } else {
+            append(text: request.method.name)
+            append(" ")
+        }
+        append(text: target)
         append(" HTTP/1.1\r\n")
         if present.contains(.host) {
             request.fields.forEachLine { name, value, known in
@@ -112,14 +116,14 @@ extension SendBuffer {
             }
         } else {
             append("Host: ")
-            append(request.terms.host ?? place.hostField)
+            append(text: request.terms.host ?? place.hostField)
             append("\r\n")
         }
         request.fields.forEachRun(without: .host) { append($0) }
         switch request.bodyFraming {
         case .length(let length) where length > 0 && !present.contains(.contentLength):
             append("Content-Length: ")
-            append(String(length))
+            append(text: String(length))
             append("\r\n")
         case .chunked where !present.contains(.transferEncoding): append("Transfer-Encoding: chunked\r\n")
         default: break

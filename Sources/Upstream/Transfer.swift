@@ -57,7 +57,8 @@ package final class Transfer {
     /// Where Drydock's own connection leads.
     var remote: SocketAddress?
     /// Content of known length came with the final head, which is handed on now: bytes are next.
-    package internal(set) var hasContent = false
+    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) package internal(set) var hasContent = false
     /// How it ended, while bytes before the end wait for the delegate.
     var outcome: Result<Fields, UpstreamError>?
 

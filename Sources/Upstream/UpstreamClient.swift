@@ -116,8 +116,7 @@ package final class UpstreamClient {
             }
             resolve(transfer, isFresh: false, mustPin: false)
         } catch {
-            transfer.outcome = .failure(error)
-            transfer.mark()
+            refuse(transfer, error)
         }
         if let place = transfer.destination, isForWire(place) { wakeLater() } else { poke() }
         return transfer
@@ -154,7 +153,7 @@ package final class UpstreamClient {
         let rules = transfer.request.terms.target
         // An address that may be any needs no rule and no resolver.
         if place.isNumeric, rules == .any {
-            return resolved(transfer, .success(place.addresses), isFresh: isFresh, mustPin: mustPin)
+            return proceed(transfer, place, place.addresses, isFresh: isFresh, mustPin: mustPin)
         }
         if let known = resolver.known(place.key, isNumeric: place.isNumeric, rules: rules) {
             return resolved(transfer, known, isFresh: isFresh, mustPin: mustPin)
@@ -185,8 +184,20 @@ package final class UpstreamClient {
         mustPin: Bool
     ) {
         guard transfer.state == .resolving, let place = transfer.destination else { return }
+        switch result {
+        case .success(let addresses): proceed(transfer, place, addresses, isFresh: isFresh, mustPin: mustPin)
+        case .failure(let error): refuse(transfer, error)
+        }
+    }
+
+    private func proceed(
+        _ transfer: Transfer,
+        _ place: UpstreamPlace,
+        _ addresses: [SocketAddress],
+        isFresh: Bool,
+        mustPin: Bool
+    ) {
         do throws(UpstreamError) {
-            let addresses = try result.get()
             try transfer.request.checkFraming(place)
             guard place.curlURL != nil else {
                 throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.url.place): check the host")
@@ -203,9 +214,14 @@ package final class UpstreamClient {
                 throw UpstreamError(.internal, detail: "libcurl did not take the request to \(place.url.place)")
             }
         } catch {
-            transfer.outcome = .failure(error)
-            transfer.mark()
+            refuse(transfer, error)
         }
+    }
+
+    /// Its delegate is told later.
+    private func refuse(_ transfer: Transfer, _ error: UpstreamError) {
+        transfer.outcome = .failure(error)
+        transfer.mark()
     }
 
     private func wirePlace(_ place: UpstreamPlace) -> WirePlace {

@@ -49,6 +49,42 @@ struct FieldsTests {
         #expect(runs(changed).joined() == "Host: a\r\nx-one: 3\r\naccept: text/html\r\nACCEPT: */*\r\n")
     }
 
+    @Test("One value in memory is known again, and an equal one is only equal")
+    func identity() {
+        let same = fields
+        #expect(same.isIdentical(to: fields) && Fields().isIdentical(to: Fields()))
+        var changed = fields
+        changed.set("x-one", "2")
+        let copy = Fields(fields.lines.map { ($0.name, $0.value) })
+        #expect(copy == fields && !copy.isIdentical(to: fields) && !changed.isIdentical(to: fields))
+        var shorter = fields
+        shorter.remove(.host)
+        #expect(!shorter.isIdentical(to: fields) && !Fields().isIdentical(to: fields))
+    }
+
+    @Test(
+        "A number is spelt by one line as it would be written here",
+        arguments: [
+            ([("Content-Length", "10")], true), ([("Content-Length", "0")], false),
+            ([("Content-Length", "010")], false),
+            ([("Content-Length", "1")], false), ([("Content-Length", "100")], false), ([("Content-Length", "")], false),
+            ([("content-length", "10")], false), ([("Content-Length", "10"), ("Content-Length", "10")], false),
+            ([("X", "10")], false), ([], false), ([("X", "y"), ("Content-Length", "10"), ("Age", "10")], true),
+            ([("Content-Length", "a0")], false), ([("Content-Length", "+10")], false),
+        ] as [([(String, String)], Bool)]
+    )
+    func spelling(lines: [(String, String)], isSpelt: Bool) {
+        #expect(Fields(lines).spells(.contentLength, 10) == isSpelt)
+    }
+
+    @Test("Zero, and the largest number")
+    func spellingLimits() {
+        #expect(Fields([("Age", "0")]).spells(.age, 0) && !Fields([("Age", "00")]).spells(.age, 0))
+        #expect(!Fields([("Age", "")]).spells(.age, 0))
+        #expect(Fields([("Age", "18446744073709551615")]).spells(.age, .max))
+        #expect(!Fields([("Age", "18446744073709551616")]).spells(.age, 0))
+    }
+
     @Test("Set replaces all lines at the place of the first")
     func set() {
         var changed = fields

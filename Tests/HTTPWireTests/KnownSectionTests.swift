@@ -66,6 +66,33 @@ import Testing
         }
     }
 
+    @Test func `the fields of a section that is said again are the same in memory`() {
+        func fields(_ head: String, _ parser: inout RequestParser) -> Fields? {
+            let head = bytes(head)
+            guard case .taken(let seen) = parseRequest(head, ends: [head.count], with: &parser) else { return nil }
+            return seen.head.fields
+        }
+        var parser = RequestParser()
+        let first = fields("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n", &parser)
+        let again = fields("GET /22 HTTP/1.1\r\nHost: a\r\n\r\n", &parser)
+        let other = fields("GET /1 HTTP/1.1\r\nHost: b\r\n\r\n", &parser)
+        let back = fields("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n", &parser)
+        guard let first, let again, let other, let back else {
+            Issue.record("refused")
+            return
+        }
+        #expect(again.isIdentical(to: first))
+        #expect(other.first(.host) == "b" && !other.isIdentical(to: first))
+        #expect(back == first && !back.isIdentical(to: first))
+        // One that is not remembered.
+        let body = "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
+        guard let one = fields(body, &parser), let two = fields(body, &parser) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(one == two && !one.isIdentical(to: two))
+    }
+
     @Test func `only what lies there as a whole is known`() {
         var known = KnownSection()
         let buffer = bytes("0123Host: a\r\n\r\n")

@@ -86,24 +86,33 @@ struct ResponseParserTests {
 
     @Test("HTTP/2 status lines are taken only where asked for")
     func http2() throws {
-        let parser = ResponseParser(acceptsHTTP2: true)
-        let plain = responseOutcome(bytes("HTTP/2 200 \r\nx: y\r\n\r\n"), parser: parser)
+        let plain = responseOutcome(bytes("HTTP/2 200 \r\nx: y\r\n\r\n"), parser: ResponseParser(acceptsHTTP2: true))
         guard case .taken(let seen) = plain else {
             Issue.record("\(plain)")
             return
         }
         #expect(seen.head.status == 200 && seen.framing == .untilClose && seen.keepAlive)
-        let chunked = responseOutcome(bytes("HTTP/2 200 \r\nTransfer-Encoding: chunked\r\n\r\n"), parser: parser)
+        let chunked = responseOutcome(
+            bytes("HTTP/2 200 \r\nTransfer-Encoding: chunked\r\n\r\n"),
+            parser: ResponseParser(acceptsHTTP2: true)
+        )
         guard case .refused(let error) = chunked else {
             Issue.record("\(chunked)")
             return
         }
         #expect(error.reason == .transferEncodingMalformed && error.status == 502)
-        guard case .taken = responseOutcome(bytes("HTTP/1.1 200 OK\r\n\r\n"), parser: parser) else {
+        guard
+            case .taken = responseOutcome(bytes("HTTP/1.1 200 OK\r\n\r\n"), parser: ResponseParser(acceptsHTTP2: true))
+        else {
             Issue.record("HTTP/1.1 refused")
             return
         }
-        guard case .refused = responseOutcome(bytes("HTTP/2.0 200 OK\r\n\r\n"), parser: parser) else {
+        guard
+            case .refused = responseOutcome(
+                bytes("HTTP/2.0 200 OK\r\n\r\n"),
+                parser: ResponseParser(acceptsHTTP2: true)
+            )
+        else {
             Issue.record("HTTP/2.0 taken")
             return
         }

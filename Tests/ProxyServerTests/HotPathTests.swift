@@ -245,7 +245,7 @@ import Testing
     ) throws {
         let route = try #require(try compile(Self.keyed).service(named: service))
         let request = RequestHead(method: .get, target: path, fields: Fields(fields))
-        let key = route.key(path: path, request, route.plan.request)
+        let key = route.key(path: path, request.fields, route.plan.request)
         #expect(String(decoding: key.bytes, as: UTF8.self) == expected)
     }
 
