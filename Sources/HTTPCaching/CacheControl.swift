@@ -48,9 +48,15 @@ package struct CacheControl: Sendable, Equatable {
 
     /// The directives of every line of `field`.
     package init(_ fields: borrowing Fields, field: KnownField = .cacheControl) {
+        self.init()
+        Self.read(fields, field, into: &self)
+    }
+
+    /// Apart from the initialiser, in which a closure would copy what it changes.
+    private static func read(_ fields: borrowing Fields, _ field: KnownField, into control: inout CacheControl) {
         fields.forEachValue(field) { value in
-            guard !takePlain(value) else { return }
-            for directive in Directive.parse(Array(value.trimmingWhitespace())) { apply(directive) }
+            guard !control.takePlain(value) else { return }
+            for directive in Directive.parse(Array(value.trimmingWhitespace())) { control.apply(directive) }
         }
     }
 

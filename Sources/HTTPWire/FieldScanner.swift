@@ -55,7 +55,7 @@ struct FieldScanner: Sendable {
                 state = .name
             case .name:
                 let bound = min(end, lineStart &+ limits.field)
-                while position < bound, table[at: base, position] & ByteClass.token != 0 { position &+= 1 }
+                position = Self.skipName(base, from: position, to: bound, table)
                 if position &- lineStart >= limits.field {
                     throw WireError(.fieldTooLong, side: side, offset: position)
                 }
@@ -123,6 +123,38 @@ struct FieldScanner: Sendable {
         entries.removeAll { $0.known == field }
         present.remove(field)
         repeated.remove(field)
+    }
+
+    /// Skips the bytes that a field name may hold, letters and hyphens eight at a time: returns the offset of the first that it may not hold,
+    /// or `end`.
+    @inline(__always)
+    static func skipName(
+        _ base: UnsafeRawPointer,
+        from start: Int,
+        to end: Int,
+        _ table: UnsafePointer<UInt8>
+    ) -> Int {
+        var position = start
+        while position &+ 8 <= end {
+            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+            // Each sum stays within its byte, whose top bit it sets: in `least` from `a` on, in `over` behind `z`, in `other` unless it is `-`.
+            let folded = (word | 0x2020_2020_2020_2020) & 0x7F7F_7F7F_7F7F_7F7F
+            let least = folded &+ 0x1F1F_1F1F_1F1F_1F1F
+            let over = folded &+ 0x0505_0505_0505_0505
+            let other = ((word ^ 0x2D2D_2D2D_2D2D_2D2D) & 0x7F7F_7F7F_7F7F_7F7F) &+ 0x7F7F_7F7F_7F7F_7F7F
+            let known = ((least & ~over) | ~other) & ~word
+            let unknown = ~known & 0x8080_8080_8080_8080
+            if unknown == 0 {
+                position &+= 8
+                continue
+            }
+            position &+= unknown.trailingZeroBitCount &>> 3
+            if table[at: base, position] & ByteClass.token == 0 { return position }
+            // A digit, or another of the characters of a token.
+            position &+= 1
+        }
+        while position < end, table[at: base, position] & ByteClass.token != 0 { position &+= 1 }
+        return position
     }
 
     /// Skips the bytes that a field value may hold, eight at a time: returns the offset of the first that it may not hold, or `end`.

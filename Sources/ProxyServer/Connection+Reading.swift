@@ -125,10 +125,7 @@ extension Connection {
         if requestBegan == 0 { requestBegan = Monotonic.now() }
         let bytes = input.bytes
         let head = parser.pointee.makeHead(bytes)
-        let target = try RequestTarget.parse(
-            bytes: bytes.part(parser.pointee.targetRange),
-            method: parser.pointee.method
-        )
+        let target = try parser.pointee.makeTarget(head)
         let framing = parser.pointee.framing
         let expectsContinue = parser.pointee.expectsContinue
         keepAlive = parser.pointee.keepAlive && !context.isDraining

@@ -39,6 +39,34 @@ struct FieldScannerTests {
         }
     }
 
+    @Test("RFC 9110 5.1: each byte at each place of a name is taken or refused by its class")
+    func names() {
+        let start = bytes("GET / HTTP/1.1\r\nHost: a\r\n")
+        let tokens = Set(bytes("!#$%&'*+-.^_`|~0123456789")).union(0x41...0x5A).union(0x61...0x7A)
+        for byte in UInt8.min...UInt8.max {
+            for length in 1...18 {
+                for place in 0..<length {
+                    var name = [UInt8](repeating: length % 2 == 0 ? 0x5A : 0x61, count: length)
+                    name[place] = byte
+                    var parser = RequestParser()
+                    let head = start + name + bytes(":y\r\n\r\n")
+                    switch parseRequest(head, ends: [head.count], with: &parser) {
+                    case .taken(let seen):
+                        // A colon ends a name that is not empty.
+                        #expect(tokens.contains(byte) || byte == 0x3A && place > 0)
+                        let found = byte == 0x3A ? Array(name[..<place]) : name
+                        #expect(seen.head.fields.lines.last?.name == text(found))
+                    case .refused(let error):
+                        #expect(!tokens.contains(byte))
+                        // A CR where a line begins ends the section.
+                        #expect(error.offset == start.count + place || byte == 0x0D && place == 0)
+                    case .incomplete: Issue.record("\(byte) at \(place) of \(length)")
+                    }
+                }
+            }
+        }
+    }
+
     /// Values of 1 to 20 bytes, obs-text around the byte in every second one, with the byte at every place.
     func forEachPlace(_ byte: UInt8, _ body: (_ value: [UInt8], _ place: Int) -> Void) {
         for length in 1...20 {
