@@ -47,11 +47,7 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The hash of bytes in the form of ``bytes``, without an allocation.
-    package static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-        var hasher = Hasher()
-        hasher.combine(bytes: bytes)
-        return UInt64(truncatingIfNeeded: hasher.finalize())
-    }
+    package static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 { KeyHash.hash(bytes) }
 
     package static func == (left: CacheKey, right: CacheKey) -> Bool {
         left.hash == right.hash && left.bytes == right.bytes

@@ -131,6 +131,8 @@ package struct HeldResponse: Sendable {
         /// Valid as long as the response is held, as `body` is.
         package let head: UnsafeRawBufferPointer
         package let body: UnsafeRawBufferPointer
+        /// As ``HeldResponse/owner``, for whoever needs it after the response has gone.
+        package let owner: Unmanaged<AnyObject>
     }
 
     /// What the body lies in; nil where that is the heap.
@@ -145,7 +147,8 @@ package struct HeldResponse: Sendable {
             status: block.status,
             window: hot,
             head: block.readyHead,
-            body: block.body
+            body: block.body,
+            owner: .passUnretained(holder)
         )
     }
 

@@ -26,10 +26,13 @@ package struct HotPathWindow: Sendable, Equatable {
         .range
     )
 
+    @inlinable
     package func isFresh(now: Int64) -> Bool { now < freshUntil }
     /// In seconds. Meaningful while fresh.
+    @inlinable
     package func ttl(now: Int64) -> Int64 { freshUntil &- max(now, ageBase) }
     /// In seconds.
+    @inlinable
     package func age(now: Int64) -> Int64 { max(now &- ageBase, 0) }
 }
 

@@ -46,4 +46,24 @@ enum ByteClass {
     static func lower(_ byte: UInt8) -> UInt8 {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
+
+    /// Where the first byte from `start` on stands that may not be in a target; `end` where there is none.
+    static func skipTarget(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
+        var position = start
+        while position &+ 8 <= end {
+            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+            // The top bit of a byte is set in `low` where it is below 0x21, in `high` where it is above 0x7E, and in `hash` where
+            // it is `#`. A borrow or a carry can set further bits above the first such byte, never below it.
+            let low = (word &- 0x2121_2121_2121_2121) & ~word
+            let high = (word &+ 0x0101_0101_0101_0101) | word
+            let unequal = word ^ 0x2323_2323_2323_2323
+            let hash = (unequal &- 0x0101_0101_0101_0101) & ~unequal
+            let found = (low | high | hash) & 0x8080_8080_8080_8080
+            if found != 0 { return position &+ (found.trailingZeroBitCount &>> 3) }
+            position &+= 8
+        }
+        let table = table
+        while position < end, table[at: base, position] & target != 0 { position &+= 1 }
+        return position
+    }
 }

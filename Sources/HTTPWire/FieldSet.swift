@@ -12,16 +12,16 @@ package struct FieldSet: OptionSet, Sendable, Hashable {
     }
 
     /// Whether the field occurs.
-    @inline(__always)
+    @inlinable @inline(__always)
     package func contains(_ field: KnownField) -> Bool { rawValue & (1 << UInt64(field.rawValue)) != 0 }
 
     /// Whether no field is in both.
-    @inline(__always)
+    @inlinable @inline(__always)
     package func isDisjoint(with other: FieldSet) -> Bool { rawValue & other.rawValue == 0 }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     package mutating func insert(_ field: KnownField) { rawValue |= 1 << UInt64(field.rawValue) }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     package mutating func remove(_ field: KnownField) { rawValue &= ~(1 << UInt64(field.rawValue)) }
 }

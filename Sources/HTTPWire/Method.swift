@@ -58,6 +58,12 @@ package enum Method: Sendable, Hashable {
         }
     }
 
+    /// Whether GET and the space behind it stand there: four bytes are read.
+    @inline(__always)
+    static func isGet(_ start: UnsafeRawPointer) -> Bool {
+        UInt32(littleEndian: start.loadUnaligned(as: UInt32.self)) == 0x2054_4547
+    }
+
     static func known(_ bytes: UnsafeRawBufferPointer) -> Method? {
         func word(_ text: StaticString, _ method: Method) -> Method? {
             // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.

@@ -4,7 +4,7 @@ internal import Glibc
 
 extension UnsafeRawBufferPointer {
     /// The bytes of the range as a buffer of its own; an empty buffer where the range does not lie inside.
-    @inline(__always)
+    @inlinable @inline(__always)
     package func part(_ range: Range<Int>) -> UnsafeRawBufferPointer {
         guard range.lowerBound >= 0, range.upperBound <= count else {
             return UnsafeRawBufferPointer(start: nil, count: 0)

@@ -27,7 +27,6 @@ package struct RequestParser: ~Copyable, Sendable {
     private var failure: WireError?
 
     package private(set) var method = Method.get
-    package private(set) var methodRange = 0..<0
     /// The request target, exactly as sent.
     package private(set) var targetRange = 0..<0
     package private(set) var version = HTTPVersion.http11
@@ -78,26 +77,18 @@ package struct RequestParser: ~Copyable, Sendable {
     package mutating func makeHead(_ buffer: UnsafeRawBufferPointer) -> RequestHead {
         let fields = sectionFields ?? scanner.fields(buffer)
         if !section.isEmpty { sectionFields = fields }
-        return RequestHead(
-            method: method,
-            target: String(decoding: buffer.part(targetRange), as: UTF8.self),
-            version: version,
-            fields: fields
-        )
-    }
-
-    /// The target of a head that `makeHead` gave, taken apart.
-    package func makeTarget(_ head: RequestHead) throws(WireError) -> RequestTarget {
-        // The parser has found that it is a target; a path is one as a whole.
-        if head.target.utf8.first == 0x2F, head.method != .connect {
-            return RequestTarget(form: .origin(pathAndQuery: head.target), isServerWide: false)
-        }
-        return try RequestTarget.parse(head.target, method: head.method)
+        let target = String(decoding: buffer.part(targetRange), as: UTF8.self)
+        return RequestHead(method: method, target: target, version: version, fields: fields)
     }
 
     /// The value of the first line of this name, without surrounding whitespace.
     package func value(_ field: KnownField, in buffer: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         scanner.entry(field)?.value(in: buffer)
+    }
+
+    /// The value of Host, and the known fields that occur. Mutating, since a parser that is only read is copied for the call.
+    package mutating func hostAndFields(in buffer: UnsafeRawBufferPointer) -> (UnsafeRawBufferPointer?, FieldSet) {
+        (scanner.entry(.host)?.value(in: buffer), scanner.present)
     }
 
     private mutating func advance(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> ParseProgress {
@@ -149,35 +140,36 @@ package struct RequestParser: ~Copyable, Sendable {
                 state = .lineFeed
             case .lineFeed:
                 try expectLineFeed(base)
-                try finishRequestLine(base, buffer)
-            case .fields, .done:
-                return
+                try endRequestLine(base, buffer)
+            case .fields, .done: return
             }
         }
     }
 
     private mutating func scanMethod(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
-        let table = ByteClass.table
-        let longest = partStart &+ 32
-        let bound = min(end, longest &+ 1)
-        while position < bound, table[at: base, position] & ByteClass.token != 0 { position &+= 1 }
-        if position > longest { throw refuse(.methodTooLong) }
-        if position == end { return }
-        guard byte(base) == 0x20, position > partStart else {
-            throw refuse(byte(base) == 0x0A ? .bareLineFeed : .methodMalformed)
+        // The usual case in one load.
+        if position == partStart, end &- position >= 4, Method.isGet(base + position) {
+            position &+= 3
+            method = .get
+        } else {
+            let longest = partStart &+ 32
+            let bound = min(end, longest &+ 1)
+            while position < bound, ByteClass.table[at: base, position] & ByteClass.token != 0 { position &+= 1 }
+            if position > longest { throw refuse(.methodTooLong) }
+            if position == end { return }
+            guard byte(base) == 0x20, position > partStart else {
+                throw refuse(byte(base) == 0x0A ? .bareLineFeed : .methodMalformed)
+            }
+            method = Method(bytes: UnsafeRawBufferPointer(start: base + partStart, count: position &- partStart))
         }
-        methodRange = partStart..<position
-        method = Method(bytes: UnsafeRawBufferPointer(start: base + partStart, count: position &- partStart))
         position &+= 1
         partStart = position
         state = .target
     }
 
     private mutating func scanTarget(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
-        let table = ByteClass.table
         let longest = partStart &+ limits.target
-        let bound = min(end, longest)
-        while position < bound, table[at: base, position] & ByteClass.target != 0 { position &+= 1 }
+        position = ByteClass.skipTarget(base, from: position, to: min(end, longest))
         if position == end { return }
         guard byte(base) == 0x20, position > partStart else {
             if position >= longest { throw refuse(.targetTooLong) }
@@ -205,7 +197,7 @@ package struct RequestParser: ~Copyable, Sendable {
             UInt16(littleEndian: base.loadUnaligned(fromByteOffset: position &+ 8, as: UInt16.self)) == 0x0A0D
         {
             position &+= 10
-            return try finishRequestLine(base, buffer)
+            return try endRequestLine(base, buffer)
         }
         let template: StaticString = "HTTP/0.0"
         while position < end, position &- partStart < 8 {
@@ -218,17 +210,16 @@ package struct RequestParser: ~Copyable, Sendable {
     }
 
     /// Checks what only the whole request line tells: the version and the form of the target.
-    private mutating func finishRequestLine(
-        _ base: UnsafeRawPointer,
-        _ buffer: UnsafeRawBufferPointer
-    ) throws(WireError) {
+    private mutating func endRequestLine(_ base: UnsafeRawPointer, _ buffer: UnsafeRawBufferPointer) throws(WireError) {
         let major = base.load(fromByteOffset: partStart &+ 5, as: UInt8.self)
         let minor = base.load(fromByteOffset: partStart &+ 7, as: UInt8.self)
         guard major == 0x31, minor == 0x31 || minor == 0x30 else { throw refuse(.versionUnsupported) }
         version = minor == 0x31 ? .http11 : .http10
-        _ = try RequestTarget.Parts(buffer.part(targetRange), method: method, offset: targetRange.lowerBound)
         sectionStart = position
         state = .fields
+        // The usual case: what begins with a slash is a target of GET.
+        if case .get = method, base.load(fromByteOffset: targetRange.lowerBound, as: UInt8.self) == 0x2F { return }
+        _ = try RequestTarget.Parts(buffer.part(targetRange), method: method, offset: targetRange.lowerBound)
     }
 
     private mutating func expectLineFeed(_ base: UnsafeRawPointer) throws(WireError) {
@@ -282,10 +273,8 @@ package struct RequestParser: ~Copyable, Sendable {
 
     /// Exactly one well-formed Host in HTTP/1.1, at most one in HTTP/1.0 (RFC 9112 section 3.2).
     private func checkHost(_ head: ScannedHead) throws(WireError) {
-        guard let host = scanner.entry(.host) else {
-            if version == .http11 { throw refuse(.hostMissing) }
-            return
-        }
+        if version == .http11, !scanner.present.contains(.host) { throw refuse(.hostMissing) }
+        guard let host = scanner.entry(.host) else { return }
         if scanner.repeated.contains(.host) { throw head.error(.hostRepeated, host) }
         if Authority.split(host.value(in: head.buffer)) == nil { throw head.error(.hostMalformed, host) }
     }
@@ -296,17 +285,12 @@ package struct RequestParser: ~Copyable, Sendable {
         if isChunked, length != nil { throw refuse(.contentLengthWithTransferEncoding) }
         let hasBody = isChunked || (length ?? 0) > 0
         switch method {
-        case .connect where hasBody:
-            // What follows a CONNECT head belongs to the tunnel (RFC 9110 section 9.3.6).
-            throw refuse(.bodyNotAllowed)
-        case .get, .head, .delete:
-            if version == .http10, hasBody { throw refuse(.bodyNotAllowed) }
-        case .post, .put:
-            if version == .http10, length == nil { throw refuse(.lengthRequired) }
-        default:
-            break
+        // What follows a CONNECT head belongs to the tunnel (RFC 9110 section 9.3.6).
+        case .connect where hasBody: throw refuse(.bodyNotAllowed)
+        case .get, .head, .delete: if version == .http10, hasBody { throw refuse(.bodyNotAllowed) }
+        case .post, .put: if version == .http10, length == nil { throw refuse(.lengthRequired) }
+        default: break
         }
-        if isChunked { return .chunked }
-        return length.map { .length($0) } ?? .none
+        return isChunked ? .chunked : length.map { .length($0) } ?? .none
     }
 }

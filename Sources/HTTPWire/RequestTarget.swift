@@ -112,3 +112,14 @@ package struct RequestTarget: Sendable, Equatable {
         }
     }
 }
+
+extension RequestParser {
+    /// The target of a head that `makeHead` gave, taken apart.
+    package func makeTarget(_ head: RequestHead) throws(WireError) -> RequestTarget {
+        // The parser has found that it is a target; a path is one as a whole.
+        if head.target.utf8.first == 0x2F, head.method != .connect {
+            return RequestTarget(form: .origin(pathAndQuery: head.target), isServerWide: false)
+        }
+        return try RequestTarget.parse(head.target, method: head.method)
+    }
+}

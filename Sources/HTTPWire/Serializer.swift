@@ -64,22 +64,33 @@ package enum Serializer {
     /// Writes the number in decimal at `offset` and returns the offset after it; writes nothing where it does not fit (at most 20 bytes).
     package static func appendDecimal(_ value: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int) -> Int
     {
-        var length = value < 0 ? 2 : 1
+        let sign = value < 0 ? 1 : 0
         var rest = value.magnitude
-        while rest >= 10 {
-            rest /= 10
-            length += 1
+        var digits = 1
+        // No overflow: the magnitude of an Int64 has 19 digits at most, and 10 to the power of 19 is less than 2 to that of 64.
+        var power: UInt64 = 10
+        while digits < 19, rest >= power {
+            digits &+= 1
+            power &*= 10
         }
-        guard offset >= 0, offset <= bytes.count, bytes.count - offset >= length else { return offset }
-        rest = value.magnitude
-        var position = offset + length
+        let length = sign &+ digits
+        guard offset >= 0, offset <= bytes.count, bytes.count &- offset >= length, let base = bytes.baseAddress else {
+            return offset
+        }
+        var position = offset &+ length
         repeat {
-            position -= 1
-            bytes[position] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
-            rest /= 10
+            position &-= 1
+            let tenth = rest / 10
+            // Within the length that was compared above: as many rounds as digits.
+            base.storeBytes(
+                of: 0x30 &+ UInt8(truncatingIfNeeded: rest &- tenth &* 10),
+                toByteOffset: position,
+                as: UInt8.self
+            )
+            rest = tenth
         } while rest > 0
         if value < 0 { bytes[offset] = 0x2D }
-        return offset + length
+        return offset &+ length
     }
 
     private static func endLine(_ bytes: inout [UInt8]) {

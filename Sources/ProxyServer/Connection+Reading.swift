@@ -93,7 +93,7 @@ extension Connection {
     // MARK: - The hot path
 
     private func answeredAtOnce(_ bytes: UnsafeRawBufferPointer, _ length: Int) throws(WireError) -> Bool {
-        let request = HotRequest(parser.pointee, buffer: bytes)
+        let request = HotRequest(&parser.pointee, buffer: bytes)
         guard request.isBare else { return false }
         version = request.version
         keepAlive = request.keepAlive && !context.isDraining

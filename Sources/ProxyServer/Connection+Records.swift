@@ -35,7 +35,7 @@ extension Connection {
             status: record.status
         )
         entry.version = parser.pointee.version
-        entry.route = record.route
+        entry.route = record.route.name
         entry.cacheStatus = .bytes(record.cacheStatus)
         if context.log?.needsAgent == true {
             entry.referer = parser.pointee.value(.referer, in: bytes).map { .bytes($0) }

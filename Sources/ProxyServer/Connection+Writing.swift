@@ -22,13 +22,14 @@ extension Connection {
     ///   - dynamic: further field lines, such as Age and Cache-Status. One of the two holds Content-Length. Connection and
     ///     the empty line are added here.
     ///   - body: sent from where it is; no bytes for HEAD and for answers without a body.
-    ///   - owner: whose bytes a body in memory is; kept until the last byte is written.
+    ///   - owner: whose bytes a body in memory is. The caller holds it during the call; it is kept until the last byte is
+    ///     written.
     ///   - record: for the access log and the counters.
     package func sendAtOnce(
         prepared: UnsafeRawBufferPointer,
         dynamic: UnsafeRawBufferPointer,
         body: HotBody,
-        owner: AnyObject,
+        owner: Unmanaged<AnyObject>,
         record: HotRecord = HotRecord()
     ) {
         guard phase == .waiting, output.isEmpty, hotResult == .none else { return }
@@ -44,7 +45,7 @@ extension Connection {
         let place = body.place
         let bytes = place == nil ? body.bytes : nil
         // What the socket did not take of the answers before this one goes first.
-        var result = output.isEmpty ? withExtendedLifetime(owner) { write(prepared, dynamic, end, bytes) } : .wouldBlock
+        var result = output.isEmpty ? write(prepared, dynamic, end, bytes) : .wouldBlock
         var written = result.count
         if let place, written == headCount {
             let count = min(bodyCount, OutputQueue.callLimit)
@@ -61,6 +62,8 @@ extension Connection {
         hotResult = result.isFailure ? .broken : .pending
         // A log may be switched on before the last byte is out.
         if requestBegan == 0 { requestBegan = Monotonic.now() }
+        // The caller holds it now, the queue and the record from here on.
+        let owner = owner.takeUnretainedValue()
         queueRest(prepared, dynamic, end, written: written)
         output.append(body.rest(after: max(0, written - headCount), owner: owner))
         pendingHot = PendingHot(
@@ -85,7 +88,7 @@ extension Connection {
         _ body: UnsafeRawBufferPointer?
     ) -> IOResult {
         if let body, body.count <= Self.oneBufferLimit,
-            let result = context.joined.write(prepared, dynamic, end, body, to: descriptor)
+            let result = context.writeJoined(prepared, dynamic, end, body, to: descriptor)
         {
             return result
         }

@@ -2,6 +2,7 @@
 
 package import EventLoop
 package import HTTPWire
+import ServiceCore
 
 /// Answers requests; loop-bound, one per loop and listener role.
 package protocol ExchangeHandler: AnyObject {
@@ -40,7 +41,7 @@ package protocol ExchangeRelay: AnyObject {
 
 /// A request head in the read buffer, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.
 package struct HotRequest: ~Copyable {
-    package let method: Method
+    package let isGet: Bool
     package let version: HTTPVersion
     // Target and host lie in the connection's own read buffer, which stays as it is during the call.
     /// The target exactly as received.
@@ -53,16 +54,17 @@ package struct HotRequest: ~Copyable {
     /// Without a body, expecting nothing, upgrading nothing.
     let isBare: Bool
 
-    init(_ parser: borrowing RequestParser, buffer: UnsafeRawBufferPointer) {
-        method = parser.method
+    init(_ parser: inout RequestParser, buffer: UnsafeRawBufferPointer) {
+        isGet = if case .get = parser.method { true } else { false }
         version = parser.version
         target = buffer.part(parser.targetRange)
-        host = parser.value(.host, in: buffer)
-        present = parser.present
+        (host, present) = parser.hostAndFields(in: buffer)
         keepAlive = parser.keepAlive
         isBare =
-            (parser.framing == .none || parser.framing == .length(0)) && !parser.expectsContinue
-            && !parser.requestsUpgrade
+            switch parser.framing {
+            case .none, .length(0): !parser.expectsContinue && !parser.requestsUpgrade
+            case .length, .chunked, .untilClose: false
+            }
     }
 }
 
@@ -136,18 +138,17 @@ package struct ExchangeOutcome: Sendable {
     package init() {}
 }
 
-/// What the access log and the counters need to know of an answer on the hot path.
+/// What the access log and the counters need to know of an answer on the hot path. For the length of one call.
 package struct HotRecord {
     package var status: Int
-    /// The service's name, `forward`, or empty.
-    package var route: String
-    /// The value of Cache-Status; read during the call only.
+    package var route: HotRoute
+    /// The value of Cache-Status.
     package var cacheStatus: UnsafeRawBufferPointer
     package var cache: CacheOutcome
 
     package init(
         status: Int = 200,
-        route: String = "",
+        route: HotRoute = HotRoute(""),
         cacheStatus: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
         cache: CacheOutcome = .hit
     ) {
@@ -156,4 +157,24 @@ package struct HotRecord {
         self.cacheStatus = cacheStatus
         self.cache = cache
     }
+}
+
+/// Whose answer it is. For the length of one call: no text is made for an answer that is not logged.
+package struct HotRoute {
+    // Held by the plan in force, or by the host that it was found by: neither changes while a request is answered at once.
+    private unowned(unsafe) let service: ServiceRoute?
+    private let text: StaticString
+
+    package init(_ text: StaticString) {
+        service = nil
+        self.text = text
+    }
+
+    init(_ service: ServiceRoute) {
+        self.service = service
+        text = ""
+    }
+
+    /// The service's name, `forward`, or empty.
+    var name: String { service?.plan.name ?? "\(text)" }
 }

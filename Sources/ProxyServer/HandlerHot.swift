@@ -14,57 +14,59 @@ extension ProxyHandler {
         .union(FieldSet(.upgrade, .expect))
 
     package func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool {
-        guard case .get = request.method, request.present.isDisjoint(with: Self.slow) else { return false }
-        let hot = self.hot
-        if request.present.contains(.via), connection.mayHavePassed(plan.name) { return false }
-        var key = KeyBuffer(UnsafeMutableRawBufferPointer(rebasing: hot.scratch[..<HotState.keyCapacity]))
-        let hasOrigin = request.present.contains(.origin)
-        guard let found = hot.match(target: request.target, host: request.host, hasOrigin: hasOrigin, &key) else {
-            return false
-        }
-        if let (demo, rest, ordinals) = found.demo {
-            return hot.send(demo, rest, ordinals, route: found.name, date: context.dateText(), on: connection)
-        }
-        let now = hot.clock.now()
-        let hash = CacheKey.hash(key.bytes)
-        var stored = hot.memory.hit(key.bytes, hash: hash) { connection.selects($0) }
-        var file: ReadyFile?
-        if stored == nil {
-            file = core.readyFile(key.bytes, hash: hash) { connection.selects($0) }
-            stored = file?.held
-        }
-        guard let response = stored, let ready = response.ready, ready.window.isFresh(now: now),
-            ready.shape == found.shape,
-            // A fallback may answer in place of a stored error.
-            ready.status < 500
-        else { return false }
-        let hit = HotHit(response: response, ready: ready, file: file, now: now, route: found.name)
-        let isAnswered =
-            request.present.isDisjoint(with: HotPathWindow.selecting)
-            ? hot.send(hit, on: connection)
-            : hot.answerSelected(hit, request, connection.borrowedFields, on: connection)
-        if isAnswered, let file { core.noteUse(of: file) }
-        return isAnswered
+        guard request.isGet, request.present.isDisjoint(with: Self.slow) else { return false }
+        return hot.answer(request, core, on: connection)
     }
 }
 
 extension HotState {
+    fileprivate func answer(_ request: borrowing HotRequest, _ core: DownloadCore, on connection: Connection) -> Bool {
+        let present = request.present
+        if present.contains(.via), connection.mayHavePassed(plan.name) { return false }
+        var key = KeyBuffer(scratch, Self.keyCapacity)
+        let hasOrigin = present.contains(.origin)
+        guard let found = match(target: request.target, host: request.host, hasOrigin: hasOrigin, &key) else {
+            return false
+        }
+        if let demo = found.demo { return send(demo, route: found.route, on: connection) }
+        let now = clock.now()
+        let hash = CacheKey.hash(key.bytes)
+        let (response, file): (HeldResponse, ReadyFile?)
+        if let held = memory.hit(key.bytes, hash: hash, where: { connection.selects($0) }) {
+            (response, file) = (held, nil)
+        } else if let found = core.readyFile(key.bytes, hash: hash, where: { connection.selects($0) }) {
+            (response, file) = (found.held, found)
+        } else {
+            return false
+        }
+        guard let ready = response.ready, ready.window.isFresh(now: now), ready.shape == found.shape,
+            // A fallback may answer in place of a stored error.
+            ready.status < 500
+        else { return false }
+        let hit = HotHit(response: response, ready: ready, file: file, now: now, route: found.route)
+        // Whose bytes are sent lives until they are.
+        defer { withExtendedLifetime(hit) {} }
+        guard
+            present.isDisjoint(with: HotPathWindow.selecting)
+                ? send(hit, on: connection)
+                : answerSelected(hit, request, connection.borrowedFields, on: connection)
+        else { return false }
+        if let file { core.noteUse(of: file) }
+        return true
+    }
+
     /// The whole response; false where its body has to be waited for.
-    func send(_ hit: HotHit, on connection: Connection) -> Bool {
+    func send(_ hit: borrowing HotHit, on connection: Connection) -> Bool {
         guard let body = hit.body else { return false }
-        var lines = HotLines(UnsafeMutableRawBufferPointer(rebasing: scratch[Self.keyCapacity...]))
+        // Behind the key.
+        var lines = HotLines(scratch + Self.keyCapacity)
         let cacheStatus = append(hit, to: &lines)
         connection.sendAtOnce(
             prepared: hit.ready.head,
             dynamic: lines.bytes,
             body: body,
-            owner: hit.response.owner,
-            record: HotRecord(
-                status: hit.ready.status,
-                route: hit.route,
-                cacheStatus: cacheStatus,
-                cache: .hit
-            )
+            owner: hit.ready.owner,
+            record: HotRecord(status: hit.ready.status, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
         )
         return true
     }

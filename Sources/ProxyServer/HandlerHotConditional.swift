@@ -9,8 +9,8 @@ extension HotPathWindow {
     static let selecting = FieldSet(.ifNoneMatch, .ifModifiedSince, .ifRange, .range)
 }
 
-/// A fresh response, found for a request. For the length of one call.
-struct HotHit {
+/// A fresh response, found for a request. For the length of one call; not copyable, since a copy would count references.
+struct HotHit: ~Copyable {
     let response: HeldResponse
     let ready: HeldResponse.Ready
     /// What its body is in; nil where that is memory.
@@ -18,7 +18,7 @@ struct HotHit {
     /// Unix seconds.
     let now: Int64
     /// For the access log.
-    let route: String
+    let route: HotRoute
 
     /// Of the body, in bytes.
     var length: Int { file?.length ?? ready.body.count }
@@ -41,7 +41,7 @@ struct HotHit {
 extension HotState {
     /// Answers as the waiting path would; false where that has to decide.
     func answerSelected(
-        _ hit: HotHit,
+        _ hit: borrowing HotHit,
         _ request: borrowing HotRequest,
         _ fields: BorrowedLines,
         on connection: Connection
@@ -63,7 +63,7 @@ extension HotState {
     }
 
     /// A 304 repeats some lines of the ready head (RFC 9110 section 15.4.5).
-    private func sendNotModified(_ hit: HotHit, on connection: Connection) {
+    private func sendNotModified(_ hit: borrowing HotHit, on connection: Connection) {
         let hasTag = hit.response.hasTag
         var lines = HotLines(scratch)
         lines.append("HTTP/1.1 304 Not Modified\r\n")
@@ -75,13 +75,13 @@ extension HotState {
             prepared: UnsafeRawBufferPointer(start: nil, count: 0),
             dynamic: lines.bytes,
             body: .none,
-            owner: hit.response.owner,
+            owner: hit.ready.owner,
             record: HotRecord(status: 304, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
         )
     }
 
     /// A 206 with one part repeats nearly all of them (RFC 9110 section 15.3.7.1).
-    private func sendPart(_ hit: HotHit, _ range: Range<Int64>, on connection: Connection) -> Bool {
+    private func sendPart(_ hit: borrowing HotHit, _ range: Range<Int64>, on connection: Connection) -> Bool {
         guard let body = hit.body(Int(range.lowerBound)..<Int(range.upperBound)) else { return false }
         var lines = HotLines(scratch)
         lines.append("HTTP/1.1 206 Partial Content\r\n")
@@ -101,7 +101,7 @@ extension HotState {
             prepared: UnsafeRawBufferPointer(start: nil, count: 0),
             dynamic: lines.bytes,
             body: body,
-            owner: hit.response.owner,
+            owner: hit.ready.owner,
             record: HotRecord(status: 206, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
         )
         return true

@@ -78,28 +78,21 @@ final class ReadyDemo: Sendable {
 
 extension HotState {
     /// Draws and answers as the waiting path does.
-    /// - Parameter rest: what follows the service's prefix in the target.
-    func send(
-        _ demo: ReadyDemo,
-        _ rest: UnsafeRawBufferPointer,
-        _ ordinals: DrawOrdinals,
-        route: String,
-        date: String,
-        on connection: Connection
-    ) -> Bool {
-        guard rest.count + 64 <= Self.keyCapacity else { return false }
+    func send(_ found: HotDemo, route: HotRoute, on connection: Connection) -> Bool {
+        guard found.rest.count + 64 <= Self.keyCapacity else { return false }
+        let demo = found.answer
         var lines = HotLines(scratch)
         lines.append("GET ")
-        lines.append(rest)
+        lines.append(found.rest)
         let key = DrawKey(rule: demo.rule.name, request: lines.bytes)
-        let draw = DemoDraw.outcome(demo.rule, key: key, ordinal: ordinals.next(key))
+        let draw = DemoDraw.outcome(demo.rule, key: key, ordinal: found.ordinals.next(key))
         let outcome = draw.isFailure ? demo.failure ?? demo.success : demo.success
         lines = HotLines(scratch)
         lines.append(hexadecimal: draw.id)
         lines.append("\r\n")
         if !outcome.hasDate {
             lines.append("Date: ")
-            lines.append(utf8: date)
+            lines.append(utf8: connection.context.dateText())
             lines.append("\r\n")
         }
         outcome.head.withUnsafeBytes { head in
@@ -107,7 +100,7 @@ extension HotState {
                 prepared: head,
                 dynamic: lines.bytes,
                 body: .memory(outcome.body.bytes),
-                owner: outcome.body,
+                owner: .passUnretained(outcome.body),
                 record: HotRecord(status: outcome.status, route: route, cache: .demo)
             )
         }

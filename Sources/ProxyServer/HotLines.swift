@@ -8,16 +8,12 @@ import HTTPWire
 /// Lines of one answer. Without a check of room: `HotState` has allocated enough, and asks before it copies a head.
 struct HotLines {
     // The hot path's scratch memory, or a part of it; used within one call on the loop.
-    private let buffer: UnsafeMutableRawBufferPointer
+    private let start: UnsafeMutableRawPointer
     private(set) var end = 0
 
-    init(_ buffer: UnsafeMutableRawBufferPointer) { self.buffer = buffer }
+    init(_ start: UnsafeMutableRawPointer) { self.start = start }
 
-    var bytes: UnsafeRawBufferPointer { self[0..<end] }
-
-    subscript(_ range: Range<Int>) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[range])
-    }
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: end) }
 
     mutating func append(_ text: StaticString) {
         // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
@@ -25,8 +21,9 @@ struct HotLines {
     }
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
-        UnsafeMutableRawBufferPointer(rebasing: buffer[end...]).copyMemory(from: bytes)
-        end += bytes.count
+        guard let source = bytes.baseAddress else { return }
+        (start + end).copyMemory(from: source, byteCount: bytes.count)
+        end &+= bytes.count
     }
 
     mutating func append(utf8 text: String) {
@@ -35,8 +32,8 @@ struct HotLines {
     }
 
     mutating func append(_ byte: UInt8) {
-        buffer[end] = byte
-        end += 1
+        start.storeBytes(of: byte, toByteOffset: end, as: UInt8.self)
+        end &+= 1
     }
 
     /// Four digits.
@@ -47,10 +44,18 @@ struct HotLines {
         }
     }
 
-    mutating func append(_ number: Int64) { end = Serializer.appendDecimal(number, into: buffer, at: end) }
+    mutating func append(_ number: Int64) {
+        // The longest number has 20 bytes.
+        let room = UnsafeMutableRawBufferPointer(start: start + end, count: 20)
+        end &+= Serializer.appendDecimal(number, into: room, at: 0)
+    }
 
-    mutating func append(_ status: HitStatus, ttl: Int64) {
-        end += status.write(ttl: ttl, into: UnsafeMutableRawBufferPointer(rebasing: buffer[end...]))
+    /// - Returns: the value of Cache-Status, where it stands.
+    mutating func append(_ status: HitStatus, age: Int64, ttl: Int64) -> UnsafeRawBufferPointer {
+        let room = UnsafeMutableRawBufferPointer(start: start + end, count: status.maximumLength)
+        let (count, value) = status.write(age: age, ttl: ttl, into: room)
+        end &+= count
+        return UnsafeRawBufferPointer(room).part(value)
     }
 
     /// The field lines of a ready head that `isWanted` names, by name.
@@ -75,17 +80,11 @@ extension HotState {
 
     /// Age and Cache-Status.
     /// - Returns: the value of Cache-Status, where it stands.
-    func append(_ hit: HotHit, to lines: inout HotLines) -> UnsafeRawBufferPointer {
-        lines.append("Age: ")
-        lines.append(hit.ready.window.age(now: hit.now))
-        lines.append("\r\nCache-Status: ")
-        let start = lines.end
-        let ttl = hit.ready.window.ttl(now: hit.now)
+    func append(_ hit: borrowing HotHit, to lines: inout HotLines) -> UnsafeRawBufferPointer {
+        let (age, ttl) = (hit.ready.window.age(now: hit.now), hit.ready.window.ttl(now: hit.now))
         // Not chosen before, since that would copy it.
-        if hit.file == nil { lines.append(memoryStatus, ttl: ttl) } else { lines.append(diskStatus, ttl: ttl) }
-        let value = lines[start..<lines.end]
-        lines.append("\r\n")
-        return value
+        return hit.file == nil
+            ? lines.append(memoryStatus, age: age, ttl: ttl) : lines.append(diskStatus, age: age, ttl: ttl)
     }
 }
 

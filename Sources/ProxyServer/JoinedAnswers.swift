@@ -23,11 +23,15 @@ final class JoinedAnswers {
         _ end: UnsafeRawBufferPointer,
         _ body: UnsafeRawBufferPointer
     ) -> Bool {
-        guard prepared.count + dynamic.count + end.count + body.count <= Self.capacity - count else { return false }
-        add(prepared)
-        add(dynamic)
-        add(end)
-        add(body)
+        let added = prepared.count &+ dynamic.count &+ end.count &+ body.count
+        guard added <= Self.capacity &- count, let base = room.baseAddress else { return false }
+        // There is room for all of them, as compared above.
+        var place = base + count
+        place = Self.copy(prepared, to: place)
+        place = Self.copy(dynamic, to: place)
+        place = Self.copy(end, to: place)
+        _ = Self.copy(body, to: place)
+        count &+= added
         return true
     }
 
@@ -46,14 +50,31 @@ final class JoinedAnswers {
 
     func removeAll() { count = 0 }
 
-    private func add(_ part: UnsafeRawBufferPointer) {
-        guard let source = part.baseAddress, let base = room.baseAddress, !part.isEmpty else { return }
-        (base + count).copyMemory(from: source, byteCount: part.count)
-        count += part.count
+    // The caller has compared the lengths.
+    @inline(__always)
+    private static func copy(_ part: UnsafeRawBufferPointer, to place: UnsafeMutableRawPointer)
+        -> UnsafeMutableRawPointer
+    {
+        guard let source = part.baseAddress else { return place }
+        place.copyMemory(from: source, byteCount: part.count)
+        return place + part.count
     }
 }
 
 @available(*, unavailable) extension JoinedAnswers: Sendable {}
+
+extension LoopContext {
+    /// As ``JoinedAnswers/write(_:_:_:_:to:)``, without a reference that a connection would have to count.
+    func writeJoined(
+        _ prepared: UnsafeRawBufferPointer,
+        _ dynamic: UnsafeRawBufferPointer,
+        _ end: UnsafeRawBufferPointer,
+        _ body: UnsafeRawBufferPointer,
+        to descriptor: Int32
+    ) -> IOResult? {
+        joined.write(prepared, dynamic, end, body, to: descriptor)
+    }
+}
 
 extension Connection {
     /// A longer body is not copied, but written with what was put together before it.

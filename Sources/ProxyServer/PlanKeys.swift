@@ -1,8 +1,6 @@
 // The cache key of a request, built twice: as a value on the waiting path, as bytes without an allocation on the hot path.
 
 package import CacheStore
-import DemoMode
-import EventLoop
 import HTTPCaching
 package import HTTPWire
 package import ServiceCore
@@ -66,164 +64,26 @@ enum HotKey {
     }
 }
 
-/// What the hot path found for a request.
-struct HotMatch {
-    /// What a ready head must have been made for.
-    var shape: UInt64
-    /// The service; nil in forward mode.
-    var route: ServiceRoute?
-    /// For the access log.
-    var name: String { route?.plan.name ?? "forward" }
-    /// What is answered instead of anything stored.
-    var demo: (answer: ReadyDemo, rest: UnsafeRawBufferPointer, ordinals: DrawOrdinals)?
-}
-
-/// A Host field that has been answered for.
-struct KnownHost {
-    /// The service that it names; nil where services are found by prefix.
-    var route: ServiceRoute?
-}
-
-/// What the hot path keeps between requests; loop-bound through its handler. Replaced as a whole with the plan.
-final class HotState {
-    /// A Host value, and what the waiting path made of it.
-    private final class Host {
-        let bytes: [UInt8]
-        /// The host in lower case, without and with its port.
-        let bare: [UInt8]
-        let full: [UInt8]
-        let port: UInt16?
-        /// The service that the host names; nil where services are found by prefix.
-        let route: ServiceRoute?
-
-        init(_ text: String, _ authority: Authority, _ route: ServiceRoute?) {
-            bytes = Array(text.utf8)
-            bare = Array(authority.host.utf8)
-            full = Array(authority.description.utf8)
-            port = authority.port
-            self.route = route
-        }
-    }
-
-    private let plan: RoutePlan
-    let memory: MemoryTier
-    let clock: WallClock
-    let memoryStatus: HitStatus
-    let diskStatus: HitStatus
-    /// The Via line of an answer that has no other.
-    let via: [UInt8]
-    // Room for a cache key and for the lines of one answer; used within one call on the loop, freed in deinit.
-    let scratch: UnsafeMutableRawBufferPointer
-    private var hosts: [Host] = []
-    private var authorities: [[UInt8]] = []
-    private static let limit = 16
-    static let keyCapacity = 10_240
-
-    init(plan: RoutePlan, memory: MemoryTier, clock: WallClock) {
-        self.plan = plan
-        self.memory = memory
-        self.clock = clock
-        memoryStatus = HitStatus(cacheName: plan.name, detail: .memory)
-        diskStatus = HitStatus(cacheName: plan.name, detail: .disk)
-        via = Array("Via: \(plan.via)\r\n".utf8)
-        let longest = max(memoryStatus.maximumLength, diskStatus.maximumLength)
-        scratch = .allocate(byteCount: Self.keyCapacity + 64 + longest, alignment: 16)
-    }
-
-    deinit { scratch.deallocate() }
-
-    /// Reverse mode answers for a Host field.
-    func note(host: String, _ authority: Authority, route: ServiceRoute?) {
-        let fresh = Host(host, authority, route)
-        guard !hosts.contains(where: { $0.bytes == fresh.bytes }) else { return }
-        // Replaced as a whole, so that a look at it on the hot path is no checked access.
-        hosts = hosts.suffix(Self.limit - 1) + [fresh]
-    }
-
-    /// The service that a Host field names, where reverse mode has answered for it before: it is known to be served then,
-    /// and need not be taken apart again.
-    func known(host: UnsafeRawBufferPointer) -> KnownHost? {
-        hosts.first { host.holds($0.bytes) }.map { KnownHost(route: $0.route) }
-    }
-
-    /// Forward mode may ask this origin.
-    func note(origin: OriginAddress) {
-        let bytes = Array(origin.authority.utf8)
-        guard !authorities.contains(bytes) else { return }
-        authorities = authorities.suffix(Self.limit - 1) + [bytes]
-    }
-
-    /// Writes the key of a GET into `key`, byte for byte as the waiting path makes it; nil where that has to decide.
-    /// No allocation.
-    /// - Parameter hasOrigin: the request has an Origin field.
-    func match(
-        target: UnsafeRawBufferPointer,
-        host: UnsafeRawBufferPointer?,
-        hasOrigin: Bool,
-        _ key: inout KeyBuffer
-    ) -> HotMatch? {
-        guard let first = target.first else { return nil }
-        if first != UInt8(ascii: "/") { return matchForward(target, &key) }
-        guard let host, let index = hosts.firstIndex(where: { host.holds($0.bytes) }) else { return nil }
-        let known = hosts[index]
-        guard let route = known.route ?? plan.service(target: target) else { return nil }
-        if hasOrigin, route.addsCredentials || !route.corsOrigins.isEmpty { return nil }
-        let rest = UnsafeRawBufferPointer(rebasing: target[route.prefix.count...])
-        guard rest.first == UInt8(ascii: "/") else { return nil }
-        let shape = route.plan.paths.first(for: .get, path: rest).map { $0 + 1 } ?? 0
-        switch route.hotKeys[shape] {
-        case .none:
-            guard let demo = route.readyDemos[shape] else { return nil }
-            return HotMatch(shape: 0, route: route, demo: (demo, rest, route.ordinals))
-        case .withoutQuery: if rest.contains(UInt8(ascii: "?")) { return nil }
-        case .whole: break
-        }
-        guard key.append(route.keyPrefix) else { return nil }
-        if route.keysHost {
-            let isDefault = known.port == nil || known.port == route.defaultPort
-            guard key.append(isDefault ? known.bare : known.full), key.append(route.address.basePath) else {
-                return nil
-            }
-        }
-        guard key.append(rest) else { return nil }
-        return HotMatch(shape: route.shapes[shape], route: route)
-    }
-
-    private func matchForward(_ target: UnsafeRawBufferPointer, _ key: inout KeyBuffer) -> HotMatch? {
-        guard let forward = plan.forward, forward.hotKey != .none, target.count > 7,
-            target.prefix(7).elementsEqual("http://".utf8)
-        else {
-            return nil
-        }
-        if forward.hotKey == .withoutQuery, target.contains(UInt8(ascii: "?")) { return nil }
-        var end = 7
-        while end < target.count, target[end] != UInt8(ascii: "/") { end += 1 }
-        let authority = UnsafeRawBufferPointer(rebasing: target[7..<end])
-        // Known means: allowed by the rules, in lower case and without a default port, so that the target is the key.
-        guard end < target.count, authorities.contains(where: { authority.holds($0) }), key.append(0),
-            key.append(target)
-        else { return nil }
-        return HotMatch(shape: forward.shape, route: nil)
-    }
-}
-
-@available(*, unavailable) extension HotState: Sendable {}
-
 /// A cache key being put together.
 struct KeyBuffer {
-    // A part of the hot path's scratch memory.
-    private let buffer: UnsafeMutableRawBufferPointer
+    // A part of the hot path's scratch memory, `capacity` bytes.
+    private let start: UnsafeMutableRawPointer
+    private let capacity: Int
     private var count = 0
 
-    init(_ buffer: UnsafeMutableRawBufferPointer) { self.buffer = buffer }
+    init(_ start: UnsafeMutableRawPointer, _ capacity: Int) {
+        self.start = start
+        self.capacity = capacity
+    }
 
-    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer[..<count]) }
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
     /// False where there is no room.
     mutating func append(_ part: UnsafeRawBufferPointer) -> Bool {
-        guard part.count <= buffer.count - count else { return false }
-        UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: part)
-        count += part.count
+        guard let source = part.baseAddress else { return true }
+        guard part.count <= capacity &- count else { return false }
+        (start + count).copyMemory(from: source, byteCount: part.count)
+        count &+= part.count
         return true
     }
 
@@ -234,10 +94,5 @@ struct KeyBuffer {
         return true
     }
 
-    mutating func append(_ byte: UInt8) -> Bool {
-        guard count < buffer.count else { return false }
-        buffer[count] = byte
-        count += 1
-        return true
-    }
+    mutating func append(_ byte: UInt8) -> Bool { withUnsafeBytes(of: byte) { append($0) } }
 }

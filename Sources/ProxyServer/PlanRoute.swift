@@ -161,8 +161,8 @@ package final class RoutePlan: Sendable {
     package let name: String
     package let services: [ServiceRoute]
     package let forward: ForwardPlan?
-    /// Longest first.
-    private let prefixes: [ServiceRoute]
+    /// Longest first; `services` holds them.
+    private let prefixes: [Unmanaged<ServiceRoute>]
     private let hosts: [String: ServiceRoute]
 
     init(name: String, services: [ServiceRoute], forward: ForwardPlan?) {
@@ -171,6 +171,7 @@ package final class RoutePlan: Sendable {
         self.forward = forward
         via = "1.1 \(name)"
         prefixes = services.filter { $0.host == nil }.sorted { $0.prefix.count > $1.prefix.count }
+            .map { .passUnretained($0) }
         hosts = Dictionary(services.compactMap { route in route.host.map { ($0, route) } }) { first, _ in first }
     }
 
@@ -200,10 +201,23 @@ package final class RoutePlan: Sendable {
 
     /// The service with the longest prefix, on a segment boundary. No allocation.
     func service(target: UnsafeRawBufferPointer) -> ServiceRoute? {
-        prefixes.first { route in
-            let length = route.prefix.count
-            guard target.begins(with: route.prefix) else { return false }
-            return length == target.count || target[length] == UInt8(ascii: "/") || target[length] == UInt8(ascii: "?")
+        borrowedService(target: target)?.takeUnretainedValue()
+    }
+
+    /// The same for as long as the plan is held.
+    func borrowedService(target: UnsafeRawBufferPointer) -> Unmanaged<ServiceRoute>? {
+        for place in prefixes.indices where prefixes[place]._withUnsafeGuaranteedRef({ $0.leads(target) }) {
+            return prefixes[place]
         }
+        return nil
+    }
+}
+
+extension ServiceRoute {
+    /// Whether a target begins with the prefix, on a segment boundary.
+    fileprivate func leads(_ target: UnsafeRawBufferPointer) -> Bool {
+        let length = prefix.count
+        guard target.begins(with: prefix) else { return false }
+        return length == target.count || target[length] == UInt8(ascii: "/") || target[length] == UInt8(ascii: "?")
     }
 }

@@ -1,7 +1,8 @@
 // What the whole room rests on: keys and checksums.
 
-import CacheStore
 import Testing
+
+@testable import CacheStore
 
 @Suite struct CacheKeyTests {
     @Test(arguments: [
@@ -33,6 +34,32 @@ import Testing
         // The URL ends where it ends.
         let other = CacheKey(service: "s", url: "http://example.com/a?bx-tenant: 1", lines: ["cookie"])
         #expect(other != more && other.extras == "cookie")
+    }
+
+    /// As CPython computes it with a key of zeros, for whom this is the hash of bytes.
+    @Test(
+        arguments: [
+            ("a", 0x4074_48D2_B89B_1813), ("1234567", 0xA33D_6515_94FD_AE81), ("12345678", 0x3489_9824_3056_0A87),
+            ("service\0http://127.0.0.1:8080/files/1024", 0xFDBC_571B_CE31_8721),
+        ] as [(String, UInt64)]
+    )
+    func `the hash is SipHash-1-3`(key: String, expected: UInt64) {
+        #expect(Array(key.utf8).withUnsafeBytes { KeyHash.hash($0, 0, 0) } == expected)
+    }
+
+    @Test func `every byte of a key counts in its hash, and its length`() {
+        let bytes = (0..<40).map { UInt8($0 + 0x30) }
+        for count in bytes.indices {
+            let part = Array(bytes[..<count])
+            let hash = CacheKey(bytes: part).hash
+            #expect(hash == part.withUnsafeBytes(CacheKey.hash))
+            #expect(hash != CacheKey(bytes: part + [0]).hash)
+            for position in part.indices {
+                var other = part
+                other[position] ^= 1
+                #expect(CacheKey(bytes: other).hash != hash)
+            }
+        }
     }
 
     @Test func `two services on one origin never share a key`() {

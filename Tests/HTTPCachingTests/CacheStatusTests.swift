@@ -88,12 +88,15 @@ struct CacheStatusTests {
 
     @Test("The fast form writes what the full form says", arguments: [0, 1, 118, -1, -86400, .max, .min] as [Int64])
     func fastForm(ttl: Int64) {
+        let age = ttl &* 7
         for (name, detail) in [("drydock", CacheStatus.Detail.memory), ("my cache", .disk)] {
             let writer = HitStatus(cacheName: name, detail: detail)
             var buffer = [UInt8](repeating: 0, count: writer.maximumLength + 5)
-            let count = buffer.withUnsafeMutableBytes { writer.write(ttl: ttl, into: $0) }
+            let (count, value) = buffer.withUnsafeMutableBytes { writer.write(age: age, ttl: ttl, into: $0) }
             let full = CacheStatus(cacheName: name, hit: true, ttl: ttl, detail: detail.rawValue).value
-            #expect(String(decoding: buffer.prefix(count), as: UTF8.self) == full)
+            let lines = "Age: \(age)\r\nCache-Status: \(full)\r\n"
+            #expect(String(decoding: buffer.prefix(count), as: UTF8.self) == lines)
+            #expect(String(decoding: buffer[value], as: UTF8.self) == full)
             #expect(buffer[count...].allSatisfy { $0 == 0 })
         }
     }
@@ -102,7 +105,7 @@ struct CacheStatusTests {
     func shortBuffer() {
         let writer = HitStatus(cacheName: "drydock", detail: .memory)
         var buffer = [UInt8](repeating: 7, count: writer.maximumLength - 1)
-        #expect(buffer.withUnsafeMutableBytes { writer.write(ttl: 1, into: $0) } == 0)
+        #expect(buffer.withUnsafeMutableBytes { writer.write(age: 1, ttl: 1, into: $0).count } == 0)
         #expect(buffer.allSatisfy { $0 == 7 })
     }
 }

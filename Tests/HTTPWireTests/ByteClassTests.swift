@@ -17,4 +17,23 @@ struct ByteClassTests {
         #expect((bits & ByteClass.hex != 0) == "0123456789abcdefABCDEF".utf8.contains(byte))
         #expect((bits & ByteClass.unreserved != 0) == (isAlphanumeric || "-._~".utf8.contains(byte)))
     }
+
+    @Test("The end of a target is found wherever it is, and whatever byte it is", arguments: UInt8.min...UInt8.max)
+    func skipTarget(byte: UInt8) {
+        let mayStand = ByteClass.table[Int(byte)] & ByteClass.target != 0
+        // Beside it stand the bytes that come nearest to those that may not: they must not hide it, nor be taken for it.
+        for neighbour in [0x21, 0x22, 0x24, 0x7E, 0x7F, 0x20, 0xFF] as [UInt8] {
+            let isEnd = ByteClass.table[Int(neighbour)] & ByteClass.target == 0
+            for position in 0..<20 {
+                var bytes = [UInt8](repeating: isEnd ? 0x61 : neighbour, count: 20)
+                bytes[position] = byte
+                if isEnd, position < 19 { bytes[position + 1] = neighbour }
+                let expected = !mayStand ? position : isEnd && position < 19 ? position + 1 : 20
+                let found = bytes.withUnsafeBytes { bytes in
+                    bytes.baseAddress.map { ByteClass.skipTarget($0, from: 0, to: 20) }
+                }
+                #expect(found == expected)
+            }
+        }
+    }
 }

@@ -59,7 +59,8 @@ import Testing
     ) -> [UInt8]? {
         let (target, host) = (Array(target.utf8), host.map { Array($0.utf8) })
         return withUnsafeTemporaryAllocation(byteCount: 10_240, alignment: 1) { buffer -> [UInt8]? in
-            var key = KeyBuffer(buffer)
+            guard let start = buffer.baseAddress else { return nil }
+            var key = KeyBuffer(start, buffer.count)
             let match = target.withUnsafeBytes { target in
                 guard let host else {
                     return hot.match(target: target, host: nil, hasOrigin: hasOrigin, &key)

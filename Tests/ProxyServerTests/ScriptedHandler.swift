@@ -34,7 +34,9 @@ final class ScriptedHandler: ExchangeHandler {
         let age = Array("Age: 7\r\n".utf8)
         let status = Array("drydock; hit".utf8)
         let chunk = isKept ? keptPattern : pattern
-        let body = request.method == .head ? .none : HotBody.memory(chunk.bytes.part(0..<count), in: chunk.file)
+        let body =
+            connection.parser.pointee.method == .head
+            ? .none : HotBody.memory(chunk.bytes.part(0..<count), in: chunk.file)
         prepared.withUnsafeBytes { prepared in
             age.withUnsafeBytes { age in
                 status.withUnsafeBytes { status in
@@ -42,8 +44,8 @@ final class ScriptedHandler: ExchangeHandler {
                         prepared: prepared,
                         dynamic: age,
                         body: body,
-                        owner: chunk,
-                        record: HotRecord(status: 200, route: "hot", cacheStatus: status)
+                        owner: Unmanaged.passUnretained(chunk),
+                        record: HotRecord(status: 200, route: HotRoute("hot"), cacheStatus: status)
                     )
                 }
             }

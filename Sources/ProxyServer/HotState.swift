@@ -1,0 +1,193 @@
+// What the hot path keeps between requests, and how it finds what a request asks for: nothing is copied, and no reference counted.
+
+import CacheStore
+import DemoMode
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import ServiceCore
+
+/// What the hot path found for a request. For the length of one call.
+struct HotMatch {
+    let route: HotRoute
+    /// What a ready head must have been made for.
+    var shape: UInt64 = 0
+    /// What is answered instead of anything stored.
+    var demo: HotDemo?
+}
+
+/// A demo answer that was found for a request. For the length of one call.
+struct HotDemo {
+    // Of the route that was found, which is held as `HotRoute` says.
+    unowned(unsafe) let answer: ReadyDemo
+    unowned(unsafe) let ordinals: DrawOrdinals
+    /// What follows the service's prefix in the target.
+    let rest: UnsafeRawBufferPointer
+}
+
+/// A Host field that has been answered for.
+struct KnownHost {
+    /// The service that it names; nil where services are found by prefix.
+    var route: ServiceRoute?
+}
+
+/// A Host value, and what the waiting path made of it.
+final class HotHost {
+    let bytes: [UInt8]
+    /// The host in lower case, without and with its port.
+    let bare: [UInt8]
+    let full: [UInt8]
+    let port: UInt16?
+    /// The service that the host names; nil where services are found by prefix.
+    let route: ServiceRoute?
+
+    init(_ text: String, _ authority: Authority, _ route: ServiceRoute?) {
+        bytes = Array(text.utf8)
+        bare = Array(authority.host.utf8)
+        full = Array(authority.description.utf8)
+        port = authority.port
+        self.route = route
+    }
+}
+
+@available(*, unavailable) extension HotHost: Sendable {}
+
+/// What the hot path keeps between requests; loop-bound through its handler. Replaced as a whole with the plan.
+final class HotState {
+    let plan: RoutePlan
+    let memory: MemoryTier
+    let clock: WallClock
+    let memoryStatus: HitStatus
+    let diskStatus: HitStatus
+    /// The Via line of an answer that has no other.
+    let via: [UInt8]
+    // Room for a cache key and for the lines of one answer; used within one call on the loop, freed in deinit.
+    let scratch: UnsafeMutableRawPointer
+    // The first `hostCount` are held by this object, which lets go of them in deinit.
+    private let hosts: UnsafeMutablePointer<Unmanaged<HotHost>>
+    private var hostCount = 0
+    private var authorities: [[UInt8]] = []
+    private static let limit = 16
+    static let keyCapacity = 10_240
+
+    init(plan: RoutePlan, memory: MemoryTier, clock: WallClock) {
+        self.plan = plan
+        self.memory = memory
+        self.clock = clock
+        memoryStatus = HitStatus(cacheName: plan.name, detail: .memory)
+        diskStatus = HitStatus(cacheName: plan.name, detail: .disk)
+        via = Array("Via: \(plan.via)\r\n".utf8)
+        let longest = max(memoryStatus.maximumLength, diskStatus.maximumLength)
+        scratch = .allocate(byteCount: Self.keyCapacity + 64 + longest, alignment: 16)
+        hosts = .allocate(capacity: Self.limit)
+    }
+
+    deinit {
+        for place in 0..<hostCount { hosts[place].release() }
+        hosts.deallocate()
+        scratch.deallocate()
+    }
+
+    /// Reverse mode answers for a Host field; the one that was noted first makes room.
+    func note(host: String, _ authority: Authority, route: ServiceRoute?) {
+        let fresh = HotHost(host, authority, route)
+        guard fresh.bytes.withUnsafeBytes({ find($0) }) == nil else { return }
+        if hostCount == Self.limit {
+            hosts[0].release()
+            for place in 1..<hostCount { hosts[place - 1] = hosts[place] }
+            hostCount -= 1
+        }
+        hosts[hostCount] = .passRetained(fresh)
+        hostCount += 1
+    }
+
+    /// Valid until the next host is noted.
+    private func find(_ host: UnsafeRawBufferPointer) -> Unmanaged<HotHost>? {
+        for place in 0..<hostCount where hosts[place]._withUnsafeGuaranteedRef({ host.holds($0.bytes) }) {
+            return hosts[place]
+        }
+        return nil
+    }
+
+    /// The service that a Host field names, where reverse mode has answered for it before: it is known to be served then,
+    /// and need not be taken apart again.
+    func known(host: UnsafeRawBufferPointer) -> KnownHost? {
+        find(host).map { KnownHost(route: $0._withUnsafeGuaranteedRef { $0.route }) }
+    }
+
+    /// Forward mode may ask this origin.
+    func note(origin: OriginAddress) {
+        let bytes = Array(origin.authority.utf8)
+        guard !authorities.contains(bytes) else { return }
+        authorities = authorities.suffix(Self.limit - 1) + [bytes]
+    }
+
+    /// Writes the key of a GET into `key`, byte for byte as the waiting path makes it; nil where that has to decide.
+    /// No allocation.
+    /// - Parameter hasOrigin: the request has an Origin field.
+    func match(
+        target: UnsafeRawBufferPointer,
+        host: UnsafeRawBufferPointer?,
+        hasOrigin: Bool,
+        _ key: inout KeyBuffer
+    ) -> HotMatch? {
+        guard let first = target.first else { return nil }
+        if first != UInt8(ascii: "/") { return matchForward(target, &key) }
+        guard let host, let known = find(host) else { return nil }
+        // The plan holds the service, and this object the host: neither changes here.
+        return known._withUnsafeGuaranteedRef { known in
+            if let route = known.route { return route.match(target, known, hasOrigin: hasOrigin, &key) }
+            return plan.borrowedService(target: target)?._withUnsafeGuaranteedRef {
+                $0.match(target, known, hasOrigin: hasOrigin, &key)
+            }
+        }
+    }
+
+    private func matchForward(_ target: UnsafeRawBufferPointer, _ key: inout KeyBuffer) -> HotMatch? {
+        guard let forward = plan.forward, forward.hotKey != .none, target.count > 7,
+            target.prefix(7).elementsEqual("http://".utf8)
+        else {
+            return nil
+        }
+        if forward.hotKey == .withoutQuery, target.contains(UInt8(ascii: "?")) { return nil }
+        var end = 7
+        while end < target.count, target[end] != UInt8(ascii: "/") { end += 1 }
+        let authority = UnsafeRawBufferPointer(rebasing: target[7..<end])
+        // Known means: allowed by the rules, in lower case and without a default port, so that the target is the key.
+        guard end < target.count, authorities.contains(where: { authority.holds($0) }), key.append(0),
+            key.append(target)
+        else { return nil }
+        return HotMatch(route: HotRoute("forward"), shape: forward.shape)
+    }
+}
+
+@available(*, unavailable) extension HotState: Sendable {}
+
+extension ServiceRoute {
+    /// As ``HotState/match(target:host:hasOrigin:_:)``, of a request that leads here.
+    fileprivate func match(
+        _ target: UnsafeRawBufferPointer,
+        _ host: HotHost,
+        hasOrigin: Bool,
+        _ key: inout KeyBuffer
+    ) -> HotMatch? {
+        if hasOrigin, addsCredentials || !corsOrigins.isEmpty { return nil }
+        let rest = target.part(prefix.count..<target.count)
+        guard rest.first == UInt8(ascii: "/") else { return nil }
+        let place = plan.paths.first(for: .get, path: rest).map { $0 + 1 } ?? 0
+        switch hotKeys[place] {
+        case .none:
+            guard let demo = readyDemos[place] else { return nil }
+            return HotMatch(route: HotRoute(self), demo: HotDemo(answer: demo, ordinals: ordinals, rest: rest))
+        case .withoutQuery: if rest.contains(UInt8(ascii: "?")) { return nil }
+        case .whole: break
+        }
+        guard key.append(keyPrefix) else { return nil }
+        if keysHost {
+            let isDefault = host.port == nil || host.port == defaultPort
+            guard key.append(isDefault ? host.bare : host.full), key.append(address.basePath) else { return nil }
+        }
+        guard key.append(rest) else { return nil }
+        return HotMatch(route: HotRoute(self), shape: shapes[place])
+    }
+}
