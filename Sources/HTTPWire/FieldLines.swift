@@ -8,6 +8,9 @@ package protocol FieldLines {
     func forEachLine(
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
     )
+
+    /// Calls `body` with the value of each line of this name; as above.
+    func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void)
 }
 
 extension Fields: FieldLines {
@@ -64,7 +67,7 @@ extension RequestParser {
 }
 
 extension FieldLines {
-    /// Calls `body` with the value of each line of this name.
+    /// By a look at every line.
     package func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
         forEachLine { _, value, known in
             if known == field { body(value) }

@@ -117,7 +117,7 @@ package struct Fields: Sendable {
         }
     }
 
-    /// Calls `body` with the value of each line of this name.
+    /// Calls `body` with the value of each line of this name; no line is looked at where there is none.
     package func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
         guard present.contains(field) else { return }
         wire.withUnsafeBytes { bytes in

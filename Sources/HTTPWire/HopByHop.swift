@@ -51,7 +51,6 @@ package enum HopByHop {
 
     /// Whether Connection is absent, or says `keep-alive` and nothing else. No allocation.
     package static func saysKeepAliveOnly(_ fields: Fields) -> Bool {
-        guard fields.contains(.connection) else { return true }
         var isPlain = true
         fields.forEachValue(.connection) { value in
             if value.equalsIgnoringCase("keep-alive") { return }
@@ -62,7 +61,6 @@ package enum HopByHop {
 
     /// The members of all Connection fields, as sent.
     package static func connectionOptions(_ fields: Fields) -> [[UInt8]] {
-        guard fields.contains(.connection) else { return [] }
         var options: [[UInt8]] = []
         fields.forEachValue(.connection) { value in
             value.forEachMember { if !$0.isEmpty { options.append(Array($0)) } }
