@@ -9,6 +9,9 @@ extension DiskTier {
         return lookup(key, isCounted: false).first { $0.name == name }
     }
 
+    /// Whether the disk is known to have a file of this variant. While the folders are being walked it may have more.
+    package func holds(_ key: CacheKey, _ head: StoredHead) -> Bool { entry(key, head)?.isGuess == false }
+
     /// The files of a key besides those of these variants, newest first; not counted as a lookup.
     package func lookup(_ key: CacheKey, besides heads: [StoredHead]) -> [DiskEntry] {
         let known = Set(heads.map { name(key, $0) })

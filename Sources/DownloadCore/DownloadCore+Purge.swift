@@ -48,7 +48,7 @@ extension DownloadCore {
             }
             let gone = memory.purge(rules, number: number, now: now, pins: generations.pins)
             // What is on the disk, too, is counted there.
-            let alone = disk.map { disk in gone.count { disk.entry($0.key, $0.response.head) == nil } } ?? gone.count
+            let alone = disk.map { disk in gone.count { !disk.holds($0.key, $0.response.head) } } ?? gone.count
             return (failure, alone + partials.removeInvalid(generations))
         }
         guard let (failure, inMemory) = try? await pool.run(work) else { throw .ended }

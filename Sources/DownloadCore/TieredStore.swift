@@ -91,7 +91,7 @@ final class TieredStore: Sendable {
         let inMemory = ask.policy.memory ? memory.peek(ask.key) : []
         guard ask.policy.disk, let disk else { return inMemory.map { ($0, [.memory]) } }
         var all = inMemory.map { response in
-            (response, disk.entry(ask.key, response.head) == nil ? [StoreTier.memory] : [.memory, .disk])
+            (response, disk.holds(ask.key, response.head) ? [StoreTier.memory, .disk] : [.memory])
         }
         for entry in disk.lookup(ask.key, besides: inMemory.map(\.head)) {
             if let response = try? await disk.load(entry, via: nil, policy: ask.policy, isUse: false) {

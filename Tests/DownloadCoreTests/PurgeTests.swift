@@ -1,14 +1,16 @@
 // Purges: whatever tier it is in, on its way, or met only after a restart, nothing that was purged answers a request.
 
-import CacheStore
 import DownloadCore
 import EventLoop
 import Foundation
 import HTTPCaching
 import HTTPWire
 import LoopSupport
+import Synchronization
 import TestSupport
 import Testing
+
+@testable import CacheStore
 
 private let tagged = [
     ("Cache-Control", "max-age=6000"), ("ETag", "\"1\""), ("Cache-Tag", "page, red"), ("Surrogate-Key", "s1 s2"),
@@ -79,6 +81,23 @@ struct PurgeTests {
             #expect(rig.disk?.statistics.objects == 3)
             rig.memory.removeAll()
             for path in Way.paths { #expect(await rig.get(path).cache.hasPrefix("hit")) }
+        }
+    }
+
+    @Test("what memory alone holds is counted and named as that while the index of the disk is still read")
+    func whileLoading() async throws {
+        try await withRig(disk: true) { rig in
+            let disk = try #require(rig.disk)
+            rig.count()
+            // As long as not all rows are known, any key may have a file.
+            disk.state.withLock { $0.phase = .loading }
+            let policy = CachePolicy(disk: false)
+            _ = await rig.get(policy: policy)
+            #expect(await rig.explain(rig.ask()).places == [.init(tiers: [.memory], isInvalidated: false)])
+            let count = try await rig.purge(.url(host + "/a"))
+            #expect(count == 1)
+            #expect(await rig.get(policy: policy).cache.hasPrefix("fwd=uri-miss"))
+            disk.state.withLock { $0.phase = .settled }
         }
     }
 
