@@ -41,7 +41,7 @@ extension DownloadCore {
 package class FetchEntry: @unchecked Sendable {  // protected as the comment above says
     package let key: CacheKey
     fileprivate let loop: EventLoop
-    // Unowned: the listing clears it when it goes, and the fetch outlives that.
+    // Unowned: the listing clears it when it goes, which is with the fetch at the latest, on their loop.
     fileprivate unowned(unsafe) var fetch: (any ListedFetch)?
 
     init(_ key: CacheKey, on loop: EventLoop) {

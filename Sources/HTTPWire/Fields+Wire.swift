@@ -28,6 +28,22 @@ extension Fields {
 }
 
 extension Fields {
+    /// Where lines lie that follow each other in order, each written as it would be here; nil where one does not.
+    static func block(_ buffer: UnsafeRawBufferPointer, _ entries: [FieldEntry]) -> Range<Int>? {
+        guard let first = entries.first else { return nil }
+        var end = Int(first.nameOffset)
+        for entry in entries {
+            let nameEnd = Int(entry.nameOffset) + Int(entry.nameLength)
+            let valueEnd = nameEnd + 2 + Int(entry.valueLength)
+            // The bytes of an entry lie in the buffer; those around it are looked at only where they do.
+            guard Int(entry.nameOffset) == end, Int(entry.valueOffset) == nameEnd + 2, valueEnd + 2 <= buffer.count,
+                buffer[nameEnd + 1] == 0x20, buffer[valueEnd] == 0x0D
+            else { return nil }
+            end = valueEnd + 2
+        }
+        return Int(first.nameOffset)..<end
+    }
+
     /// Whether one line of a name, and no other, says a number, both just as they would be written here.
     package func spells(_ field: KnownField, _ number: UInt64) -> Bool {
         guard present.contains(field) else { return false }

@@ -45,6 +45,10 @@ package struct RequestParser: ~Copyable, Sendable {
     /// The field lines in order.
     package var entries: [FieldEntry] { scanner.entries }
 
+    /// Whether the fields of the last head that `makeHead` gave are kept for the next one that says the same; those of a long section are
+    /// not, nor those of a request that says more than what it asks for.
+    package var keepsFields: Bool { sectionFields != nil }
+
     /// Makes ready for the next head, which starts at the start of the next buffer; keeps the capacity. What the head
     /// before said is not to be asked for any more.
     package mutating func reset() {

@@ -23,7 +23,7 @@ package final class Exchange {
     /// The body that came with the request; none until somebody asks for it where none was announced.
     private(set) var knownBody: RequestBody?
     /// What the access log and the counters will say.
-    // Unchecked, as what follows: nobody is called while it is changed, and a check would be paid for with every use.
+    // Unchecked, as `status`, `bodyBytes` and `isRecorded`: nobody is called while they are changed, and a check would be paid for with every use.
     @exclusivity(unchecked) package var outcome = ExchangeOutcome()
     /// Nothing can be sent any more, because the client has left.
     package private(set) var isClientGone = false
@@ -77,9 +77,12 @@ package final class Exchange {
     }
 
     /// What became of the fields of the connection's last request that was passed on.
-    var lastOutgoing: OutgoingFields? {
-        get { connection?.lastOutgoing }
-        set { connection?.lastOutgoing = newValue }
+    var lastOutgoing: OutgoingFields? { connection?.lastOutgoing }
+
+    /// Keeps that for the next request, where the parser keeps the fields, too: else they could not be the same again.
+    func keep(_ outgoing: OutgoingFields) {
+        guard let connection else { return }
+        connection.lastOutgoing = connection.parser.pointee.keepsFields ? outgoing : nil
     }
 
     /// Whether a final head has been sent.

@@ -27,7 +27,7 @@ package final class ProxyHandler: ExchangeHandler {
     @exclusivity(unchecked) var directRequests = 0
     /// The value of Cache-Status that was written last: many answers in a row have the same.
     private var lastStatus: (status: CacheStatus, value: String)?
-    /// What was added to the last head that was passed on as it came.
+    /// The lines of the last head that was passed on as it came, but for the fields of its origin.
     var lastPassed: PassedLines?
 
     package init(
@@ -58,6 +58,7 @@ package final class ProxyHandler: ExchangeHandler {
         hot = HotState(plan: plan, memory: core.memory, clock: core.clock)
         sources = SourceTable()
         lastPassed = nil
+        context.forgetOutgoing()
     }
 
     func value(of status: CacheStatus) -> String {

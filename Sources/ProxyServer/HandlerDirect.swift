@@ -118,7 +118,7 @@ extension ProxyHandler {
         fields.remove(.host)
         if direct.way == .uncacheable { fields = Self.withoutUnkeyed(fields, direct.request.key) }
         let outgoing = OutgoingFields(request, host, plan, direct, endToEnd: head.fields, fields)
-        exchange.lastOutgoing = outgoing
+        exchange.keep(outgoing)
         return outgoing
     }
 }

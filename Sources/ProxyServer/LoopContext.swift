@@ -106,6 +106,14 @@ package final class LoopContext {
         members.append(member)
     }
 
+    /// What connections keep for the next request holds the plan that it was worked out by, and another one is in force now.
+    func forgetOutgoing() {
+        for connection in connections { connection.lastOutgoing = nil }
+    }
+
+    /// Those of clients that are open.
+    var connections: [Connection] { members.compactMap { $0 as? Connection } }
+
     func remove(_ member: any SweptMember) {
         guard let position = member.position, position < members.count, members[position] === member else { return }
         member.position = nil

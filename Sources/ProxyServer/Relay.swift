@@ -21,6 +21,8 @@ final class Relay: FetchSink, ExchangeRelay, ListedFetch {
     private let exchange: Exchange
     private let route: ServiceRoute
     private let ask: DirectAsk
+    /// Monotonic nanoseconds.
+    private let began = Monotonic.now()
     private var state = State.asking
     private var handle: (any FetchHandle)?
     /// By which an operator finds the fetch.
@@ -65,7 +67,7 @@ final class Relay: FetchSink, ExchangeRelay, ListedFetch {
             handle?.cancel()
             return refuse(error)
         }
-        let originTime = Monotonic.now() &- exchange.startedAt
+        let originTime = Monotonic.now() &- began
         // Before the head is sent: where the client has left, that ends this.
         state = .flowing
         let hasContent = handle?.hasContent ?? false

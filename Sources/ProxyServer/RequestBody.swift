@@ -42,8 +42,6 @@ package enum RequestBodyRead: Sendable, Equatable {
 package final class RequestBody {
     private var connection: Connection?
     private var decoder: BodyDecoder
-    /// The decoder has come to the end: here, since a look at it there would copy it.
-    private var isDecoded: Bool
     /// Bytes at the front of the read buffer that are content, and not handed out yet.
     private var undelivered = 0
     /// Why the body ended early, where it did.
@@ -63,12 +61,11 @@ package final class RequestBody {
     init(connection: Connection?, framing: BodyFraming, expectsContinue: Bool) {
         self.connection = connection
         decoder = BodyDecoder(framing, side: .request)
-        isDecoded = decoder.isComplete
         awaitsContinue = expectsContinue && framing != .none && framing != .length(0)
     }
 
     /// The whole body has been handed out.
-    package var isComplete: Bool { isDecoded && undelivered == 0 }
+    package var isComplete: Bool { decoder.isComplete && undelivered == 0 }
 
     /// The trailers, once complete.
     package var trailers: Fields { decoder.trailers }
@@ -80,7 +77,7 @@ package final class RequestBody {
         if let failure { return .failed(failure) }
         do throws(WireError) {
             guard try findContent() else {
-                if isDecoded { return .end }
+                if decoder.isComplete { return .end }
                 return wait()
             }
         } catch {
@@ -189,9 +186,8 @@ package final class RequestBody {
     /// Brings content to the front of the read buffer; false where there is none now.
     private func findContent() throws(WireError) -> Bool {
         while undelivered == 0 {
-            guard let connection, !isDecoded, !connection.input.isEmpty else { return false }
+            guard let connection, !decoder.isComplete, !connection.input.isEmpty else { return false }
             let step = try decoder.next(connection.input.bytes, from: 0)
-            isDecoded = decoder.isComplete
             switch step {
             case .data(let range):
                 connection.input.consume(range.lowerBound)

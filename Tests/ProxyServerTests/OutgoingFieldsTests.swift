@@ -84,4 +84,22 @@ import Testing
             #expect(try harness.direct() == 4)
         }
     }
+
+    @Test func `what is kept goes with the plan, and is nothing where the fields are many`() async throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, fields: [("Cache-Control", "no-store")], "hello") }
+        try await HandlerHarness.run(Self.services(origin)) { harness throws in
+            func kept() throws -> [Bool] { try harness.ask { $0.context.connections.map { $0.lastOutgoing != nil } } }
+            _ = try harness.client().exchange("GET", "/none/x", fields: [("Connection", "close")])
+            try harness.waitForConnections(0)
+            let client = try harness.client()
+            for (field, isKept) in [("1", true), (String(repeating: "x", count: 1100), false), ("2", true)] {
+                try client.request("GET", "/none/x", fields: [("X-Long", field)])
+                #expect(try client.readResponse().text == "hello")
+                #expect(origin.log.last?.field("X-Long") == field)
+                #expect(try kept() == [isKept])
+            }
+            try harness.reload(Self.services(origin, name: "dock2"))
+            #expect(try kept() == [false])
+        }
+    }
 }
