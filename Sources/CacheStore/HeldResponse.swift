@@ -131,7 +131,7 @@ package struct HeldResponse: Sendable {
         /// Valid as long as the response is held, as `body` is.
         package let head: UnsafeRawBufferPointer
         package let body: UnsafeRawBufferPointer
-        /// As ``HeldResponse/owner``, for whoever needs it after the response has gone.
+        /// As ``HeldResponse/owner``; valid as long as the response is held: whoever needs the bytes longer retains it by then.
         package let owner: Unmanaged<AnyObject>
     }
 

@@ -37,12 +37,12 @@ package struct HitStatus: Sendable {
         // Within bounds: maximumLength counts all parts, and the longest numbers.
         var end = Self.copy(Self.first, to: start, 0)
         end = Serializer.appendDecimal(age, into: buffer, at: end)
-        let valueStart = end &+ valueStart
+        let value = end &+ valueStart
         end = Self.copy(middle, to: start, end)
         end = Serializer.appendDecimal(ttl, into: buffer, at: end)
         end = Self.copy(last, to: start, end)
         // Without the end of the line.
-        return (end, valueStart..<end &- 2)
+        return (end, value..<end &- 2)
     }
 
     @inline(__always)

@@ -90,7 +90,7 @@ package struct RequestParser: ~Copyable, Sendable {
         scanner.entry(field)?.value(in: buffer)
     }
 
-    /// The value of Host, and the known fields that occur. Mutating, since a parser that is only read is copied for the call.
+    /// The value of Host, and the known fields that occur. Mutating, since the compiler loads all of a parser that is only read.
     package mutating func hostAndFields(in buffer: UnsafeRawBufferPointer) -> (UnsafeRawBufferPointer?, FieldSet) {
         (scanner.entry(.host)?.value(in: buffer), scanner.present)
     }
@@ -219,11 +219,13 @@ package struct RequestParser: ~Copyable, Sendable {
         let minor = base.load(fromByteOffset: partStart &+ 7, as: UInt8.self)
         guard major == 0x31, minor == 0x31 || minor == 0x30 else { throw refuse(.versionUnsupported) }
         version = minor == 0x31 ? .http11 : .http10
+        // The usual case: what begins with a slash is a target of GET.
+        let isPath = base.load(fromByteOffset: targetRange.lowerBound, as: UInt8.self) == 0x2F
+        if method != .get || !isPath {
+            _ = try RequestTarget.Parts(buffer.part(targetRange), method: method, offset: targetRange.lowerBound)
+        }
         sectionStart = position
         state = .fields
-        // The usual case: what begins with a slash is a target of GET.
-        if case .get = method, base.load(fromByteOffset: targetRange.lowerBound, as: UInt8.self) == 0x2F { return }
-        _ = try RequestTarget.Parts(buffer.part(targetRange), method: method, offset: targetRange.lowerBound)
     }
 
     private mutating func expectLineFeed(_ base: UnsafeRawPointer) throws(WireError) {

@@ -41,6 +41,7 @@ package protocol ExchangeRelay: AnyObject {
 
 /// A request head in the read buffer, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.
 package struct HotRequest: ~Copyable {
+    /// The method is GET.
     package let isGet: Bool
     package let version: HTTPVersion
     // Target and host lie in the connection's own read buffer, which stays as it is during the call.
@@ -165,6 +166,7 @@ package struct HotRoute {
     private unowned(unsafe) let service: ServiceRoute?
     private let text: StaticString
 
+    /// Of what is no service.
     package init(_ text: StaticString) {
         service = nil
         self.text = text
@@ -176,5 +178,5 @@ package struct HotRoute {
     }
 
     /// The service's name, `forward`, or empty.
-    var name: String { service?.plan.name ?? "\(text)" }
+    var name: String { service?.plan.name ?? text.description }
 }

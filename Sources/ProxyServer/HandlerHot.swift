@@ -44,7 +44,7 @@ extension HotState {
             ready.status < 500
         else { return false }
         let hit = HotHit(response: response, ready: ready, file: file, now: now, route: found.route)
-        // Whose bytes are sent lives until they are.
+        // What is sent lives until the end of the call; the queue takes a reference of its own.
         defer { withExtendedLifetime(hit) {} }
         guard
             present.isDisjoint(with: HotPathWindow.selecting)
@@ -59,7 +59,7 @@ extension HotState {
     func send(_ hit: borrowing HotHit, on connection: Connection) -> Bool {
         guard let body = hit.body else { return false }
         // Behind the key.
-        var lines = HotLines(scratch + Self.keyCapacity)
+        var lines = self.lines
         let cacheStatus = append(hit, to: &lines)
         connection.sendAtOnce(
             prepared: hit.ready.head,

@@ -65,7 +65,7 @@ extension HotState {
     /// A 304 repeats some lines of the ready head (RFC 9110 section 15.4.5).
     private func sendNotModified(_ hit: borrowing HotHit, on connection: Connection) {
         let hasTag = hit.response.hasTag
-        var lines = HotLines(scratch)
+        var lines = longLines
         lines.append("HTTP/1.1 304 Not Modified\r\n")
         lines.append(hit.ready.head) { Caching.isInNotModified($0, $1, hasTag: hasTag) }
         // Not repeated, but for this proxy's own member.
@@ -83,7 +83,7 @@ extension HotState {
     /// A 206 with one part repeats nearly all of them (RFC 9110 section 15.3.7.1).
     private func sendPart(_ hit: borrowing HotHit, _ range: Range<Int64>, on connection: Connection) -> Bool {
         guard let body = hit.body(Int(range.lowerBound)..<Int(range.upperBound)) else { return false }
-        var lines = HotLines(scratch)
+        var lines = longLines
         lines.append("HTTP/1.1 206 Partial Content\r\n")
         lines.append(hit.ready.head) { $1 != .contentLength && Caching.isInPart($0, $1) }
         if !hit.response.acceptsRanges { lines.append("Accept-Ranges: bytes\r\n") }

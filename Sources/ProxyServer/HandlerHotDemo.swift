@@ -81,13 +81,13 @@ extension HotState {
     func send(_ found: HotDemo, route: HotRoute, on connection: Connection) -> Bool {
         guard found.rest.count + 64 <= Self.keyCapacity else { return false }
         let demo = found.answer
-        var lines = HotLines(scratch)
+        var lines = longLines
         lines.append("GET ")
         lines.append(found.rest)
         let key = DrawKey(rule: demo.rule.name, request: lines.bytes)
         let draw = DemoDraw.outcome(demo.rule, key: key, ordinal: found.ordinals.next(key))
         let outcome = draw.isFailure ? demo.failure ?? demo.success : demo.success
-        lines = HotLines(scratch)
+        lines = longLines
         lines.append(hexadecimal: draw.id)
         lines.append("\r\n")
         if !outcome.hasDate {

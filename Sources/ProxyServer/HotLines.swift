@@ -5,13 +5,17 @@ import Glibc
 import HTTPCaching
 import HTTPWire
 
-/// Lines of one answer. Without a check of room: `HotState` has allocated enough, and asks before it copies a head.
+/// Lines of one answer. Room is checked in debug builds only: `HotState` has allocated enough, and asks before it copies a head.
 struct HotLines {
-    // The hot path's scratch memory, or a part of it; used within one call on the loop.
+    // A part of the hot path's scratch memory, `capacity` bytes; used within one call on the loop.
     private let start: UnsafeMutableRawPointer
+    private let capacity: Int
     private(set) var end = 0
 
-    init(_ start: UnsafeMutableRawPointer) { self.start = start }
+    init(_ start: UnsafeMutableRawPointer, _ capacity: Int) {
+        self.start = start
+        self.capacity = capacity
+    }
 
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: end) }
 
@@ -22,6 +26,7 @@ struct HotLines {
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress else { return }
+        assert(bytes.count <= capacity - end)
         (start + end).copyMemory(from: source, byteCount: bytes.count)
         end &+= bytes.count
     }
@@ -32,6 +37,7 @@ struct HotLines {
     }
 
     mutating func append(_ byte: UInt8) {
+        assert(end < capacity)
         start.storeBytes(of: byte, toByteOffset: end, as: UInt8.self)
         end &+= 1
     }
@@ -46,12 +52,14 @@ struct HotLines {
 
     mutating func append(_ number: Int64) {
         // The longest number has 20 bytes.
+        assert(capacity - end >= 20)
         let room = UnsafeMutableRawBufferPointer(start: start + end, count: 20)
         end &+= Serializer.appendDecimal(number, into: room, at: 0)
     }
 
     /// - Returns: the value of Cache-Status, where it stands.
     mutating func append(_ status: HitStatus, age: Int64, ttl: Int64) -> UnsafeRawBufferPointer {
+        assert(capacity - end >= status.maximumLength)
         let room = UnsafeMutableRawBufferPointer(start: start + end, count: status.maximumLength)
         let (count, value) = status.write(age: age, ttl: ttl, into: room)
         end &+= count

@@ -61,8 +61,10 @@ final class HotState {
     let diskStatus: HitStatus
     /// The Via line of an answer that has no other.
     let via: [UInt8]
-    // Room for a cache key and for the lines of one answer; used within one call on the loop, freed in deinit.
+    // Room for a cache key and for the lines of one answer behind it; used within one call on the loop, freed in deinit.
     let scratch: UnsafeMutableRawPointer
+    /// Bytes of the lines.
+    private let lineCapacity: Int
     // The first `hostCount` are held by this object, which lets go of them in deinit.
     private let hosts: UnsafeMutablePointer<Unmanaged<HotHost>>
     private var hostCount = 0
@@ -78,7 +80,8 @@ final class HotState {
         diskStatus = HitStatus(cacheName: plan.name, detail: .disk)
         via = Array("Via: \(plan.via)\r\n".utf8)
         let longest = max(memoryStatus.maximumLength, diskStatus.maximumLength)
-        scratch = .allocate(byteCount: Self.keyCapacity + 64 + longest, alignment: 16)
+        lineCapacity = 64 + longest
+        scratch = .allocate(byteCount: Self.keyCapacity + lineCapacity, alignment: 16)
         hosts = .allocate(capacity: Self.limit)
     }
 
@@ -87,6 +90,11 @@ final class HotState {
         hosts.deallocate()
         scratch.deallocate()
     }
+
+    /// Behind the key.
+    var lines: HotLines { HotLines(scratch + Self.keyCapacity, lineCapacity) }
+    /// In the place of the key, which is not needed any more, and behind it.
+    var longLines: HotLines { HotLines(scratch, Self.keyCapacity + lineCapacity) }
 
     /// Reverse mode answers for a Host field; the one that was noted first makes room.
     func note(host: String, _ authority: Authority, route: ServiceRoute?) {
