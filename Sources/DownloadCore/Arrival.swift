@@ -87,7 +87,8 @@ final class Arrival {
         guard isStored else { return false }
         let fill = runner.fill
         let goesOn = ask.onClientAbort.goesOn(received: Int64(received), length: knownLength.map(Int64.init))
-        if !goesOn, core.fills.giveUp(fill) {
+        // Nobody joins from then on: whoever did a moment ago, and waits no longer, is among the readers.
+        if !goesOn, core.fills.giveUp(fill), body.readerCount == 0 {
             core.noteAbandoned(ask, received: Int64(received))
             return false
         }
