@@ -49,21 +49,42 @@ enum ByteClass {
 
     /// Where the first byte from `start` on stands that may not be in a target; `end` where there is none.
     static func skipTarget(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
-        var position = start
-        while position &+ 8 <= end {
-            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+        skip(target, base, from: start, to: end) { word in
             // The top bit of a byte is set in `low` where it is below 0x21, in `high` where it is above 0x7E, and in `hash` where
-            // it is `#`. A borrow or a carry can set further bits above the first such byte, never below it.
+            // it is `#`.
             let low = (word &- 0x2121_2121_2121_2121) & ~word
             let high = (word &+ 0x0101_0101_0101_0101) | word
             let unequal = word ^ 0x2323_2323_2323_2323
             let hash = (unequal &- 0x0101_0101_0101_0101) & ~unequal
-            let found = (low | high | hash) & 0x8080_8080_8080_8080
-            if found != 0 { return position &+ (found.trailingZeroBitCount &>> 3) }
-            position &+= 8
+            return low | high | hash
         }
+    }
+
+    /// Where the first byte from `start` on stands that is not of a class, looked for eight at a time; `end` where there is none.
+    /// - Parameter suspects: sets the top bit of each byte of a word that may be of another class. A borrow or a carry may set further bits
+    ///   above the first such byte, never below it: the first is all that is used, and the table has the last word on it.
+    @inline(__always)
+    static func skip(
+        _ mask: UInt8,
+        _ base: UnsafeRawPointer,
+        from start: Int,
+        to end: Int,
+        suspects: (UInt64) -> UInt64
+    ) -> Int {
         let table = table
-        while position < end, table[at: base, position] & target != 0 { position &+= 1 }
+        var position = start
+        while position &+ 8 <= end {
+            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+            let found = suspects(word) & 0x8080_8080_8080_8080
+            if found == 0 {
+                position &+= 8
+                continue
+            }
+            position &+= found.trailingZeroBitCount &>> 3
+            if table[at: base, position] & mask == 0 { return position }
+            position &+= 1
+        }
+        while position < end, table[at: base, position] & mask != 0 { position &+= 1 }
         return position
     }
 }

@@ -38,7 +38,6 @@ struct FieldScanner: Sendable {
         limits: HeadLimits,
         side: MessageSide
     ) throws(WireError) -> Int {
-        let table = ByteClass.table
         var position = start
         while position < end {
             switch state {
@@ -55,7 +54,7 @@ struct FieldScanner: Sendable {
                 state = .name
             case .name:
                 let bound = min(end, lineStart &+ limits.field)
-                position = Self.skipName(base, from: position, to: bound, table)
+                position = Self.skipName(base, from: position, to: bound)
                 if position &- lineStart >= limits.field {
                     throw WireError(.fieldTooLong, side: side, offset: position)
                 }
@@ -73,7 +72,7 @@ struct FieldScanner: Sendable {
                 valueStart = position
                 state = .value
             case .value:
-                position = Self.skipValue(base, from: position, to: min(end, lineStart &+ limits.field), table)
+                position = Self.skipValue(base, from: position, to: min(end, lineStart &+ limits.field))
                 if position == end { return position }
                 guard base.load(fromByteOffset: position, as: UInt8.self) == 0x0D else {
                     throw valueError(base, position, limits, side)
@@ -125,66 +124,30 @@ struct FieldScanner: Sendable {
         repeated.remove(field)
     }
 
-    /// Skips the bytes that a field name may hold, letters and hyphens eight at a time: returns the offset of the first that it may not hold,
-    /// or `end`.
+    /// Skips the bytes that a field name may hold: returns the offset of the first that it may not hold, or `end`.
     @inline(__always)
-    static func skipName(
-        _ base: UnsafeRawPointer,
-        from start: Int,
-        to end: Int,
-        _ table: UnsafePointer<UInt8>
-    ) -> Int {
-        var position = start
-        while position &+ 8 <= end {
-            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
-            // Each sum stays within its byte, whose top bit it sets: in `least` from `a` on, in `over` behind `z`, in `other` unless it is `-`.
+    static func skipName(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
+        ByteClass.skip(ByteClass.token, base, from: start, to: end) { word in
+            // All but letters and `-`. Each sum stays within its byte, whose top bit it sets: in `least` from `a` on, in `over` behind `z`, in
+            // `other` unless it is `-`.
             let folded = (word | 0x2020_2020_2020_2020) & 0x7F7F_7F7F_7F7F_7F7F
             let least = folded &+ 0x1F1F_1F1F_1F1F_1F1F
             let over = folded &+ 0x0505_0505_0505_0505
             let other = ((word ^ 0x2D2D_2D2D_2D2D_2D2D) & 0x7F7F_7F7F_7F7F_7F7F) &+ 0x7F7F_7F7F_7F7F_7F7F
-            let known = ((least & ~over) | ~other) & ~word
-            let unknown = ~known & 0x8080_8080_8080_8080
-            if unknown == 0 {
-                position &+= 8
-                continue
-            }
-            position &+= unknown.trailingZeroBitCount &>> 3
-            if table[at: base, position] & ByteClass.token == 0 { return position }
-            // A digit, or another of the characters of a token.
-            position &+= 1
+            return ~(((least & ~over) | ~other) & ~word)
         }
-        while position < end, table[at: base, position] & ByteClass.token != 0 { position &+= 1 }
-        return position
     }
 
-    /// Skips the bytes that a field value may hold, eight at a time: returns the offset of the first that it may not hold, or `end`.
+    /// Skips the bytes that a field value may hold: returns the offset of the first that it may not hold, or `end`.
     @inline(__always)
-    static func skipValue(
-        _ base: UnsafeRawPointer,
-        from start: Int,
-        to end: Int,
-        _ table: UnsafePointer<UInt8>
-    ) -> Int {
-        var position = start
-        while position &+ 8 <= end {
-            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
-            // The top bit of a byte of `low` is set where the byte is below 0x20, and of `delete` where it is 0x7F. A borrow can set further bits above the
-            // first such byte, never below it, and the first is all that is used.
+    static func skipValue(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
+        ByteClass.skip(ByteClass.value, base, from: start, to: end) { word in
+            // The top bit of a byte of `low` is set where the byte is below 0x20, and of `delete` where it is 0x7F; HTAB is the only control that a value
+            // may hold.
             let low = (word &- 0x2020_2020_2020_2020) & ~word
             let unequal = word ^ 0x7F7F_7F7F_7F7F_7F7F
-            let delete = (unequal &- 0x0101_0101_0101_0101) & ~unequal
-            let found = (low | delete) & 0x8080_8080_8080_8080
-            if found == 0 {
-                position &+= 8
-                continue
-            }
-            position &+= found.trailingZeroBitCount &>> 3
-            if table[at: base, position] & ByteClass.value == 0 { return position }
-            // HTAB, the only control that a value may hold.
-            position &+= 1
+            return low | (unequal &- 0x0101_0101_0101_0101) & ~unequal
         }
-        while position < end, table[at: base, position] & ByteClass.value != 0 { position &+= 1 }
-        return position
     }
 
     @inline(__always)

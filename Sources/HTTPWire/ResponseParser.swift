@@ -212,7 +212,7 @@ package struct ResponseParser: ~Copyable, Sendable {
 
     private mutating func scanReason(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
         let longest = partStart &+ 512
-        position = FieldScanner.skipValue(base, from: position, to: min(end, longest), ByteClass.table)
+        position = FieldScanner.skipValue(base, from: position, to: min(end, longest))
         if position == end { return }
         let byte = base.load(fromByteOffset: position, as: UInt8.self)
         guard byte == 0x0D else {
