@@ -11,12 +11,16 @@ SYSCONFDIR ?= /etc
 DESTDIR ?=
 
 RELEASE := .build/release/drydock
+COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 RELEASE_FLAGS := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests
 # Tests at the same time: most of them wait, but more than a thousand at once keep one another waiting beyond their limits.
 TEST_WIDTH ?= 12
 
-.PHONY: help run test build install lint format bench clean check-unit check-counts sanitize sanitize-thread sanitize-address
+# Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
+LOAD_SCENARIOS := Standstills
+
+.PHONY: help run test check build install lint format bench clean uninstall deb dist check-deb check-unit check-counts check-soak soak sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -27,15 +31,19 @@ run: ## installs what is missing, builds, starts the daemon on config/demo.yaml,
 	@swift build $(RELEASE_FLAGS) --product drydock
 	@.ci/run-demo $(RELEASE)
 
-test: ## installs what is missing, and runs every test that CI runs
-	@.ci/need test
-	@$(MAKE) lint
-	swift build $(RELEASE_FLAGS) --product drydock
-	@$(MAKE) check-unit check-counts sanitize
-	swift build --build-tests
+test: ## installs what is missing, and runs every functional test
+	@.ci/phase installation .ci/need test
+	@.ci/phase format $(MAKE) lint
+	@.ci/documentation
+	.ci/phase 'release build' swift build $(RELEASE_FLAGS) --product drydock
+	.ci/phase 'build of the tests' swift build --build-tests
 	@rm -f .build/tests*.xml
-	swift test --skip-build --xunit-output .build/tests.xml --experimental-maximum-parallelization-width $(TEST_WIDTH)
-	@.ci/named-tests .build/tests-swift-testing.xml Documentation/*.md
+	@.ci/phase tests .ci/tests --xunit-output .build/tests.xml --experimental-maximum-parallelization-width $(TEST_WIDTH)
+	@.ci/named-tests .build/tests-swift-testing.xml Documentation/*.md SECURITY.md
+
+check: ## what takes longer: the unit, the package, counts, sanitizers and the soak; CI runs it after the tests
+	@.ci/phase installation .ci/need test
+	@for step in check-unit check-counts check-deb sanitize check-soak; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -44,17 +52,46 @@ build: ## the release binary, .build/release/drydock
 $(RELEASE):
 	@$(MAKE) build
 
-install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema (PREFIX=/usr)
+install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema, manual, completions (PREFIX=/usr)
+	@.ci/need install
 	install -D -m 0755 $(RELEASE) "$(DESTDIR)$(PREFIX)/bin/drydock"
+	strip --strip-all "$(DESTDIR)$(PREFIX)/bin/drydock"
 	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system" "$(DESTDIR)$(SYSCONFDIR)/drydock"
 	sed -e 's|/usr/bin/drydock|$(PREFIX)/bin/drydock|' -e 's|/etc/drydock|$(SYSCONFDIR)/drydock|' \
 	    systemd/drydock.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
 	chmod 0644 "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
 	install -D -m 0644 config/drydock.schema.json "$(DESTDIR)$(PREFIX)/share/drydock/drydock.schema.json"
+	install -D -m 0644 THIRD-PARTY-NOTICES "$(DESTDIR)$(PREFIX)/share/doc/drydock/THIRD-PARTY-NOTICES"
+	install -m 0644 LICENSE "$(DESTDIR)$(PREFIX)/share/doc/drydock/LICENSE"
+	packaging/man-pages $(RELEASE) "$(DESTDIR)$(PREFIX)/share/man/man1"
+	install -d $(COMPLETIONS:%="$(DESTDIR)$(PREFIX)/share/%")
+	$(RELEASE) --generate-completion-script bash | sed 1d > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/drydock"
+	$(RELEASE) --generate-completion-script zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_drydock"
+	$(RELEASE) --generate-completion-script fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/drydock.fish"
 	@config="$(DESTDIR)$(SYSCONFDIR)/drydock/drydock.yaml"; \
 	if [ -e "$$config" ]; then echo "$$config is there already: left as it is"; \
 	else sed -E '1s|(\$$schema=).*|\1$(PREFIX)/share/drydock/drydock.schema.json|' config/drydock.yaml > "$$config"; \
 	    chmod 0644 "$$config"; fi
+
+uninstall: ## removes what install has put there; the configuration and what is stored stay
+	rm -f "$(DESTDIR)$(PREFIX)/bin/drydock" "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
+	rm -f "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/drydock"
+	rm -f "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_drydock"
+	rm -f "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/drydock.fish"
+	rm -f "$(DESTDIR)$(PREFIX)/share/man/man1/drydock.1" "$(DESTDIR)$(PREFIX)/share/man/man1"/drydock-*.1
+	rm -rf "$(DESTDIR)$(PREFIX)/share/drydock" "$(DESTDIR)$(PREFIX)/share/doc/drydock"
+
+deb: $(RELEASE) ## a Debian package, in .build/dist
+	@.ci/need package
+	@packaging/make-deb $(RELEASE) .build/dist
+
+dist: $(RELEASE) ## a tarball that runs on a Debian without Swift, in .build/dist
+	@.ci/need install
+	@packaging/make-dist $(RELEASE) .build/dist
+
+check-deb: $(RELEASE) ## builds the package, and installs, uses, upgrades and purges it in a bare Debian
+	@.ci/need package
+	@packaging/check-deb $(RELEASE)
 
 check-counts: $(RELEASE) ## allocations and instructions of hits and of what is passed on, which must not grow
 	@Benchmarks/bench --only counts-1k,counts-16k,counts-304,counts-log,counts-disk,counts-pass >/dev/null
@@ -62,6 +99,13 @@ check-counts: $(RELEASE) ## allocations and instructions of hits and of what is 
 check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyze about the unit
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \
 	$(MAKE) install DESTDIR="$$tree" PREFIX=/usr SYSCONFDIR=/etc >/dev/null; .ci/check-unit "$$tree"
+
+check-soak: $(RELEASE) ## the soak for three minutes, and the scenarios of load for half a minute each
+	DRYDOCK_SOAK_SECONDS=30 swift test --filter '$(LOAD_SCENARIOS)'
+	@Tests/Soak/soak --seconds 180
+
+soak: $(RELEASE) ## ten minutes of bad origins, bad clients, reloads, purges and SIGKILL, with a look at every answer
+	@Tests/Soak/soak --seconds 600
 
 sanitize: ## the rooms with threads and pointers of their own under both sanitizers
 	@.ci/sanitize both

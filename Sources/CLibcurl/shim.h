@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <time.h>
 // The checks of curl/typecheck-gcc.h need constant options; the functions below check by their signatures.
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
@@ -86,6 +88,85 @@ static inline int c_curl_get_tls_pending(CURL *easy) {
     // libcurl has loaded libssl already; looking the symbol up spares a dependency on its headers.
     int (*pending)(const void *) = (int (*)(const void *))dlsym(NULL, "SSL_pending");
     return pending ? pending(session->internals) : 0;
+}
+
+// What OpenSSL tells of each TLS message; the types of SSL_set_msg_callback, without its headers.
+typedef void (*c_curl_tls_message)(
+    int is_sent, int version, int type, const void *bytes, size_t length, void *session, void *context
+);
+
+// Has the TLS messages of this handle's connection told from now on; libcurl has no option for that which reaches a connection that stands.
+// The session to tell it by; NULL where messages cannot be seen, such as with another TLS library.
+static inline const void *c_curl_hear_tls(CURL *easy, c_curl_tls_message heard, void *context) {
+    struct curl_tlssessioninfo *session = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || !session || !session->internals) return NULL;
+    if (session->backend != CURLSSLBACKEND_OPENSSL) return NULL;
+    // As above: libssl is there already.
+    void (*set)(void *, c_curl_tls_message) = (void (*)(void *, c_curl_tls_message))dlsym(NULL, "SSL_set_msg_callback");
+    long (*control)(void *, int, long, void *) = (long (*)(void *, int, long, void *))dlsym(NULL, "SSL_ctrl");
+    if (!set || !control) return NULL;
+    // SSL_CTRL_SET_MSG_CALLBACK_ARG, which SSL_set_msg_callback_arg stands for.
+    control(session->internals, 16, 0, context);
+    set(session->internals, heard);
+    return session->internals;
+}
+
+// libcurl calls it before the TLS handshake of each new connection of the handle.
+static inline CURLcode c_curl_set_tls_function(CURL *easy, curl_ssl_ctx_callback function) {
+    return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, function);
+}
+
+// Checks a certificate chain in the place of OpenSSL's own check; what X509_verify_cert answers.
+typedef int (*c_curl_verify)(void *chain, void *context);
+
+// `tls` is what the function above is given. False with another TLS library, or an older one.
+static inline bool c_curl_set_verify(void *tls, c_curl_verify verify, void *context) {
+    void (*set)(void *, c_curl_verify, void *) =
+        (void (*)(void *, c_curl_verify, void *))dlsym(NULL, "SSL_CTX_set_cert_verify_callback");
+    if (!set || !dlsym(NULL, "X509_verify_cert")) return false;
+    set(tls, verify, context);
+    return true;
+}
+
+// What is wrong with a certificate. Times are Unix seconds, 0 where they cannot be read.
+typedef struct {
+    // X509_V_ERR_…
+    int code;
+    // 0 is the server's own, 1 that of its authority, and so on.
+    int depth;
+    time_t not_before;
+    time_t not_after;
+    // The `tls` of c_curl_set_verify, to be compared only.
+    const void *tls;
+} c_curl_bad_certificate;
+
+static inline time_t c_curl_certificate_time(const void *certificate, const char *getter) {
+    const void *(*get)(const void *) = (const void *(*)(const void *))dlsym(NULL, getter);
+    int (*parse)(const void *, struct tm *) = (int (*)(const void *, struct tm *))dlsym(NULL, "ASN1_TIME_to_tm");
+    struct tm parts = {0};
+    if (!get || !parse || !certificate || parse(get(certificate), &parts) != 1) return 0;
+    return timegm(&parts);
+}
+
+// OpenSSL's own check, and what it has found where it fails.
+static inline int c_curl_verify_chain(void *chain, c_curl_bad_certificate *bad) {
+    int (*verify)(void *) = (int (*)(void *))dlsym(NULL, "X509_verify_cert");
+    int result = verify ? verify(chain) : 0;
+    if (result > 0) return result;
+    int (*code)(const void *) = (int (*)(const void *))dlsym(NULL, "X509_STORE_CTX_get_error");
+    int (*depth)(const void *) = (int (*)(const void *))dlsym(NULL, "X509_STORE_CTX_get_error_depth");
+    void *(*current)(const void *) = (void *(*)(const void *))dlsym(NULL, "X509_STORE_CTX_get_current_cert");
+    int (*place)(void) = (int (*)(void))dlsym(NULL, "SSL_get_ex_data_X509_STORE_CTX_idx");
+    void *(*data)(const void *, int) = (void *(*)(const void *, int))dlsym(NULL, "X509_STORE_CTX_get_ex_data");
+    void *(*owner)(const void *) = (void *(*)(const void *))dlsym(NULL, "SSL_get_SSL_CTX");
+    if (!code || !depth || !current || !place || !data || !owner) return 0;
+    void *session = data(chain, place());
+    bad->tls = session ? owner(session) : NULL;
+    bad->code = code(chain);
+    bad->depth = depth(chain);
+    bad->not_before = c_curl_certificate_time(current(chain), "X509_get0_notBefore");
+    bad->not_after = c_curl_certificate_time(current(chain), "X509_get0_notAfter");
+    return 0;
 }
 
 // https://curl.se/libcurl/c/curl_multi_setopt.html

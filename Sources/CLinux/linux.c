@@ -34,6 +34,8 @@ void c_linux_name_thread(const char *name) {
     pthread_setname_np(pthread_self(), short_name);
 }
 
+int c_linux_thread_number(void) { return (int)gettid(); }
+
 int c_linux_pipe(int ends[2], int size) {
     if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return -1;
     fcntl(ends[1], F_SETPIPE_SZ, size);

@@ -16,6 +16,8 @@ package struct FillOptions: Sendable {
     package var lagLimit: UInt64
     /// Whether the writer hears that the last reader has left also where a file takes the bytes.
     package var watchesReaders = false
+    /// Up to so many bytes stay in memory as a whole, whoever reads, as long as the budget allows it: for the memory tier.
+    package var keepsUpTo = 0
 
     /// - Parameters:
     ///   - window: bytes; 1 MiB by default.
@@ -103,6 +105,11 @@ package final class Body: Sendable {
         if case .fill(let fill) = source { fill.trailers } else { Fields() }
     }
 
+    /// False where the source of a complete body did not say itself that it was whole: nobody may store it.
+    package var isEndProven: Bool {
+        if case .fill(let fill) = source { fill.isEndProven } else { true }
+    }
+
     /// The whole body, where it is one chunk in memory: what the hot path writes.
     package var wholeChunk: Chunk? {
         if case .chunk(let chunk) = source { chunk } else { nil }
@@ -116,6 +123,16 @@ package final class Body: Sendable {
     /// What leaves the window of a growing body goes to a file.
     package var isFiling: Bool {
         if case .fill(let fill) = source { fill.isFiling } else { false }
+    }
+
+    /// All bytes of a growing body are held, and are to be, for the memory tier.
+    package var isKeptWhole: Bool {
+        if case .fill(let fill) = source { fill.isKeptWhole } else { false }
+    }
+
+    /// Nobody wants the whole of a growing body in memory any more.
+    package func stopKeeping() {
+        if case .fill(let fill) = source { fill.stopKeeping() }
     }
 
     /// Bytes of the window of a growing body.

@@ -45,6 +45,9 @@ package final class BodyReader {
     /// The trailer fields that came with the body, once it is complete; none where only a part is read.
     package var trailers: Fields { remaining == .max ? body.trailers : Fields() }
 
+    /// As ``Body/isEndProven``, at the end.
+    package var isEndProven: Bool { body.isEndProven }
+
     /// The next piece; waits until there is one.
     /// - Parameter maxBytes: bytes at most, at least 1.
     /// - Returns: nil at the end of a complete body.

@@ -51,21 +51,22 @@ package final class BodyWriter {
     }
 
     /// Ends the body as complete; a body that is shorter or longer than its declared length fails as truncated.
-    package func finish(trailers: Fields = Fields()) {
+    /// - Parameter isProven: false where the source did not say itself that this is the end: then nobody may store it.
+    package func finish(trailers: Fields = Fields(), isProven: Bool = true) {
         guard !isEnded else { return }
         let isShort = fill.expectedLength.map { $0 != written } ?? false
-        end(isShort ? .failed(.truncated) : .complete(length: written), trailers: trailers)
+        end(isShort ? .failed(.truncated) : .complete(length: written), trailers: trailers, isProven: isProven)
     }
 
     /// Ends the body as failed: readers get what there is, then the error.
     package func fail(_ error: BodyError) { end(.failed(error), trailers: Fields()) }
 
-    private func end(_ end: BodyEnd, trailers: Fields) {
+    private func end(_ end: BodyEnd, trailers: Fields, isProven: Bool = true) {
         guard !isEnded else { return }
         isEnded = true
         tail = nil
         lagTimer?.cancel()
-        fill.finish(end, trailers: trailers)
+        fill.finish(end, trailers: trailers, isProven: isProven)
     }
 
     private func tailWithRoom(for count: Int) -> Chunk {
@@ -80,10 +81,12 @@ package final class BodyWriter {
                 capacity = min(Self.greatestChunk, max(Chunk.leastFile, Int(clamping: written)))
             }
         }
+        // Where there is little room, none is taken that may not be used.
+        capacity = min(capacity, max(Self.leastChunk, fill.budget.window(Self.greatestChunk)))
         // Half of the files are for what is stored: pieces last no longer than their fetch.
         let isWhole = written == 0 && fill.expectedLength == Int64(capacity)
         let files = isWhole ? MemoryFile.limit : MemoryFile.limit / 2
-        let chunk = Chunk(capacity: capacity, isKept: fill.staysWhole, files: files)
+        let chunk = Chunk(capacity: capacity, isKept: fill.staysWhole, files: files, budget: fill.budget)
         tail = chunk
         tailUsed = 0
         return chunk

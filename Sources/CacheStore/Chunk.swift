@@ -2,6 +2,7 @@
 
 package import EventLoop
 import Glibc
+import Synchronization
 
 /// Bytes of a body. What has been handed out never changes.
 ///
@@ -16,6 +17,17 @@ package final class Chunk: Sendable {
     private nonisolated(unsafe) let owner: AnyObject?
     /// Size of the allocation in bytes; all of it is in use where the chunk is a whole body.
     package let capacity: Int
+    /// Counts the bytes until the memory tier does; nil where nobody counts them.
+    private let budget: FillBudget?
+    private let account = Mutex(Account())
+
+    /// Who counts the bytes.
+    private struct Account {
+        /// Entries of the memory tier that have the chunk.
+        var entries = 0
+        /// Counts them once the memory tier has had the chunk, and has it no more.
+        var lent: LentBytes?
+    }
 
     /// Bytes from which on what is kept lies in a file of its own: for fewer, the second call costs what the copy does.
     package static let leastFile = 64 << 10
@@ -23,11 +35,14 @@ package final class Chunk: Sendable {
     /// - Parameters:
     ///   - isKept: it may be sent again and again: as a stored body, or to all who read a body while it comes.
     ///   - files: how many files in memory there may be before this one does without.
-    init(capacity: Int, isKept: Bool = false, files: Int = MemoryFile.limit) {
+    ///   - budget: counts the bytes as long as the chunk is there, or until the memory tier has it.
+    init(capacity: Int, isKept: Bool = false, files: Int = MemoryFile.limit, budget: FillBudget? = nil) {
         self.capacity = capacity
+        self.budget = budget
         file = isKept && capacity >= Self.leastFile ? MemoryFile(count: capacity, limit: files) : nil
         owner = nil
         base = file?.base ?? .allocate(byteCount: max(capacity, 1), alignment: 16)
+        budget?.add(capacity)
     }
 
     /// A chunk that holds a copy of `bytes` and nothing else.
@@ -45,6 +60,7 @@ package final class Chunk: Sendable {
     /// - Parameter file: what they lie in, where that is one.
     package init(of bytes: UnsafeRawBufferPointer, in owner: AnyObject, file: MemoryFile? = nil) {
         capacity = bytes.count
+        budget = nil
         self.owner = owner
         self.file = file
         // Of no bytes there may be no address; nobody reads or writes through this one.
@@ -54,6 +70,37 @@ package final class Chunk: Sendable {
 
     deinit {
         if owner == nil, file == nil { base.deallocate() }
+        let (entries, lent) = account.withLock { ($0.entries, $0.lent) }
+        if let lent {
+            if entries == 0 { lent.add(-capacity) }
+        } else {
+            budget?.add(-capacity)
+        }
+    }
+
+    // MARK: - Who counts it
+
+    /// One more entry of a memory tier has it: the tier counts the bytes from now on.
+    /// - Parameter lent: of that tier.
+    func enter(_ lent: LentBytes) {
+        let isFirst = account.withLock { account in
+            account.entries += 1
+            guard account.lent == nil else {
+                if account.entries == 1 { lent.add(-capacity) }
+                return false
+            }
+            account.lent = lent
+            return true
+        }
+        if isFirst { budget?.add(-capacity) }
+    }
+
+    /// An entry that had it has gone.
+    func leave() {
+        account.withLock { account in
+            account.entries -= 1
+            if account.entries == 0 { account.lent?.add(capacity) }
+        }
     }
 
     /// Where a range of it begins in ``file``.

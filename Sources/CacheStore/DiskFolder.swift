@@ -8,6 +8,8 @@ import Synchronization
 package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Another daemon uses the folder.
     case inUse(path: String)
+    /// The folder is somebody else's, or another version's; nothing in it was changed.
+    case notTaken(FolderRefusal)
     /// The folder or one of its files cannot be made, read or written.
     case folder(SystemError)
     /// The index cannot be made; the text is SQLite's.
@@ -29,6 +31,7 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
         switch self {
         case .inUse(let path):
             "the cache folder \(path) is in use by another daemon: stop it, or set cache.disk.path to another folder"
+        case .notTaken(let refusal): "the cache folder \(refusal)"
         case .folder(let error): "the cache folder cannot be used: \(error); \(error.advice)"
         case .index(let path, let reason): "the index \(path) cannot be made: \(reason)"
         case .absent: "no such stored response"
@@ -41,31 +44,47 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-/// Sendable: nothing in it changes but the lock's descriptor, which is under a mutex.
+/// Sendable: nothing in it changes but the lock, which is under a mutex that is held on I/O threads only.
 final class DiskFolder: Sendable {
     let path: String
     let calls: FileCalls
     let digestKey: DigestKey
-    /// -1 once the lock has been given back.
-    private let lock: Mutex<Int32>
+    /// What became of a folder that another version of Drydock wrote, for the log; nil where this one did.
+    let remark: String?
+    let kind: StoreKind
+    let format: Int
+    /// What `digestKey` was made of.
+    let secret: [UInt8]
+    /// Nil once it has been given back.
+    let lock: Mutex<FolderLock?>
 
-    /// Blocks.
-    init(_ path: String, calls: FileCalls = .real) throws(DiskTierError) {
-        self.path = path
-        self.calls = calls
+    /// Takes a folder that is empty, or has the mark of such a store; makes it where there is none. Blocks.
+    /// - Parameter format: of the files that are written; another one in tests.
+    /// - Throws: `DiskTierError`; `.notTaken` where the folder is anybody else's, and has not been touched then.
+    init(
+        _ path: String,
+        kind: StoreKind = .shared,
+        format: Int = FolderMark.format,
+        calls: FileCalls = .real
+    ) throws(DiskTierError) {
+        (self.path, self.calls, self.kind, self.format) = (path, calls, kind, format)
         try Self.makeFolders(path, calls)
-        if chmod(path, 0o700) != 0 { throw .folder(SystemError("chmod \(path)")) }
-        let lock = calls.open("\(path)/lock", O_RDWR | O_CREAT, 0o600)
-        if lock < 0 { throw .folder(SystemError("open \(path)/lock")) }
+        // Before the mark is written nothing in the folder may be changed: it may be anybody's until then.
+        _ = try FolderMark.inspect(path, kind, newest: format)
+        var lock = try FolderLock(path)
         do throws(DiskTierError) {
-            if flock(lock, LOCK_EX | LOCK_NB) != 0 {
-                throw errno == EWOULDBLOCK ? .inUse(path: path) : .folder(SystemError("flock \(path)/lock"))
-            }
-            for name in ["tmp", "objects", "trash"] { try Self.makeFolders("\(path)/\(name)", calls) }
+            let found = try FolderMark.claim(path, kind, newest: format)
+            if chmod(path, 0o700) != 0 { throw .folder(SystemError("chmod \(path)")) }
+            try lock.takeFile(path, calls)
+            for name in Self.folders { try Self.makeFolders("\(path)/\(name)", calls) }
             for name in Self.names("\(path)/tmp") { unlink("\(path)/tmp/\(name)") }
-            digestKey = try Self.secret("\(path)/secret", calls)
+            secret = try Self.secret("\(path)/secret", calls)
+            digestKey = secret.withUnsafeBytes { bytes in
+                DigestKey(low: bytes.number(at: 0, UInt64.self), high: bytes.number(at: 8, UInt64.self))
+            }
+            remark = try Self.convert(path, from: found, to: format, kind, calls)
         } catch {
-            close(lock)
+            lock.release()
             throw error
         }
         self.lock = Mutex(lock)
@@ -76,14 +95,12 @@ final class DiskFolder: Sendable {
     /// Lets another process use the folder.
     func release() {
         lock.withLock { lock in
-            guard lock >= 0 else { return }
-            // Closing alone would not do while a child that was just forked has a copy of the descriptor.
-            flock(lock, LOCK_UN)
-            close(lock)
-            lock = -1
+            lock?.release()
+            lock = nil
         }
     }
 
+    static let folders = ["tmp", "objects", "trash"]
     var objects: String { "\(path)/objects" }
     /// What is removed as a whole waits here for an I/O thread.
     var trash: String { "\(path)/trash" }
@@ -96,20 +113,75 @@ final class DiskFolder: Sendable {
     /// A name that nobody else uses.
     func temporary() -> String { "\(path)/tmp/\(String(UInt64.random(in: 0 ... .max), radix: 36))" }
 
-    /// Gives a temporary file its place; blocks.
+    /// Gives a temporary file its place; blocks. Whoever removes the last file of a folder removes the folder, too, and may do
+    /// so in between.
     func move(_ temporary: String, to name: Digest) throws(DiskTierError) {
         let place = place(of: name)
-        if calls.rename(temporary, place) == 0 { return }
-        if errno == ENOENT {
-            try Self.makeFolders(String(place.prefix(place.utf8.count - 33)), calls)
+        var error = SystemError("rename to \(place)", code: ENOENT)
+        // Another daemon may have made the folder anew by then.
+        guard lock.withLock({ $0?.holds(path) ?? false }) else { throw .folder(error) }
+        for _ in 0..<8 {
             if calls.rename(temporary, place) == 0 { return }
+            error = SystemError("rename to \(place)")
+            if error.code == ENOENT {
+                do throws(DiskTierError) {
+                    try makeFolders(of: place)
+                } catch {
+                    removeFolders(of: place)
+                    throw error
+                }
+            } else if error.code != EISDIR || calls.removeFolder(place) != 0 {
+                break
+            }
         }
-        throw .folder(SystemError("rename to \(place)"))
+        removeFolders(of: place)
+        throw .folder(error)
+    }
+
+    /// The two folders that a place is in. `objects` itself is made when somebody looks what else is gone.
+    private static func folders(of place: String) -> (first: String, second: String) {
+        (String(place.dropLast(36)), String(place.dropLast(33)))
+    }
+
+    private func makeFolders(of place: String) throws(DiskTierError) {
+        let (first, second) = Self.folders(of: place)
+        if calls.makeFolder(second) == 0 || errno == EEXIST { return }
+        guard errno == ENOENT else { throw .folder(SystemError("mkdir \(second)")) }
+        if calls.makeFolder(first) != 0, errno != EEXIST { throw .folder(SystemError("mkdir \(first)")) }
+        // Where that fails since the first one is gone again, the next turn makes both.
+        if calls.makeFolder(second) != 0, errno != EEXIST, errno != ENOENT {
+            throw .folder(SystemError("mkdir \(second)"))
+        }
+    }
+
+    /// Removes the folders that a place was in, where they are empty now; blocks.
+    func removeFolders(of place: String) {
+        // What lies elsewhere, such as a temporary file, is in none of them.
+        guard place.hasPrefix("\(objects)/"), place.utf8.count == objects.utf8.count + 39 else { return }
+        let (first, second) = Self.folders(of: place)
+        if calls.removeFolder(second) == 0 || errno == ENOENT { _ = calls.removeFolder(first) }
+    }
+
+    static func hex(_ part: Int) -> String { (part < 16 ? "0" : "") + String(part, radix: 16) }
+
+    /// Removes the empty ones of the folders below one of the 256 in `objects`, and this one where it is empty then; blocks.
+    func removeEmptyFolders(in part: Int) {
+        let first = "\(objects)/\(Self.hex(part))"
+        for name in Self.names(first) { _ = calls.removeFolder("\(first)/\(name)") }
+        _ = calls.removeFolder(first)
     }
 
     /// Takes every stored file away at once; nobody may be in the folder. Blocks.
     /// - Throws: `DiskTierError.folder`; the files are where they were then.
     func discardObjects() throws(DiskTierError) {
+        guard isHeld else { throw .folder(SystemError("rename \(objects)", code: ESTALE)) }
+        try Self.discard(objects, trash, calls)
+    }
+
+    /// Whether the folder at this place is the one that was taken, and not one that another daemon has made since; blocks.
+    var isHeld: Bool { lock.withLock { $0?.holds(path) ?? false } }
+
+    private static func discard(_ objects: String, _ trash: String, _ calls: FileCalls) throws(DiskTierError) {
         let target = "\(trash)/\(String(UInt64.random(in: 0 ... .max), radix: 36))"
         guard calls.rename(objects, target) == 0 else { throw .folder(SystemError("rename \(objects)")) }
         // Where that fails, the next file makes it.
@@ -130,16 +202,58 @@ final class DiskFolder: Sendable {
         if calls.unlink(path) == 0 { return }
         guard errno == EISDIR else { return left = -1 }
         for name in Self.names(path) where left > 0 { remove("\(path)/\(name)", &left) }
-        if left > 0 { rmdir(path) }
+        if left > 0 { _ = calls.removeFolder(path) }
     }
 
     /// Bytes that the file system has left for us.
     func available() -> Int64? { calls.available(path) }
 
+    /// Makes the folder where there is none, and marks it; blocks. Whoever takes the folder later finds the mark.
+    /// - Returns: what the folder was before.
+    /// - Throws: `DiskTierError`; nothing in the folder has been changed then, but for a part of the mark where the disk fails.
+    @discardableResult
+    static func claim(
+        _ path: String,
+        _ kind: StoreKind,
+        _ format: Int = FolderMark.format,
+        _ calls: FileCalls = .real
+    ) throws(DiskTierError) -> FolderMark.State {
+        try makeFolders(path, calls)
+        return try FolderMark.claim(path, kind, newest: format)
+    }
+
+    /// Empties a store that was written in an older format; pins and the secret have had one format ever since.
+    /// - Returns: what was found and done, for the log.
+    private static func convert(
+        _ path: String,
+        from found: FolderMark.State,
+        to format: Int,
+        _ kind: StoreKind,
+        _ calls: FileCalls
+    ) throws(DiskTierError) -> String? {
+        let old: Int
+        switch found {
+        case .empty: return nil
+        case .marked(let written): old = written
+        case .unmarked: old = 1
+        }
+        guard old < format else { return found.remark(path, kind) }
+        try discard("\(path)/objects", "\(path)/trash", calls)
+        DiskIndex.remove("\(path)/index.sqlite")
+        _ = calls.unlink("\(path)/rules")
+        // Last: a process that is killed before begins again.
+        try FolderMark.write(path, kind, format: format)
+        return "the cache folder \(path) was written in format \(old), which this version does not read: it was emptied"
+    }
+
     /// The names in a folder, but `.` and `..`; empty where it cannot be read. Blocks.
     static func names(_ path: String) -> [String] {
         guard let folder = opendir(path) else { return [] }
         defer { closedir(folder) }
+        return names(in: folder)
+    }
+
+    static func names(in folder: OpaquePointer) -> [String] {
         var names: [String] = []
         while let entry = readdir(folder) {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {
@@ -150,7 +264,7 @@ final class DiskFolder: Sendable {
         return names
     }
 
-    private static func makeFolders(_ path: String, _ calls: FileCalls) throws(DiskTierError) {
+    static func makeFolders(_ path: String, _ calls: FileCalls) throws(DiskTierError) {
         if calls.makeFolder(path) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
             throw .folder(SystemError("mkdir \(path)"))
@@ -160,7 +274,7 @@ final class DiskFolder: Sendable {
     }
 
     /// Reads the secret, or makes one; files that were named with a lost one keep their names.
-    private static func secret(_ path: String, _ calls: FileCalls) throws(DiskTierError) -> DigestKey {
+    private static func secret(_ path: String, _ calls: FileCalls) throws(DiskTierError) -> [UInt8] {
         let file = calls.open(path, O_RDWR | O_CREAT, 0o600)
         if file < 0 { throw .folder(SystemError("open \(path)")) }
         defer { close(file) }
@@ -169,8 +283,6 @@ final class DiskFolder: Sendable {
             for index in bytes.indices { bytes[index] = UInt8.random(in: 0...255) }
             if pwrite(file, bytes, 16, 0) != 16 { throw .folder(SystemError("write \(path)")) }
         }
-        return bytes.withUnsafeBytes { bytes in
-            DigestKey(low: bytes.number(at: 0, UInt64.self), high: bytes.number(at: 8, UInt64.self))
-        }
+        return bytes
     }
 }

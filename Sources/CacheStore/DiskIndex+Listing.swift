@@ -21,18 +21,30 @@ extension DiskIndex {
             arguments += values
         }
         if let after = query.after { add("url > ?", [after]) }
+        var (match, values): ([String], StatementArguments) = (["1"], [])
         for beginning in [
             query.prefix, query.pattern.map { $0.contains("*") ? String($0.prefix { $0 != "*" }) : "" } ?? "",
         ]
         where !beginning.isEmpty {
             // No character comes after the last one of Unicode.
-            add("url >= ? AND url < ?", [beginning, beginning + "\u{10FFFF}"])
+            match.append("url >= ? AND url < ?")
+            values += [beginning, beginning + "\u{10FFFF}"]
         }
-        if let pattern = query.pattern {
+        func condition(_ pattern: String) -> (String, StatementArguments) {
             // In brackets these stand for themselves.
             let escaped = pattern.map { "?[".contains($0) ? "[\($0)]" : "\($0)" }.joined()
-            if pattern.contains("*") { add("url GLOB ?", [escaped]) } else { add("instr(url, ?) > 0", [pattern]) }
+            return pattern.contains("*") ? ("url GLOB ?", [escaped]) : ("instr(url, ?) > 0", [pattern])
         }
+        if let (sql, value) = query.pattern.map(condition) {
+            match.append(sql)
+            values += value
+        }
+        let others = query.alternatives.map(condition)
+        let own = match.joined(separator: " AND ")
+        add(
+            others.isEmpty ? own : (["(\(own))"] + others.map(\.0)).joined(separator: " OR "),
+            others.reduce(into: values) { $0 += $1.1 }
+        )
         if let service = query.service { add("service = ?", [service]) }
         if query.minSize > 0 { add("body >= ?", [query.minSize]) }
         if let time = query.arrivedBefore { add("stored < ?", [time]) }
@@ -40,14 +52,17 @@ extension DiskIndex {
             add("url IN (\(pinned.map { _ in "?" }.joined(separator: ", ")))", StatementArguments(pinned))
         }
         let sql = """
-            SELECT high, low, url FROM files WHERE \(conditions.joined(separator: " AND "))
+            SELECT high, low, url FROM files WHERE \(conditions.map { "(\($0))" }.joined(separator: " AND "))
             ORDER BY url LIMIT \(limit)
             """
         return try database.read { db in
-            try Row.fetchAll(db, sql: sql, arguments: arguments).map { row in
+            let cursor = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+            var listed: [Listed] = []
+            while let row = try cursor.next() {
                 let number = { (column: Int) in UInt64(bitPattern: row[column] as Int64? ?? 0) }
-                return Listed(name: Digest(high: number(0), low: number(1)), url: row[2] ?? "")
+                listed.append(Listed(name: Digest(high: number(0), low: number(1)), url: row[2] ?? ""))
             }
+            return listed
         }
     }
 }

@@ -26,6 +26,7 @@ extension DiskIndex {
     }
 
     /// Some of the files that a purge concerns, those behind `last` only; the index's thread.
+    /// - Throws: `DatabaseError`; `SQLITE_CORRUPT` where one of their rows is damaged.
     func doomed(
         by rule: PurgeRule,
         before number: UInt64,
@@ -44,19 +45,19 @@ extension DiskIndex {
         arguments += [limit]
         let order = rule.hasRange ? "url, high, low" : "high, low"
         return try database.read { db in
-            try Row.fetchAll(
-                db,
-                sql: "SELECT keyhash, high, low, fileid, url FROM files WHERE \(sql) ORDER BY \(order) LIMIT ?",
-                arguments: arguments
-            ).map { row in
-                let number = { (column: Int) in UInt64(bitPattern: row[column] as Int64? ?? 0) }
-                return Doomed(
-                    keyHash: number(0),
-                    name: Digest(high: number(1), low: number(2)),
-                    fileID: number(3),
-                    url: row[4] ?? ""
+            let sql = "SELECT \(IndexRow.columns) FROM files WHERE \(sql) ORDER BY \(order) LIMIT ?"
+            let cursor = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+            var doomed: [Doomed] = []
+            while let row = try cursor.next() {
+                guard let row = IndexRow(row) else {
+                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row does not match its checksum")
+                }
+                let slot = row.slot
+                doomed.append(
+                    Doomed(keyHash: slot.keyHash, name: slot.name, fileID: slot.fileID, url: row.url)
                 )
             }
+            return doomed
         }
     }
 

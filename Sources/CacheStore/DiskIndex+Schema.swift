@@ -3,11 +3,12 @@
 import GRDB
 import HTTPCaching
 
-/// A row that is to be written.
+/// A row of the index.
 struct IndexRow: Sendable {
     var slot: DiskTable.Slot
-    var key: [UInt8]
-    var status: Int
+    var service: String
+    var url: String
+    var status: Int64
     /// Of the fetch or check that last brought or confirmed it.
     var number: UInt64
     /// The names that it can be purged by, each between line feeds; nil where it has none.
@@ -15,17 +16,58 @@ struct IndexRow: Sendable {
 
     init(slot: DiskTable.Slot, key: [UInt8], head: StoredHead) {
         self.slot = slot
-        self.key = key
-        status = head.status
+        let key = CacheKey(bytes: key)
+        (service, url) = (key.service, key.description)
+        status = Int64(head.status)
         number = head.number
         let names = Caching.cacheTags(head.fields)
         tags = names.isEmpty ? nil : "\n" + names.joined(separator: "\n") + "\n"
+    }
+
+    /// What ``init(_:)`` reads, in its order.
+    static let columns =
+        "high, low, keyhash, service, url, fileid, body, size, stored, used, status, number, tags, sum"
+
+    /// Nil where the row does not match its checksum. Only while the row's statement is at it: a column whose type is damaged,
+    /// too, is read as SQLite converts it then.
+    init?(_ row: Row) {
+        func number(_ column: Int) -> Int64 { row[column] ?? 0 }
+        func unsigned(_ column: Int) -> UInt64 { UInt64(bitPattern: number(column)) }
+        slot = DiskTable.Slot(
+            keyHash: unsigned(2),
+            name: Digest(high: unsigned(0), low: unsigned(1)),
+            fileID: unsigned(5),
+            bodyLength: number(6),
+            size: number(7),
+            storedAt: number(8),
+            lastUse: UInt32(clamping: number(9))
+        )
+        (service, url) = (row[3] ?? "", row[4] ?? "")
+        (status, self.number, tags) = (number(10), unsigned(11), row[12])
+        guard number(13) == Int64(checksum) else { return nil }
+    }
+
+    /// CRC32C of all columns but when the file was last used, of which no purge and no answer depends.
+    var checksum: UInt32 {
+        let numbers = (
+            slot.keyHash, slot.name.high, slot.name.low, slot.fileID, slot.bodyLength, slot.size, slot.storedAt, status,
+            number
+        )
+        var sum = Checksum()
+        withUnsafeBytes(of: numbers) { sum.update($0) }
+        for text in [service, url, tags ?? ""] {
+            var text = text
+            text.withUTF8 { sum.update(UnsafeRawBufferPointer($0)) }
+            // No text holds a NUL.
+            withUnsafeBytes(of: UInt8(0)) { sum.update($0) }
+        }
+        return sum.value
     }
 }
 
 extension DiskIndex {
     /// Another number makes the index anew from the files.
-    private static let schema: Int64 = 3
+    private static let schema: Int64 = 4
 
     /// - Parameter stamp: rows that were written under another one are void.
     static func prepare(_ db: Database, stamp: Int64) throws {
@@ -57,33 +99,32 @@ extension DiskIndex {
         var next: Digest?
     }
 
-    /// The rows behind `last`; the index's thread, or while nobody else has the index.
+    /// The rows behind `last`; the index's thread, or while nobody else has the index. A row counts as damaged, too, where one
+    /// of SQLite's indexes, by which purges find it, does not have it.
     func page(after last: Digest?, limit: Int) throws -> Page {
         try database.read { db in
             var page = Page()
             page.slots.reserveCapacity(limit)
             let condition = last == nil ? "" : "WHERE (high, low) > (?, ?)"
             let sql = """
-                SELECT high, low, keyhash, fileid, body, size, stored, used, sum FROM files \(condition)
-                ORDER BY high, low LIMIT \(limit)
+                SELECT \(IndexRow.columns),
+                    EXISTS (SELECT 1 FROM files AS other INDEXED BY files_url
+                        WHERE other.url = files.url AND other.high = files.high AND other.low = files.low),
+                    files.tags IS NULL OR EXISTS (SELECT 1 FROM files AS other INDEXED BY files_tagged
+                        WHERE other.tags IS NOT NULL AND other.high = files.high AND other.low = files.low)
+                FROM files NOT INDEXED \(condition) ORDER BY high, low LIMIT \(limit)
                 """
             let statement = try db.cachedStatement(sql: sql)
             let arguments: StatementArguments = last.map { [Self.signed($0.high), Self.signed($0.low)] } ?? []
             let cursor = try Row.fetchCursor(statement, arguments: arguments)
             var count = 0
             while let row = try cursor.next() {
-                let number = { (column: Int) -> Int64 in row[column] ?? 0 }
-                let slot = DiskTable.Slot(
-                    keyHash: UInt64(bitPattern: number(2)),
-                    name: Digest(high: UInt64(bitPattern: number(0)), low: UInt64(bitPattern: number(1))),
-                    fileID: UInt64(bitPattern: number(3)),
-                    bodyLength: number(4),
-                    size: number(5),
-                    storedAt: number(6),
-                    lastUse: UInt32(clamping: number(7))
+                let isFound = (row[14] as Int64? ?? 0) != 0 && (row[15] as Int64? ?? 0) != 0
+                if isFound, let read = IndexRow(row) { page.slots.append(read.slot) } else { page.isWhole = false }
+                page.next = Digest(
+                    high: UInt64(bitPattern: row[0] as Int64? ?? 0),
+                    low: UInt64(bitPattern: row[1] as Int64? ?? 0)
                 )
-                if number(8) == Int64(slot.checksum) { page.slots.append(slot) } else { page.isWhole = false }
-                page.next = slot.name
                 count += 1
             }
             if count < limit { page.next = nil }
@@ -95,12 +136,11 @@ extension DiskIndex {
         switch change {
         case .put(let row):
             let slot = row.slot
-            let key = CacheKey(bytes: row.key)
             let sql = "REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             try db.cachedStatement(sql: sql).execute(arguments: [
-                signed(slot.name.high), signed(slot.name.low), signed(slot.keyHash), key.service, key.description,
+                signed(slot.name.high), signed(slot.name.low), signed(slot.keyHash), row.service, row.url,
                 signed(slot.fileID), slot.bodyLength, slot.size, slot.storedAt, Int64(slot.lastUse), row.status,
-                signed(row.number), row.tags, Int64(slot.checksum),
+                signed(row.number), row.tags, Int64(row.checksum),
             ])
         case .remove(let name):
             let remove = try db.cachedStatement(sql: "DELETE FROM files WHERE high = ? AND low = ?")
@@ -113,12 +153,4 @@ extension DiskIndex {
     }
 
     static func signed(_ value: UInt64) -> Int64 { Int64(bitPattern: value) }
-}
-
-extension DiskTable.Slot {
-    /// CRC32C of what the index must not get wrong; when it was last used does not matter that much.
-    var checksum: UInt32 {
-        let numbers = (keyHash, name.high, name.low, fileID, bodyLength, size, storedAt)
-        return withUnsafeBytes(of: numbers) { Checksum.of($0) }
-    }
 }

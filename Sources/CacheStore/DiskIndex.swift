@@ -29,12 +29,17 @@ final class DiskIndex: Sendable {
     }
 
     private let path: String
+    /// On a full disk, say; forgotten with the process.
+    private let isInMemory: Bool
     private let stamp: Int64
     let thread: IOPool
     private let connection: Mutex<DatabaseQueue>
     private let pending = Mutex(Pending())
     private let observer = Mutex<(@Sendable (IndexFailure) -> Void)?>(nil)
     private let hasFailed = Atomic<Bool>(false)
+    private let isAbandoned = Atomic<Bool>(false)
+    /// Databases that must not be closed while the process runs.
+    private static let abandoned = Mutex<[DatabaseQueue]>([])
 
     /// What ``open(_:stamp:)`` has found.
     struct Opened {
@@ -53,7 +58,8 @@ final class DiskIndex: Sendable {
             let thread = try IOPool(threads: 1, name: "index")
             let make = { (place: String?, failure: IndexFailure?) throws -> Opened in
                 let (database, count) = try connect(place, stamp: stamp)
-                return Opened(index: DiskIndex(path, stamp, database, thread), count: count, failure: failure)
+                let index = DiskIndex(path, isInMemory: place == nil, stamp, database, thread)
+                return Opened(index: index, count: count, failure: failure)
             }
             do {
                 return try make(path, nil)
@@ -97,8 +103,9 @@ final class DiskIndex: Sendable {
         return (database, count)
     }
 
-    private init(_ path: String, _ stamp: Int64, _ database: DatabaseQueue, _ thread: IOPool) {
+    private init(_ path: String, isInMemory: Bool, _ stamp: Int64, _ database: DatabaseQueue, _ thread: IOPool) {
         self.path = path
+        self.isInMemory = isInMemory
         self.stamp = stamp
         self.thread = thread
         connection = Mutex(database)
@@ -112,7 +119,7 @@ final class DiskIndex: Sendable {
     var database: DatabaseQueue { connection.withLock { $0 } }
 
     /// - Parameter report: called on the index's thread.
-    func observe(_ report: @escaping @Sendable (IndexFailure) -> Void) { observer.withLock { $0 = report } }
+    func observe(_ report: @escaping @Sendable (IndexFailure) -> Void) { observer.exchange(report) }
 
     // MARK: - Changes
 
@@ -127,8 +134,11 @@ final class DiskIndex: Sendable {
         if mustSchedule { thread.submit { [weak self] in self?.writeBatch() } }
     }
 
-    /// Runs work on the index's thread, between batches.
+    /// Runs work on the index's thread, between batches; drops it when the index is closed.
     func submit(_ work: @escaping @Sendable () -> Void) { thread.submit(work) }
+
+    /// Waits for what the index's thread was given before; not when the index is closed.
+    func pass() async { try? await thread.run {} }
 
     /// Everything that has been noted, in one transaction; the index's thread.
     func writeBatch() {
@@ -158,15 +168,43 @@ final class DiskIndex: Sendable {
             return
         }
         do {
-            try database.close()
-            Self.remove(path)
-            let (fresh, _) = try Self.connect(path, stamp: stamp)
-            connection.withLock { $0 = fresh }
-            hasFailed.store(false, ordering: .relaxed)
+            try replace()
             report?(.replaced("\(error)"))
         } catch let second {
             report?(.unwritten("\(second)"))
         }
+    }
+
+    /// Somebody has removed the file, which what is written now would go to all the same; blocks.
+    var isLost: Bool { !isInMemory && access(path, F_OK) != 0 && errno == ENOENT }
+
+    /// Makes a new file where somebody has removed it. Whoever calls this looks at the files of the tier afterwards; the
+    /// index's thread.
+    func replaceLost() {
+        guard isLost else { return }
+        let report = observer.withLock { $0 }
+        do {
+            try replace()
+        } catch {
+            report?(.unwritten("\(error)"))
+        }
+    }
+
+    /// The folder is another daemon's now. Closing the database would remove, by their names, what SQLite keeps beside that one's:
+    /// it stays open until the process ends.
+    func abandon() {
+        if isAbandoned.exchange(true, ordering: .relaxed) { return }
+        let database = database
+        Self.abandoned.withLock { $0.append(database) }
+    }
+
+    private func replace() throws {
+        try database.close()
+        Self.remove(path)
+        let (fresh, _) = try Self.connect(path, stamp: stamp)
+        connection.exchange(fresh)
+        hasFailed.store(false, ordering: .relaxed)
+        isAbandoned.store(false, ordering: .relaxed)
     }
 
     /// Writes what is pending, marks the index as complete if it is, and ends its thread. Blocks.
@@ -185,6 +223,6 @@ final class DiskIndex: Sendable {
             }
         }
         thread.stop()
-        try? database.close()
+        if !isAbandoned.load(ordering: .relaxed) { try? database.close() }
     }
 }

@@ -11,10 +11,13 @@ enum DiskLoad {
     /// Rows that are put into the table under one lock.
     private static let slice = 512
 
+    /// What becomes of a row.
+    enum Loaded { case known, doomed, unknown }
+
     struct Progress: Sendable {
         /// How many rows there must be; nil where files may be without a row.
         var expected: Int?
-        /// Rows so far that matched their checksums.
+        /// Rows so far that matched their checksums, and did not leave it to the walk to look at their files.
         var count = 0
         var last: Digest?
     }
@@ -40,15 +43,18 @@ enum DiskLoad {
         }
         tier.generations.advance(past: page.slots.reduce(0) { max($0, $1.fileID) })
         let suspect = tier.generations.suspectNumber
+        var unknown = 0
         for start in stride(from: 0, to: page.slots.count, by: slice) {
             let slots = page.slots[start..<min(start + slice, page.slots.count)]
-            let unwanted = tier.state.withLock { state in slots.filter { !state.load($0, unless: suspect) } }
-            tier.deleteBehind(unwanted)
+            let loaded = tier.state.withLock { state in slots.map { state.load($0, unless: suspect) } }
+            let doomed = zip(slots, loaded).filter { $1 == .doomed }.map(\.0)
+            tier.deleteBehind(doomed)
+            unknown += loaded.count { $0 == .unknown }
         }
         if !page.isWhole {
             tier.troubles.note(.index, "rows of the index \(tier.folder.index) are damaged: they are made anew")
         }
-        let count = progress.count + page.slots.count
+        let count = progress.count + page.slots.count - unknown
         guard let next = page.next else { return end(tier, isComplete: count == progress.expected) }
         let further = Progress(expected: progress.expected, count: count, last: next)
         tier.index.submit { [weak tier] in if let tier { step(tier, further, limit: Self.page) } }
@@ -67,15 +73,15 @@ enum DiskLoad {
 
 extension DiskTier.State {
     /// A row of the index.
-    /// - Parameter suspect: what an earlier process has written has a smaller number.
-    /// - Returns: false where its file shall go.
-    mutating func load(_ slot: DiskTable.Slot, unless suspect: UInt64) -> Bool {
-        if isDoomed(slot) { return false }
+    /// - Parameter suspect: what an earlier process has written has a smaller number; where a row has a greater one, its head
+    ///   has to be looked at.
+    mutating func load(_ slot: DiskTable.Slot, unless suspect: UInt64) -> DiskLoad.Loaded {
+        if isDoomed(slot) { return .doomed }
         // What this process has written, or found in the folder, is newer.
-        if table.find(slot.keyHash, slot.name) != nil { return true }
-        if slot.fileID > suspect { return false }
+        if table.find(slot.keyHash, slot.name) != nil { return .known }
+        if slot.fileID > suspect { return .unknown }
         table.insert(slot)
-        return true
+        return .known
     }
 
     /// Removed since the tier was opened, before the table knew the file.

@@ -31,10 +31,12 @@ enum DiskRebuild {
             guard walk.next < walk.names.count else { return sweep(tier, walk.number, before: nil) }
             let first = "\(tier.folder.objects)/\(walk.names[walk.next])"
             for second in DiskFolder.names(first) {
-                for file in DiskFolder.names("\(first)/\(second)") {
-                    visit(tier, file, "\(first)/\(second)/\(file)", walk.trustsTable)
-                }
+                let files = DiskFolder.names("\(first)/\(second)")
+                for file in files { visit(tier, file, "\(first)/\(second)/\(file)", walk.trustsTable) }
+                // What is not a folder stays: only an empty one is removed.
+                if files.isEmpty { _ = tier.folder.calls.removeFolder("\(first)/\(second)") }
             }
+            if DiskFolder.names(first).isEmpty { _ = tier.folder.calls.removeFolder(first) }
             var walk = walk
             walk.next += 1
             step(tier, walk)
@@ -88,7 +90,7 @@ extension DiskTier {
     package func settle() async {
         while state.withLock({ $0.phase != .settled && !$0.isClosed }) {
             // Behind the current step on the same thread.
-            await withUnsafeContinuation { waiter in index.submit { waiter.resume() } }
+            await index.pass()
         }
     }
 }

@@ -1,6 +1,7 @@
 // The files of purged responses go behind: the rules already keep them from being used.
 
 import EventLoop
+import Glibc
 import Synchronization
 
 /// One sweep at a time, in steps on the index's thread, so that its batches are written in between.
@@ -15,7 +16,7 @@ final class DiskSweep: Sendable {
 
     /// Where a sweep is.
     private struct Turn: Sendable {
-        let rules: [(rule: PurgeRule, number: UInt64)]
+        let rules: [RuleSet.Unswept]
         var position = 0
         var last: DiskIndex.Doomed?
         /// Some files could not be found or removed: the rules stay.
@@ -56,17 +57,25 @@ final class DiskSweep: Sendable {
             if !turn.hasFailed, !tier.index.isIncomplete { tier.generations.markSwept(turn.rules) }
             return stop(tier)
         }
-        let (rule, number) = turn.rules[turn.position]
-        let found = try? tier.index.doomed(
-            by: rule,
-            before: number,
-            pinned: tier.generations.pins.all,
-            after: turn.last,
-            limit: Self.stepSize
-        )
-        if !tier.removeNow(found ?? []) || found == nil { turn.hasFailed = true }
-        turn.last = found?.last
-        if found?.count ?? 0 < Self.stepSize {
+        let unswept = turn.rules[turn.position]
+        let found: [DiskIndex.Doomed]
+        do {
+            found = try tier.index.doomed(
+                by: unswept.rule,
+                before: unswept.number,
+                pinned: tier.generations.pins.all,
+                after: turn.last,
+                limit: Self.stepSize
+            )
+        } catch {
+            // Where it is damaged it is made anew from the files, and the end of that begins the sweep anew.
+            tier.index.fail(error)
+            return stop(tier)
+        }
+        let (gone, isSure) = unswept.needsLook ? tier.gone(of: found) : (found, true)
+        if !tier.removeNow(gone) || !isSure { turn.hasFailed = true }
+        turn.last = found.last
+        if found.count < Self.stepSize {
             turn.position += 1
             turn.last = nil
         }
@@ -89,11 +98,13 @@ extension DiskTier {
     /// Removes behind what the hard purges in force concern; any thread.
     package func sweep() { sweeper.start(self) }
 
-    /// Waits until nothing is being swept.
+    /// Waits until nothing is being swept, nor walked, since the end of a walk begins a sweep.
     package func settleSweep() async {
-        while sweeper.isRunning, !state.withLock({ $0.isClosed }) {
-            await withUnsafeContinuation { waiter in index.submit { waiter.resume() } }
+        // On the index's thread, where each begins the other: in between, neither would be seen.
+        let isBusy: @Sendable () -> Bool = { [self] in
+            !state.withLock { $0.isClosed } && (sweeper.isRunning || !isSettled)
         }
+        while (try? await index.thread.run(isBusy)) == true {}
     }
 
     /// How many stored responses these purges concern.
@@ -108,6 +119,44 @@ extension DiskTier {
     /// Whatever was about to be told to the index has been told when this returns; blocks.
     func passLocks() {
         for number in 0..<64 { lock(Digest(high: 0, low: UInt64(number))).withLock {} }
+    }
+
+    /// Those of the files that rules have invalidated, as their heads say.
+    /// - Returns: and whether each of those that are there could be read.
+    fileprivate func gone(of files: [DiskIndex.Doomed]) -> ([DiskIndex.Doomed], isSure: Bool) {
+        var isSure = true
+        let gone = files.filter { file in
+            guard let (key, head, _) = head(of: DiskIndex.Listed(name: file.name, url: file.url)) else {
+                if access(folder.place(of: file.name), F_OK) == 0 { isSure = false }
+                return false
+            }
+            return generations.verdict(head, key, InvalidationRule.concerning(head, key)) == .gone
+        }
+        return (gone, isSure)
+    }
+
+    /// Removes what has been invalidated where there are many such rules, or the last time is a while ago; any thread.
+    /// - Parameter isLong: a while.
+    package func sweepInvalidated(isLong: Bool) {
+        let count = generations.unsweptCount
+        if count >= Self.manyUnswept || isLong && count > 0 { sweep() }
+    }
+
+    /// So many invalidations wait for one another, since a sweep for each would cost more than it gives.
+    private static let manyUnswept = 256
+
+    /// Returns when invalidations in force will outlive the process, however it ends; where they cannot be written, when the
+    /// files that they have removed are gone, which is told.
+    /// - Parameter number: as ``Generations/invalidate(_:)`` has said.
+    package func keep(_ rules: [InvalidationRule], number: UInt64) async {
+        do throws(SystemError) {
+            try await generations.keep(rules, number: number)
+        } catch {
+            let text = "what a request has invalidated cannot be written to \(folder.rules): \(error.named)"
+            troubles.note(.unwritable, "\(text); it may come back if the daemon is killed; \(error.advice)")
+            await flushRemovals()
+        }
+        sweepInvalidated(isLong: false)
     }
 
     /// - Returns: false where one of them is still there.

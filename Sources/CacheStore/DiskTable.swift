@@ -1,17 +1,24 @@
 // What the disk tier knows about its files without asking the disk: a slab of small entries and indexes by hash.
 
+package import HTTPCaching
+
 /// One file of the disk tier, as the table knows it.
 package struct DiskEntry: Sendable, Equatable {
     package let key: CacheKey
     let name: Digest
-    let fileID: UInt64
+    package let fileID: UInt64
     /// In bytes.
     package let bodyLength: Int64
     /// When the response arrived, Unix seconds.
     package let storedAt: Int64
     /// The table is not complete yet: the file may not exist.
     let isGuess: Bool
-    let isVerified: Bool
+}
+
+/// What a file of the disk tier says about itself.
+package struct DiskHead: Sendable {
+    package let entry: DiskEntry
+    package let head: StoredHead
 }
 
 /// A value without a lock: `DiskTier` keeps it under its mutex, so nothing here takes longer the more files there are.
@@ -22,14 +29,47 @@ struct DiskTable {
         var name: Digest
         var fileID: UInt64
         var bodyLength: Int64
-        /// Bytes of the file, in whole pages.
-        var size: Int64
         var storedAt: Int64
+        /// ``verifiedStamp`` and, in the lowest bit, ``isSeen``.
+        private var marks: UInt64
         /// Unix seconds.
         var lastUse: UInt32
-        var isVerified = false
+        private var pages: UInt32
+
+        init(
+            keyHash: UInt64,
+            name: Digest,
+            fileID: UInt64,
+            bodyLength: Int64,
+            size: Int64,
+            storedAt: Int64,
+            lastUse: UInt32,
+            isSeen: Bool = false
+        ) {
+            (self.keyHash, self.name, self.fileID) = (keyHash, name, fileID)
+            (self.bodyLength, self.storedAt, self.lastUse) = (bodyLength, storedAt, lastUse)
+            (marks, pages) = (isSeen ? 1 : 0, 0)
+            self.size = size
+        }
+
+        /// Bytes of the file, in whole pages.
+        var size: Int64 {
+            get { Int64(pages) * 4096 }
+            set { pages = UInt32(clamping: (max(0, newValue) / 4096) + (newValue % 4096 > 0 ? 1 : 0)) }
+        }
+
+        /// What the file said when all of it was verified, as ``FileStamp/digest``; zero where it was not. A file that says something
+        /// else has been changed since, and is verified again.
+        var verifiedStamp: UInt64 {
+            get { marks & ~1 }
+            set { marks = marks & 1 | newValue & ~1 }
+        }
+
         /// Found in its folder, or written by this process.
-        var isSeen = false
+        var isSeen: Bool {
+            get { marks & 1 == 1 }
+            set { marks = marks & ~1 | (newValue ? 1 : 0) }
+        }
 
         func isNewer(than other: Slot) -> Bool { (storedAt, fileID) > (other.storedAt, other.fileID) }
         /// Its name is more than its key: it has selecting fields.

@@ -23,7 +23,8 @@ extension DiskTier {
         SpillFile.Room(
             reserve: { [weak self] in self?.reserve($0) ?? false },
             release: { [weak self] in self?.release($0) },
-            maxObject: min(limits.maxObject ?? limits.size / 4, limits.size)
+            maxObject: min(limits.maxObject ?? limits.size / 4, limits.size),
+            mend: { [weak self] in self?.mend($0, $1, $2) ?? false }
         )
     }
 
@@ -47,6 +48,7 @@ extension DiskTier {
         number: UInt64? = nil
     ) async throws -> DiskEntry {
         if let (generations, token) = generation, !generations.isUnchanged(token) { throw DiskTierError.invalidated }
+        if state.withLock({ $0.isAway }) { throw DiskTierError.closed }
         let target = spill ?? makeSpill()
         do {
             if spill != nil, case .fill(let fill) = body.source {
@@ -77,7 +79,12 @@ extension DiskTier {
     }
 
     private func unwritten(_ key: CacheKey, _ error: SystemError) {
-        guard error.code != ENOENT else { return }
+        let isAway = state.withLock { state in
+            state.failure = Monotonic.coarse()
+            return state.isAway
+        }
+        // That is told already.
+        if isAway { return }
         let text = "the response \(key) cannot be stored in \(folder.path): \(error.named)"
         troubles.note(.unwritable, "\(text); it is answered all the same; \(error.advice)")
     }
@@ -109,9 +116,11 @@ extension DiskTier {
         let extra = max(0, Int(size) - spill.reserved)
         guard reserve(extra) else { throw BodyError.file(SystemError("\(SpillFile.wantsRoom) \(key)", code: ENOSPC)) }
         defer { release(extra) }
-        try StoredFile.write(bytes, to: file.descriptor, at: recordStart, folder.calls)
-        let preamble = FilePreamble(fileID: record.fileID, bodyLength: record.bodyLength)
-        try StoredFile.write(preamble.encode(), to: file.descriptor, at: 0, folder.calls)
+        let preamble = FilePreamble(fileID: record.fileID, bodyLength: record.bodyLength).encode()
+        try room.retrying(bytes.count + preamble.count) { () throws(BodyError) in
+            try StoredFile.write(bytes, to: file.descriptor, at: recordStart, folder.calls)
+            try StoredFile.write(preamble, to: file.descriptor, at: 0, folder.calls)
+        }
         let slot = DiskTable.Slot(
             keyHash: keyHash(key),
             name: name(key, head),
@@ -122,6 +131,28 @@ extension DiskTier {
             lastUse: Self.now(),
             isSeen: true
         )
+        var attempt = 0
+        while true {
+            do throws(DiskTierError) {
+                try give(spill, slot, key, head, generation)
+                break
+            } catch {
+                guard case .folder(let reason) = error, mend(reason, attempt, 0) else { throw error }
+                attempt += 1
+            }
+        }
+        deleteBehind(state.withLock { $0.table.removeOldest(slot.keyHash, beyond: max(1, maxVariants)) })
+        return DiskEntry(key: key, slot: slot)
+    }
+
+    /// Gives the file its name, and tells the table and the index.
+    private func give(
+        _ spill: SpillFile,
+        _ slot: DiskTable.Slot,
+        _ key: CacheKey,
+        _ head: StoredHead,
+        _ generation: (Generations, GenerationToken)?
+    ) throws(DiskTierError) {
         try lock(slot.name).withLock { () throws(DiskTierError) in
             let (isClosed, isOutdated) = state.withLock { state in
                 (state.isClosed, state.table.find(slot.keyHash, slot.name).map { $0.fileID > slot.fileID } ?? false)
@@ -147,8 +178,6 @@ extension DiskTier {
             index.note(.put(IndexRow(slot: slot, key: key.bytes, head: head)))
             notePin(key, slot.keyHash)
         }
-        deleteBehind(state.withLock { $0.table.removeOldest(slot.keyHash, beyond: max(1, maxVariants)) })
-        return DiskEntry(key: key, slot: slot)
     }
 
     /// Appends a head that a validation has freshened; the body stays as it is. A file that has been replaced meanwhile
@@ -167,7 +196,8 @@ extension DiskTier {
     private func freshenNow(_ entry: DiskEntry, head: StoredHead) -> Bool {
         let descriptor = folder.calls.open(folder.place(of: entry.name), O_RDWR, 0)
         if descriptor < 0 {
-            unwritten(entry.key, SystemError("open"))
+            // A file that is gone is told of when it is to answer.
+            if errno != ENOENT { unwritten(entry.key, SystemError("open")) }
             return false
         }
         defer { Glibc.close(descriptor) }
@@ -187,10 +217,13 @@ extension DiskTier {
         }
         openFiles.remove(entry.name)
         let hash = keyHash(entry.key)
+        let (before, after) = (file.stamp.digest, FileStamp(descriptor)?.digest ?? 0)
         let changed: DiskTable.Slot? = state.withLock { state in
             state.table.update(hash, entry.name) { slot in
                 slot.size = Self.pages(size)
                 slot.storedAt = head.responseTime
+                // It is our own change that it has another stamp now.
+                if slot.verifiedStamp == before { slot.verifiedStamp = after }
             }
             return state.table.find(hash, entry.name)
         }
@@ -205,5 +238,6 @@ extension DiskTier.State {
     mutating func add(_ slot: DiskTable.Slot) {
         table.insert(slot)
         statistics.commits += 1
+        failure = nil
     }
 }

@@ -46,8 +46,9 @@ extension DiskTier {
         inMemoryUpTo memoryLimit: Int,
         _ limit: Int64
     ) throws(DiskTierError) -> (response: StoredResponse, stamp: FileStamp?) {
-        let (descriptor, stored, slot, stamp) = try openStored(entry)
+        let (descriptor, stored, slot) = try openStored(entry)
         let record = stored.record
+        let isVerified = slot.verifiedStamp == stored.stamp.digest
         let body: Body
         let file: SharedFile
         let current = DiskEntry(key: entry.key, slot: slot)
@@ -65,13 +66,13 @@ extension DiskTier {
                     descriptor: descriptor,
                     pool: pool,
                     calls: folder.calls,
-                    verification: verification(of: current, record),
-                    isVerified: slot.isVerified
+                    verification: verification(of: current, stored),
+                    isVerified: isVerified
                 )
-                let isWhole = !slot.isVerified && record.bodyLength <= limit
+                let isWhole = !isVerified && record.bodyLength <= limit
                 let start = min(record.bodyLength, Int64(SharedFile.pieceSize))
                 // What is verified and in the page cache needs no reading: it goes out as it is.
-                if !slot.isVerified || !file.isReady(offset: FileLayout.bodyOffset, count: Int(start)) {
+                if !isVerified || !file.isReady(offset: FileLayout.bodyOffset, count: Int(start)) {
                     try file.prepareNow(first: isWhole ? record.bodyLength : 1, of: record.bodyLength)
                 }
                 body = .file(file, offset: FileLayout.bodyOffset, length: record.bodyLength)
@@ -89,14 +90,25 @@ extension DiskTier {
             policy: policy,
             diskEntry: current
         )
-        return (response, stamp)
+        return (response, isVerified ? stored.stamp : nil)
+    }
+
+    /// What files say about themselves, in one turn of an I/O thread; their bodies are not looked at. Those that are gone or
+    /// damaged are left out.
+    package func heads(_ entries: [DiskEntry]) async -> [DiskHead] {
+        let heads = try? await pool.run { [self] in
+            entries.compactMap { entry -> DiskHead? in
+                guard let (descriptor, stored, slot) = try? openStored(entry) else { return nil }
+                Glibc.close(descriptor)
+                return DiskHead(entry: DiskEntry(key: entry.key, slot: slot), head: stored.record.head)
+            }
+        }
+        return heads ?? []
     }
 
     /// Keeps the file of a response open, where all of it has been verified and none of it came into memory.
     private func keepOpen(_ response: StoredResponse, _ stamp: FileStamp) {
-        guard case .file(let file, _, _) = response.body.source, let entry = response.diskEntry, entry.isVerified else {
-            return
-        }
+        guard case .file(let file, _, _) = response.body.source, let entry = response.diskEntry else { return }
         let hash = keyHash(entry.key)
         openFiles.keep(entry.name, response, file, stamp) {
             state.withLock { !$0.isClosed && $0.table.find(hash, entry.name)?.fileID == entry.fileID }
@@ -111,8 +123,8 @@ extension DiskTier {
         return response
     }
 
-    private func verification(of entry: DiskEntry, _ record: HeadRecord) -> SharedFile.Verification {
-        let hash = keyHash(entry.key)
+    private func verification(of entry: DiskEntry, _ stored: StoredFile) -> SharedFile.Verification {
+        let (hash, record, stamp) = (keyHash(entry.key), stored.record, stored.stamp.digest)
         return SharedFile.Verification(
             bodyOffset: FileLayout.bodyOffset,
             bodyLength: record.bodyLength,
@@ -120,7 +132,7 @@ extension DiskTier {
             onDamage: { [weak self] in self?.discard(entry, $0) },
             onVerified: { [weak self] in
                 self?.state.withLock { state in
-                    state.table.update(hash, entry.name) { if $0.fileID == entry.fileID { $0.isVerified = true } }
+                    state.table.update(hash, entry.name) { if $0.fileID == entry.fileID { $0.verifiedStamp = stamp } }
                 }
             }
         )
@@ -129,15 +141,22 @@ extension DiskTier {
     /// Opens a file and reads its record under the file's lock; the table learns what the file says.
     private func openStored(
         _ entry: DiskEntry
-    ) throws(DiskTierError) -> (descriptor: Int32, file: StoredFile, slot: DiskTable.Slot, stamp: FileStamp?) {
+    ) throws(DiskTierError) -> (descriptor: Int32, file: StoredFile, slot: DiskTable.Slot) {
         let hash = keyHash(entry.key)
         let place = folder.place(of: entry.name)
+        var isMissing = false
+        // Not under the lock: where all is gone, the folder is made anew.
+        defer { if isMissing { noteMissing(entry) } }
         return try lock(entry.name).withLock { () throws(DiskTierError) in
             let known = state.withLock { $0.table.find(hash, entry.name) }
             // Removed since the lookup.
             if known == nil && !entry.isGuess { throw .absent }
             let descriptor = folder.calls.open(place, O_RDONLY, 0)
-            if descriptor < 0 { throw unopened(entry, SystemError("open \(place)")) }
+            if descriptor < 0 {
+                let error = SystemError("open \(place)")
+                isMissing = error.code == ENOENT && !entry.isGuess
+                throw unopened(entry, error)
+            }
             let read: StoredFile?
             do throws(SystemError) {
                 read = try StoredFile.read(descriptor, folder.calls)
@@ -148,23 +167,21 @@ extension DiskTier {
             }
             guard let file = read else {
                 Glibc.close(descriptor)
-                expel(entry, .damaged, "its head does not match its checksum, or the file is too short")
+                expel(entry, .damaged, "its head does not match its checksum, or it is too short, or no regular file")
                 throw .damaged
             }
             guard file.record.key == entry.key.bytes else {
                 Glibc.close(descriptor)
                 throw .absent
             }
-            // Under the lock: no other record is appended between the reading and this.
-            let stamp = FileStamp(descriptor)
-            if let known, known.fileID == file.record.fileID { return (descriptor, file, known, stamp) }
+            if let known, known.fileID == file.record.fileID { return (descriptor, file, known) }
             guard let slot = adopt(file, hash, entry.name) else {
                 Glibc.close(descriptor)
                 openFiles.remove(entry.name)
                 unlink(place)
                 throw .absent
             }
-            return (descriptor, file, slot, stamp)
+            return (descriptor, file, slot)
         }
     }
 
@@ -172,10 +189,6 @@ extension DiskTier {
     private func unopened(_ entry: DiskEntry, _ error: SystemError) -> DiskTierError {
         switch error.code {
         case ENOENT, ENOTDIR:
-            if !entry.isGuess {
-                let text = "the file \(folder.place(of: entry.name)) of the stored response \(entry.key) is gone"
-                troubles.note(.missing, "\(text): it is fetched again")
-            }
             forget(keyHash(entry.key), entry.name)
             return .absent
         case EMFILE, ENFILE, ENOMEM, EINTR:
@@ -215,15 +228,19 @@ extension DiskTier {
             isSeen: true
         )
         let (key, head) = (CacheKey(bytes: file.record.key), file.record.head)
-        if generations.verdict(head, key, InvalidationRule.concerning(head, key)) == .gone { return nil }
-        if slot.fileID > generations.suspectNumber, state.withLock({ $0.table.find(hash, name) }) == nil { return nil }
-        generations.advance(past: slot.fileID)
+        let rules = InvalidationRule.concerning(head, key)
+        let isOurs = state.withLock { $0.table.find(hash, name)?.fileID == slot.fileID }
+        let suspect = generations.suspectNumber
+        // First, so that a rule that is made meanwhile has a greater number.
+        generations.advance(past: max(slot.fileID, head.number))
+        if generations.verdict(head, key, rules) == .gone { return nil }
+        if !isOurs, max(slot.fileID, head.number) > suspect, generations.isConcerned(head, key, rules) { return nil }
         notePin(key, hash)
         let isWelcome = state.withLock { state in
             if state.isDoomed(slot) { return false }
             if let known = state.table.find(hash, name), known.fileID == slot.fileID {
                 slot.lastUse = known.lastUse
-                slot.isVerified = known.isVerified
+                slot.verifiedStamp = known.verifiedStamp
             }
             state.table.insert(slot)
             return true

@@ -56,8 +56,9 @@ extension DiskTier {
     /// - Throws: `DiskTierError.folder` where the folder cannot be renamed: nothing is removed then.
     package func removeAll() async throws {
         try await pool.run { [self] in
-            defer { emptyTrash() }
             let number = generations.nextNumber()
+            // Where the folders are gone, there is nothing to be renamed.
+            restore()
             try withEveryLock { () throws(DiskTierError) in
                 try folder.discardObjects()
                 defer { openFiles.removeAll() }
@@ -70,6 +71,7 @@ extension DiskTier {
                 }
                 index.note(.removeAll)
             }
+            emptyTrash()
         }
     }
 
@@ -123,9 +125,7 @@ extension DiskTier {
 
     /// Waits until the files of everything that was removed are gone, so that a killed process does not find them again.
     package func flushRemovals() async {
-        while state.withLock({ $0.isDeleting }) {
-            await withUnsafeContinuation { waiter in pool.submit { waiter.resume() } }
-        }
+        while state.withLock({ $0.isDeleting }), (try? await pool.run {}) != nil {}
     }
 
     /// Removes a file unless the table knows it (again); I/O thread.
@@ -141,11 +141,17 @@ extension DiskTier {
         }
     }
 
-    /// Under the file's lock.
+    /// Removes a file, and the folders that it was the last in; a folder in the place of a file goes where it is empty. Under the
+    /// file's lock.
     /// - Returns: false where it is still there.
     @discardableResult
     func unlink(_ path: String) -> Bool {
-        guard folder.calls.unlink(path) != 0, errno != ENOENT else { return true }
+        let isGone =
+            folder.calls.unlink(path) == 0 || errno == ENOENT || errno == EISDIR && folder.calls.removeFolder(path) == 0
+        if isGone {
+            folder.removeFolders(of: path)
+            return true
+        }
         let error = SystemError("remove \(path)")
         troubles.note(.unwritable, "the stored file \(path) cannot be removed: \(error.named); \(error.advice)")
         return false
@@ -167,9 +173,14 @@ extension DiskTier {
 }
 
 extension DiskTier.State {
+    /// The file must not come back where it turns up, unless it was written later.
+    mutating func doom(_ name: Digest, through fileID: UInt64) {
+        doomedFiles[name] = max(fileID, doomedFiles[name] ?? 0)
+    }
+
     /// - Returns: the file, where the table had it.
     mutating func remove(_ file: DiskFileID) -> DiskTable.Slot? {
-        if phase != .settled { doomedFiles[file.name] = max(file.fileID, doomedFiles[file.name] ?? 0) }
+        if phase != .settled { doom(file.name, through: file.fileID) }
         guard let slot = table.find(file.keyHash, file.name), slot.fileID <= file.fileID else { return nil }
         return table.remove(file.keyHash, file.name)
     }

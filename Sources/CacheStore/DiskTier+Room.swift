@@ -1,6 +1,7 @@
 // Room on the disk: what is counted, what is evicted for it, and what stays free for others.
 
 import EventLoop
+import Glibc
 import Synchronization
 
 extension DiskTier {
@@ -39,12 +40,44 @@ extension DiskTier {
         }
     }
 
+    /// Whether it is worth another try after a call on a file has failed: files of the tier were evicted since the file system
+    /// has no room, no inodes or no quota left, or what was missing of the folder is there again. I/O thread; not under a
+    /// file's lock.
+    /// - Parameters:
+    ///   - attempt: how often it was tried again.
+    ///   - bytes: that are to be written.
+    func mend(_ error: SystemError, _ attempt: Int, _ bytes: Int) -> Bool {
+        switch error.code {
+        // What we count and what the file system counts differ: a limit, so that a file system that others have filled does not
+        // cost all that is stored.
+        case ENOSPC, EDQUOT: attempt < 3 && !error.operation.hasPrefix(SpillFile.wantsRoom) && makeRoom(bytes, error)
+        case ENOENT: attempt == 0 && restore() != .failed
+        default: false
+        }
+    }
+
+    /// - Returns: false where there is nothing to evict.
+    private func makeRoom(_ bytes: Int, _ error: SystemError) -> Bool {
+        var (count, freed) = (0, Int64(0))
+        // A file takes an inode, and up to two folders.
+        while count < 4 || freed < bytes {
+            guard let victim = state.withLock({ $0.isClosed ? nil : $0.evict() }) else { break }
+            delete(victim.keyHash, victim.name)
+            count += 1
+            freed += victim.size
+        }
+        guard count > 0 else { return false }
+        let text = "the file system of \(folder.path) takes no more (\(error.named)): stored responses are evicted"
+        troubles.note(.full, "\(text); \(error.advice)")
+        return true
+    }
+
     func release(_ bytes: Int) { state.withLock { $0.table.reserved -= Int64(bytes) } }
 
     /// - Parameter owed: bytes that the file system lacks.
     private func decide(_ bytes: Int64, _ owed: Int64) -> Decision {
         state.withLock { state in
-            if state.isClosed { return .refuse }
+            if state.isClosed || state.isAway { return .refuse }
             if state.excess(limits) + bytes <= 0 && owed <= 0 {
                 state.table.reserved += bytes
                 return .grant
@@ -68,7 +101,14 @@ extension DiskTier {
 
     /// Looks whether others have filled the file system, and gives back what is missing to min_free. Any thread; call it
     /// every few seconds.
-    package func tend() { trim() }
+    package func tend() {
+        pool.submit { [self] in
+            restore()
+            removeSomeEmptyFolders()
+        }
+        trim()
+        sweepInvalidated(isLong: true)
+    }
 
     /// Evicts what is beyond the limits, a few files at a time. Any thread.
     func trim() {

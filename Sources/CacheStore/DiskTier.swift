@@ -82,6 +82,12 @@ package final class DiskTier: Sendable {
         var isClosed = false
         /// The last refusal for want of room: its bytes, and when it was, in monotonic nanoseconds.
         var refusal: (bytes: Int64, at: UInt64)?
+        /// When a file last could not be written, in monotonic nanoseconds; nil where one could since.
+        var failure: UInt64?
+        /// The folder is somebody else's now, or cannot be made again.
+        var isAway = false
+        /// Parts of the folder in which empty folders have been looked for.
+        var prunedParts = 0
     }
 
     final class FileLock: Sendable {
@@ -93,6 +99,8 @@ package final class DiskTier: Sendable {
 
     let folder: DiskFolder
     let index: DiskIndex
+    /// The thread that reads and writes the index.
+    package var indexThread: IOPool { index.thread }
     let pool: IOPool
     let limits: DiskLimits
     let troubles: TroubleTeller
@@ -103,29 +111,37 @@ package final class DiskTier: Sendable {
     let openFiles = OpenFiles()
     /// Held while files are removed, so that closing waits for it.
     let deletion = FileLock()
+    /// Held while somebody looks whether the folder is whole; taken before the locks of files, on I/O threads only.
+    let restoring = FileLock()
     private let locks = (0..<64).map { _ in FileLock() }
 
-    /// Opens a folder, which it makes with mode 0700 where there is none: takes its lock, removes temporaries, and loads the
+    /// Opens a folder, which it makes with mode 0700 where there is none: marks it, takes its lock, removes temporaries, and loads the
     /// index. What does not come with its first rows is loaded behind; so are, where the last user did not close it in
     /// order, the files without a row. Meanwhile the names of files are guessed.
     /// - Parameters:
+    ///   - kind: a folder of the other kind is refused.
     ///   - calls: what the tier does to its files.
     ///   - onTrouble: called on I/O threads, at most some times a minute.
-    /// - Throws: `DiskTierError`; `.inUse` where another daemon uses the folder.
+    /// - Throws: `DiskTierError`; `.inUse` where another daemon uses the folder, `.notTaken` where it is not empty and
+    ///   has no mark of such a store, and then nothing in it has been touched.
     package static func open(
         path: String,
         limits: DiskLimits = DiskLimits(),
+        kind: StoreKind = .shared,
         pool: IOPool,
         calls: FileCalls = .real,
         onTrouble: @escaping @Sendable (DiskTrouble) -> Void = { _ in }
     ) async throws -> DiskTier {
         let tier = try await pool.run {
-            let folder = try DiskFolder(path, calls: calls)
+            let folder = try DiskFolder(path, kind: kind, calls: calls)
             let opened = try DiskIndex.open(folder.index, stamp: folder.digestKey.stamp)
             let index = opened.index
-            let generations = Generations(path: folder.rules, pins: Pins(path: folder.pins), pool: pool)
+            let isOurs: @Sendable () -> Bool = { folder.isHeld }
+            let pins = Pins(path: folder.pins, isOurs: isOurs)
+            let generations = Generations(path: folder.rules, pins: pins, pool: pool, isOurs: isOurs)
             let tier = DiskTier(folder, index, pool, limits, generations, TroubleTeller(onTrouble))
             if let failure = opened.failure { tier.tell(failure) }
+            if let remark = folder.remark { tier.troubles.note(.format, remark) }
             index.observe { [weak tier] failure in tier?.indexFailed(failure) }
             DiskLoad.begin(tier, expected: opened.count)
             tier.emptyTrash()
@@ -133,6 +149,14 @@ package final class DiskTier: Sendable {
         }
         await tier.takeOverPins()
         return tier
+    }
+
+    /// Makes a folder where there is none and marks it, before anything else is put into it; ``open(path:limits:kind:pool:calls:onTrouble:)``
+    /// takes it then. Blocks.
+    /// - Returns: what is worth a line of the log.
+    /// - Throws: `DiskTierError`; a folder that is refused has not been touched.
+    package static func claim(path: String, kind: StoreKind) throws(DiskTierError) -> String? {
+        try DiskFolder.claim(path, kind).remark(path, kind)
     }
 
     private init(
@@ -176,7 +200,7 @@ package final class DiskTier: Sendable {
     func lookup(_ key: CacheKey, isCounted: Bool) -> [DiskEntry] {
         let digest = Digest(key.bytes, key: folder.digestKey)
         return state.withLock { state in
-            if state.isClosed { return [] }
+            if state.isClosed || state.isAway { return [] }
             let found = state.table.find(digest.low)
             if !found.isEmpty { return found.map { DiskEntry(key: key, slot: $0) } }
             if isCounted { state.statistics.misses += 1 }
@@ -189,9 +213,19 @@ package final class DiskTier: Sendable {
     package func mayHaveRoom(for bytes: Int) -> Bool {
         state.withLock { state in
             guard let refusal = state.refusal, bytes >= refusal.bytes else { return true }
-            return Monotonic.coarse() &- refusal.at > 10_000_000_000
+            return Monotonic.coarse() &- refusal.at > Self.patience
         }
     }
+
+    /// True for a while after a file could not be written, unless another one could since. Any thread; asks no disk.
+    package var isFailing: Bool {
+        state.withLock { state in
+            state.isAway || state.failure.map { Monotonic.coarse() &- $0 <= Self.patience } ?? false
+        }
+    }
+
+    /// Nanoseconds for which what could not be done is not tried again.
+    private static let patience: UInt64 = 10_000_000_000
 
     package var statistics: DiskStatistics {
         state.withLock { state in
@@ -249,13 +283,12 @@ extension DiskEntry {
             fileID: slot.fileID,
             bodyLength: slot.bodyLength,
             storedAt: slot.storedAt,
-            isGuess: false,
-            isVerified: slot.isVerified
+            isGuess: false
         )
     }
 
     init(key: CacheKey, guess name: Digest) {
-        self.init(key: key, name: name, fileID: 0, bodyLength: 0, storedAt: 0, isGuess: true, isVerified: false)
+        self.init(key: key, name: name, fileID: 0, bodyLength: 0, storedAt: 0, isGuess: true)
     }
 }
 

@@ -11,6 +11,8 @@ package struct DiskTrouble: Sendable, Equatable, CustomStringConvertible {
         case damaged
         /// A file that the index knows is not there any more.
         case missing
+        /// Somebody has removed what is in the folder, under the daemon.
+        case removed
         /// A file cannot be opened or read.
         case unreadable
         /// A file cannot be made, written, renamed or removed.
@@ -19,6 +21,8 @@ package struct DiskTrouble: Sendable, Equatable, CustomStringConvertible {
         case full
         /// The index cannot be written, or was damaged.
         case index
+        /// The folder was written by another version of Drydock.
+        case format
 
         /// It concerns one stored response, which goes: each of them is worth a line.
         fileprivate var isOfOneEntry: Bool { self == .damaged || self == .missing }
@@ -89,14 +93,19 @@ extension SystemError {
         let names = [
             ENOSPC: "ENOSPC", EIO: "EIO", EROFS: "EROFS", EACCES: "EACCES", EPERM: "EPERM", EDQUOT: "EDQUOT",
             EMFILE: "EMFILE", ENFILE: "ENFILE", ENOENT: "ENOENT", EFBIG: "EFBIG", ESTALE: "ESTALE", ENODEV: "ENODEV",
+            ELOOP: "ELOOP", EISDIR: "EISDIR", ENXIO: "ENXIO",
         ]
         return names[code].map { "\($0) (\(reason))" } ?? reason
     }
 
     /// What whoever runs the daemon can do.
-    var advice: String {
+    package var advice: String {
         switch code {
-        case ENOSPC, EDQUOT: "make room on the file system, or lower cache.disk.size or raise cache.disk.min_free"
+        case ENOSPC, EDQUOT:
+            "make room on the file system, or inodes, or raise the quota; or lower cache.disk.size or raise cache.disk.min_free"
+        case ENOENT: "leave the folder to the daemon while it runs"
+        case EISDIR, ENOTDIR: "remove what is in the place of the file"
+        case ESTALE: "restart the daemon"
         case EROFS, EACCES, EPERM: "make the folder writable for the daemon's user"
         case EMFILE, ENFILE: "raise the limit of open files"
         default: "look at the disk"

@@ -119,7 +119,10 @@ package final class Extents: Sendable {
     }
 
     /// A part that arrived is over: what is kept of it has been added.
-    package func end(_ body: Body) { parts.withLock { $0.removeAll { $0.isArriving && $0.body === body } } }
+    package func end(_ body: Body) {
+        // The caller holds the body, so that nothing is let go of under the mutex.
+        parts.withLock { $0.removeAll { $0.isArriving && $0.body === body } }
+    }
 
     private func insert(_ part: Part) {
         parts.withLock { parts in
@@ -131,6 +134,8 @@ package final class Extents: Sendable {
     /// Parts of the file that touch become one, so that reading in order does not fill the list.
     private func mergeFiled() {
         guard let file else { return }
+        // Let go of after the mutex.
+        var before: [Part] = []
         parts.withLock { parts in
             var merged: [Part] = []
             for part in parts {
@@ -146,8 +151,10 @@ package final class Extents: Sendable {
                 let range = merged[last].range.lowerBound..<end
                 if let body = file.body(range) { merged[last] = Part(range: range, body: body, isArriving: false) }
             }
+            swap(&before, &parts)
             parts = merged
         }
+        withExtendedLifetime(before) {}
     }
 }
 
@@ -155,18 +162,26 @@ package final class Extents: Sendable {
 
 extension Extents {
     /// All bytes as one body for the memory tier; reads what is in the file.
+    /// - Parameter budget: counts them.
     /// - Throws: `BodyError` where bytes are missing or cannot be read.
-    package func gather() async throws -> Body {
-        let whole = Chunk(capacity: Int(length), isKept: true)
+    package func gather(_ budget: FillBudget? = nil) async throws -> Body {
+        let whole = Chunk(capacity: Int(length), isKept: true, budget: budget)
         for segment in segments(0..<length) {
-            guard case .present(let body, let range) = segment else { throw BodyError.truncated }
-            let place = try await place(of: body, range)
-            place.chunk.withBytes {
-                whole.fill(at: Int(place.position), with: UnsafeRawBufferPointer(rebasing: $0[place.range]))
+            guard case .present(let body, let range) = segment, let origin = origin(of: body) else {
+                throw BodyError.truncated
+            }
+            for start in stride(from: range.lowerBound, to: range.upperBound, by: Self.step) {
+                let part = try await bytes(of: body, start..<min(range.upperBound, start + Int64(Self.step)))
+                part.chunk.withBytes {
+                    whole.fill(at: Int(origin + start), with: UnsafeRawBufferPointer(rebasing: $0[part.range]))
+                }
             }
         }
         return .complete(whole)
     }
+
+    /// Bytes that are read from the file at a time.
+    private static let step = 1 << 20
 
     /// All bytes as a file for the disk tier, and the body that reads it.
     /// - Throws: `BodyError` where bytes are missing, or cannot be written or read.
@@ -180,18 +195,18 @@ extension Extents {
         return (body, spill)
     }
 
-    private func place(of body: Body, _ range: Range<Int64>) async throws -> (
-        chunk: Chunk, range: Range<Int>, position: Int64
-    ) {
-        let start = parts.withLock { parts in parts.first { $0.body === body }?.range.lowerBound }
-        guard let start else { throw BodyError.truncated }
-        let position = start + range.lowerBound
+    /// Where the first byte of a part is in the whole.
+    private func origin(of body: Body) -> Int64? {
+        parts.withLock { parts in parts.first { $0.body === body }?.range.lowerBound }
+    }
+
+    private func bytes(of body: Body, _ range: Range<Int64>) async throws -> (chunk: Chunk, range: Range<Int>) {
         switch body.source {
-        case .chunk(let chunk): return (chunk, Int(range.lowerBound)..<Int(range.upperBound), position)
+        case .chunk(let chunk): return (chunk, Int(range.lowerBound)..<Int(range.upperBound))
         case .file(let file, let offset, _):
             let count = Int(range.upperBound - range.lowerBound)
             let chunk = try await file.load(offset: offset + range.lowerBound, count: count)
-            return (chunk, 0..<count, position)
+            return (chunk, 0..<count)
         case .fill: throw BodyError.truncated
         }
     }

@@ -11,18 +11,21 @@ package struct FileCalls: Sendable {
     var rename: @Sendable (_ from: String, _ to: String) -> Int32
     var unlink: @Sendable (_ path: String) -> Int32
     var makeFolder: @Sendable (_ path: String) -> Int32
+    /// An empty one.
+    var removeFolder: @Sendable (_ path: String) -> Int32
     /// Bytes that the file system of a folder has left; nil where it does not say.
     var available: @Sendable (_ folder: String) -> Int64?
 
-    /// The kernel's.
+    /// The kernel's. A link in the place of a file is not followed, and a pipe not waited for.
     package static let real = FileCalls(
-        open: { Glibc.open($0, $1 | O_CLOEXEC, $2) },
+        open: { Glibc.open($0, $1 | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, $2) },
         read: { pread($0, $1.baseAddress, $1.count, off_t($2)) },
         write: { pwrite($0, $1.baseAddress, $1.count, off_t($2)) },
         truncate: { ftruncate($0, off_t($1)) },
         rename: { Glibc.rename($0, $1) },
         unlink: { Glibc.unlink($0) },
         makeFolder: { mkdir($0, 0o700) },
+        removeFolder: { rmdir($0) },
         available: { folder in
             var status = statvfs()
             guard statvfs(folder, &status) == 0 else { return nil }

@@ -9,9 +9,11 @@ final class Fill: Sendable {
     private struct Guarded {
         var fill: FillState
         var trailers = Fields()
+        var isEndProven = true
         var flushWaiters: [UnsafeContinuation<Void, any Error>] = []
         var spillError: BodyError?
-        var charged = 0
+        /// What has left the window, to be let go of after the mutex.
+        var dropped: [FillState.Held] = []
     }
 
     let expectedLength: Int64?
@@ -19,9 +21,10 @@ final class Fill: Sendable {
     let keepsStart: Bool
     /// It is to be kept, and fits the window: its pieces stay for whoever joins, until it is complete.
     let staysWhole: Bool
+    let budget: FillBudget
     private let window: Int
+    private let keepsUpTo: Int
     private let spill: SpillFile?
-    private let budget: FillBudget
     private let writerLoop: EventLoop
     private let writer: WriterLink
     private let state: Mutex<Guarded>
@@ -30,24 +33,26 @@ final class Fill: Sendable {
         self.expectedLength = expectedLength
         lagLimit = options.lagLimit
         keepsStart = options.keepsStart
-        staysWhole = options.keepsStart && expectedLength.map { $0 <= Int64(options.window) } ?? false
+        let whole = max(options.window, options.spill == nil ? options.keepsUpTo : 0)
+        staysWhole = options.keepsStart && expectedLength.map { $0 <= Int64(whole) } ?? false
         window = options.window
+        keepsUpTo = options.keepsUpTo
         spill = options.spill
         budget = options.budget
         writerLoop = loop
         self.writer = writer
         var fill = FillState(window: window, spills: spill != nil, keepsStart: options.keepsStart)
         fill.watchesReaders = options.watchesReaders
+        fill.keepsAll = options.keepsUpTo > 0
         state = Mutex(Guarded(fill: fill))
     }
-
-    deinit { _ = budget.charge(-state.withLock { $0.charged }, window: window) }
 
     // MARK: - The writer's side
 
     func append(_ count: Int, in chunk: Chunk) -> WriteVerdict {
         change { guarded in
             guarded.fill.append(count, in: chunk)
+            if guarded.fill.keepsAll, !mayKeepAll(guarded.fill.length) { guarded.fill.keepsAll = false }
             settle(&guarded)
             if guarded.fill.mustPause {
                 guarded.fill.isPaused = true
@@ -58,12 +63,28 @@ final class Fill: Sendable {
         }
     }
 
-    func finish(_ end: BodyEnd, trailers: Fields) {
+    func finish(_ end: BodyEnd, trailers: Fields, isProven: Bool = true) {
         change { guarded in
             guard !guarded.fill.isEnded else { return }
             guarded.fill.end = end
             guarded.trailers = trailers
+            guarded.isEndProven = isProven
             guarded.fill.isPaused = false
+        }
+    }
+
+    /// What has come may stay as a whole.
+    private func mayKeepAll(_ length: Int64) -> Bool {
+        guard length <= Int64(keepsUpTo) else { return false }
+        if budget.mayKeep(Int(clamping: max(length, expectedLength ?? 0))) { return true }
+        budget.noteRefusal()
+        return false
+    }
+
+    func stopKeeping() {
+        change { guarded in
+            guarded.fill.keepsAll = false
+            settle(&guarded)
         }
     }
 
@@ -81,11 +102,13 @@ final class Fill: Sendable {
     var end: BodyEnd { state.withLock { $0.fill.end } }
     var length: Int64 { state.withLock { $0.fill.length } }
     var trailers: Fields { state.withLock { $0.trailers } }
+    var isEndProven: Bool { state.withLock { $0.isEndProven } }
     var readerCount: Int { state.withLock { $0.fill.readers.count { $0.isLive } } }
     var heldBytes: Int { state.withLock { $0.fill.heldBytes } }
     var spillError: BodyError? { state.withLock { $0.spillError } }
 
     var isFiling: Bool { state.withLock { $0.fill.spills } }
+    var isKeptWhole: Bool { state.withLock { $0.fill.keepsAll } }
 
     private static func isAbandoned(_ fill: FillState) -> Bool {
         !fill.isEnded && (!fill.spills || fill.watchesReaders) && !fill.hasReaders
@@ -108,8 +131,8 @@ final class Fill: Sendable {
             let waiter = guarded.fill.leave(id)
             settle(&guarded)
             if Self.isAbandoned(guarded.fill) { tellWriter { $0.abandoned() } }
-            waiter?.resume()
-        }
+            return waiter
+        }?.resume()
     }
 
     func step(_ id: Int, maxBytes: Int) -> ReaderStep {
@@ -184,7 +207,7 @@ final class Fill: Sendable {
         }
         let count = pieces.reduce(0) { $0 + Int($1.end - max($1.start, filed)) }
         guard count > 0 else { return (filed, nil) }
-        let rest = Chunk(capacity: count)
+        let rest = Chunk(capacity: count, budget: budget)
         for piece in pieces {
             let start = max(piece.start, filed)
             piece.chunk.withBytes { bytes in
@@ -205,13 +228,25 @@ final class Fill: Sendable {
         }
         guard let pieces else { return nil }
         if pieces.count == 1, pieces[0].count == pieces[0].chunk.capacity { return pieces[0].chunk }
-        let whole = Chunk(capacity: pieces.reduce(0) { $0 + $1.count }, isKept: true)
+        let whole = Chunk(capacity: pieces.reduce(0) { $0 + $1.count }, isKept: true, budget: budget)
         for piece in pieces {
             piece.chunk.withBytes {
                 whole.fill(at: Int(piece.start), with: UnsafeRawBufferPointer(rebasing: $0[..<piece.count]))
             }
         }
+        adopt(whole)
         return whole
+    }
+
+    /// Who reads still reads from the whole, so that the pieces need not be there besides.
+    private func adopt(_ whole: Chunk) {
+        change { guarded in
+            let fill = guarded.fill
+            // A file takes the pieces one by one.
+            guard whole.capacity > 0, fill.windowStart == 0, !fill.spills || fill.filed == fill.length else { return }
+            guarded.dropped += fill.held
+            guarded.fill.held = [FillState.Held(chunk: whole, start: 0, count: whole.capacity)]
+        }
     }
 
     private func startWriting(_ batch: [FillState.Held]) {
@@ -240,8 +275,11 @@ final class Fill: Sendable {
         var batch: [FillState.Held]?
         var flushed: [UnsafeContinuation<Void, any Error>] = []
         var flushError: BodyError?
+        // Let go of when this returns, without the mutex.
+        var dropped: [FillState.Held] = []
         let result = state.withLock { guarded in
             let result = body(&guarded)
+            if !guarded.dropped.isEmpty { swap(&dropped, &guarded.dropped) }
             ready = guarded.fill.readyWaiters()
             batch = guarded.fill.nextToFile()
             if !guarded.flushWaiters.isEmpty, let outcome = Self.flushOutcome(guarded) {
@@ -268,10 +306,8 @@ final class Fill: Sendable {
 
     /// Under the mutex: gives memory back, and tells a paused writer to go on when there is room again.
     private func settle(_ guarded: inout Guarded) {
-        _ = guarded.fill.trim()
-        let change = guarded.fill.heldBytes - guarded.charged
-        guarded.charged = guarded.fill.heldBytes
-        guarded.fill.window = budget.charge(change, window: window)
+        guarded.dropped += guarded.fill.trim()
+        guarded.fill.window = budget.window(window)
         if guarded.fill.isPaused && guarded.fill.mayResume {
             guarded.fill.isPaused = false
             tellWriter { $0.drained() }

@@ -1,109 +1,71 @@
-// The memory that all windows of all fills share.
+// The memory that bodies take beside the memory tier: on their way, in parts, and as long as somebody still sends them.
 
-package import EventLoop
 import Synchronization
 
-/// Counts the bytes that growing bodies hold. The fuller the budget is, the smaller is the window that each fill may
-/// keep, down to ``leastWindow``, so that many slow readers never stop the others; past the limit new fills queue.
+/// Counts the bytes of chunks that no entry of the memory tier has. The fuller it is, the smaller is the window that each
+/// body may keep, down to ``leastWindow``, and the less is kept for the memory tier: nobody waits for room here, so that
+/// readers who stand still never stop others.
 ///
-/// Sendable: the counts and the queue are under one mutex.
+/// Sendable: the counts are atomic.
 package final class FillBudget: Sendable {
-    /// In bytes; what a fill may always hold.
+    /// In bytes; what a body on its way may always hold, however much the others do.
     package static let leastWindow = 64 * 1024
 
-    /// In bytes; what a seat counts.
-    package static let seatSize = 4096
+    /// In bytes; the default.
+    package static let leastLimit = 64 << 20
 
-    private struct State {
-        var used = 0
-        var nextTicket: UInt64 = 0
-        var queue: [(ticket: UInt64, waiter: UnsafeContinuation<Bool, Never>)] = []
-        /// Tickets that were cancelled before they stood in the queue.
-        var cancelled: Set<UInt64> = []
-
-        /// Takes room for one seat.
-        mutating func seat(limit: Int) -> Bool {
-            guard used + FillBudget.seatSize <= limit || used == 0 else { return false }
-            used += FillBudget.seatSize
-            return true
-        }
-    }
+    /// In bytes; bodies of no more than this are kept as long as there is any room at all.
+    package static let smallBody = 256 * 1024
 
     /// In bytes.
     package let limit: Int
-    private let state = Mutex(State())
+    private let count = Atomic<Int>(0)
+    private let refused = Atomic<Int>(0)
 
-    /// - Parameter limit: bytes; 64 MiB by default.
-    package init(limit: Int = 64 * 1024 * 1024) { self.limit = max(1, limit) }
+    /// - Parameter limit: bytes.
+    package init(limit: Int = FillBudget.leastLimit) { self.limit = max(1, limit) }
 
-    /// Bytes that are held now; it may exceed the limit by ``leastWindow`` a fill.
-    package var used: Int { state.withLock { $0.used } }
-
-    /// Fills that wait for room.
-    package var queued: Int { state.withLock { $0.queue.count } }
-
-    /// Counts a change of what a fill holds.
-    /// - Returns: how much one fill may hold now, at most `window`.
-    func charge(_ change: Int, window: Int) -> Int {
-        let (used, ready) = state.withLock { state in
-            state.used += change
-            var ready: [UnsafeContinuation<Bool, Never>] = []
-            while !state.queue.isEmpty, state.seat(limit: limit) { ready.append(state.queue.removeFirst().waiter) }
-            return (state.used, ready)
-        }
-        for waiter in ready { waiter.resume(returning: true) }
-        return min(window, max(Self.leastWindow, (limit - used) / 4))
+    /// 64 MiB, or four times the largest entry of the memory tier where that is more.
+    /// - Parameter maxObject: bytes.
+    package convenience init(maxObject: Int) {
+        let (limit, isTooMuch) = maxObject.multipliedReportingOverflow(by: 4)
+        self.init(limit: isTooMuch ? .max : max(Self.leastLimit, limit))
     }
 
-    /// Suspends while the budget is used up; first come, first served. Call it before a fill starts, and keep the seat
-    /// until the fill ends.
-    /// - Throws: `CancellationError` when the task is cancelled while it waits.
-    package func waitForRoom(on loop: isolated EventLoop) async throws -> FillSeat {
-        let ticket: UInt64? = state.withLock { state in
-            if state.queue.isEmpty && state.seat(limit: limit) { return nil }
-            state.nextTicket += 1
-            return state.nextTicket
-        }
-        guard let ticket else { return FillSeat(self) }
-        let isSeated = await withTaskCancellationHandler {
-            await withUnsafeContinuation { enqueue($0, ticket: ticket) }
-        } onCancel: {
-            cancel(ticket)
-        }
-        state.withLock { _ = $0.cancelled.remove(ticket) }
-        guard isSeated else { throw CancellationError() }
-        return FillSeat(self)
+    /// Bytes that are held now; it may exceed the limit by what each body may always hold.
+    package var used: Int { count.load(ordering: .relaxed) }
+
+    /// So much is held that whoever sends should let little lie about.
+    package var isTight: Bool { used > limit / 4 * 3 }
+
+    /// Bodies that the memory tier would have had if less had been on its way.
+    package var refusals: Int { refused.load(ordering: .relaxed) }
+
+    /// Counts bytes that are held from now on; fewer than none are held no more.
+    func add(_ bytes: Int) { count.wrappingAdd(bytes, ordering: .relaxed) }
+
+    /// How much one body may hold now, at most `wanted`. The last eighth is left to small bodies that are kept.
+    func window(_ wanted: Int) -> Int { min(wanted, max(Self.leastWindow, (limit / 8 * 7 - used) / 16)) }
+
+    /// Whether a body of which so much has come, or will come, may be held as a whole for the memory tier. Large ones share
+    /// half of the limit; what its window holds in any case always may.
+    /// - Parameter more: bytes of it that are not counted yet.
+    package func mayKeep(_ bytes: Int, more: Int = 0) -> Bool {
+        let most = bytes <= Self.smallBody ? limit : limit / 2
+        return bytes <= Self.leastWindow || more <= most - used
     }
 
-    private func enqueue(_ waiter: UnsafeContinuation<Bool, Never>, ticket: UInt64) {
-        let answer: Bool? = state.withLock { state in
-            if state.cancelled.remove(ticket) != nil { return false }
-            if state.queue.isEmpty && state.seat(limit: limit) { return true }
-            state.queue.append((ticket, waiter))
-            return nil
-        }
-        if let answer { waiter.resume(returning: answer) }
-    }
-
-    private func cancel(_ ticket: UInt64) {
-        let waiter: UnsafeContinuation<Bool, Never>? = state.withLock { state in
-            guard let index = state.queue.firstIndex(where: { $0.ticket == ticket }) else {
-                state.cancelled.insert(ticket)
-                return nil
-            }
-            return state.queue.remove(at: index).waiter
-        }
-        waiter?.resume(returning: false)
-    }
+    /// The memory tier will not have a body for want of room here.
+    package func noteRefusal() { refused.wrappingAdd(1, ordering: .relaxed) }
 }
 
-/// The right to fill: given back when the object goes away.
+/// Counts the bytes of stored bodies that have left the memory tier, and that somebody still sends or reads.
 ///
-/// Sendable: it only refers to the budget.
-package final class FillSeat: Sendable {
-    private let budget: FillBudget
+/// Sendable: the count is atomic.
+final class LentBytes: Sendable {
+    private let bytes = Atomic<Int>(0)
 
-    init(_ budget: FillBudget) { self.budget = budget }
+    var count: Int { bytes.load(ordering: .relaxed) }
 
-    deinit { _ = budget.charge(-FillBudget.seatSize, window: 0) }
+    func add(_ change: Int) { bytes.wrappingAdd(change, ordering: .relaxed) }
 }

@@ -54,6 +54,8 @@ struct FillState {
     var isPaused = false
     /// How much of the window the budget grants now.
     var window: Int
+    /// Nothing leaves the window, nor waits for a reader: all of it is for the memory tier.
+    var keepsAll = false
 
     init(window: Int, spills: Bool, keepsStart: Bool) {
         self.window = window
@@ -67,11 +69,12 @@ struct FillState {
     /// A reader that begins now can get every byte.
     var isJoinable: Bool { windowStart <= filed }
     var pendingLimit: Int { spills ? min(2 * 1024 * 1024, 2 * window) : 0 }
-    var mustPause: Bool { !isEnded && heldBytes >= window + pendingLimit }
+    var mustPause: Bool { !isEnded && !keepsAll && heldBytes >= window + pendingLimit }
     var mayResume: Bool { heldBytes <= (spills ? window + pendingLimit / 2 : window / 2) || isReadToItsEnd }
-    /// Nothing is left but the chunk that the writer still fills, and everybody has read it.
+    /// Nothing is left but the chunk that the writer still fills, and everybody has read it; a file takes it as soon as the next
+    /// one has begun, whoever reads.
     private var isReadToItsEnd: Bool {
-        held.count <= 1 && hasReaders && readers.allSatisfy { !$0.counts || $0.position >= length }
+        held.count <= 1 && (spills || hasReaders && readers.allSatisfy { !$0.counts || $0.position >= length })
     }
 
     // MARK: - Readers
@@ -161,8 +164,9 @@ struct FillState {
         length += Int64(count)
     }
 
-    /// Drops what is not needed, from the front, and returns the bytes that became free.
-    mutating func trim() -> Int {
+    /// Drops what is not needed, from the front, and returns it.
+    mutating func trim() -> ArraySlice<Held> {
+        if keepsAll { return [] }
         let target = isPaused && !spills ? window / 2 : window
         let readTo = readers.reduce(into: length) { least, reader in
             if reader.counts { least = min(least, reader.position) }
@@ -177,9 +181,11 @@ struct FillState {
             dropped += piece.count
             count += 1
         }
+        guard count > 0 else { return [] }
+        let front = held[..<count]
         held.removeFirst(count)
         heldBytes -= dropped
-        return dropped
+        return front
     }
 
     /// What shall go to the file next, in order: nil where there is nothing to do now.

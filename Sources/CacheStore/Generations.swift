@@ -43,7 +43,8 @@ package final class Generations: Sendable {
         var lastNumber: UInt64 = 0
         /// What an earlier process has written has a smaller number, unless the clock was set back since.
         var firstNumber: UInt64 = 0
-        var hasPurged = false
+        /// This process has made hard rules or purges.
+        var hasRules = false
 
         mutating func nextNumber() -> UInt64 {
             var time = timespec()
@@ -68,8 +69,9 @@ package final class Generations: Sendable {
     }
 
     /// Rules and pins that files keep beside the stored responses; blocks.
-    init(path: String, pins: Pins, pool: IOPool) {
-        let log = RuleLog(path: path, pool: pool)
+    /// - Parameter isOurs: whether the folder is still the one that was taken; blocks.
+    init(path: String, pins: Pins, pool: IOPool, isOurs: @escaping @Sendable () -> Bool = { true }) {
+        let log = RuleLog(path: path, pool: pool, isOurs: isOurs)
         self.log = log
         self.pins = pins
         let records = log.load()
@@ -132,16 +134,27 @@ package final class Generations: Sendable {
 
     // MARK: - Rules
 
-    /// Invalidates everything that the rules concern, stored or under way; the file follows behind.
-    package func invalidate(_ rules: [InvalidationRule]) {
-        guard !rules.isEmpty else { return }
-        let mark = state.withLock { state in
-            let mark = RuleSet.Mark(number: state.nextNumber(), time: 0)
-            state.rules.invalidate(rules, mark.number)
-            newestRule.store(mark.number, ordering: .releasing)
-            return mark
+    /// Invalidates everything that the rules concern, stored or under way. A restart may forget it before
+    /// ``keep(_:number:)`` has returned.
+    /// - Returns: the number of the rules.
+    @discardableResult
+    package func invalidate(_ rules: [InvalidationRule]) -> UInt64 {
+        guard !rules.isEmpty else { return 0 }
+        return state.withLock { state in
+            let number = state.nextNumber()
+            state.rules.invalidate(rules, number, isSwept: log == nil)
+            state.hasRules = true
+            newestRule.store(number, ordering: .releasing)
+            return number
         }
-        log?.append(rules.map { RuleRecord(.name($0), mark) }) { [self] in records }
+    }
+
+    /// Returns when rules in force will outlive the process, however it ends.
+    /// - Parameter number: as ``invalidate(_:)`` has said.
+    /// - Throws: `SystemError` where they will not.
+    package func keep(_ rules: [InvalidationRule], number: UInt64) async throws(SystemError) {
+        let mark = RuleSet.Mark(number: number, time: 0)
+        try await log?.append(rules.map { RuleRecord(.name($0), mark) }) { [self] in records }
     }
 
     /// Puts purges in force, for what is stored and what is under way. They are not kept over a restart before
@@ -151,7 +164,7 @@ package final class Generations: Sendable {
         state.withLock { state in
             let mark = RuleSet.Mark(number: state.nextNumber(), time: now)
             for rule in rules { state.rules.add(rule, mark) }
-            state.hasPurged = true
+            state.hasRules = true
             newestRule.store(mark.number, ordering: .releasing)
             return mark.number
         }
@@ -194,27 +207,82 @@ package final class Generations: Sendable {
         }
     }
 
+    /// The same about what the memory tier holds.
+    func isGone(_ response: HeldResponse) -> Bool {
+        if newest < response.headNumber { return false }
+        let subject = RuleSubject(response, pins)
+        return state.withLock { $0.rules.verdict(subject, response.headNumber) == .gone }
+    }
+
     private func subject(_ key: CacheKey, _ rules: [InvalidationRule], _ arrivedAt: Int64) -> RuleSubject {
         RuleSubject(key: key, names: rules, arrivedAt: arrivedAt) { [pins] in pins.contains(key) }
     }
 
-    /// A file with a greater number that this process has not written comes from a clock that was ahead: whether the purges
-    /// of this process concern it cannot be told by its number, and it is given up. The greatest number before any purge.
-    var suspectNumber: UInt64 { state.withLock { $0.hasPurged ? $0.firstNumber : .max } }
+    /// A file with a greater number that this process has not written comes from a clock that was ahead: whether the rules
+    /// of this process concern it cannot be told by its number. The greatest number where there are no such rules.
+    var suspectNumber: UInt64 { state.withLock { $0.hasRules ? $0.firstNumber : .max } }
+
+    /// Whether a file that an earlier process has written, whatever its number, is one that rules of this process concern.
+    func isConcerned(_ head: StoredHead, _ key: CacheKey, _ rules: [InvalidationRule]) -> Bool {
+        state.withLock { state in
+            let subject = subject(key, rules, head.responseTime)
+            return state.rules.verdict(subject, min(head.number, state.firstNumber)) != .valid
+        }
+    }
 
     /// Rules in force.
     package var ruleCount: Int { state.withLock { $0.rules.count } }
 
-    /// Hard purges whose responses have not all been removed yet.
-    package var unswept: [(rule: PurgeRule, number: UInt64)] { state.withLock { $0.rules.unswept } }
+    /// Hard rules whose responses have not all been removed yet.
+    package var unsweptCount: Int {
+        state.withLock { state in
+            state.rules.unsweptNames + state.rules.patterns.count { !$0.isSwept && !$0.rule.isSoft }
+        }
+    }
+
+    /// There are so many rules that what is spent is to be forgotten: see ``forgetSpent(upTo:)``.
+    package var isCrowded: Bool { state.withLock { $0.rules.isCrowded } }
+
+    /// The number of the latest rule.
+    package var newest: UInt64 { newestRule.load(ordering: .acquiring) }
+
+    /// Hard rules whose responses have not all been removed yet; the files of groups take longer to be found, and are looked
+    /// for where there are many rules.
+    var unswept: [RuleSet.Unswept] { state.withLock { $0.rules.unswept(hasGroups: $0.rules.isCrowded) } }
 
     /// What these hard purges concern has been removed from every tier: the file forgets them.
     package func markSwept(_ rules: [(rule: PurgeRule, number: UInt64)]) {
-        guard !rules.isEmpty else { return }
-        state.withLock { state in
-            for (rule, number) in rules { state.rules.markSwept(rule, number) }
+        sweep { set in
+            for (rule, number) in rules { set.markSwept(rule, number) }
         }
-        log?.rewrite { [self] in records }
+    }
+
+    /// What these hard rules concern has been removed from the disk: the file forgets them.
+    func markSwept(_ rules: [RuleSet.Unswept]) {
+        sweep { set in
+            for rule in rules { set.markSwept(rule) }
+        }
+    }
+
+    private func sweep(_ mark: (inout RuleSet) -> Void) {
+        let count = state.withLock { state in
+            mark(&state.rules)
+            return state.rules.recordCount
+        }
+        log?.shrink(to: count) { [self] in records }
+    }
+
+    /// Memory holds nothing any more that rules up to this number concern: some of those that the disk holds nothing of,
+    /// either, are forgotten.
+    package func forgetSpent(upTo number: UInt64) { state.withLock { $0.rules.forgetSpent(upTo: number) } }
+
+    /// Writes all rules in force anew, behind: somebody has removed the file.
+    func rewrite() { log?.rewrite { [self] in records } }
+
+    /// Whether the folder of the rules and pins is somebody else's now, so that nothing is written into it; blocks.
+    func setAway(_ isAway: Bool) {
+        log?.setAway(isAway)
+        pins.setAway(isAway)
     }
 
     /// Writes what is not in the file yet; blocks.

@@ -17,8 +17,10 @@ struct HeldBlock: @unchecked Sendable {
         var traits: Traits
         /// The number of the rules that it has been held against.
         let rulesSeen: Atomic<UInt64>
-        var freshUntil: Int64 = 0
-        var ageBase: Int64 = 0
+        /// As in ``HotPathWindow``.
+        var start: Int64 = 0
+        var freshFor: UInt32 = 0
+        var initialAge: UInt32 = 0
         var shape: UInt64
         var number: UInt64
         var keyCount: UInt32
@@ -128,8 +130,13 @@ struct HeldBlock: @unchecked Sendable {
     var traits: Traits { header.pointee.traits }
     var varies: Bool { traits.contains(.varies) }
     var isHot: Bool { traits.contains(.hot) }
-    var freshUntil: Int64 { header.pointee.freshUntil }
-    var ageBase: Int64 { header.pointee.ageBase }
+    var window: HotPathWindow {
+        HotPathWindow(
+            start: header.pointee.start,
+            freshFor: header.pointee.freshFor,
+            initialAge: header.pointee.initialAge
+        )
+    }
 
     var rulesSeen: UInt64 {
         get { header.pointee.rulesSeen.load(ordering: .relaxed) }

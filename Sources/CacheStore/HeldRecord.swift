@@ -19,6 +19,7 @@ struct HeldRecord {
         static let isOtherMethod = Flags(rawValue: 32)
         /// The reason is not the one of the ready head.
         static let isOtherReason = Flags(rawValue: 64)
+        static let isChanged = Flags(rawValue: 128)
     }
 
     // Inside the block of the response, which whoever reads the record holds.
@@ -93,6 +94,10 @@ struct HeldRecord {
             flags.insert(.isStale)
             more.append(signed: time)
         }
+        if let time = head.changedSince {
+            flags.insert(.isChanged)
+            more.append(signed: time)
+        }
         if head.hadAuthorization { flags.insert(.hadAuthorization) }
         if head.requestMethod != .get {
             flags.insert(.isOtherMethod)
@@ -118,6 +123,7 @@ struct HeldRecord {
         if flags.contains(.isOtherLength) { bodyLength = reader.signed() }
         let receivedAge = flags.contains(.hasAge) ? reader.signed() : nil
         let staleSince = flags.contains(.isStale) ? reader.signed() : nil
+        let changedSince = flags.contains(.isChanged) ? reader.signed() : nil
         let method = flags.contains(.isOtherMethod) ? Method(bytes: reader.counted()) : .get
         let reason =
             flags.contains(.isOtherReason)
@@ -140,6 +146,7 @@ struct HeldRecord {
         )
         head.number = headNumber
         head.staleSince = staleSince
+        head.changedSince = changedSince
         return head
     }
 

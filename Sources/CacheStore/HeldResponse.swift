@@ -46,8 +46,9 @@ package struct HeldResponse: Sendable {
             status: UInt16(clamping: response.head.status),
             traits: traits,
             rulesSeen: Atomic(response.rulesSeen.load(ordering: .relaxed)),
-            freshUntil: response.hot?.freshUntil ?? 0,
-            ageBase: response.hot?.ageBase ?? 0,
+            start: response.hot?.start ?? 0,
+            freshFor: response.hot?.freshFor ?? 0,
+            initialAge: response.hot?.initialAge ?? 0,
             shape: response.shape,
             number: response.number,
             keyCount: keySize,
@@ -120,7 +121,7 @@ package struct HeldResponse: Sendable {
     package var hot: HotPathWindow? {
         let block = block
         guard block.isHot else { return nil }
-        return HotPathWindow(freshUntil: block.freshUntil, ageBase: block.ageBase)
+        return block.window
     }
 
     /// What the hot path answers with, by one call. Without a reference, so that copies of it cost nothing.

@@ -10,6 +10,9 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
         static let keyed = UInt8(ascii: "k")
         static let tag = UInt8(ascii: "t")
         static let url = UInt8(ascii: "u")
+        static let groupsOfOrigin = UInt8(ascii: "G")
+        static let origin = UInt8(ascii: "o")
+        static let anyHost = UInt8(ascii: "h")
     }
 
     /// What kind of name it is, then the name itself.
@@ -23,9 +26,12 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// All keys of one URL that hold more than the URL; the plain key is none of them.
-    package static func url(of key: CacheKey) -> InvalidationRule {
+    package static func keyed(_ key: CacheKey) -> InvalidationRule {
         InvalidationRule(bytes: [Kind.keyed] + key.plainBytes)
     }
+
+    /// The URL of a key, in whatever service, with all that is stored under it.
+    package static func url(of key: CacheKey) -> InvalidationRule { url(key.urlBytes) }
 
     /// A tag, whatever origin or service gave it.
     static func tag(_ name: String) -> InvalidationRule { InvalidationRule(bytes: [Kind.tag] + Array(name.utf8)) }
@@ -34,6 +40,62 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
     static func url(_ bytes: some Collection<UInt8>) -> InvalidationRule {
         InvalidationRule(bytes: [Kind.url] + Array(bytes))
     }
+
+    /// Everything of the origin of a URL, in whatever service: what stands for many of its URLs.
+    static func origin(of key: CacheKey) -> InvalidationRule {
+        InvalidationRule(bytes: [Kind.origin] + origin(key.urlBytes))
+    }
+
+    /// Path and query of a key within its service, whatever its scheme and authority are.
+    package static func anyHost(of key: CacheKey) -> InvalidationRule {
+        let url = key.urlBytes
+        let path = url.dropFirst(origin(url).count)
+        return InvalidationRule(bytes: [Kind.anyHost] + key.bytes.prefix { $0 != 0 } + [0] + path)
+    }
+
+    /// Whether the bytes of a key end as those that this ``anyHost(of:)`` concerns do: a look before the key is taken apart.
+    func mayConcern(_ keyBytes: UnsafeRawBufferPointer) -> Bool {
+        let path = bytes.drop { $0 != 0 }.dropFirst()
+        return keyBytes.suffix(path.count).elementsEqual(path)
+    }
+
+    /// Every cache group of an origin and service: what stands for many of them.
+    static func groups(of key: CacheKey) -> InvalidationRule {
+        InvalidationRule(bytes: [Kind.groupsOfOrigin] + key.originBytes)
+    }
+
+    /// Scheme and authority: everything up to the third slash.
+    private static func origin(_ url: some Collection<UInt8>) -> [UInt8] {
+        var slashes = 0
+        return Array(
+            url.prefix { byte in
+                if byte == UInt8(ascii: "/") { slashes += 1 }
+                return slashes < 3
+            }
+        )
+    }
+
+    /// The rule that stands for this one, and others of its origin, where there are too many of them; nil for tags, and for
+    /// what stands for others already.
+    var wider: InvalidationRule? {
+        let name = bytes.dropFirst()
+        switch bytes.first {
+        case Kind.group:
+            // Service, NUL, scheme and authority, NUL, name.
+            guard let end = name.lastIndex(of: 0) else { return nil }
+            return InvalidationRule(bytes: [Kind.groupsOfOrigin] + name[..<end])
+        case Kind.keyed:
+            return InvalidationRule(bytes: [Kind.origin] + Self.origin(name.drop { $0 != 0 }.dropFirst()))
+        case Kind.url: return InvalidationRule(bytes: [Kind.origin] + Self.origin(name))
+        default: return nil
+        }
+    }
+
+    /// It concerns members of cache groups alone.
+    var isOfGroups: Bool { bytes.first == Kind.group || bytes.first == Kind.groupsOfOrigin }
+
+    /// It stands for others, or for one path on many hosts.
+    var isWide: Bool { [Kind.groupsOfOrigin, Kind.origin, Kind.anyHost].contains(bytes.first) }
 
     /// The groups and tags of a stored response.
     package static func concerning(_ head: StoredHead, _ key: CacheKey) -> [InvalidationRule] {
@@ -47,21 +109,32 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
 
     /// Those that a request may invalidate: the groups, and the URL of a key that holds more than that.
     package static func groups(_ fields: Fields, _ key: CacheKey) -> [InvalidationRule] {
-        Caching.cacheGroups(fields).map { group($0, of: key) } + (key.extras == nil ? [] : [url(of: key)])
+        Caching.cacheGroups(fields).map { group($0, of: key) } + (key.extras == nil ? [] : [keyed(key)])
     }
 
-    /// A request to an origin may invalidate it at any time; tags and URLs are purged by whoever runs the daemon.
+    /// A request to an origin may invalidate it at any time, so that a response of this name is never answered without a look
+    /// at the rules.
     package var isGroup: Bool { bytes.first == Kind.group || bytes.first == Kind.keyed }
 
-    /// What a purge of this name alone would be; nil for groups.
-    var purge: PurgeRule.Target? {
+    /// What finds the files that it concerns. For groups it finds more than those: see ``needsLook``.
+    var purge: PurgeRule? {
         let name = String(decoding: bytes.dropFirst(), as: UTF8.self)
-        return switch bytes.first {
-        case Kind.tag: .tag(name)
-        case Kind.url: .url(name)
-        default: nil
+        let parts = bytes.dropFirst().split(separator: 0, omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
+        switch bytes.first {
+        case Kind.tag: return PurgeRule(.tag(name))
+        case Kind.url: return PurgeRule(.url(name))
+        case Kind.origin: return PurgeRule(.prefix(name + "/"))
+        case Kind.keyed where parts.count == 2: return PurgeRule(.url(parts[1]), service: parts[0])
+        case Kind.group where parts.count == 3: return PurgeRule(.tag(parts[2]), service: parts[0])
+        case Kind.anyHost where parts.count == 2: return PurgeRule(.glob("*://*" + parts[1]), service: parts[0])
+        case Kind.groupsOfOrigin where parts.count == 2: return PurgeRule(.prefix(parts[1] + "/"), service: parts[0])
+        default: return nil
         }
     }
+
+    /// ``purge`` finds files that it does not concern, too: the head of each tells.
+    var needsLook: Bool { [Kind.group, Kind.keyed, Kind.groupsOfOrigin, Kind.anyHost].contains(bytes.first) }
 
     /// The name, with where it holds.
     package var description: String {

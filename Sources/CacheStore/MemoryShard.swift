@@ -159,11 +159,13 @@ struct MemoryShard: ~Copyable {
 
     /// Lets `revise` look at the entries of some slots, and change or remove their responses; an entry may be met twice while
     /// others come and go, but none that stays is passed over.
+    /// - Parameter entered: told of what takes the place of another.
     /// - Returns: what has gone or was replaced, and where the next turn begins; nil at the end.
     mutating func revise(
         from start: Int,
         count: Int,
-        _ revise: (HeldResponse) -> MemoryRevision
+        _ revise: (HeldResponse) -> MemoryRevision,
+        entered: (HeldResponse) -> Void
     ) -> (gone: [HeldResponse], next: Int?) {
         let end = min(newest.count, start + count)
         var gone: [HeldResponse] = []
@@ -181,7 +183,9 @@ struct MemoryShard: ~Copyable {
                     case .replace(let other):
                         gone.append(response)
                         // Its body is in memory still; where it were not, or no memory is left, the response is gone.
-                        return HeldResponse(other)
+                        let held = HeldResponse(other)
+                        if let held { entered(held) }
+                        return held
                     }
                 }
             }

@@ -18,6 +18,27 @@ extension MemoryTier {
             return concerning.allSatisfy(\.isSoft) ? .replace(response.response.stale(since: now)) : .remove
         }
     }
+
+    /// Removes what ``InvalidationRule/anyHost(of:)`` rules concern. Not on a loop.
+    /// - Parameter number: of the rules: what was fetched or confirmed later is none of their business.
+    package func remove(concerned rules: Set<InvalidationRule>, before number: UInt64) {
+        walk { response in
+            guard response.headNumber <= number, rules.contains(where: { $0.mayConcern(response.keyBytes) }),
+                rules.contains(.anyHost(of: response.key))
+            else { return .keep }
+            return .remove
+        }
+    }
+
+    /// Removes what rules have invalidated and nobody has met since. Not on a loop.
+    package func removeInvalid(_ generations: Generations) {
+        // Without a shard's mutex: whoever inserts holds that of the generations first.
+        forEachSlice { responses in
+            for response in responses where generations.isGone(response) {
+                remove(response.key) { $0.isSame(as: response.response) }
+            }
+        }
+    }
 }
 
 extension RuleSubject {

@@ -14,6 +14,8 @@ package struct MemoryStatistics: Sendable, Equatable {
     package var misses = 0
     package var evictions = 0
     package var insertions = 0
+    /// Bytes of large bodies that have gone, and that somebody still sends: there is less room for others until that ends.
+    package var lentBytes = 0
     /// Responses that were larger than the limit per object, or for which there was no memory.
     package var tooLarge = 0
 }
@@ -30,6 +32,7 @@ package final class MemoryTier: Sendable {
     private let onEvict: (@Sendable (HeldResponse) -> Void)?
     /// What makes no room for others.
     package let pins: Pins
+    private let lent = LentBytes()
     private let totalCost = Atomic<Int>(0)
     private let pinnedCost = Atomic<Int>(0)
     private let totalCount = Atomic<Int>(0)
@@ -108,6 +111,9 @@ package final class MemoryTier: Sendable {
         bytes <= maxObject && bytes <= size && objects > 0
     }
 
+    /// Whether there is room for it beside what has gone and is still sent.
+    package func hasRoom(for bytes: Int) -> Bool { bytes <= size - lent.count }
+
     /// Keeps a response whose body is one chunk in memory; it replaces the same variant.
     /// - Parameters:
     ///   - held: made of the response before, where the caller holds a lock now; nil makes it here.
@@ -115,23 +121,43 @@ package final class MemoryTier: Sendable {
     /// - Returns: false where it is too large, its body is not in memory, or there is no memory for it; then the older variant has gone, too.
     @discardableResult
     package func insert(_ response: StoredResponse, as held: HeldResponse? = nil, maxVariants: Int = 32) -> Bool {
-        guard takes(response.body.heldBytes), let held = held ?? HeldResponse(response), held.cost <= size else {
+        var gone: [HeldResponse] = []
+        return insert(response, as: held, maxVariants: maxVariants, gone: &gone)
+    }
+
+    /// The same for who holds a lock, and lets go of what has gone when it is free again.
+    package func insert(
+        _ response: StoredResponse,
+        as held: HeldResponse?,
+        maxVariants: Int,
+        gone: inout [HeldResponse]
+    ) -> Bool {
+        let bytes = response.body.heldBytes
+        guard takes(bytes), hasRoom(for: bytes), let held = held ?? HeldResponse(response), held.cost <= size else {
             tooLarge.wrappingAdd(1, ordering: .relaxed)
-            remove(response.key) { $0.isSameVariant(as: response) }
+            gone += remove(response.key) { $0.isSameVariant(as: response) }
             return false
         }
         let isPinned = mayPin(response.key)
-        _ = change(response.key.hash) { $0.insert(held, response, maxVariants: maxVariants, isPinned: isPinned) }
+        // What has gone and is sent all the same takes room. What goes now is not known to be.
+        let room = size - lent.count
+        enter(held)
+        gone += change(response.key.hash) { $0.insert(held, response, maxVariants: maxVariants, isPinned: isPinned) }
         insertions.wrappingAdd(1, ordering: .relaxed)
-        shrink(toBytes: size, objects: objects)
+        gone += shrink(toBytes: room, objects: objects)
         return true
     }
+
+    /// The tier counts a large body from now on.
+    private func enter(_ held: HeldResponse) { held.block.chunk?._withUnsafeGuaranteedRef { $0.enter(lent) } }
 
     package func remove(_ key: CacheKey) { remove(key) { _ in true } }
 
     /// Removes the variants of a key that `isDoomed` names; it is called under the shard's mutex.
-    package func remove(_ key: CacheKey, where isDoomed: (StoredResponse) -> Bool) {
-        _ = change(key.hash) { $0.remove(key) { isDoomed($0.response) } }
+    /// - Returns: what has gone: who holds a lock lets go of it when that is free again.
+    @discardableResult
+    package func remove(_ key: CacheKey, where isDoomed: (StoredResponse) -> Bool) -> [HeldResponse] {
+        change(key.hash) { $0.remove(key) { isDoomed($0.response) } }
     }
 
     package func removeAll() { walk { _ in .remove } }
@@ -146,7 +172,7 @@ package final class MemoryTier: Sendable {
             var next: Int? = 0
             while let start = next {
                 gone += change(UInt64(number) << 32) { shard in
-                    let step = shard.revise(from: start, count: 256, revise)
+                    let step = shard.revise(from: start, count: 256, revise) { enter($0) }
                     next = step.next
                     return step.gone
                 }
@@ -173,17 +199,22 @@ package final class MemoryTier: Sendable {
     }
 
     /// Evicts until at most so much is left: for memory pressure.
-    package func shrink(toBytes bytes: Int, objects: Int = .max) {
+    /// - Returns: what has gone.
+    @discardableResult
+    package func shrink(toBytes bytes: Int, objects: Int = .max) -> [HeldResponse] {
+        var gone: [HeldResponse] = []
         var emptyInARow = 0
         while totalCost.load(ordering: .relaxed) > bytes || totalCount.load(ordering: .relaxed) > objects {
             let number = turn.wrappingAdd(1, ordering: .relaxed).oldValue & (shards.count - 1)
             let evicted = change(UInt64(number) << 32) { $0.evict() }
             emptyInARow = evicted.isEmpty ? emptyInARow + 1 : 0
             // Others evict at the same time, or an insertion is about to be counted.
-            if emptyInARow > shards.count { return }
+            if emptyInARow > shards.count { return gone }
             evictions.wrappingAdd(evicted.count, ordering: .relaxed)
             if let onEvict { for response in evicted { onEvict(response) } }
+            gone += evicted
         }
+        return gone
     }
 
     package var statistics: MemoryStatistics {
@@ -196,6 +227,7 @@ package final class MemoryTier: Sendable {
                 statistics.misses += state.misses
             }
         }
+        statistics.lentBytes = lent.count
         statistics.evictions = evictions.load(ordering: .relaxed)
         statistics.insertions = insertions.load(ordering: .relaxed)
         statistics.tooLarge = tooLarge.load(ordering: .relaxed)
@@ -234,6 +266,7 @@ package final class MemoryTier: Sendable {
         pinnedCost.wrappingAdd(pinned, ordering: .relaxed)
         totalCost.wrappingAdd(cost, ordering: .relaxed)
         totalCount.wrappingAdd(count, ordering: .relaxed)
+        for response in removed { response.block.chunk?._withUnsafeGuaranteedRef { $0.leave() } }
         return removed
     }
 }

@@ -4,19 +4,32 @@ import EventLoop
 import Glibc
 import Synchronization
 
-/// What a file said when its head was read; a file that says something else has been changed, cut or removed since.
-struct FileStamp: Equatable {
+/// What a file said when its head was read; a file that says something else has been changed, cut or removed since. Two changes
+/// within one tick of the kernel's clock of files, some milliseconds, look like one.
+struct FileStamp: Hashable {
     /// In bytes.
-    private let size: Int64
+    let size: Int64
+    private let file: UInt64
     private let links, changed, changedNanoseconds, written, writtenNanoseconds: Int
 
     /// Nil where the kernel does not say. Asks no disk: the descriptor is open.
     init?(_ descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }
-        (size, links) = (Int64(status.st_size), Int(status.st_nlink))
+        self.init(status)
+    }
+
+    init(_ status: stat) {
+        (size, links, file) = (Int64(status.st_size), Int(status.st_nlink), UInt64(status.st_ino))
         (changed, changedNanoseconds) = (status.st_ctim.tv_sec, status.st_ctim.tv_nsec)
         (written, writtenNanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+    }
+
+    /// Another one in each process: never zero, and its lowest bit is clear.
+    var digest: UInt64 {
+        var hasher = Hasher()
+        hash(into: &hasher)
+        return max(2, UInt64(bitPattern: Int64(hasher.finalize())) & ~1)
     }
 }
 

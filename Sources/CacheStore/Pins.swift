@@ -1,6 +1,7 @@
 // Pinned URLs: what is stored under them makes no room for others, and is not purged for its age.
 
 package import EventLoop
+import Glibc
 import Synchronization
 
 /// Why a URL is not pinned.
@@ -34,14 +35,18 @@ package final class Pins: Sendable {
     /// Lets whoever asks for nothing pinned go without the mutex.
     private let isEmpty = Atomic<Bool>(true)
     private let path: String?
-    private let writing = Mutex(())
+    private let isOurs: @Sendable () -> Bool
+    /// Held while the file is written: whether its folder is somebody else's, so that it is not.
+    private let isAway = Mutex(false)
 
     /// Pins that are forgotten with the process.
-    package init() { path = nil }
+    package init() { (path, isOurs) = (nil, { true }) }
 
     /// Pins that a file keeps, one URL a line; blocks.
-    init(path: String) {
+    /// - Parameter isOurs: whether the folder is still the one that was taken; blocks.
+    init(path: String, isOurs: @escaping @Sendable () -> Bool = { true }) {
         self.path = path
+        self.isOurs = isOurs
         let lines = WholeFile.read(path).split(separator: UInt8(ascii: "\n")).map(Array.init)
         update { urls in urls = Set(lines.filter { $0.count <= Self.longest }.prefix(Self.most)) }
     }
@@ -89,10 +94,16 @@ package final class Pins: Sendable {
         }
     }
 
+    func setAway(_ isAway: Bool) { self.isAway.withLock { $0 = isAway } }
+
+    /// Somebody has removed the file; blocks.
+    func rewrite() { if !isEmpty.load(ordering: .relaxed) { try? write() } }
+
     private func write() throws(PinError) {
         guard let path else { return }
         do throws(SystemError) {
-            try writing.withLock { _ throws(SystemError) in
+            try isAway.withLock { isAway throws(SystemError) in
+                if isAway || !isOurs() { throw SystemError("write \(path)", code: ESTALE) }
                 let lines = urls.withLock { $0.sorted { $0.lexicographicallyPrecedes($1) } }
                 try WholeFile.replace(path, with: lines.flatMap { $0 + [UInt8(ascii: "\n")] })
             }

@@ -11,9 +11,10 @@ package enum RuleVerdict: Sendable, Equatable {
 
 /// A value without a lock: `Generations` keeps it under its mutex.
 ///
-/// Rules and fetches draw their numbers from one sequence: a rule concerns what has a smaller number. A hard purge whose
-/// responses have all been removed is only kept for fetches that began before it. Past the bound the oldest rules become
-/// marks that concern more than they did: that costs checks and fetches, and lets nothing come back to life.
+/// Rules and fetches draw their numbers from one sequence: a rule concerns what has a smaller number. A hard rule whose
+/// responses have all been removed is only kept for fetches that began before it, and is forgotten first. Past the bound the
+/// names of one origin become one rule for the origin: that costs fetches there, nothing elsewhere, and lets nothing come
+/// back to life.
 struct RuleSet: Sendable {
     /// When a rule was made.
     struct Mark: Sendable, Equatable {
@@ -25,10 +26,25 @@ struct RuleSet: Sendable {
     struct Named: Sendable, Equatable {
         var hard: UInt64 = 0
         var soft: Mark?
-        /// What the hard rule concerns has been removed.
+        /// What the hard rule concerns has been removed from the disk.
         var isSwept = false
+        /// What the hard rule concerns may still be in memory, where it is looked at before it answers.
+        var mayBeInMemory = false
 
-        var newest: UInt64 { max(hard, soft?.number ?? 0) }
+        var isUnswept: Bool { hard > 0 && !isSwept }
+        /// Nothing that is stored is concerned by it any more.
+        var isSpent: Bool { isSwept && !mayBeInMemory && soft == nil }
+    }
+
+    /// A hard rule whose responses have not all been removed yet.
+    struct Unswept: Sendable {
+        /// What finds its files.
+        let rule: PurgeRule
+        let number: UInt64
+        /// Nil for patterns.
+        let name: InvalidationRule?
+        /// `rule` finds files that it does not concern, too.
+        var needsLook: Bool { name?.needsLook ?? false }
     }
 
     struct Pattern: Sendable, Equatable {
@@ -38,9 +54,9 @@ struct RuleSet: Sendable {
     }
 
     /// Names at most.
-    static let mostNames = 8192
+    static let mostNames = 65536
     /// Bytes of their names at most.
-    static let mostBytes = 1 << 20
+    static let mostBytes = 8 << 20
     /// Patterns at most.
     static let mostPatterns = 1024
 
@@ -56,6 +72,10 @@ struct RuleSet: Sendable {
     /// The number of the latest rule.
     private(set) var newest: UInt64 = 0
     private var bytes = 0
+    /// Names whose hard rules have not been swept.
+    private(set) var unsweptNames = 0
+    /// Names that stand for others, or for many hosts.
+    private var wideNames = 0
 
     // MARK: - Asking
 
@@ -73,7 +93,12 @@ struct RuleSet: Sendable {
             if mark.number > number { since = min(since ?? .max, mark.time) }
         }
         if !named.isEmpty {
-            for name in subject.names + [.url(subject.key.urlBytes)] {
+            var names = subject.names + [.url(of: subject.key)]
+            if wideNames > 0 {
+                names += [.origin(of: subject.key), .anyHost(of: subject.key)]
+                if names.contains(where: \.isOfGroups) { names.append(.groups(of: subject.key)) }
+            }
+            for name in names {
                 guard let found = named[name] else { continue }
                 if found.hard > number { return .gone }
                 if let soft = found.soft { stale(soft) }
@@ -100,20 +125,33 @@ struct RuleSet: Sendable {
     /// Names and patterns, and the marks that stand for those that are gone.
     var count: Int { named.count + patterns.count + (groupFloor == 0 ? 0 : 1) + (softFloor == nil ? 0 : 1) }
 
-    /// Hard purges whose responses have not all been removed yet.
-    var unswept: [(rule: PurgeRule, number: UInt64)] {
-        let names = named.compactMap { name, found -> (PurgeRule, UInt64)? in
-            guard found.hard > 0, !found.isSwept, let target = name.purge else { return nil }
-            return (PurgeRule(target), found.hard)
+    /// Hard rules whose responses have not all been removed yet.
+    /// - Parameter hasGroups: groups of origins are among them, whose files take longer to be found.
+    func unswept(hasGroups: Bool = false) -> [Unswept] {
+        let names = named.compactMap { name, found -> Unswept? in
+            guard found.isUnswept, hasGroups || !name.isOfGroups, let rule = name.purge else { return nil }
+            return Unswept(rule: rule, number: found.hard, name: name)
         }
-        return names + patterns.filter { !$0.isSwept && !$0.rule.isSoft }.map { ($0.rule, $0.mark.number) }
+        return names
+            + patterns.filter { !$0.isSwept && !$0.rule.isSoft }.map {
+                Unswept(rule: $0.rule, number: $0.mark.number, name: nil)
+            }
     }
+
+    /// More than half of what may be kept is: what is spent is to be forgotten.
+    var isCrowded: Bool { named.count > Self.mostNames / 2 || bytes > Self.mostBytes / 2 }
 
     // MARK: - Making
 
-    /// Groups that an origin has invalidated.
-    mutating func invalidate(_ names: [InvalidationRule], _ number: UInt64) {
-        for name in names { update(name) { $0.hard = max($0.hard, number) } }
+    /// What an origin has invalidated.
+    /// - Parameter isSwept: there is no disk tier.
+    mutating func invalidate(_ names: [InvalidationRule], _ number: UInt64, isSwept: Bool = false) {
+        for name in names {
+            update(name) { found in
+                found.hard = max(found.hard, number)
+                (found.isSwept, found.mayBeInMemory) = (isSwept, true)
+            }
+        }
         newest = max(newest, number)
         bound()
     }
@@ -140,20 +178,51 @@ struct RuleSet: Sendable {
     /// What a hard purge concerns has been removed.
     mutating func markSwept(_ rule: PurgeRule, _ number: UInt64) {
         if let name = rule.name {
-            guard let found = named[name], found.hard == number else { return }
-            named[name]?.isSwept = true
+            markSwept(name, number)
         } else if let place = patterns.firstIndex(where: { $0.mark.number == number && $0.rule == rule }) {
             patterns[place].isSwept = true
         }
     }
 
+    mutating func markSwept(_ swept: Unswept) {
+        if let name = swept.name { markSwept(name, swept.number) } else { markSwept(swept.rule, swept.number) }
+    }
+
+    private mutating func markSwept(_ name: InvalidationRule, _ number: UInt64) {
+        guard let found = named[name], found.hard == number else { return }
+        update(name) { $0.isSwept = true }
+    }
+
+    /// Nothing is in memory any more that rules up to this number concern: the older half of those that are spent is
+    /// forgotten. What was fetched before them is not stored any more.
+    mutating func forgetSpent(upTo number: UInt64) {
+        for (name, found) in named where found.mayBeInMemory && found.hard <= number {
+            update(name) { $0.mayBeInMemory = false }
+        }
+        let spent = named.filter(\.value.isSpent).sorted { $0.value.hard < $1.value.hard }
+        for (name, found) in spent.prefix((spent.count + 1) / 2) {
+            fetchFloor = max(fetchFloor, found.hard)
+            remove(name)
+        }
+    }
+
     private mutating func update(_ name: InvalidationRule, _ change: (inout Named) -> Void) {
-        if named[name] == nil { bytes += name.bytes.count }
-        change(&named[name, default: Named()])
+        let before = named[name]
+        if before == nil {
+            bytes += name.bytes.count
+            if name.isWide { wideNames += 1 }
+        }
+        var found = before ?? Named()
+        change(&found)
+        named[name] = found
+        unsweptNames += (found.isUnswept ? 1 : 0) - (before?.isUnswept == true ? 1 : 0)
     }
 
     private mutating func remove(_ name: InvalidationRule) {
-        if named.removeValue(forKey: name) != nil { bytes -= name.bytes.count }
+        guard let found = named.removeValue(forKey: name) else { return }
+        bytes -= name.bytes.count
+        if name.isWide { wideNames -= 1 }
+        if found.isUnswept { unsweptNames -= 1 }
     }
 
     // MARK: - Bounds
@@ -178,24 +247,57 @@ struct RuleSet: Sendable {
     }
 
     private mutating func boundNames() {
-        let swept = named.filter { $0.value.isSwept && $0.value.soft == nil }.sorted { $0.value.hard < $1.value.hard }
-        for (name, found) in swept.prefix((swept.count + 1) / 2) {
+        for (name, found) in named where found.isSpent {
             fetchFloor = max(fetchFloor, found.hard)
             remove(name)
         }
-        guard named.count > Self.mostNames / 2 || bytes > Self.mostBytes / 2 else { return }
-        let byAge = named.sorted { $0.value.newest < $1.value.newest }
-        for (name, found) in byAge.prefix((byAge.count + 1) / 2) {
-            if let soft = found.soft { raiseSoftFloor(soft) }
-            if name.isGroup {
-                groupFloor = max(groupFloor, found.hard)
-            } else if found.hard > 0, !found.isSwept {
-                named[name]?.soft = nil
-                continue
+        if isCrowded { mergeByOrigin() }
+        if isCrowded { mergeSoft() }
+        if named.count > Self.mostNames || bytes > Self.mostBytes { mergeAll() }
+    }
+
+    /// The hard rules of one origin become one, beginning with the origin that has most of them.
+    private mutating func mergeByOrigin() {
+        var origins: [InvalidationRule: [InvalidationRule]] = [:]
+        for (name, found) in named where found.hard > 0 {
+            if let wider = name.wider { origins[wider, default: []].append(name) }
+        }
+        for (origin, names) in origins.sorted(by: { $0.value.count > $1.value.count }) where names.count > 1 {
+            let number = names.reduce(0) { max($0, named[$1]?.hard ?? 0) }
+            for name in names { removeHard(name) }
+            update(origin) { found in
+                found.hard = max(found.hard, number)
+                (found.isSwept, found.mayBeInMemory) = (false, true)
             }
-            fetchFloor = max(fetchFloor, found.hard)
-            remove(name)
+            if !isCrowded { return }
         }
+    }
+
+    /// The older half of the soft rules becomes one mark: what was stored before it is stale.
+    private mutating func mergeSoft() {
+        let soft = named.compactMap { name, found in found.soft.map { (name: name, mark: $0) } }
+            .sorted { $0.mark.number < $1.mark.number }
+        for (name, mark) in soft.prefix((soft.count + 1) / 2) {
+            raiseSoftFloor(mark)
+            update(name) { $0.soft = nil }
+            if named[name]?.hard == 0 { remove(name) }
+        }
+    }
+
+    /// More origins than there may be names: the older half of what they have invalidated becomes one rule for everything.
+    private mutating func mergeAll() {
+        let hard = named.filter { $0.value.hard > 0 && ($0.key.isWide || $0.key.wider != nil) }
+            .sorted { $0.value.hard < $1.value.hard }
+        guard let last = hard.prefix((hard.count + 1) / 2).last else { return }
+        for (name, _) in hard.prefix((hard.count + 1) / 2) { removeHard(name) }
+        patterns.append(Pattern(rule: PurgeRule(.all), mark: Mark(number: last.value.hard, time: 0)))
+        patterns.sort { $0.mark.number < $1.mark.number }
+    }
+
+    /// What is left of a name is its soft rule.
+    private mutating func removeHard(_ name: InvalidationRule) {
+        update(name) { found in (found.hard, found.isSwept, found.mayBeInMemory) = (0, false, false) }
+        if named[name]?.soft == nil { remove(name) }
     }
 
     private mutating func raiseSoftFloor(_ mark: Mark) {
@@ -206,11 +308,17 @@ struct RuleSet: Sendable {
 // MARK: - Records
 
 extension RuleSet {
+    /// How many records there are.
+    var recordCount: Int {
+        let names = named.values.reduce(0) { $0 + ($1.isUnswept ? 1 : 0) + ($1.soft == nil ? 0 : 1) }
+        return names + patterns.count { !$0.isSwept } + (groupFloor > 0 ? 1 : 0) + (softFloor == nil ? 0 : 1)
+    }
+
     /// What has to outlive the process.
     var records: [RuleRecord] {
         var records: [RuleRecord] = []
         for (name, found) in named {
-            if found.hard > 0, !found.isSwept {
+            if found.isUnswept {
                 records.append(RuleRecord(.name(name), Mark(number: found.hard, time: 0)))
             }
             if let soft = found.soft { records.append(RuleRecord(.name(name), soft, isSoft: true)) }

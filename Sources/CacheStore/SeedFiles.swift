@@ -14,11 +14,11 @@ package enum SeedError: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .folder(let error): "seed folder: \(error); correct the path, or the permissions of the folder"
-        case .notAFolder(let path): "seed folder: \(path) is no folder; correct the path"
+        case .notAFolder(let path): "seed folder: \(path) is not a folder; correct the path"
         case .tooMany(let path, let limit):
             "seed folder: \(path) has more than \(limit) files; use several folders, or the disk tier"
         case .dates(let path):
-            "seed folder: \(path) is no property list of dates; restore it, or remove it and do without its dates"
+            "seed folder: \(path) is not a property list of dates; restore it, or remove it and go without its dates"
         }
     }
 }

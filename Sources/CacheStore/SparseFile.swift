@@ -7,7 +7,7 @@ import Synchronization
 /// It has the layout of a stored file, so that it becomes one when nothing is missing. Made without I/O: the file is created
 /// with its first bytes, and removed with the object unless it was sealed.
 ///
-/// Sendable: the state is under a mutex, held while the file is created, on I/O threads only.
+/// Sendable: the state is under a mutex, held for moments; the file is created under another, on I/O threads only.
 package final class SparseFile: Sendable {
     private struct State {
         var file: SharedFile?
@@ -18,8 +18,9 @@ package final class SparseFile: Sendable {
     let path: String
     let pool: IOPool
     let calls: FileCalls
-    private let room: SpillFile.Room
+    let room: SpillFile.Room
     private let state: Mutex<State>
+    private let creation = Mutex(())
 
     init(path: String, pool: IOPool, room: SpillFile.Room, calls: FileCalls = .real) {
         self.path = path
@@ -40,11 +41,11 @@ package final class SparseFile: Sendable {
     }
 
     deinit {
-        let state = state.withLock { $0 }
-        room.release(state.reserved)
+        let (isOpen, reserved) = state.withLock { ($0.file != nil && !$0.isTaken, $0.reserved) }
+        room.release(reserved)
         // A loop may be the last user: the removal of a large file can take a while.
         let (path, calls) = (path, calls)
-        if state.file != nil, !state.isTaken { pool.submit { _ = calls.unlink(path) } }
+        if isOpen { pool.submit { _ = calls.unlink(path) } }
     }
 
     /// Bytes that are reserved on the disk for this file.
@@ -70,11 +71,13 @@ package final class SparseFile: Sendable {
 
     /// Creates the file if there is none yet; I/O thread.
     func open() throws(BodyError) -> SharedFile {
-        try state.withLock { state throws(BodyError) in
-            if let file = state.file { return file }
-            let file = try SpillFile.create(path, pool: pool, calls)
-            state.file = file
-            return file
+        try room.retrying(0) { () throws(BodyError) in
+            try creation.withLock { _ throws(BodyError) in
+                if let file = state.withLock({ $0.file }) { return file }
+                let file = try SpillFile.create(path, pool: pool, calls)
+                state.withLock { $0.file = file }
+                return file
+            }
         }
     }
 

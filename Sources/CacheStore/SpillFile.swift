@@ -15,6 +15,21 @@ package final class SpillFile: Sendable {
         let release: @Sendable (_ bytes: Int) -> Void
         /// Bytes of one body at most.
         let maxObject: Int64
+        /// Whether it is worth another try after a call on the file has failed: see `DiskTier.mend`. I/O thread.
+        var mend: @Sendable (_ error: SystemError, _ attempt: Int, _ bytes: Int) -> Bool = { _, _, _ in false }
+
+        /// - Parameter bytes: that are to be written.
+        func retrying<R>(_ bytes: Int, _ body: () throws(BodyError) -> R) throws(BodyError) -> R {
+            var attempt = 0
+            while true {
+                do throws(BodyError) {
+                    return try body()
+                } catch {
+                    guard case .file(let reason) = error, mend(reason, attempt, bytes) else { throw error }
+                    attempt += 1
+                }
+            }
+        }
     }
 
     private struct State {
@@ -57,7 +72,12 @@ package final class SpillFile: Sendable {
         path = sparse.path
         pool = sparse.pool
         calls = sparse.calls
-        room = Room(reserve: { sparse.reserve($0) }, release: { _ in }, maxObject: maxObject)
+        room = Room(
+            reserve: { sparse.reserve($0) },
+            release: { _ in },
+            maxObject: maxObject,
+            mend: { sparse.room.mend($0, $1, $2) }
+        )
         offset = FileLayout.bodyOffset + position
         self.sparse = sparse
     }
@@ -117,7 +137,9 @@ package final class SpillFile: Sendable {
         for (chunk, range) in pieces {
             try chunk.withBytes { bytes throws(BodyError) in
                 let part = UnsafeRawBufferPointer(rebasing: bytes[range])
-                try Self.write(part, to: file.descriptor, at: position, calls)
+                try room.retrying(max(expected - Int(start), count)) { () throws(BodyError) in
+                    try Self.write(part, to: file.descriptor, at: position, calls)
+                }
                 sums.update(part)
             }
             position += Int64(range.count)
@@ -132,7 +154,11 @@ package final class SpillFile: Sendable {
     func open() throws(BodyError) -> SharedFile {
         if let file { return file }
         let file: SharedFile
-        if let sparse { file = try sparse.open() } else { file = try Self.create(path, pool: pool, calls) }
+        if let sparse {
+            file = try sparse.open()
+        } else {
+            file = try room.retrying(0) { () throws(BodyError) in try Self.create(path, pool: pool, calls) }
+        }
         state.withLock { $0.file = file }
         return file
     }

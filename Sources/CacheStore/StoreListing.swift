@@ -11,6 +11,8 @@ package struct ListQuery: Sendable, Equatable {
     package var pattern: String?
     /// The beginning of the URL.
     package var prefix = ""
+    /// Forms or parts of the URL, as ``pattern`` has them, of which one is as good as ``pattern`` and ``prefix``.
+    package var alternatives: [String] = []
     /// Only of this service; empty for forward mode.
     package var service: String?
     /// Only what this tier holds.
@@ -31,8 +33,11 @@ package struct ListQuery: Sendable, Equatable {
     func selects(_ key: CacheKey) -> Bool {
         if let service, key.service != service { return false }
         let url = key.urlBytes
-        guard url.starts(with: prefix.utf8) else { return false }
-        guard let pattern else { return true }
+        if url.starts(with: prefix.utf8), pattern.map({ Self.matches($0, url) }) ?? true { return true }
+        return alternatives.contains { Self.matches($0, url) }
+    }
+
+    private static func matches(_ pattern: String, _ url: ArraySlice<UInt8>) -> Bool {
         let bytes = Array((pattern.contains("*") ? pattern : "*\(pattern)*").utf8)
         return StarPattern.matches(bytes[...], url)
     }

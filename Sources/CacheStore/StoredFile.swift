@@ -8,16 +8,20 @@ struct StoredFile {
     var record: HeadRecord
     /// Where the record's valid bytes end, in the file.
     var end: Int64
+    /// What the file said before its head was read.
+    let stamp: FileStamp
     /// Bytes of the whole file.
-    var size: Int64
+    var size: Int64 { stamp.size }
 
     /// Reads the preamble and the last valid record.
-    /// - Returns: nil where the file is not a whole stored response.
+    /// - Returns: nil where the file is not a whole stored response, or no file at all: a pipe is not waited for.
     /// - Throws: `SystemError` where it cannot be read.
     static func read(_ descriptor: Int32, _ calls: FileCalls) throws(SystemError) -> StoredFile? {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw SystemError("stat") }
-        let size = Int64(status.st_size)
+        guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+        let stamp = FileStamp(status)
+        let size = stamp.size
         guard let start = try part(descriptor, 0..<64, calls),
             let preamble = start.withUnsafeBytes({ FilePreamble($0) })
         else { return nil }
@@ -27,7 +31,7 @@ struct StoredFile {
             let (record, end) = tail.withUnsafeBytes({ HeadRecord.last(in: $0) }),
             record.bodyLength == preamble.bodyLength, record.fileID == preamble.fileID
         else { return nil }
-        return StoredFile(record: record, end: tailStart + Int64(end), size: size)
+        return StoredFile(record: record, end: tailStart + Int64(end), stamp: stamp)
     }
 
     /// Appends a record. What a torn append has left is cut off first; a tail that has become long is made short again

@@ -55,7 +55,7 @@ package final class StoredResponse: Sendable {
         )
     }
 
-    /// - Parameter hot: dropped where the body is not one chunk in memory, a group may invalidate the response, or a purge has made it stale.
+    /// - Parameter hot: dropped where the body is not one chunk in memory, a group may invalidate the response, or a purge or a HEAD has made it stale.
     package init(
         key: CacheKey,
         head: StoredHead,
@@ -72,7 +72,8 @@ package final class StoredResponse: Sendable {
         self.body = body
         ownHead = preparedHead
         rules = InvalidationRule.concerning(head, key)
-        let mayBeHot = !rules.contains(where: \.isGroup) && head.staleSince == nil && body.wholeChunk != nil
+        let isStale = head.staleSince != nil || head.changedSince != nil
+        let mayBeHot = !rules.contains(where: \.isGroup) && !isStale && body.wholeChunk != nil
         self.hot = mayBeHot ? hot : nil
         self.tier = tier
         self.diskEntry = diskEntry
@@ -116,7 +117,25 @@ package final class StoredResponse: Sendable {
     package func stale(since time: Int64) -> StoredResponse {
         var head = head
         head.staleSince = min(head.staleSince ?? .max, time)
-        return StoredResponse(
+        return with(head, preparedHead)
+    }
+
+    /// The same response, of which a HEAD has shown at this time (Unix seconds) that the resource is another one now.
+    package func changed(since time: Int64) -> StoredResponse {
+        var head = head
+        head.changedSince = min(head.changedSince ?? .max, time)
+        return with(head, preparedHead)
+    }
+
+    /// The same response with the fields that the policy lets it answer with, which are nearly always its own.
+    package func usable(under policy: CachePolicy) -> StoredResponse {
+        let usable = Caching.usable(head, policy: policy)
+        if usable.fields.contains(.setCookie) == head.fields.contains(.setCookie) { return self }
+        return with(usable, Self.prepare(usable, length: body.knownLength, via: nil))
+    }
+
+    private func with(_ head: StoredHead, _ preparedHead: [UInt8]) -> StoredResponse {
+        StoredResponse(
             key: key,
             head: head,
             body: body,

@@ -1,13 +1,16 @@
-// Small files that are read and written as a whole, and that have reached the disk when the call returns.
+// Small files that are read and written as a whole, and that have reached the disk when the call returns, unless it says otherwise.
 
 import EventLoop
 import Glibc
 
 /// Everything here blocks, and belongs on an I/O thread.
 enum WholeFile {
+    /// A link is not followed, and a pipe in the place of the file is not waited for.
+    private static let safely = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+
     /// Empty where it cannot be read.
     static func read(_ path: String) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = open(path, O_RDONLY | safely)
         if descriptor < 0 { return [] }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
@@ -28,16 +31,30 @@ enum WholeFile {
         try syncFolder(of: path)
     }
 
-    static func append(_ bytes: [UInt8], to path: String) throws(SystemError) {
-        try write(bytes, to: path, O_WRONLY | O_CREAT | O_APPEND)
-        // The name of a file that was just made.
-        try syncFolder(of: path)
+    /// Appends to a file that is there.
+    /// - Parameter isSynced: false where it is enough that the bytes outlive the process.
+    /// - Returns: false where there is no such file.
+    static func append(_ bytes: [UInt8], to path: String, isSynced: Bool) throws(SystemError) -> Bool {
+        let descriptor = open(path, O_WRONLY | O_APPEND | safely)
+        if descriptor < 0 {
+            if errno == ENOENT { return false }
+            throw SystemError("open \(path)")
+        }
+        defer { close(descriptor) }
+        try write(bytes, to: descriptor, path)
+        if isSynced, fdatasync(descriptor) != 0 { throw SystemError("sync \(path)") }
+        return true
     }
 
     private static func write(_ bytes: [UInt8], to path: String, _ flags: Int32) throws(SystemError) {
-        let descriptor = open(path, flags | O_CLOEXEC, 0o600)
+        let descriptor = open(path, flags | safely, 0o600)
         if descriptor < 0 { throw SystemError("open \(path)") }
         defer { close(descriptor) }
+        try write(bytes, to: descriptor, path)
+        guard fdatasync(descriptor) == 0 else { throw SystemError("sync \(path)") }
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32, _ path: String) throws(SystemError) {
         var done = 0
         while done < bytes.count {
             let result = bytes[done...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -45,7 +62,6 @@ enum WholeFile {
             if result <= 0 { throw SystemError("write \(path)") }
             done += result
         }
-        guard fdatasync(descriptor) == 0 else { throw SystemError("sync \(path)") }
     }
 
     private static func syncFolder(of path: String) throws(SystemError) {

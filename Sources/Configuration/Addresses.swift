@@ -1,32 +1,36 @@
 // Addresses to listen on, base URLs and endpoint paths.
 
 enum Addresses {
-    /// `ADDRESS:PORT`, `[IPV6]:PORT`, `localhost:PORT` or `unix:/PATH`.
+    /// `ADDRESS:PORT`, `[IPV6]:PORT`, `localhost:PORT`, `:PORT` or `*:PORT` for all addresses, or `unix:/PATH`.
     static func listen(_ text: String) throws(ScalarProblem) -> ListenAddress {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
             guard path.hasPrefix("/"), !path.hasSuffix("/") else {
-                throw ScalarProblem("'\(text)' is no absolute path of a socket; write unix:/run/drydock/proxy.sock")
+                throw ScalarProblem(
+                    "'\(text)' is not the absolute path of a socket; write unix:/run/drydock/proxy.sock"
+                )
             }
             guard path.utf8.count <= 107 else {
                 throw ScalarProblem(
-                    "the path has \(path.utf8.count) bytes, and a unix socket's path at most 107; choose a shorter one"
+                    "the path has \(path.utf8.count) bytes, but a unix socket's path may have only 107; choose a shorter one"
                 )
             }
             return .unix(path: path)
         }
-        let help = "write ADDRESS:PORT such as 127.0.0.1:8080 or [::1]:8080, localhost:PORT, or unix:/PATH"
-        if Digits.parse(text) != nil { throw ScalarProblem("an address needs its host; write localhost:\(text)") }
+        let help =
+            "write ADDRESS:PORT such as 127.0.0.1:8080 or [::1]:8080, localhost:PORT, :PORT for all addresses, or unix:/PATH"
+        if Digits.parse(text) != nil { throw ScalarProblem("an address needs a host; write localhost:\(text)") }
         guard let colon = text.lastIndex(of: ":") else { throw ScalarProblem("'\(text)' has no port; \(help)") }
         guard let port = Digits.parse(text[text.index(after: colon)...]).flatMap({ UInt16(exactly: $0) }) else {
-            throw ScalarProblem("'\(text)' ends in no port; \(help)")
+            throw ScalarProblem("'\(text)' does not end in a port; \(help)")
         }
         let host = String(text[..<colon])
         if host.lowercased() == "localhost" { return .tcp(host: "localhost", port: port) }
+        if host.isEmpty || host == "*" { return .tcp(host: "*", port: port) }
         let bracketed = host.hasPrefix("[") && host.hasSuffix("]")
         let bare = bracketed ? String(host.dropFirst().dropLast()) : host
         guard let bytes = AddressBytes.parse(bare), bracketed == (bytes.count == 16) else {
-            throw ScalarProblem("'\(host)' is no IP address; \(help)")
+            throw ScalarProblem("'\(host)' is not an IP address; \(help)")
         }
         return .tcp(host: bare, port: port)
     }
@@ -38,12 +42,12 @@ enum Addresses {
         guard let network = NetworkPrefix(text) else {
             if text.contains("/"), AddressBytes.parse(String(text.prefix { $0 != "/" })) != nil {
                 throw ScalarProblem(
-                    "'\(text)' is no network; its length must fit, and bits beyond it must be zero, as in 192.168.0.0/16"
+                    "'\(text)' is not a network; the prefix length must be valid, and the bits after it must be zero, as in 192.168.0.0/16"
                 )
             }
             let near = Suggestions.nearest(to: text, among: ["loopback", "any"]).map { "; did you mean '\($0)'?" }
             throw ScalarProblem(
-                "'\(text)' is no client rule\(near ?? "; write loopback, any, an IP address, or a network such as 192.168.0.0/16")"
+                "'\(text)' is not a client rule\(near ?? "; write loopback, any, an IP address, or a network such as 192.168.0.0/16")"
             )
         }
         return .network(network)
@@ -55,19 +59,19 @@ enum Addresses {
             return .service(try TextRule.word.check(String(text.dropFirst(8))))
         }
         guard let scheme = ["https", "http"].first(where: { text.lowercased().hasPrefix($0 + "://") }) else {
-            throw ScalarProblem("'\(text)' is no base URL; write http://HOST, https://HOST or service:NAME")
+            throw ScalarProblem("'\(text)' is not a base URL; write http://HOST, https://HOST or service:NAME")
         }
         let rest = text.dropFirst(scheme.utf8.count + 3)
         let authority = rest.prefix { $0 != "/" }
         // First of all, so that no message prints a password.
         guard !authority.contains("@") else {
-            throw ScalarProblem("a base URL has no user and password; put them under 'auth'")
+            throw ScalarProblem("a base URL must not contain a user and a password; put them under 'auth'")
         }
         guard text.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 92 }) else {
-            throw ScalarProblem("'\(text)' holds a character that URLs must percent-encode")
+            throw ScalarProblem("'\(text)' contains a character that must be percent-encoded")
         }
         guard !text.contains("?"), !text.contains("#") else {
-            throw ScalarProblem("a base URL has no query and no fragment; put query items under 'query'")
+            throw ScalarProblem("a base URL must not contain a query or a fragment; put query items under 'query'")
         }
         var path = String(rest.dropFirst(authority.count))
         while path.hasSuffix("/") { path.removeLast() }
@@ -78,18 +82,18 @@ enum Addresses {
             guard
                 let number = Digits.parse(authority[authority.index(after: colon)...]).flatMap({ UInt16(exactly: $0) }),
                 number > 0
-            else { throw ScalarProblem("'\(authority)' ends in no port; write 1 to 65535") }
+            else { throw ScalarProblem("'\(authority)' does not end in a port; write 1 to 65535") }
             port = number == (scheme == "http" ? 80 : 443) ? nil : number
         }
         guard let known = TextRule.host(host) else {
-            throw ScalarProblem("'\(host)' is no host; write a name or an IP address")
+            throw ScalarProblem("'\(host)' is not a host; write a name or an IP address")
         }
         return .origin(OriginURL(scheme: scheme, host: known, port: port, path: path))
     }
 
     /// `/users/:id`, `/files/*`.
     static func endpointPath(_ text: String) throws(ScalarProblem) -> EndpointPath {
-        guard text.hasPrefix("/") else { throw ScalarProblem("a path begins with a slash; write /\(text)") }
+        guard text.hasPrefix("/") else { throw ScalarProblem("a path must begin with a slash; write /\(text)") }
         if text == "/" { return EndpointPath(description: text, segments: []) }
         let parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         var segments: [EndpointPath.Segment] = []
@@ -97,13 +101,13 @@ enum Addresses {
         for (index, part) in parts.enumerated() {
             if part == "*" {
                 guard index == parts.count - 1 else {
-                    throw ScalarProblem("'*' stands for the rest of a path, so only at its end")
+                    throw ScalarProblem("'*' matches the rest of a path, so it must be at the end")
                 }
                 segments.append(.rest)
             } else if part.hasPrefix(":") {
                 let name = part.dropFirst()
                 guard !name.isEmpty, name.utf8.allSatisfy({ TextRule.isAlphanumeric($0) || $0 == 95 }) else {
-                    throw ScalarProblem("'\(part)' is no parameter; write a colon and a name, such as :id")
+                    throw ScalarProblem("'\(part)' is not a parameter; write a colon and a name, such as :id")
                 }
                 guard names.insert(name).inserted else {
                     throw ScalarProblem("the parameter ':\(name)' occurs twice; rename one")
@@ -114,7 +118,7 @@ enum Addresses {
                     part.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 35 && $0 != 63 })
                 else {
                     throw ScalarProblem(
-                        "'\(part)' is no path segment; leave out dots, '?' and '#', percent-encode what is not ASCII, and put '*' alone at the end"
+                        "'\(part)' is not a path segment; leave out dots, '?' and '#', percent-encode what is not ASCII, and put '*' alone at the end"
                     )
                 }
                 segments.append(.literal(String(part)))

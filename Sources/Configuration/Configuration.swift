@@ -7,7 +7,8 @@
 package struct Configuration: Sendable, Equatable {
     /// Where clients connect. Default: `localhost:8080`, on 127.0.0.1 and ::1. A change needs a restart.
     package var listen: [ListenAddress] = [.tcp(host: "localhost", port: 8080)]
-    /// The admin socket, or nil where none is configured. A change of its addresses needs a restart.
+    /// The admin socket; nil where the daemon uses its user's own (``DefaultAdmin``), without addresses where there is to be none.
+    /// A change of its addresses needs a restart.
     package var admin: AdminConfiguration?
     /// The number of event loops; nil means one per core. A change needs a restart.
     package var loops: Int?
@@ -15,6 +16,8 @@ package struct Configuration: Sendable, Equatable {
     package var name = "drydock"
     /// Who may connect. Default: loopback only.
     package var clients: [ClientRule] = [.loopback]
+    /// Host patterns under which services that are matched by their prefix alone answer, unless they name their own. Default: none.
+    package var hosts: [String] = []
     /// The memory tier and the disk tier.
     package var cache = TierConfiguration()
     /// Forward mode: absolute-form requests and CONNECT.
@@ -37,6 +40,8 @@ package struct Configuration: Sendable, Equatable {
     package var purge: [PurgeConfiguration] = []
     /// Every file that was read, demo files included: what `--watch` has to look at. Absolute paths.
     package var files: [String] = []
+    /// What is allowed and yet hardly what is meant, each with its place; never part of a comparison.
+    package var warnings: [ConfigurationError] = []
     /// Where each key stands; never part of a comparison.
     var origin = ConfigurationOrigin()
 
@@ -60,7 +65,8 @@ package struct Configuration: Sendable, Equatable {
 
     package static func == (left: Configuration, right: Configuration) -> Bool {
         left.listen == right.listen && left.admin == right.admin && left.loops == right.loops && left.name == right.name
-            && left.clients == right.clients && left.cache == right.cache && left.forward == right.forward
+            && left.clients == right.clients && left.hosts == right.hosts && left.cache == right.cache
+            && left.forward == right.forward
             && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
             && left.offline == right.offline && left.clock == right.clock && left.log == right.log
             && left.prefetch == right.prefetch && left.purge == right.purge

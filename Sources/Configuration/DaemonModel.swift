@@ -60,14 +60,18 @@ package struct ForwardConfiguration: Sendable, Equatable {
     package var enabled = true
     /// Host patterns (`*`, `*.example.com`, `example.com`, an address) in lower case. Loopback, private and link-local targets only when named. Default: `*`.
     package var allow = ["*"]
-    /// `HOST:PORT` patterns for CONNECT, either side may be `*`. Default: `*:443`.
+    /// `HOST:PORT` patterns for CONNECT and for `https` URLs in absolute form, either side may be `*`. Default: `*:443`.
     package var connectAllow = ["*:443"]
+    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
+    package var lenient = true
+    /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in absolute form; nil: the system's.
+    package var ca: String?
     package var cache = CacheConfiguration()
 
     package init() {}
 }
 
-/// Bounds on what one client may cost.
+/// Bounds on what one client, or the head of one response, may cost.
 package struct LimitsConfiguration: Sendable, Equatable {
     /// Bytes of a head. Default: 64 KiB.
     package var head = 64 << 10
@@ -77,6 +81,12 @@ package struct LimitsConfiguration: Sendable, Equatable {
     package var field = 8 << 10
     /// Bytes of a request target. Default: 8 KiB.
     package var target = 8 << 10
+    /// Bytes of a response head. Default: 256 KiB.
+    package var responseHead = 256 << 10
+    /// Field lines of a response head. Default: 1000.
+    package var responseFields = 1000
+    /// Bytes of one field line of a response. Default: 64 KiB.
+    package var responseLine = 64 << 10
     /// Nanoseconds for a whole head. Default: 10 s.
     package var headTimeout: UInt64 = 10_000_000_000
     /// Nanoseconds between two requests of a connection. Default: 60 s.
@@ -111,12 +121,22 @@ package struct LogConfiguration: Sendable, Equatable {
         /// An absolute path; lines are appended.
         case file(path: String)
     }
-    /// How an access log line looks.
-    package enum Format: String, Sendable, CaseIterable { case json, combined, text }
+    /// How a line of the access log looks.
+    package enum Format: String, Sendable, CaseIterable {
+        /// JSON in the access log, which programs read, and text in the daemon's own log, which people read.
+        case auto
+        /// JSON in both.
+        case json
+        /// As Apache and nginx write it; the daemon's own log is text.
+        case combined
+        case text
+    }
 
     package var level = Level.info
     package var access = Access.stdout
-    package var format = Format.json
+    package var format = Format.auto
+    /// The ids of requests that log lines have go on to origins.
+    package var requestID = true
 
     package init() {}
 }

@@ -40,10 +40,17 @@ struct Decoder {
         to entries: inout [Entry]
     ) {
         guard let descriptor = section.key(key.text) else {
-            if key.text == "<<" {
-                fail(key.place, "", "merge keys are not supported; put what services share under 'defaults'")
+            if key.text.hasPrefix("x-") {
+                if section.hasOwnKeys { return }
+                fail(
+                    key.place,
+                    "",
+                    "unknown key '\(key.text)'; keys of your own (x-...) stand at the top of a file, in a service or in an endpoint"
+                )
+            } else if key.text == "<<" {
+                fail(key.place, "", "merge keys are not supported; put settings that services share under 'defaults'")
             } else if section.name == KeyTable.included.name, KeyTable.root.key(key.text) != nil {
-                fail(key.place, "", "'\(key.text)' belongs in the main file; an included file holds 'services' only")
+                fail(key.place, "", "'\(key.text)' belongs in the main file; an included file contains only 'services'")
             } else {
                 fail(key.place, "", "unknown key '\(key.text)'; \(Suggestions.help(forKey: key.text, in: section))")
             }
@@ -82,6 +89,11 @@ struct Decoder {
         case .oneOrMore(let element):
             if case .sequence = node.content { return list(node, element, label: label, of: element.example) }
             guard let only = value(node, element, label: label) else { return nil }
+            return Value(place: node.place, content: .list([only]))
+        case .word(let word, or: .oneOrMore(let element)):
+            if case .sequence = node.content { return list(node, element, label: label, of: element.example) }
+            guard let only = scalar(node, .word(word, or: element), label: label) else { return nil }
+            if case .leaf(let leaf) = only.content, leaf.scalar == Scalar.none { return only }
             return Value(place: node.place, content: .list([only]))
         case .map(let keys, let element):
             return map(node, keys, element, label: label)
@@ -148,7 +160,7 @@ struct Decoder {
                 content: .leaf(Leaf(text: leaf.text, fromEnvironment: found, scalar: leaf.scalar))
             )
         } catch {
-            fail(node.place, label, error.message)
+            fail(node.place, label, error.message, isOfProcess: error.isOfProcess)
             return nil
         }
     }
@@ -162,7 +174,11 @@ struct Decoder {
         var result: [(key: (text: String, place: Place), value: SourceNode)] = []
         for (key, value) in pairs {
             guard case .scalar(let text, plain: _) = key.content else {
-                fail(key.place, "", "a key is a word, not \(Self.word(key)); quote what holds brackets or braces")
+                fail(
+                    key.place,
+                    "",
+                    "a key is a word, not \(Self.word(key)); put quotes around a text with brackets or braces"
+                )
                 continue
             }
             if let earlier = first.updateValue(key.place, forKey: sameCase ? text : text.lowercased()) {
@@ -174,8 +190,9 @@ struct Decoder {
         return result
     }
 
-    private mutating func fail(_ place: Place, _ label: String, _ message: String) {
-        errors.append(ConfigurationError(place: place, message: label.isEmpty ? message : "'\(label)' \(message)"))
+    private mutating func fail(_ place: Place, _ label: String, _ message: String, isOfProcess: Bool = false) {
+        let text = label.isEmpty ? message : "'\(label)' \(message)"
+        errors.append(ConfigurationError(place: place, message: text, isOfProcess: isOfProcess))
     }
 
     private static func word(_ node: SourceNode) -> String {

@@ -63,7 +63,8 @@ package struct CacheConfiguration: Sendable, Equatable {
         case serveStale = "serve-stale"
         case evict
     }
-    package enum SetCookie: String, Sendable, CaseIterable { case explicit, strip, skip }
+    package enum SetCookie: String, Sendable, CaseIterable { case strict, explicit, strip, skip }
+    package enum Cookies: String, Sendable, CaseIterable { case explicit, any, never }
     package enum StoredMethod: String, Sendable, CaseIterable {
         case post = "POST"
         case get = "GET"
@@ -95,8 +96,10 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var ignoreQuery: [String] = []
     /// Request fields whose values enter the key.
     package var keyFields: [String] = []
+    /// Default: strict.
+    package var setCookie = SetCookie.strict
     /// Default: explicit.
-    package var setCookie = SetCookie.explicit
+    package var cookies = Cookies.explicit
     /// Bytes that a body must have to be stored. Default: 0.
     package var minLength = 0
     /// Variants of one URL that are kept. Default: 32.

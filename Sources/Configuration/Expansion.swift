@@ -18,7 +18,7 @@ enum Expansion {
             }
             result += rest[..<dollar.lowerBound]
             guard let end = closingBrace(rest[dollar.upperBound...]) else {
-                throw ScalarProblem("'${' without '}'; close it, or write $${ for a literal one")
+                throw ScalarProblem("'${' has no '}'; add it, or write $${ for a literal '${'")
             }
             result += try value(of: rest[dollar.upperBound..<end], environment)
             rest = rest[rest.index(after: end)...]
@@ -34,11 +34,16 @@ enum Expansion {
         let parts = reference.firstRange(of: ":-")
         let name = String(parts.map { reference[..<$0.lowerBound] } ?? reference)
         guard let first = name.utf8.first, !(48...57).contains(first), name.utf8.allSatisfy(isNameByte) else {
-            throw ScalarProblem("'${\(reference)}' names no environment variable; write ${NAME} or ${NAME:-default}")
+            throw ScalarProblem(
+                "'${\(reference)}' does not name an environment variable; write ${NAME} or ${NAME:-default}"
+            )
         }
         if let value = environment[name], parts == nil || !value.isEmpty { return value }
         guard let parts else {
-            throw ScalarProblem("the environment variable \(name) is not set; set it, or write ${\(name):-default}")
+            throw ScalarProblem(
+                "the environment variable \(name) is not set; set it, or write ${\(name):-default}",
+                isOfProcess: true
+            )
         }
         return try expand(String(reference[parts.upperBound...]), environment).text
     }

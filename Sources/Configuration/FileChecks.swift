@@ -1,5 +1,6 @@
 // What a configuration asks of the file system, checked while it is read.
 
+internal import CacheStore
 internal import Foundation
 
 enum FileChecks {
@@ -14,8 +15,8 @@ enum FileChecks {
             case .folder: return nil
             case .file, .unreadable:
                 return ancestor == path
-                    ? "\(path) is no folder; choose another path"
-                    : "\(path) cannot be made, since \(ancestor) is no folder"
+                    ? "\(path) is not a folder; choose another path"
+                    : "\(path) cannot be created, because \(ancestor) is not a folder"
             case .absent:
                 if ancestor == "/" { return nil }
                 ancestor = parent(ancestor)
@@ -23,12 +24,22 @@ enum FileChecks {
         }
     }
 
+    /// What keeps a path from being the folder of a daemon's store; nil where nothing does, or where this user may not look into
+    /// it: the daemon's user finds out. Nothing in the folder is changed.
+    static func canHoldStore(_ path: String) -> String? {
+        if let problem = canBeFolder(path) { return problem }
+        do throws(DiskTierError) { _ = try FolderMark.inspect(path, .shared) } catch {
+            if case .notTaken(let refusal) = error { return "\(refusal)" }
+        }
+        return nil
+    }
+
     /// What keeps a path from being a folder now.
     static func isFolder(_ path: String) -> String? {
         switch kind(path) {
         case .folder: nil
-        case .absent: "\(path) does not exist; make the folder, or correct the path"
-        case .file, .unreadable: "\(path) is no folder; correct the path"
+        case .absent: "\(path) does not exist; create the folder, or correct the path"
+        case .file, .unreadable: "\(path) is not a folder; correct the path"
         }
     }
 
@@ -36,22 +47,22 @@ enum FileChecks {
     static func canBeFile(_ path: String) -> String? {
         if kind(path) == .folder { return "\(path) is a folder; name a file in it" }
         return kind(parent(path)) == .folder
-            ? nil : "\(path) cannot be made, since its folder does not exist; make \(parent(path))"
+            ? nil : "\(path) cannot be created, because its folder does not exist; create \(parent(path))"
     }
 
     /// What keeps a path from being read as a file of at most so many bytes.
     static func readable(_ path: String, atMost limit: Int? = nil) -> String? {
         switch kind(path) {
-        case .absent: return "\(path) does not exist; make the file, or correct the path"
+        case .absent: return "\(path) does not exist; create the file, or correct the path"
         case .folder: return "\(path) is a folder; name a file in it"
-        case .unreadable: return "\(path) is no regular file; name a regular file"
+        case .unreadable: return "\(path) is not a regular file; name a regular file"
         case .file:
             guard FileManager.default.isReadableFile(atPath: path) else {
                 return "\(path) cannot be read; change its permissions"
             }
             var status = stat()
             guard let limit, stat(path, &status) == 0, status.st_size > limit else { return nil }
-            return "\(path) has \(status.st_size) bytes, and at most \(Units.sizeText(limit)) are held; make it smaller"
+            return "\(path) has \(status.st_size) bytes, but the limit is \(Units.sizeText(limit)); make it smaller"
         }
     }
 

@@ -97,6 +97,8 @@ struct SectionDescriptor: Sendable {
     let keys: [KeyDescriptor]
     /// Whether a nearer section replaces a farther one wholly, since its keys exclude each other.
     var replaces = false
+    /// Whether keys that begin with `x-` are the user's own, for YAML anchors, and mean nothing here.
+    var hasOwnKeys = false
 
     func key(_ name: String) -> KeyDescriptor? { keys.first { $0.name == name } }
 }

@@ -8,14 +8,14 @@ extension KeyTable {
                 "wait",
                 .duration,
                 default: "30s",
-                "How long a request waits for the head of a fetch that another one started.",
+                "How long a request waits for the head of a fetch that another request began.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "waiters",
                 .integer(1...10_000_000),
                 default: "10000",
-                "Requests that may wait on one fetch.",
+                "How many requests may wait for one fetch.",
                 inherited: .endpoints
             ),
         ]
@@ -28,14 +28,14 @@ extension KeyTable {
                 "ignore_query",
                 .list(.text(.queryPattern)),
                 default: "[]",
-                "Names of query items that do not enter the key, such as \"utm_*\"; the origin gets them all the same.",
+                "Names of query items that are not part of the cache key, such as \"utm_*\"; they are sent to the origin only if the response may not be stored.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "fields",
                 .list(.text(.token)),
                 default: "[]",
-                "Request fields whose values enter the key.",
+                "Request fields whose values are part of the cache key.",
                 inherited: .endpoints
             ),
         ]
@@ -48,14 +48,14 @@ extension KeyTable {
                 "mode",
                 .choice(CacheConfiguration.Mode.allCases.map(\.rawValue)),
                 default: "standard",
-                "standard is RFC 9111; library gives what succeeds the lifetime under ttl, whatever the origin says; none stores nothing.",
+                "standard follows RFC 9111; library gives successful responses the lifetime of ttl, whatever the origin says; none stores nothing.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "ttl",
                 .word("none", or: .lifetime),
                 default: "none",
-                "Freshness for responses that bring none of their own; in library mode for all, 2h unless set, and 0s asks every time.",
+                "Freshness of a 200, 203, 204, 301 or 308 that brings none of its own; in library mode of all, 2h unless set, and 0s asks every time.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
@@ -75,49 +75,49 @@ extension KeyTable {
                 "revalidate",
                 .choice(CacheConfiguration.Revalidate.allCases.map(\.rawValue)),
                 default: "head",
-                "How a stale response is checked: by HEAD, by a conditional GET, by whichever costs less, or never (stale counts as absent, and in library mode nothing becomes stale).",
+                "How a stale response is validated: by HEAD, by a conditional GET, by whichever costs less, or never (a stale response counts as missing, and in library mode no response becomes stale).",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "compare",
                 .list(.choice(CacheConfiguration.Compare.allCases.map(\.rawValue))),
                 default: "[etag, last-modified, length]",
-                "What of the answer to a HEAD must equal what is stored, in library mode.",
+                "Library mode: which parts of the answer to a HEAD must equal the stored response.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "check_pause",
                 .lifetime,
                 default: "30s",
-                "After a check that failed, how long what is stored answers before the next one.",
+                "After a failed validation, how long the stored response is used before the next attempt.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "gone",
                 .choice(CacheConfiguration.Gone.allCases.map(\.rawValue)),
                 default: "pass",
-                "What a check does that answers 404 or 410: pass hands it on and keeps what is stored, serve-stale answers with what is stored, evict removes it.",
+                "What happens if validation returns 404 or 410: pass sends it to the client and keeps the stored response, serve-stale answers with the stored response, evict removes it.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "stale_while_revalidate",
                 .lifetime,
                 default: "0s",
-                "How long past its freshness a response may serve while it is refreshed behind, unless it says so itself.",
+                "How long a stale response may be served while it is refreshed in the background, unless the response itself says how long.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "stale_if_error",
                 .lifetime,
                 default: "1d",
-                "How long past its freshness a response may serve while the origin fails; without a limit in library mode, unless set.",
+                "How long a stale response may be served while the origin fails; no limit in library mode, unless set.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "max_variants",
                 .integer(1...10_000),
                 default: "32",
-                "Variants of one URL that are kept; the one stored or checked the longest ago goes.",
+                "The number of variants of one URL that are stored; beyond it, the one that was stored or validated the longest ago is removed.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
@@ -132,15 +132,27 @@ extension KeyTable {
                 "methods",
                 .list(.choice(CacheConfiguration.StoredMethod.allCases.map(\.rawValue))),
                 default: "[GET]",
-                "Whose answers are stored: GET, which HEAD goes with, and in library mode POST, by the digest of its body.",
+                "The methods whose responses are stored: GET, which includes HEAD, and in library mode POST, whose key includes a digest of the body.",
                 inherited: .endpoints
             ),
-            KeyDescriptor("key", .section(cacheKey), "What makes two requests the same one.", inherited: .endpoints),
+            KeyDescriptor(
+                "key",
+                .section(cacheKey),
+                "What the cache key consists of, besides the URL.",
+                inherited: .endpoints
+            ),
             KeyDescriptor(
                 "set_cookie",
                 .choice(CacheConfiguration.SetCookie.allCases.map(\.rawValue)),
+                default: "strict",
+                "Responses with Set-Cookie: strict stores those with explicit freshness, without the cookie unless they have public or s-maxage; explicit stores them with the cookie; strip stores all without the cookie; skip stores none.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "cookies",
+                .choice(CacheConfiguration.Cookies.allCases.map(\.rawValue)),
                 default: "explicit",
-                "Responses with Set-Cookie: explicit stores those with explicit freshness, strip stores them without the cookie, skip stores none.",
+                "Responses to requests with Cookie: explicit stores those with explicit freshness, any stores them like other responses, never stores none.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
@@ -150,7 +162,12 @@ extension KeyTable {
                 "A 200 or 203 with a shorter body is passed on and not stored.",
                 inherited: .endpoints
             ),
-            KeyDescriptor("collapse", .section(collapse), "Waiting for a fetch in flight.", inherited: .endpoints),
+            KeyDescriptor(
+                "collapse",
+                .section(collapse),
+                "Waiting for a fetch that another request began.",
+                inherited: .endpoints
+            ),
         ] + seeds + phases
     )
 
@@ -161,7 +178,7 @@ extension KeyTable {
                 "chance",
                 .share,
                 default: "0%",
-                "The share of failures among the answers.",
+                "The percentage of answers that are failures.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
@@ -188,7 +205,7 @@ extension KeyTable {
             KeyDescriptor(
                 "files",
                 .path,
-                "The folder of the bodies; an endpoint's file in it is NAME.json unless file says otherwise.",
+                "The folder of the bodies; an endpoint's file in it is NAME.json, unless file names another.",
                 inherited: .endpoints
             ),
             KeyDescriptor("file", .demoFile, "The body of the answer, relative to files.", inherited: .services),
@@ -217,7 +234,7 @@ extension KeyTable {
                 "random_seed",
                 .integer(0...Int.max),
                 default: "0",
-                "The seed of every draw; the same seed gives the same outcomes.",
+                "The seed of all random draws; the same seed gives the same outcomes.",
                 inherited: .endpoints
             ),
         ]

@@ -5,14 +5,19 @@ enum KeyTable {
     static let memoryTier = SectionDescriptor(
         name: "memory",
         keys: [
-            KeyDescriptor("size", .size, default: "256MiB", "Bytes over all entries of the memory tier."),
-            KeyDescriptor("objects", .integer(1...1_000_000_000), default: "100000", "Entries of the memory tier."),
+            KeyDescriptor("size", .size, default: "256MiB", "The limit for all entries of the memory tier, in bytes."),
+            KeyDescriptor(
+                "objects",
+                .integer(1...1_000_000_000),
+                default: "100000",
+                "The limit for the number of entries in the memory tier."
+            ),
             KeyDescriptor("max_object", .size, default: "8MiB", "The largest entry of the memory tier."),
             KeyDescriptor(
                 "pressure",
                 .choice(MemoryTierConfiguration.Pressure.allCases.map(\.rawValue)),
                 default: "shed",
-                "While memory is short: shed gives entries back to the kernel, ignore keeps them; a reload changes it."
+                "What happens while memory is short: shed evicts entries and returns their memory to the kernel, ignore keeps them; a reload can change this key."
             ),
         ]
     )
@@ -24,11 +29,11 @@ enum KeyTable {
                 "path",
                 .path,
                 default: "/var/cache/drydock",
-                "The folder of the disk tier."
+                "The folder of the disk tier: an empty one, one that does not exist yet, or one that Drydock has marked."
             ),
-            KeyDescriptor("size", .size, default: "10GiB", "Bytes over all files of the disk tier."),
+            KeyDescriptor("size", .size, default: "10GiB", "The limit for all files of the disk tier, in bytes."),
             KeyDescriptor("max_object", .size, default: "2GiB", "The largest stored response of the disk tier."),
-            KeyDescriptor("min_free", .size, default: "512MiB", "Bytes that stay free on the file system."),
+            KeyDescriptor("min_free", .size, default: "512MiB", "The space that stays free on the file system."),
         ]
     )
 
@@ -39,7 +44,7 @@ enum KeyTable {
             KeyDescriptor(
                 "disk",
                 .section(diskTier),
-                "The disk tier; without it nothing is kept over a restart; a change needs a restart."
+                "The disk tier; without it nothing survives a restart; a change needs a restart."
             ),
         ]
     )
@@ -49,12 +54,17 @@ enum KeyTable {
         keys: [
             KeyDescriptor(
                 "listen",
-                .oneOrMore(.address),
-                "Where the admin API listens: unix:/PATH or a loopback address.",
+                .word("none", or: .oneOrMore(.address)),
+                "Where the admin API listens: unix:/PATH or a loopback address; none takes no commands.",
                 required: true
             ),
-            KeyDescriptor("mode", .permissions, default: "0660", "Permissions of the admin's unix socket, in octal."),
-            KeyDescriptor("group", .text(.word), "The group that owns the admin's unix socket."),
+            KeyDescriptor(
+                "mode",
+                .permissions,
+                default: "0660",
+                "The permissions of the admin socket if it is a unix socket, in octal."
+            ),
+            KeyDescriptor("group", .text(.word), "The group of the admin socket if it is a unix socket."),
         ]
     )
 
@@ -65,8 +75,15 @@ enum KeyTable {
                 "allow",
                 .list(.text(.connectPattern)),
                 default: "[\"*:443\"]",
-                "HOST:PORT patterns that CONNECT may reach; either side may be *."
+                "HOST:PORT patterns that CONNECT, and https URLs in absolute form, may reach; either side may be *."
             )
+        ]
+    )
+
+    static let forwardTLS = SectionDescriptor(
+        name: "tls",
+        keys: [
+            KeyDescriptor("ca", .path, "A PEM bundle in place of the system's, for https URLs in absolute form.")
         ]
     )
 
@@ -77,15 +94,22 @@ enum KeyTable {
                 "enabled",
                 .boolean,
                 default: "true",
-                "Whether absolute-form requests and CONNECT are served."
+                "Whether the daemon serves absolute-form requests and CONNECT."
             ),
             KeyDescriptor(
                 "allow",
-                .list(.text(.hostPattern)),
+                .list(.text(.targetPattern)),
                 default: "[\"*\"]",
-                "Hosts that may be reached; loopback, private and link-local ones only when named."
+                "HOST or HOST:PORT patterns of the targets that clients may reach; loopback, private and link-local hosts need a rule that names them."
             ),
-            KeyDescriptor("connect", .section(connect), "Which targets CONNECT may reach."),
+            KeyDescriptor("connect", .section(connect), "Which targets CONNECT, and https URLs, may reach."),
+            KeyDescriptor("tls", .section(forwardTLS), "TLS towards the origins of https URLs in absolute form."),
+            KeyDescriptor(
+                "lenient",
+                .boolean,
+                default: "true",
+                "Whether responses that break a rule of HTTP/1.1, but have only one possible meaning, are accepted."
+            ),
             KeyDescriptor("cache", .section(serviceCache), "How forwarded responses are stored and reused."),
         ]
     )
@@ -93,24 +117,47 @@ enum KeyTable {
     static let limits = SectionDescriptor(
         name: "limits",
         keys: [
-            KeyDescriptor("head", .size, default: "64KiB", "The largest request or response head."),
-            KeyDescriptor("fields", .integer(1...10_000), default: "100", "Field lines of a head."),
-            KeyDescriptor("field", .size, default: "8KiB", "The longest field line."),
+            KeyDescriptor("head", .size, default: "64KiB", "The largest request head."),
+            KeyDescriptor(
+                "fields",
+                .integer(1...10_000),
+                default: "100",
+                "The highest number of field lines in a request head."
+            ),
+            KeyDescriptor("field", .size, default: "8KiB", "The longest field line of a request."),
             KeyDescriptor("target", .size, default: "8KiB", "The longest request target."),
-            KeyDescriptor("head_timeout", .duration, default: "10s", "How long a whole head may take."),
-            KeyDescriptor("idle", .duration, default: "60s", "How long a connection may rest between requests."),
+            KeyDescriptor("response_head", .size, default: "256KiB", "The largest response head."),
+            KeyDescriptor(
+                "response_fields",
+                .integer(1...10_000),
+                default: "1000",
+                "The highest number of field lines in a response head."
+            ),
+            KeyDescriptor("response_line", .size, default: "64KiB", "The longest field line of a response."),
+            KeyDescriptor(
+                "head_timeout",
+                .duration,
+                default: "10s",
+                "How long a whole request head may take to arrive."
+            ),
+            KeyDescriptor("idle", .duration, default: "60s", "How long a connection may be idle between requests."),
             KeyDescriptor(
                 "body_rate",
                 .size,
                 default: "1KiB",
-                "The least rate of a request body, per second, after a grace of 10 s."
+                "The lowest transfer rate of a request body, per second; it applies after the first 10 s."
             ),
-            KeyDescriptor("connections", .integer(1...10_000_000), default: "10000", "Client connections in all."),
+            KeyDescriptor(
+                "connections",
+                .integer(1...10_000_000),
+                default: "10000",
+                "The highest number of client connections in total."
+            ),
             KeyDescriptor(
                 "per_client",
                 .integer(1...10_000_000),
                 default: "1000",
-                "Connections of one client address."
+                "The highest number of connections from one client address."
             ),
         ]
     )
@@ -122,7 +169,7 @@ enum KeyTable {
                 "enabled",
                 .boolean,
                 default: "false",
-                "Puts every service that has demo answers in demo mode, unless it says otherwise itself."
+                "Puts every service that has demo answers into demo mode, unless the service sets this itself."
             )
         ]
     )
@@ -134,7 +181,7 @@ enum KeyTable {
                 "movable",
                 .boolean,
                 default: "false",
-                "Whether drydock clock may move the daemon's clock, for tests; a reload with false sets it back."
+                "Whether 'drydock clock' may move the daemon's clock, for tests; a reload with false sets the clock back."
             )
         ]
     )
@@ -146,19 +193,25 @@ enum KeyTable {
                 "level",
                 .choice(LogConfiguration.Level.allCases.map(\.rawValue)),
                 default: "info",
-                "The least severe message of the daemon's own log."
+                "The least severe message of the daemon's own log; debug tells what becomes of each request."
             ),
             KeyDescriptor(
                 "access",
                 .logTarget,
                 default: "stdout",
-                "Where access log lines go: stdout, stderr, off or a path."
+                "Where the access log is written: stdout, stderr, off or a path."
             ),
             KeyDescriptor(
                 "format",
                 .choice(LogConfiguration.Format.allCases.map(\.rawValue)),
-                default: "json",
-                "How an access log line looks."
+                default: "auto",
+                "The format of the logs: auto is JSON for the access log and text for the daemon's own; json is JSON for both."
+            ),
+            KeyDescriptor(
+                "request_id",
+                .boolean,
+                default: "true",
+                "Whether the ids of requests that JSON and debug lines have go on to origins, in X-Request-Id."
             ),
         ]
     )
@@ -170,24 +223,24 @@ enum KeyTable {
                 "listen",
                 .oneOrMore(.address),
                 default: "localhost:8080",
-                "Where clients connect: ADDRESS:PORT, localhost:PORT (127.0.0.1 and ::1) or unix:/PATH; a change needs a restart."
+                "Where clients connect: ADDRESS:PORT, localhost:PORT (127.0.0.1 and ::1), :PORT (all addresses) or unix:/PATH; a change needs a restart."
             ),
             KeyDescriptor(
                 "admin",
                 .shorthand(admin, key: "listen"),
-                "The admin socket; or just its address; a change needs a restart."
+                "The admin socket, or just its address; without it a private socket of the user; a change needs a restart."
             ),
             KeyDescriptor(
                 "loops",
                 .word("auto", or: .integer(1...1024)),
                 default: "auto",
-                "Event loops; auto is one per core; a change needs a restart."
+                "The number of event loops; auto is one per core; a change needs a restart."
             ),
             KeyDescriptor(
                 "name",
                 .text(.token),
                 default: "drydock",
-                "The name in Via and Cache-Status; a change needs a restart."
+                "The daemon's name in Via and Cache-Status; a change needs a restart."
             ),
             KeyDescriptor(
                 "clients",
@@ -195,30 +248,47 @@ enum KeyTable {
                 default: "[loopback]",
                 "Who may connect: loopback, any, an address or a network such as 192.168.0.0/16."
             ),
+            KeyDescriptor(
+                "hosts",
+                .list(.text(.servedHost)),
+                default: "[]",
+                "Host names besides localhost under which services with match.prefix answer: a name, *.DOMAIN or an address."
+            ),
             KeyDescriptor("cache", .section(tiers), "The memory tier and the disk tier."),
-            KeyDescriptor("forward", .section(forward), "Forward mode: export http_proxy=http://127.0.0.1:8080."),
-            KeyDescriptor("limits", .section(limits), "Bounds on what one client may cost."),
-            KeyDescriptor("shutdown", .duration, default: "30s", "How long requests under way may take after SIGTERM."),
-            KeyDescriptor("defaults", .section(defaults), "What every service inherits."),
+            KeyDescriptor(
+                "forward",
+                .section(forward),
+                "Forward mode: export http_proxy=http://localhost:8080 no_proxy=localhost,127.0.0.1,::1."
+            ),
+            KeyDescriptor("limits", .section(limits), "Limits for requests, responses and connections."),
+            KeyDescriptor(
+                "shutdown",
+                .duration,
+                default: "30s",
+                "How long answers under way may continue after SIGTERM."
+            ),
+            KeyDescriptor("defaults", .section(defaults), "Settings that every service inherits."),
             KeyDescriptor("services", .sections(service), "The services."),
             KeyDescriptor("demo", .section(daemonDemo), "Demo mode for the whole daemon."),
             KeyDescriptor(
                 "offline",
                 .boolean,
                 default: "false",
-                "Whether origins are left alone: what is stored answers whatever its age, everything else is 504."
+                "Whether the daemon asks no origin: stored responses are used whatever their age, and every other request gets a 504."
             ),
-            KeyDescriptor("clock", .section(clock), "The clock of lifetimes."),
+            KeyDescriptor("clock", .section(clock), "The clock that freshness lifetimes are counted by."),
             KeyDescriptor("log", .section(log), "The daemon's own log and the access log."),
-            KeyDescriptor("prefetch", .sections(prefetch), "Batches that the daemon downloads on a schedule."),
+            KeyDescriptor("prefetch", .sections(prefetch), "Lists that the daemon downloads on a schedule."),
             KeyDescriptor("purge", .sections(purge), "What the daemon purges on a schedule."),
-            KeyDescriptor("include", .list(.path), "Files with more services; * and ? match names."),
-        ]
+            KeyDescriptor("include", .list(.path), "Files with more services; * and ? match parts of file names."),
+        ],
+        hasOwnKeys: true
     )
 
     /// What an included file may hold.
     static let included = SectionDescriptor(
         name: "an included file",
-        keys: [KeyDescriptor("services", .sections(service), "More services.")]
+        keys: [KeyDescriptor("services", .sections(service), "More services.")],
+        hasOwnKeys: true
     )
 }

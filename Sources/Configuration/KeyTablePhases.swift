@@ -7,7 +7,7 @@ extension KeyTable {
             KeyDescriptor(
                 "file",
                 .word("none", or: .path),
-                "The file that answers; none for no placeholder where one is inherited.",
+                "The file that is served; none switches an inherited placeholder off.",
                 inherited: .endpoints,
                 required: true
             ),
@@ -15,7 +15,7 @@ extension KeyTable {
                 "after",
                 .duration,
                 default: "300ms",
-                "How long a request waits for the head of the response before the file answers.",
+                "How long a request waits for the head of the response before the file is served.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
@@ -35,7 +35,7 @@ extension KeyTable {
             KeyDescriptor(
                 "file",
                 .word("none", or: .path),
-                "The file that answers; none for no fallback where one is inherited.",
+                "The file that is served; none switches an inherited fallback off.",
                 inherited: .endpoints,
                 required: true
             ),
@@ -56,19 +56,19 @@ extension KeyTable {
             "on_client_abort",
             .text(.clientAbort),
             default: "finish",
-            "What becomes of a fetch when everybody who waited for it has left: finish, abort, or finish-if N% (of the body has come).",
+            "What happens to a fetch when all clients that waited for it have left: finish, abort, or finish-if N% (if so much of the body has arrived).",
             inherited: .endpoints
         ),
         KeyDescriptor(
             "placeholder",
             .section(placeholder),
-            "A file that answers while nothing is stored and the origin takes its time; nobody may keep it.",
+            "A file that is served while nothing is stored and the origin is slow; it is sent with no-store.",
             inherited: .endpoints
         ),
         KeyDescriptor(
             "fallback",
             .section(fallback),
-            "A file that answers when the fetch fails and nothing stored may serve; nobody may keep it.",
+            "A file that is served when the fetch fails and no stored response may be used; it is sent with no-store.",
             inherited: .endpoints
         ),
     ]
@@ -80,7 +80,7 @@ extension KeyTable {
                 "expect",
                 .choice(ExpectedContent.allCases.map(\.rawValue)),
                 default: "any",
-                "What bodies must be to be stored; what is something else is passed on and counted.",
+                "Which bodies may be stored; other bodies are passed on and counted.",
                 inherited: .endpoints
             )
         ]

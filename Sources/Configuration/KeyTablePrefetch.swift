@@ -3,19 +3,24 @@
 extension KeyTable {
     /// The keys of whatever is done again and again.
     static let schedule: [KeyDescriptor] = [
-        KeyDescriptor("every", .duration, "From turn to turn; one that comes too early is left out.", required: true),
+        KeyDescriptor(
+            "every",
+            .duration,
+            "The time from one run to the next; a run that is due while the previous one is still running is skipped.",
+            required: true
+        ),
         KeyDescriptor(
             "at_start",
             .boolean,
             default: "false",
-            "Whether the first turn comes as soon as the configuration is in force."
+            "Whether the first run begins as soon as the configuration is in force."
         ),
     ]
 
     static let prefetch = SectionDescriptor(
         name: "prefetch[]",
         keys: [
-            KeyDescriptor("name", .text(.word), "What logs and 'drydock jobs' call it.", required: true),
+            KeyDescriptor("name", .text(.word), "The name in logs and in 'drydock jobs'.", required: true),
             KeyDescriptor(
                 "urls",
                 .list(.text(.batchURL)),
@@ -24,17 +29,27 @@ extension KeyTable {
             KeyDescriptor(
                 "file",
                 .path,
-                "A list of what is downloaded, read at every turn: a URL or a JSON object a line."
+                "A list of what is downloaded, read at every run; each line has a URL or a JSON object."
             ),
         ] + schedule + [
-            KeyDescriptor("concurrency", .integer(1...1000), default: "10", "Items under way at a time."),
+            KeyDescriptor(
+                "concurrency",
+                .integer(1...1000),
+                default: "10",
+                "The number of items under way at the same time."
+            ),
             KeyDescriptor(
                 "on_error",
                 .choice(PrefetchConfiguration.OnError.allCases.map(\.rawValue)),
                 default: "continue",
-                "What the failure of an item means for the others."
+                "What happens to the other items when an item fails."
             ),
-            KeyDescriptor("force", .boolean, default: "false", "Whether origins are asked whatever is stored."),
+            KeyDescriptor(
+                "force",
+                .boolean,
+                default: "false",
+                "Whether origins are asked even if a fresh response is stored."
+            ),
         ]
     )
 }

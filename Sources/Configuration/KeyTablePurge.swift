@@ -7,17 +7,22 @@ extension KeyTable {
             KeyDescriptor(
                 "older_than",
                 .lifetime,
-                "What arrived, or was last found current, longer ago; not what is pinned."
+                "Responses that arrived, or were last validated, longer ago than this, except pinned ones."
             ),
-            KeyDescriptor("tag", .text(.any), "What has this tag in Cache-Tag, Surrogate-Key or Cache-Groups."),
-            KeyDescriptor("prefix", .text(.any), "What is stored for URLs of origins that begin like this."),
+            KeyDescriptor("tag", .text(.any), "Responses with this tag in Cache-Tag, Surrogate-Key or Cache-Groups."),
+            KeyDescriptor("prefix", .text(.any), "Responses whose URL at the origin begins with this text."),
             KeyDescriptor(
                 "glob",
                 .text(.any),
-                "What is stored for URLs of origins of this form; * stands for anything."
+                "Responses whose URL at the origin matches this pattern; * matches anything."
             ),
-            KeyDescriptor("service", .text(.any), "Only what is stored for this service."),
-            KeyDescriptor("soft", .boolean, default: "false", "Whether it becomes stale rather than being removed."),
+            KeyDescriptor("service", .text(.any), "Only the stored responses of this service."),
+            KeyDescriptor(
+                "soft",
+                .boolean,
+                default: "false",
+                "Whether the responses become stale instead of being removed."
+            ),
         ] + schedule
     )
 }

@@ -6,21 +6,21 @@ extension KeyTable {
         KeyDescriptor(
             "seed_dir",
             .path,
-            "A folder of responses that are there before anything was fetched.",
+            "A folder of responses that exist before anything was fetched.",
             inherited: .endpoints
         ),
         KeyDescriptor(
             "seed_mode",
             .choice(SeedConfiguration.Mode.allCases.map(\.rawValue)),
             default: "pinned",
-            "pinned answers from the folder before all else, for ever; import copies what is not stored, stale, so that it is checked.",
+            "pinned searches the folder first, and its responses never become stale; import copies responses that are not stored yet, as stale responses, so that their first use validates them.",
             inherited: .endpoints
         ),
         KeyDescriptor(
             "seed_layout",
             .choice(SeedConfiguration.Layout.allCases.map(\.rawValue)),
             default: "url",
-            "url is HOST/PATH; docker is MD5(PARENT)_NAME with property lists of dates.",
+            "url has files named HOST/PATH; docker has files named MD5(PARENT)_NAME, with property lists of dates.",
             inherited: .endpoints
         ),
     ]

@@ -13,17 +13,29 @@ extension KeyTable {
             KeyDescriptor(
                 "add",
                 .map(.fieldName, .text(.fieldValue)),
-                "Field lines that are added.",
+                "Field lines that are added to the request.",
                 inherited: .endpoints
             ),
-            KeyDescriptor("remove", .list(.text(.token)), "Fields that are dropped.", inherited: .endpoints),
+            KeyDescriptor(
+                "remove",
+                .list(.text(.token)),
+                "Fields that are removed from the request.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "underscore",
+                .choice(UnderscorePolicy.allCases.map(\.rawValue)),
+                default: "pass",
+                "What happens to the client's fields with an underscore in their name, which CGI, WSGI and Rack read as a hyphen: pass removes only those that could change what is stored for others, drop removes all.",
+                inherited: .endpoints
+            ),
         ]
     )
 
     static let basic = SectionDescriptor(
         name: "basic",
         keys: [
-            KeyDescriptor("user", .text(.userName), "The user name; no colon.", required: true),
+            KeyDescriptor("user", .text(.userName), "The user name, without a colon.", required: true),
             KeyDescriptor("password", .text(.fieldValue), "The password.", secret: true, required: true),
         ],
         replaces: true
@@ -45,28 +57,28 @@ extension KeyTable {
                 "connect",
                 .word("none", or: .duration),
                 default: "5s",
-                "Until the connection stands, TLS included.",
+                "The time until the connection is open, including TLS.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "first_byte",
                 .word("none", or: .duration),
                 default: "30s",
-                "From the request's end to the response's first byte.",
+                "The time from the end of the request to the first byte of the response.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "idle",
                 .word("none", or: .duration),
                 default: "120s",
-                "Between two reads of a response.",
+                "The time between two reads of a response.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "total",
                 .word("none", or: .duration),
                 default: "none",
-                "For the whole fetch.",
+                "The time for the whole fetch.",
                 inherited: .endpoints
             ),
         ]
@@ -79,10 +91,10 @@ extension KeyTable {
                 "length",
                 .integer(0...1_000_000),
                 default: "100",
-                "Fetches that may wait for max_concurrent.",
+                "How many fetches may wait for max_concurrent.",
                 inherited: .services
             ),
-            KeyDescriptor("wait", .duration, default: "5s", "How long one may wait.", inherited: .services),
+            KeyDescriptor("wait", .duration, default: "5s", "How long a fetch may wait.", inherited: .services),
         ]
     )
 
@@ -96,9 +108,24 @@ extension KeyTable {
                 "Whether the origin's certificate is checked.",
                 inherited: .services
             ),
-            KeyDescriptor("ca", .path, "A PEM bundle in place of the system's.", inherited: .services),
-            KeyDescriptor("client_cert", .path, "A PEM certificate; comes with client_key.", inherited: .services),
-            KeyDescriptor("client_key", .path, "A PEM key; comes with client_cert.", inherited: .services),
+            KeyDescriptor(
+                "ca",
+                .path,
+                "A file of certificate authorities (PEM) that replaces the system's.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "client_cert",
+                .path,
+                "The client certificate (PEM); it needs client_key.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "client_key",
+                .path,
+                "The key of the client certificate (PEM); it needs client_cert.",
+                inherited: .services
+            ),
         ]
     )
 
@@ -109,29 +136,41 @@ extension KeyTable {
                 "origins",
                 .list(.text(.webOrigin)),
                 default: "[]",
-                "Origins of web pages that may call the service, as scheme://host[:port].",
+                "The origins of web pages that may call the service, as scheme://host[:port].",
                 inherited: .services
             )
         ]
     )
 
+    static let queryItem = SectionDescriptor(
+        name: "query",
+        keys: [
+            KeyDescriptor("value", .oneOrMore(.text(.any)), "The value, or a list of values.", required: true),
+            KeyDescriptor(
+                "secret",
+                .boolean,
+                "Whether the item carries credentials: the service then refuses foreign web pages, and the item is shown nowhere. If this is not set, the name decides."
+            ),
+        ]
+    )
+
     /// What a service hands on to its endpoints.
     static let shared: [KeyDescriptor] = [
-        KeyDescriptor("headers", .section(headers), "What is done to a request's fields.", inherited: .endpoints),
+        KeyDescriptor("headers", .section(headers), "Changes to the fields of requests.", inherited: .endpoints),
         KeyDescriptor(
             "query",
-            .map(.queryName, .oneOrMore(.text(.any))),
-            "Query items for requests that do not bring the name themselves.",
+            .map(.queryName, .shorthand(queryItem, key: "value")),
+            "Query items that are added if the request does not have an item of that name; { value: X, secret: true } for one that carries credentials.",
             inherited: .endpoints
         ),
         KeyDescriptor(
             "timeout",
             .section(timeout),
-            "Deadlines, none of which runs while the client holds back.",
+            "Timeouts; they pause while the client is not reading.",
             inherited: .endpoints
         ),
         KeyDescriptor("cache", .section(serviceCache), "How responses are stored and reused.", inherited: .endpoints),
-        KeyDescriptor("response", .section(response), "What responses must be.", inherited: .endpoints),
+        KeyDescriptor("response", .section(response), "Which responses may be stored.", inherited: .endpoints),
         KeyDescriptor("demo", .section(demo), "Demo answers.", inherited: .endpoints),
     ]
 
@@ -142,51 +181,64 @@ extension KeyTable {
             KeyDescriptor(
                 "match",
                 .section(match),
-                "Which requests are the service's: a prefix or a host.",
+                "Which requests are the service's: a prefix, a host, or both.",
                 required: true
+            ),
+            KeyDescriptor(
+                "hosts",
+                .list(.text(.servedHost)),
+                "Host names under which this service answers, in place of the daemon's hosts; not with match.host."
             ),
             KeyDescriptor(
                 "base_url",
                 .baseURL,
-                "Where requests go: an http or https URL, or service:NAME; optional where every answer is a demo."
+                "Where requests go: an http or https URL, or service:NAME; optional if every answer is a demo answer."
             ),
             KeyDescriptor(
                 "host",
                 .choice(HostPolicy.allCases.map(\.rawValue)),
                 default: "base_url",
-                "Which Host the origin sees: that of base_url, or the client's.",
+                "Which Host the origin gets: that of base_url, or the client's.",
                 inherited: .services
             ),
             KeyDescriptor(
                 "auth",
                 .section(auth),
-                "Credentials that are added; the service then refuses requests from foreign web origins.",
+                "Credentials that are added to requests; the service then refuses foreign web pages.",
                 inherited: .services
             ),
             KeyDescriptor(
                 "max_concurrent",
                 .word("none", or: .integer(1...1_000_000)),
                 default: "none",
-                "Fetches in flight at once.",
+                "How many fetches may be under way at the same time.",
                 inherited: .services
             ),
             KeyDescriptor(
                 "max_queue",
                 .section(maxQueue),
-                "The queue in front of max_concurrent.",
+                "The queue of fetches that wait for max_concurrent.",
                 inherited: .services
             ),
-            KeyDescriptor("tls", .section(tls), "TLS towards the origin.", inherited: .services),
+            KeyDescriptor("tls", .section(tls), "TLS to the origin.", inherited: .services),
+            KeyDescriptor(
+                "lenient",
+                .boolean,
+                default: "true",
+                "Whether responses that break a rule of HTTP/1.1, but have only one possible meaning, are accepted.",
+                inherited: .services
+            ),
             KeyDescriptor("cors", .section(cors), "Which web pages may call the service.", inherited: .services),
             KeyDescriptor(
                 "unlisted",
                 .choice(UnlistedPolicy.allCases.map(\.rawValue)),
                 default: "pass",
-                "What happens to paths that no endpoint names; 404 where there is no base_url.",
+                "What happens to paths that match no endpoint; 404 if there is no base_url.",
                 inherited: .services
             ),
-            KeyDescriptor("endpoints", .sections(endpoint), "Paths with settings of their own."),
-        ] + shared
+            KeyDescriptor("endpoints", .sections(endpoint), "Paths with their own settings."),
+        ] + shared,
+        hasOwnKeys: true
     )
 
     static let match = SectionDescriptor(
@@ -195,11 +247,10 @@ extension KeyTable {
             KeyDescriptor(
                 "prefix",
                 .text(.prefix),
-                "A path prefix such as /github; the longest wins, and it is removed."
+                "A path prefix such as /github; the longest matching prefix wins, and is removed from the path."
             ),
             KeyDescriptor("host", .text(.hostName), "A Host value such as api.localhost, without a port."),
-        ],
-        replaces: true
+        ]
     )
 
     /// Everything of a service that may be given once for all.
@@ -209,13 +260,14 @@ extension KeyTable {
         name: "endpoints[]",
         keys: [
             KeyDescriptor("name", .text(.word), "The endpoint's name, unique in its service.", required: true),
-            KeyDescriptor("method", .text(.token), default: "GET", "The request method; methods are in upper case."),
+            KeyDescriptor("method", .text(.token), default: "GET", "The request method, in upper case."),
             KeyDescriptor(
                 "path",
                 .endpointPath,
                 "A path such as /users/:id or /files/*, below the service's prefix.",
                 required: true
             ),
-        ] + endpointShared
+        ] + endpointShared,
+        hasOwnKeys: true
     )
 }

@@ -10,7 +10,7 @@ extension ValueKind {
         case .choice(let words): "one of \(words.joined(separator: ", "))"
         case .duration, .lifetime: "a duration such as 5s"
         case .size: "a size such as 64KiB"
-        case .share: "a share such as 20%"
+        case .share: "a percentage such as 20%"
         case .latency: "a duration or a range such as 200ms..900ms"
         case .permissions: "octal permissions such as \"0660\""
         case .text: "a text"
@@ -49,19 +49,19 @@ extension MapKey {
         switch self {
         case .fieldName:
             guard TextRule.isToken(key) else {
-                throw ScalarProblem("holds '\(key)', which is no field name; remove spaces and colons")
+                throw ScalarProblem("contains '\(key)', which is not a field name; remove spaces and colons")
             }
             if key.lowercased() == "host" {
-                throw ScalarProblem("may not hold 'Host'; use the service's 'host' and 'base_url'")
+                throw ScalarProblem("must not contain 'Host'; use the service's 'host' and 'base_url'")
             }
             if Self.reserved.contains(key.lowercased()) {
-                throw ScalarProblem("may not hold '\(key)', which the daemon writes itself; remove it")
+                throw ScalarProblem("must not contain '\(key)', which the daemon sets itself; remove it")
             }
         case .queryName:
-            guard !key.isEmpty else { throw ScalarProblem("holds an empty name; name the query item") }
+            guard !key.isEmpty else { throw ScalarProblem("contains an empty name; name the query item") }
         case .status:
             guard key.utf8.count == 3, let status = Digits.parse(key), (200...599).contains(status) else {
-                throw ScalarProblem("holds '\(key)', which is no final status; write 200 to 599")
+                throw ScalarProblem("contains '\(key)', which is not a final status; write 200 to 599")
             }
         }
     }

@@ -4,7 +4,8 @@ internal import Foundation
 
 /// One address to listen on.
 package enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
-    /// An IP address without brackets, or `localhost`, which means both 127.0.0.1 and ::1. Port 0 lets the kernel choose.
+    /// An IP address without brackets, `localhost`, which means both 127.0.0.1 and ::1, or `*`, which means all addresses of the
+    /// machine, 0.0.0.0 and ::. Port 0 lets the kernel choose.
     case tcp(host: String, port: UInt16)
     /// The absolute path of a unix socket.
     case unix(path: String)
@@ -40,6 +41,18 @@ package enum ClientRule: Sendable, Hashable, CustomStringConvertible {
         case .any: return true
         case .loopback: return address.count == 4 ? address[0] == 127 : address == AddressBytes.loopback6
         case .network(let network): return network.contains(address)
+        }
+    }
+
+    /// Whether the rule admits nobody but this machine.
+    package var isLoopback: Bool {
+        switch self {
+        case .any: false
+        case .loopback: true
+        case .network(let network):
+            network.bytes.count == 4
+                ? network.bytes[0] == 127 && network.bits >= 8
+                : network.bytes == AddressBytes.loopback6 && network.bits == 128
         }
     }
 

@@ -3,19 +3,36 @@
 internal import Foundation
 
 extension Configuration {
+    /// The path that stands for standard input, which can be read once.
+    package static let standardInput = "-"
+    /// What errors call it.
+    package static let standardInputName = "<standard input>"
+
     /// Reads a configuration file and everything that it includes.
     ///
-    /// - Parameter environment: what `${NAME}` stands for.
+    /// - Parameters:
+    ///   - path: of the file; ``standardInput`` reads that to its end, and its relative paths are relative to the working folder.
+    ///   - environment: what `${NAME}` stands for.
     /// - Throws: every error of every file.
     package static func load(
         path: String,
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ConfigurationErrors) -> Configuration {
-        var loader = Loader(environment: environment)
-        guard let text = loader.read(path, namedAt: Place(file: path, line: 1, column: 1)) else {
-            throw ConfigurationErrors(errors: loader.errors)
-        }
-        return try loader.load(text, file: path)
+        var (loader, text, file) = try Loader.open(path, environment)
+        return try loader.load(text, file: file)
+    }
+
+    /// Where the daemon of a configuration file listens for commands; nil where the file leaves that to the default.
+    ///
+    /// Whoever commands a daemon need not be its user: a variable that is not set here, and a file that cannot be read here, are
+    /// errors only where the address itself comes of them.
+    /// - Throws: every other error of every file, or that the file says `admin: none`.
+    package static func adminAddress(
+        path: String,
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(ConfigurationErrors) -> ListenAddress? {
+        var (loader, text, file) = try Loader.open(path, environment)
+        return try loader.adminAddress(text, file: file)
     }
 
     /// The same for a text; relative paths are relative to the folder of `file`, which need not exist.
@@ -34,26 +51,62 @@ private struct Loader {
     let environment: [String: String]
     var errors: [ConfigurationError] = []
     private var files: [String] = []
+    /// The main file has the key `admin`.
+    private var namesAdmin = false
 
     init(environment: [String: String]) { self.environment = environment }
+
+    /// A loader and the text of the main file, with the name that errors call it.
+    static func open(
+        _ path: String,
+        _ environment: [String: String]
+    ) throws(ConfigurationErrors) -> (loader: Loader, text: String, file: String) {
+        var loader = Loader(environment: environment)
+        let isInput = path == Configuration.standardInput
+        let file = isInput ? Configuration.standardInputName : path
+        let place = Place(file: file, line: 1, column: 1)
+        guard let text = isInput ? loader.readInput(place) : loader.read(path, namedAt: place) else {
+            throw ConfigurationErrors(errors: loader.errors)
+        }
+        return (loader, text, file)
+    }
+
+    private mutating func readInput(_ place: Place) -> String? {
+        var data = Data()
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let count = Foundation.read(STDIN_FILENO, &buffer, buffer.count)
+            if count == 0 { return text(data, file: place.file) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                let message = "standard input cannot be read: \(String(cString: strerror(errno)))"
+                errors.append(ConfigurationError(place: place, message: message))
+                return nil
+            }
+            data.append(contentsOf: buffer[..<count])
+        }
+    }
 
     /// The text of a file; what keeps it from being read is an error at the place that names it.
     mutating func read(_ path: String, namedAt place: Place) -> String? {
         if let problem = FileChecks.readable(path) {
-            errors.append(ConfigurationError(place: place, message: "the file \(problem)"))
+            errors.append(ConfigurationError(place: place, message: "the file \(problem)", isOfProcess: true))
             return nil
         }
         guard let data = FileManager.default.contents(atPath: path) else {
-            errors.append(
-                ConfigurationError(place: place, message: "the file \(path) cannot be read; change its permissions")
-            )
+            let message = "the file \(path) cannot be read; change its permissions"
+            errors.append(ConfigurationError(place: place, message: message, isOfProcess: true))
             return nil
         }
+        return text(data, file: path)
+    }
+
+    private mutating func text(_ data: Data, file: String) -> String? {
         if let text = String(validating: data, as: UTF8.self) { return text }
         let (line, column) = Self.firstInvalid(data)
         errors.append(
             ConfigurationError(
-                place: Place(file: path, line: line, column: column),
+                place: Place(file: file, line: line, column: column),
                 message: "the file is not UTF-8 here; save it as UTF-8"
             )
         )
@@ -61,10 +114,32 @@ private struct Loader {
     }
 
     mutating func load(_ text: String, file: String) throws(ConfigurationErrors) -> Configuration {
-        files.append(Paths.absolute(file, besideFile: ""))
+        let result = resolve(text, file: file)
+        if !errors.isEmpty { throw ConfigurationErrors(errors: Self.sorted(errors, files)) }
+        return result
+    }
+
+    mutating func adminAddress(_ text: String, file: String) throws(ConfigurationErrors) -> ListenAddress? {
+        let result = resolve(text, file: file)
+        var certain = errors.filter { !$0.isOfProcess }
+        if certain.isEmpty {
+            if let address = result.admin?.listen.first { return address }
+            if !namesAdmin { return nil }
+            if result.admin != nil {
+                let message = "'admin' is none, so that the daemon of this file takes no commands; name an address"
+                certain.append(ConfigurationError(place: result.origin.place(of: "admin"), message: message))
+            }
+        }
+        throw ConfigurationErrors(errors: Self.sorted(certain.isEmpty ? errors : certain, files))
+    }
+
+    /// What a configuration comes to; it holds only where no errors are found.
+    private mutating func resolve(_ text: String, file: String) -> Configuration {
+        if file != Configuration.standardInputName { files.append(Paths.absolute(file, besideFile: "")) }
         var source = SourceReader(file: file)
         var decoder = Decoder(environment: environment)
         let node = source.read(text)
+        namesAdmin = node?.has(key: "admin") == true
         let unreadable = !source.errors.isEmpty
         errors += source.errors
         let root = node.map { decoder.section($0, KeyTable.root, label: "") } ?? []
@@ -75,7 +150,6 @@ private struct Loader {
         var result = resolver.configuration()
         // A file that is no YAML has no keys: what it lacks is no news.
         if !unreadable { errors += resolver.errors }
-        if !errors.isEmpty { throw ConfigurationErrors(errors: Self.sorted(errors, files)) }
         var seen: Set<String> = []
         result.files = (files + resolver.demoFiles).filter { seen.insert($0).inserted }
         return result

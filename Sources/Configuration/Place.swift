@@ -21,10 +21,13 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
     package let place: Place
     /// What is wrong and what to write instead.
     package let message: String
+    /// It may be wrong for this process alone, and not for the daemon: a variable that is not set, a file that cannot be read.
+    package let isOfProcess: Bool
 
-    package init(place: Place, message: String) {
+    package init(place: Place, message: String, isOfProcess: Bool = false) {
         self.place = place
         self.message = message
+        self.isOfProcess = isOfProcess
     }
 
     /// `FILE:LINE:COL: message`.

@@ -33,6 +33,7 @@ extension Resolver {
         result.ignoreQuery = reader.section("key").texts("ignore_query")
         result.keyFields = reader.section("key").texts("fields")
         result.setCookie = reader.text("set_cookie").flatMap(CacheConfiguration.SetCookie.init) ?? result.setCookie
+        result.cookies = reader.text("cookies").flatMap(CacheConfiguration.Cookies.init) ?? result.cookies
         result.minLength = reader.bytes("min_length") ?? result.minLength
         let collapse = reader.section("collapse")
         result.collapse.wait = collapse.nanoseconds("wait") ?? result.collapse.wait
@@ -65,7 +66,7 @@ extension Resolver {
         {
             fail(
                 place,
-                "'cache.override_origin' has nothing to put in place of the origin's word; set 'ttl' or 'ttl_by_status'"
+                "'cache.override_origin' has no lifetime to use instead of the origin's; set 'ttl' or 'ttl_by_status'"
             )
         }
         if let place = own.place("compare") {
@@ -73,12 +74,12 @@ extension Resolver {
             if cache.mode != .library, cache.compare != CacheConfiguration().compare {
                 fail(
                     place,
-                    "'cache.compare' is for 'mode: library'; in standard mode RFC 9111 section 4.3.5 says what is compared; remove it, or set the mode"
+                    "'cache.compare' is for 'mode: library'; in standard mode RFC 9111 section 4.3.5 decides what is compared; remove it, or set the mode"
                 )
             } else if cache.compare.isEmpty {
                 fail(
                     place,
-                    "'cache.compare' is an empty list, so that no check could succeed; name etag, last-modified or length"
+                    "'cache.compare' is an empty list, so no validation could succeed; name etag, last-modified or length"
                 )
             }
         }
@@ -88,7 +89,7 @@ extension Resolver {
             } else if cache.mode != .library, cache.methods.contains(.post) {
                 fail(
                     place,
-                    "'cache.methods' names POST, whose answers are stored in library mode only; write mode: library, or remove POST"
+                    "'cache.methods' names POST, whose responses are stored only in library mode; write mode: library, or remove POST"
                 )
             }
         }

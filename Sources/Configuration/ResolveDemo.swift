@@ -18,7 +18,7 @@ extension Resolver {
         var folder = reader.text("files")
         var folderIsThere = true
         if let path = folder, let problem = FileChecks.isFolder(path) {
-            fail(place(reader, "files"), "'demo.files' \(problem)")
+            fail(place(reader, "files"), file: "'demo.files' \(problem)")
             folderIsThere = false
             folder = path
         }
@@ -59,7 +59,7 @@ extension Resolver {
             if wanted {
                 fail(
                     place(reader, "enabled"),
-                    "the endpoint '\(name)' is in demo mode and has no file; set 'demo.files' (then it is \(name).json in it) or 'demo.file'"
+                    "the endpoint '\(name)' is in demo mode, but has no file; set 'demo.files' (its file is then \(name).json) or 'demo.file'"
                 )
             }
             return
@@ -67,7 +67,7 @@ extension Resolver {
         let path = folder + "/" + name + ".json"
         guard check, wanted || FileChecks.exists(path) else { return }
         if let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
-            fail(namePlace, "the demo file of the endpoint '\(name)': \(problem); or set 'demo.file'")
+            fail(namePlace, file: "the demo file of the endpoint '\(name)': \(problem); or set 'demo.file'")
             return
         }
         demoFiles.append(path)
@@ -97,7 +97,7 @@ extension Resolver {
             path = Paths.absolute(name, besideFile: place.file)
         }
         if check || name.hasPrefix("/"), let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
-            fail(place, "the demo file \(problem)")
+            fail(place, file: "the demo file \(problem)")
         }
         demoFiles.append(path)
         return path

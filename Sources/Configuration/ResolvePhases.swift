@@ -9,7 +9,7 @@ extension Resolver {
         if cache.text("mode") == CacheConfiguration.Mode.none.rawValue {
             fail(
                 place(cache, "placeholder"),
-                "'cache.placeholder' is for what will be stored, and 'cache.mode' is none; remove it, or write placeholder: { file: none }"
+                "'cache.placeholder' is for responses that are stored, but 'cache.mode' is none; remove it, or write placeholder: { file: none }"
             )
         }
         return result
@@ -22,7 +22,7 @@ extension Resolver {
         var result = StandInConfiguration(file: path)
         result.status = reader.int("status") ?? result.status
         if let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
-            fail(place(reader, "file"), "'cache.\(key).file' \(problem)")
+            fail(place(reader, "file"), file: "'cache.\(key).file' \(problem)")
         }
         if [204, 205, 304].contains(result.status) {
             fail(

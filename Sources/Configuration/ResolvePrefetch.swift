@@ -10,7 +10,7 @@ extension Resolver {
             if !names.insert(name).inserted {
                 fail(
                     place(reader, "name"),
-                    "'\(name)' names an earlier entry of 'prefetch' already; choose another name"
+                    "'\(name)' is the name of an earlier entry of 'prefetch'; choose another name"
                 )
             }
             var result = PrefetchConfiguration(name: name, schedule: schedule)
@@ -20,7 +20,7 @@ extension Resolver {
             result.onError = reader.text("on_error").flatMap(PrefetchConfiguration.OnError.init) ?? result.onError
             result.force = reader.bool("force")
             if let file = result.file, let problem = FileChecks.readable(file) {
-                fail(place(reader, "file"), "'prefetch[].file' \(problem)")
+                fail(place(reader, "file"), file: "'prefetch[].file' \(problem)")
             }
             if result.urls.isEmpty, result.file == nil {
                 fail(value.place, "prefetch '\(name)' downloads nothing; give 'urls' or 'file'")
@@ -33,7 +33,7 @@ extension Resolver {
     mutating func schedule(_ reader: SectionReader, _ section: String) -> ScheduleConfiguration? {
         guard let every = reader.nanoseconds("every") else { return nil }
         if every < 1_000_000_000 {
-            fail(place(reader, "every"), "'\(section).every' leaves no time between two turns; write 1s or more")
+            fail(place(reader, "every"), "'\(section).every' leaves no time between two runs; write 1s or more")
         }
         var result = ScheduleConfiguration(every: every)
         result.atStart = reader.bool("at_start")

@@ -15,7 +15,10 @@ extension Resolver {
             result.service = reader.text("service")
             if let name = result.service, !services.contains(name) {
                 let nearest = Suggestions.nearest(to: name, among: services).map { "; did you mean '\($0)'?" } ?? ""
-                fail(place(reader, "service"), "'purge[].service' names no service: '\(name)'\(nearest)")
+                fail(
+                    place(reader, "service"),
+                    "'purge[].service' names a service that does not exist: '\(name)'\(nearest)"
+                )
             }
             result.isSoft = reader.bool("soft")
             if ["older_than", "tag", "prefix", "glob"].allSatisfy({ reader.entry($0) == nil }) {
@@ -28,7 +31,7 @@ extension Resolver {
     private mutating func text(_ reader: SectionReader, _ key: String) -> String? {
         guard let text = reader.text(key) else { return nil }
         if text.isEmpty {
-            fail(place(reader, key), "'purge[].\(key)' is empty, and would mean everything; leave it out")
+            fail(place(reader, key), "'purge[].\(key)' is empty and would match everything; leave it out")
         }
         return text
     }

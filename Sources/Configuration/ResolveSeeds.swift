@@ -6,7 +6,9 @@ extension Resolver {
         var result = SeedConfiguration(path: path)
         result.mode = reader.text("seed_mode").flatMap(SeedConfiguration.Mode.init) ?? result.mode
         result.layout = reader.text("seed_layout").flatMap(SeedConfiguration.Layout.init) ?? result.layout
-        if let problem = FileChecks.isFolder(path) { fail(place(reader, "seed_dir"), "'cache.seed_dir' \(problem)") }
+        if let problem = FileChecks.isFolder(path) {
+            fail(place(reader, "seed_dir"), file: "'cache.seed_dir' \(problem)")
+        }
         return result
     }
 
@@ -19,7 +21,7 @@ extension Resolver {
             if !isOne || endpoint.method != "GET" {
                 fail(
                     place,
-                    "'cache.store_as' keeps one resource as a file, and '\(endpoint.method) \(endpoint.path)' is not one; name a GET of one path"
+                    "'cache.store_as' keeps one resource as a file, but '\(endpoint.method) \(endpoint.path)' is not one resource; use it for a GET of one path"
                 )
             }
             if !hasDiskTier || !endpoint.cache.disk || endpoint.cache.mode == .none {
@@ -29,7 +31,7 @@ extension Resolver {
                 )
             }
             if let other = storedFiles.updateValue(endpoint.name, forKey: file) {
-                fail(place, "the endpoint '\(other)' is stored as '\(file)' already; choose another name")
+                fail(place, "the endpoint '\(other)' is already stored as '\(file)'; choose another name")
             }
         }
     }

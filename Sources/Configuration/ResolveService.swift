@@ -5,12 +5,15 @@ extension Resolver {
     mutating func resolveServices(_ root: SectionReader) -> [ServiceConfiguration] {
         if let place = root.place("defaults"), broken.contains(place) { return [] }
         let defaults = root.section("defaults").entries
+        let hosts = root.entries.filter { $0.key == "hosts" }
         let daemonDemo = root.section("demo").bool("enabled")
         var result: [(ServiceConfiguration, SectionReader)] = []
         for value in services where !broken.contains(value.place) {
             guard case .section(let own) = value.content else { continue }
-            let merged = Merge.merged(own, over: defaults, KeyTable.service)
             let near = SectionReader(entries: own, section: KeyTable.service)
+            // A service without hosts of its own has the daemon's; one with match.host has that one.
+            let hasHost = near.section("match").entry("host") != nil
+            let merged = Merge.merged(own, over: hasHost ? defaults : defaults + hosts, KeyTable.service)
             let reader = SectionReader(entries: merged, section: KeyTable.service)
             if let service = service(value.place, near, reader, daemonDemo: daemonDemo) {
                 result.append((service, near))
@@ -31,6 +34,13 @@ extension Resolver {
         var baseURL: BaseURL?
         if case .baseURL(let url)? = reader.leaf("base_url")?.scalar { baseURL = url }
         var result = ServiceConfiguration(name: name, match: match, baseURL: baseURL)
+        result.hosts = match.host == nil ? reader.texts("hosts") : []
+        if match.host != nil, let place = own.place("hosts") {
+            fail(
+                place,
+                "'hosts' is for a service with 'match.prefix' alone, and this one answers for 'match.host'; remove one"
+            )
+        }
         result.host = reader.text("host").flatMap(HostPolicy.init) ?? result.host
         result.headers = headers(reader.section("headers"))
         result.query = query(reader)
@@ -41,6 +51,7 @@ extension Resolver {
         result.maxQueue.length = queue.int("length") ?? result.maxQueue.length
         result.maxQueue.wait = queue.nanoseconds("wait") ?? result.maxQueue.wait
         result.tls = tls(reader)
+        result.lenient = reader.bool("lenient")
         result.corsOrigins = reader.section("cors").texts("origins")
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
         result.expect = expect(reader)
@@ -48,7 +59,7 @@ extension Resolver {
         if result.maxConcurrent == nil, let place = own.place("max_queue") {
             fail(
                 place,
-                "'max_queue' is the queue in front of 'max_concurrent', which is not set; set it, or remove 'max_queue'"
+                "'max_queue' needs 'max_concurrent', which is not set; set it, or remove 'max_queue'"
             )
         }
         if result.auth != nil, result.corsOrigins.contains("*"), let place = own.place("cors") ?? own.place("auth") {
@@ -99,15 +110,12 @@ extension Resolver {
         let reader = own.section("match")
         switch (reader.text("prefix"), reader.text("host")) {
         case (let prefix?, nil): return .prefix(prefix)
-        case (nil, let host?): return .host(host)
+        case (let prefix, let host?): return .host(host, prefix: prefix)
         case (nil, nil):
             fail(
                 place(own, "match"),
-                "'match' is empty; write { prefix: /\(own.text("name") ?? "name") } or { host: api.localhost }"
+                "'match' is empty; write { prefix: /\(own.text("name") ?? "name") }, { host: api.localhost }, or both"
             )
-        case (_?, _?):
-            let second = reader.entries.last?.place ?? place(own, "match")
-            fail(second, "'match' takes a prefix or a host, not both; remove one, or make two services")
         }
         return nil
     }
@@ -126,7 +134,7 @@ extension Resolver {
             fail(place, "methods are in upper case; write \(result.method.uppercased())")
         }
         if result.method == "CONNECT", let place = reader.place("method") {
-            fail(place, "CONNECT belongs to forward mode; an endpoint answers another method")
+            fail(place, "an endpoint cannot answer CONNECT, which belongs to forward mode; write another method")
         }
         result.query = query(reader)
         result.headers = headers(reader.section("headers"))
@@ -147,6 +155,7 @@ extension Resolver {
         result.set = values(reader.map("set"))
         result.add = values(reader.map("add"))
         result.remove = reader.texts("remove")
+        result.underscore = reader.text("underscore").flatMap(UnderscorePolicy.init) ?? result.underscore
         return result
     }
 
@@ -158,9 +167,11 @@ extension Resolver {
     }
 
     private func query(_ reader: SectionReader) -> [QueryRule] {
-        reader.map("query").map { entry in
-            let one = SectionReader(entries: [entry], section: KeyTable.service)
-            return QueryRule(name: entry.key, values: one.texts(entry.key))
+        reader.map("query").compactMap { entry in
+            guard case .section(let entries) = entry.value.content else { return nil }
+            let item = SectionReader(entries: entries, section: KeyTable.queryItem)
+            let isSecret = item.entry("secret") == nil ? nil : item.bool("secret")
+            return QueryRule(name: entry.key, values: item.texts("value"), isSecret: isSecret)
         }
     }
 
@@ -192,7 +203,7 @@ extension Resolver {
         result.total = reader.nanoseconds("total")
         for key in ["connect", "first_byte", "idle", "total"] {
             if let place = reader.place(key), reader.nanoseconds(key) == 0 {
-                fail(place, "'timeout.\(key)' leaves no time at all; write none for no deadline")
+                fail(place, "'timeout.\(key)' is zero; write none for no timeout")
             }
         }
         return result
@@ -207,12 +218,12 @@ extension Resolver {
         result.clientKey = reader.text("client_key")
         for (key, path) in [("ca", result.ca), ("client_cert", result.clientCert), ("client_key", result.clientKey)] {
             guard let path, let problem = FileChecks.readable(path) else { continue }
-            fail(place(reader, key), "'tls.\(key)' \(problem)")
+            fail(place(reader, key), file: "'tls.\(key)' \(problem)")
         }
         if (result.clientCert == nil) != (result.clientKey == nil) {
             let (given, other) =
                 result.clientCert == nil ? ("client_key", "client_cert") : ("client_cert", "client_key")
-            fail(place(reader, given), "'tls.\(given)' needs 'tls.\(other)' beside it")
+            fail(place(reader, given), "'tls.\(given)' needs 'tls.\(other)', too")
         }
         if !result.verify, result.ca != nil {
             fail(place(reader, "ca"), "'tls.ca' is not used with 'verify: false'; remove one of the two")

@@ -9,6 +9,7 @@ struct Resolver {
     let broken: Set<Place>
     let file: String
     var errors: [ConfigurationError] = []
+    var warnings: [ConfigurationError] = []
     /// Demo files, for `--watch`.
     var demoFiles: [String] = []
     /// The services' merged trees.
@@ -29,6 +30,11 @@ struct Resolver {
         errors.append(ConfigurationError(place: place, message: message))
     }
 
+    /// What is wrong with a file or a folder that the configuration names.
+    mutating func fail(_ place: Place, file message: String) {
+        errors.append(ConfigurationError(place: place, message: message, isOfProcess: true))
+    }
+
     /// The place of a key's value, or the file's beginning where the key is not given.
     func place(_ reader: SectionReader, _ key: String) -> Place {
         reader.place(key) ?? Place(file: file, line: 1, column: 1)
@@ -45,6 +51,7 @@ struct Resolver {
             guard case .client(let rule) = scalar else { return nil }
             return rule
         }
+        result.hosts = reader.texts("hosts")
         result.cache = tiers(reader.section("cache"))
         result.forward = forward(reader.section("forward"))
         result.limits = limits(reader.section("limits"))
@@ -56,6 +63,7 @@ struct Resolver {
         checkListeners(reader, result)
         result.services = resolveServices(reader)
         result.purge = purges(reader, services: result.services.map(\.name))
+        result.warnings = warnings
         result.origin = ConfigurationOrigin(file: file, root: root, services: trees, followed: followed)
         return result
     }
@@ -70,6 +78,7 @@ struct Resolver {
     private mutating func admin(_ root: SectionReader, listen: [ListenAddress]) -> AdminConfiguration? {
         guard let place = root.place("admin"), !broken.contains(place) else { return nil }
         let reader = root.section("admin")
+        let isNone = reader.leaf("listen")?.scalar == Scalar.none
         var result = AdminConfiguration(listen: addresses(reader.scalars("listen")))
         result.mode = reader.int("mode").map { UInt32($0) } ?? result.mode
         result.group = reader.text("group")
@@ -80,11 +89,13 @@ struct Resolver {
                     "the admin API has no password, so it listens on a unix socket or on loopback only; write unix:/run/drydock/admin.sock"
                 )
             }
-            if listen.contains(where: { !$0.sockets.isDisjoint(with: address.sockets) }) {
-                fail(item.place, "\(address) is already under 'listen'; the admin API needs an address of its own")
+            if listen.contains(where: { $0.meets(address) }) {
+                fail(item.place, "\(address) is also in 'listen'; the admin API needs its own address")
             }
         }
-        if result.listen.isEmpty { fail(place, "'admin.listen' is an empty list; name an address, or remove 'admin'") }
+        if result.listen.isEmpty, !isNone {
+            fail(place, "'admin.listen' is an empty list; name an address, or write admin: none")
+        }
         for key in ["mode", "group"] where !result.listen.contains(where: \.isUnix) {
             if let place = reader.place(key) {
                 fail(place, "'admin.\(key)' is for unix sockets, and there is none under 'admin.listen'; remove it")
@@ -94,25 +105,35 @@ struct Resolver {
     }
 
     private mutating func checkListeners(_ reader: SectionReader, _ result: Configuration) {
-        var seen: Set<String> = []
         let items = reader.items("listen")
         if let place = reader.place("listen"), items.isEmpty {
             fail(place, "'listen' is an empty list; name an address such as localhost:8080")
         }
         if let place = reader.place("clients"), result.clients.isEmpty {
-            fail(place, "'clients' is an empty list, so nobody could connect; write [loopback]")
+            fail(place, "'clients' is an empty list, so no client could connect; write [loopback]")
         }
-        for (item, address) in zip(items, result.listen) {
-            if !seen.isDisjoint(with: address.sockets) { fail(item.place, "\(address) is listed twice; remove one") }
-            seen.formUnion(address.sockets)
+        for (index, item) in zip(result.listen.indices, items) {
+            let address = result.listen[index]
+            guard let earlier = result.listen[..<index].first(where: { $0.meets(address) }) else { continue }
+            let also = earlier == address ? "" : ", by \(earlier) too"
+            fail(item.place, "\(address) is listed twice\(also); remove one")
         }
-        guard result.forward.enabled, reader.entry("clients") == nil,
-            let index = result.listen.firstIndex(where: { !$0.isLoopback })
-        else { return }
+        guard reader.entry("clients") == nil, let index = result.listen.firstIndex(where: { !$0.isLoopback }) else {
+            return
+        }
+        guard result.forward.enabled else {
+            warnings.append(
+                ConfigurationError(
+                    place: items[index].place,
+                    message: Configuration.onlyThisMachine(result.listen[index])
+                )
+            )
+            return
+        }
         let place = reader.section("forward").place("enabled") ?? items[index].place
         fail(
             place,
-            "forward mode on \(result.listen[index]) would serve the whole network; name who may connect (clients: [192.168.0.0/16]), or write forward: { enabled: false }"
+            "forward mode on \(result.listen[index]) would be open to the whole network; say who may connect (clients: [192.168.0.0/16]), or write forward: { enabled: false }"
         )
     }
 
@@ -131,8 +152,8 @@ struct Resolver {
         tier.size = disk.bytes("size") ?? tier.size
         tier.maxObject = bounded(disk, "max_object", by: tier.size, "size", of: "cache.disk")
         tier.minFree = disk.bytes("min_free") ?? tier.minFree
-        if let problem = FileChecks.canBeFolder(path) {
-            fail(disk.place("path") ?? place(reader, "disk"), "'cache.disk.path' \(problem)")
+        if let problem = FileChecks.canHoldStore(path) {
+            fail(disk.place("path") ?? place(reader, "disk"), file: "'cache.disk.path' \(problem)")
         }
         result.disk = tier
         return result
@@ -165,6 +186,12 @@ struct Resolver {
         result.enabled = reader.bool("enabled")
         result.allow = reader.texts("allow")
         result.connectAllow = reader.section("connect").texts("allow")
+        result.lenient = reader.bool("lenient")
+        let tls = reader.section("tls")
+        result.ca = tls.text("ca")
+        if let ca = result.ca, let problem = FileChecks.readable(ca) {
+            fail(place(tls, "ca"), file: "'forward.tls.ca' \(problem)")
+        }
         let cacheReader = reader.section("cache")
         result.cache = cache(cacheReader, own: cacheReader)
         followed += Self.followed(result.cache).map { ("forward.cache.\($0.key)", $0.leaf) }
@@ -177,18 +204,22 @@ struct Resolver {
         result.fields = reader.int("fields") ?? result.fields
         result.field = bounded(reader, "field", by: result.head, "head", of: "limits")
         result.target = bounded(reader, "target", by: result.head, "head", of: "limits")
+        result.responseHead = reader.bytes("response_head") ?? result.responseHead
+        result.responseFields = reader.int("response_fields") ?? result.responseFields
+        result.responseLine = bounded(reader, "response_line", by: result.responseHead, "response_head", of: "limits")
         result.headTimeout = reader.nanoseconds("head_timeout") ?? result.headTimeout
         result.idle = reader.nanoseconds("idle") ?? result.idle
         result.bodyRate = reader.bytes("body_rate") ?? result.bodyRate
         result.connections = reader.int("connections") ?? result.connections
-        for key in ["head", "field", "target"] {
+        for key in ["head", "field", "target", "response_head", "response_line"] {
             if let place = reader.place(key), let size = reader.bytes(key), size < 256 {
-                fail(place, "'limits.\(key)' is too small for any request; write 1KiB or more")
+                let what = key.hasPrefix("response") ? "response" : "request"
+                fail(place, "'limits.\(key)' is too small for any \(what); write 1KiB or more")
             }
         }
         for key in ["head_timeout", "idle"] {
             if let place = reader.place(key), reader.nanoseconds(key) == 0 {
-                fail(place, "'limits.\(key)' leaves no time at all; write 1s or more")
+                fail(place, "'limits.\(key)' is too short; write 1s or more")
             }
         }
         result.perClient = bounded(reader, "per_client", by: result.connections, "connections", of: "limits")
@@ -199,12 +230,15 @@ struct Resolver {
         var result = LogConfiguration()
         result.level = reader.text("level").flatMap(LogConfiguration.Level.init) ?? result.level
         result.format = reader.text("format").flatMap(LogConfiguration.Format.init) ?? result.format
+        result.requestID = reader.bool("request_id")
         switch reader.text("access") {
         case "stderr": result.access = .stderr
         case "off": result.access = .off
         case let path? where path.hasPrefix("/"):
             result.access = .file(path: path)
-            if let problem = FileChecks.canBeFile(path) { fail(place(reader, "access"), "'log.access' \(problem)") }
+            if let problem = FileChecks.canBeFile(path) {
+                fail(place(reader, "access"), file: "'log.access' \(problem)")
+            }
         default: result.access = .stdout
         }
         return result
@@ -216,13 +250,34 @@ extension ListenAddress {
         if case .unix = self { true } else { false }
     }
 
-    /// What is bound: `localhost` is two; port 0 is another port each time, so it never meets another address.
-    var sockets: Set<String> {
-        switch self {
-        case .tcp(_, port: 0): []
-        case .tcp("localhost", let port): ["127.0.0.1 \(port)", "::1 \(port)"]
-        case .tcp(let host, let port): ["\(host) \(port)"]
-        case .unix(let path): [path]
+    /// Whether the two cannot be bound side by side: one takes a port of an address that the other takes, too.
+    func meets(_ other: ListenAddress) -> Bool {
+        if case .unix(let path) = self, case .unix(let path2) = other { return path == path2 }
+        return bound.contains { mine in
+            other.bound.contains { its in
+                let isOneFamily = mine.address.count == its.address.count
+                let isAll = [mine, its].contains { $0.address.allSatisfy { $0 == 0 } }
+                return mine.port == its.port && isOneFamily && (isAll || mine.address == its.address)
+            }
         }
+    }
+
+    /// The IP addresses that are bound, in network order: `localhost` and `*` are two each. Port 0 is another port each time, so
+    /// that it never meets another address.
+    private var bound: [(address: [UInt8], port: UInt16)] {
+        switch self {
+        case .tcp(_, port: 0), .unix: []
+        case .tcp("localhost", let port): [([127, 0, 0, 1], port), (AddressBytes.loopback6, port)]
+        case .tcp("*", let port): [([0, 0, 0, 0], port), ([UInt8](repeating: 0, count: 16), port)]
+        case .tcp(let host, let port): AddressBytes.parse(host).map { [($0, port)] } ?? []
+        }
+    }
+}
+
+extension Configuration {
+    /// What is said where other machines can connect and nobody there may.
+    static func onlyThisMachine(_ address: ListenAddress) -> String {
+        "other machines can connect to \(address), and each gets a 403, since 'clients' is [loopback] by default; "
+            + "name who may connect, such as clients: [192.168.0.0/16], or listen on localhost"
     }
 }

@@ -11,7 +11,7 @@ package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
 
     /// `FILE:LINE:COL: message`.
     package var description: String {
-        "\(place): '\(key)' cannot change from \(old) to \(new) while the daemon runs; restart it, or put the old value back"
+        "\(place): '\(key)' cannot change from \(old) to \(new) while the daemon runs; restart it, or restore the old value"
     }
 }
 
@@ -35,7 +35,12 @@ extension Configuration {
         compare("cache.disk.size", { $0.cache.disk?.size }, Units.sizeText)
         compare("cache.disk.max_object", { $0.cache.disk?.maxObject }, Units.sizeText)
         compare("cache.disk.min_free", { $0.cache.disk?.minFree }, Units.sizeText)
-        compare("admin.listen", { $0.admin?.listen }, text)
+        pairs.append(
+            (
+                "admin.listen", old.admin.map { text($0.listen) } ?? "the default",
+                admin.map { text($0.listen) } ?? "the default"
+            )
+        )
         compare("admin.mode", { $0.admin?.mode }) { "0" + String($0, radix: 8) }
         compare("admin.group", { $0.admin?.group }) { $0 }
         return pairs.compactMap { key, before, now in

@@ -77,7 +77,7 @@ enum ScalarDecoding {
             default: nil
             }
         guard let known else { throw ScalarProblem("takes true or false, not '\(text)'") }
-        guard plain else { throw ScalarProblem("takes true or false, not a text; remove the quotes") }
+        guard plain else { throw ScalarProblem("takes true or false, not text; remove the quotes") }
         return known
     }
 
@@ -86,7 +86,7 @@ enum ScalarDecoding {
         guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }) else {
             throw ScalarProblem("takes a whole number, not '\(text)'")
         }
-        guard plain else { throw ScalarProblem("takes a whole number, not a text; remove the quotes") }
+        guard plain else { throw ScalarProblem("takes a whole number, not text; remove the quotes") }
         guard let value = Int(text), range.contains(value) else {
             throw ScalarProblem("takes a number from \(range.lowerBound) to \(range.upperBound), not \(text)")
         }
@@ -94,7 +94,7 @@ enum ScalarDecoding {
     }
 
     private static func path(_ text: String) throws(ScalarProblem) -> String {
-        guard !text.isEmpty, !text.contains("\0") else { throw ScalarProblem("takes a path, not an empty text") }
+        guard !text.isEmpty, !text.contains("\0") else { throw ScalarProblem("takes a path, which cannot be empty") }
         guard !text.hasPrefix("~") else { throw ScalarProblem("does not know '~'; write ${HOME}\(text.dropFirst())") }
         return text
     }

@@ -69,6 +69,7 @@ enum Schema {
         var result: Members = [
             ("type", .text("object")), ("additionalProperties", .bool(false)), ("properties", .object(properties)),
         ]
+        if section.hasOwnKeys { result.append(("patternProperties", .object([("^x-", .object([]))]))) }
         let required = section.keys.filter(\.required).map { JSONText.text($0.name) }
         if !required.isEmpty { result.append(("required", .array(required))) }
         return result
@@ -92,7 +93,7 @@ enum Schema {
         case .share: return pattern("[0-9]+(\\.[0-9]+)?%")
         case .latency: return pattern("\(durationPattern)( *\\.\\. *\(durationPattern))?")
         case .permissions: return either([pattern("[0-7]{3,4}"), [("type", .text("integer"))]])
-        case .address: return pattern("unix:/.+|.+:[0-9]+")
+        case .address: return pattern("unix:/.+|.*:[0-9]+")
         case .baseURL: return pattern("https?://.+|service:.+")
         case .endpointPath: return pattern("/.*")
         case .text(.prefix): return pattern("/.*")

@@ -14,7 +14,7 @@ extension Resolver {
             if let first = names.updateValue(namePlace, forKey: name) {
                 fail(
                     namePlace,
-                    "the service '\(service.name)' has an endpoint '\(name)' already, on line \(first.line); rename one"
+                    "the service '\(service.name)' already has an endpoint '\(name)', on line \(first.line); rename one of them"
                 )
             }
             let method = own.text("method") ?? "GET"
@@ -42,12 +42,12 @@ extension Resolver {
         {
             fail(
                 place,
-                "the service '\(service.name)' is in demo mode and has nothing to answer with; set 'demo.file', or list endpoints"
+                "the service '\(service.name)' is in demo mode, but has nothing to answer with; set 'demo.file', or add endpoints"
             )
             return
         }
         if service.unlisted == .notFound, service.endpoints.isEmpty, let place = own.place("unlisted") {
-            fail(place, "'unlisted: 404' without endpoints refuses every request; list endpoints, or remove it")
+            fail(place, "'unlisted: 404' without endpoints refuses every request; add endpoints, or remove it")
         }
         guard service.baseURL == nil else { return }
         let live = service.endpoints.filter { !$0.demo.enabled }.map(\.name)
@@ -73,7 +73,7 @@ extension Resolver {
             let reader = SectionReader(entries: entries, section: KeyTable.service)
             guard let name = reader.text("name"), let place = reader.place("name") else { continue }
             if let first = names[name] {
-                fail(place, "there is a service '\(name)' already, at \(first); rename one")
+                fail(place, "there is already a service '\(name)', at \(first); rename one of them")
             } else {
                 names[name] = place
             }
@@ -121,7 +121,7 @@ extension Resolver {
             {
                 fail(
                     place,
-                    "the services lead in a circle: \((chain + [service.name]).joined(separator: " → ")); give one of them a URL"
+                    "the services form a cycle: \((chain + [service.name]).joined(separator: " → ")); give one of them a URL"
                 )
             }
         }

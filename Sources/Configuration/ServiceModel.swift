@@ -5,6 +5,9 @@ package struct ServiceConfiguration: Sendable, Equatable {
     /// Unique among the services.
     package var name: String
     package var match: ServiceMatch
+    /// Host patterns under which a service that is matched by its prefix alone answers, besides localhost, the listen addresses and the
+    /// machine's own names: a name, `*.DOMAIN` or an address, in lower case. Default: the daemon's.
+    package var hosts: [String] = []
     /// Where requests go; nil only where every answer is a demo.
     package var baseURL: BaseURL?
     /// Which Host the origin sees. Default: that of `base_url`.
@@ -18,6 +21,8 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var maxConcurrent: Int?
     package var maxQueue = QueueConfiguration()
     package var tls = TLSConfiguration()
+    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
+    package var lenient = true
     /// Origins of web pages that may call the service, as `scheme://host[:port]`, or `*`.
     package var corsOrigins: [String] = []
     package var cache = CacheConfiguration()
@@ -36,12 +41,28 @@ package struct ServiceConfiguration: Sendable, Equatable {
     }
 }
 
-/// How requests find their service.
-package enum ServiceMatch: Sendable, Hashable {
-    /// A path that begins with `/` and does not end with one, or `/` itself; compared on segment boundaries.
-    case prefix(String)
-    /// A Host value in lower case, without a port.
-    case host(String)
+/// How requests find their service: by a prefix of the path, by Host, or by both. One of the two is there.
+package struct ServiceMatch: Sendable, Hashable, CustomStringConvertible {
+    /// A path that begins with `/` and does not end with one, or `/` itself; compared on segment boundaries. Nil for a service that has all
+    /// paths of its host.
+    package let prefix: String?
+    /// A Host value in lower case, without a port; nil for a service that is matched by its prefix alone.
+    package let host: String?
+
+    private init(prefix: String?, host: String?) {
+        self.prefix = prefix
+        self.host = host
+    }
+
+    package static func prefix(_ prefix: String) -> ServiceMatch { ServiceMatch(prefix: prefix, host: nil) }
+
+    /// - Parameter prefix: nil and `/` mean the same.
+    package static func host(_ host: String, prefix: String? = nil) -> ServiceMatch {
+        ServiceMatch(prefix: prefix == "/" ? nil : prefix, host: host)
+    }
+
+    /// `/github`, `api.localhost` or `api.localhost/github`.
+    package var description: String { (host ?? "") + (prefix ?? "") }
 }
 
 /// Where a service's requests go.
@@ -100,15 +121,21 @@ package struct HeaderValue: Sendable, Hashable {
     }
 }
 
-/// What is done to a request's fields, in the order set, add, remove.
+/// What happens to fields with an underscore in their name.
+package enum UnderscorePolicy: String, Sendable, CaseIterable {
+    case pass, drop
+}
+
+/// What is done to a request's fields, in the order underscore, remove, set, add.
 package struct HeaderRules: Sendable, Equatable {
+    package var underscore = UnderscorePolicy.pass
     package var set: [HeaderValue] = []
     package var add: [HeaderValue] = []
     package var remove: [String] = []
 
     package init() {}
 
-    package var isEmpty: Bool { self.set.isEmpty && add.isEmpty && remove.isEmpty }
+    package var isEmpty: Bool { self.set.isEmpty && add.isEmpty && remove.isEmpty && underscore == .pass }
 }
 
 /// A query name with its values.
@@ -116,10 +143,13 @@ package struct QueryRule: Sendable, Hashable {
     package let name: String
     /// In the order of the file; as written, not yet percent-encoded.
     package let values: [String]
+    /// It carries credentials: web pages of other origins are refused, and nobody is shown the values. Default: by its name.
+    package let isSecret: Bool
 
-    package init(name: String, values: [String]) {
+    package init(name: String, values: [String], isSecret: Bool? = nil) {
         self.name = name
         self.values = values
+        self.isSecret = isSecret ?? SecretNames.contains(name)
     }
 }
 

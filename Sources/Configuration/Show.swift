@@ -101,13 +101,20 @@ struct ConfigurationWriter {
 
     private func inline(_ value: Value, secret: Bool) -> String {
         switch value.content {
-        case .leaf(let leaf): return hidingSecrets && secret ? Self.hidden : Self.scalar(leaf)
+        case .leaf(let leaf):
+            // A switch beside a secret says nothing of it.
+            if case .bool = leaf.scalar { return Self.scalar(leaf) }
+            return hidingSecrets && secret ? Self.hidden : Self.scalar(leaf)
         case .list(let values):
             // One value that stood without brackets is shown without them.
             if values.count == 1, values[0].place == value.place { return inline(values[0], secret: secret) }
             return "[" + values.map { inline($0, secret: secret) }.joined(separator: ", ") + "]"
         case .map(let entries), .section(let entries):
             if entries.isEmpty { return "{}" }
+            // What stood for one key of a section is shown so.
+            if case .section = value.content, entries.count == 1, entries[0].place == value.place {
+                return inline(entries[0].value, secret: secret)
+            }
             let members = entries.map { entry in
                 "\(Self.quotedIfNeeded(entry.key)): \(inline(entry.value, secret: secret || isSecret(entry)))"
             }
@@ -119,10 +126,17 @@ struct ConfigurationWriter {
 
     /// Fields and query items that carry credentials by their name, or that come from the environment, as secrets do.
     private func isSecret(_ entry: Entry) -> Bool {
+        var content = entry.value.content
+        var said: Bool?
+        if case .section(let entries) = content {
+            let item = SectionReader(entries: entries, section: KeyTable.queryItem)
+            if item.entry("secret") != nil { said = item.bool("secret") }
+            content = item.entry("value")?.value.content ?? content
+        }
         let name = entry.key.lowercased()
         let telling = ["authorization", "cookie", "token", "secret", "password", "api-key", "api_key", "apikey"]
-        if telling.contains(where: name.contains) || name == "key" { return true }
-        switch entry.value.content {
+        if said ?? (SecretNames.contains(entry.key) || telling.contains(where: name.contains)) { return true }
+        switch content {
         case .leaf(let leaf): return leaf.fromEnvironment
         case .list(let values):
             return values.contains { value in

@@ -18,6 +18,12 @@ struct SourceNode: Sendable {
         guard case .scalar(let text, plain: true) = content else { return false }
         return ["", "~", "null", "Null", "NULL"].contains(text)
     }
+
+    /// Whether it is a mapping that has this key.
+    func has(key: String) -> Bool {
+        guard case .mapping(let pairs) = content else { return false }
+        return pairs.contains { if case .scalar(key, plain: _) = $0.key.content { true } else { false } }
+    }
 }
 
 /// Reads YAML text with libyaml, keeps going at duplicate keys, and turns its complaints into errors with a place.
@@ -93,6 +99,21 @@ struct SourceReader {
 
     private mutating func report(_ error: YamlError, text: String) {
         switch error {
+        case .composer(_, "but found another document", let mark, yaml: _):
+            errors.append(
+                .init(
+                    place: place(mark.line, mark.column),
+                    message:
+                        "a second document begins here, and a configuration is one document; remove this line, or put what follows into a file of its own and name it under 'include'"
+                )
+            )
+        case .scanner(_, let problem, let mark, yaml: _) where tab(problem, mark, text) != nil:
+            errors.append(
+                .init(
+                    place: place(mark.line, tab(problem, mark, text) ?? mark.column),
+                    message: "not YAML: a tab indents this line, and YAML takes none for that; use spaces"
+                )
+            )
         case .scanner(let context, let problem, let mark, yaml: _),
             .parser(let context, let problem, let mark, yaml: _),
             .composer(let context, let problem, let mark, yaml: _):
@@ -120,12 +141,22 @@ struct SourceReader {
         }
     }
 
+    /// The column of the tab that a complaint is about: one that libyaml names, or one that its line begins with.
+    private func tab(_ problem: String, _ mark: Mark, _ text: String) -> Int? {
+        let scalars = Array(text.unicodeScalars)
+        guard let here = offset(of: mark, in: scalars) else { return nil }
+        let start = here - (mark.column - 1)
+        let indent = scalars[start...].prefix { $0 == " " || $0 == "\t" }
+        if let first = indent.firstIndex(of: "\t") { return first - start + 1 }
+        return scalars[here] == "\t" || problem.contains("tab character") ? mark.column : nil
+    }
+
     private mutating func convert(_ node: Node) -> SourceNode {
         let here = node.mark.map { place($0.line, $0.column) } ?? place(1, 1)
         nodesLeft -= 1
         guard nodesLeft >= 0 else {
             if nodesLeft == -1 {
-                errors.append(.init(place: here, message: "the file holds more than 200,000 values; use fewer aliases"))
+                errors.append(.init(place: here, message: "the file has more than 200,000 values; use fewer aliases"))
             }
             return SourceNode(place: here, content: .scalar("", plain: true))
         }

@@ -1,8 +1,8 @@
 // The nearest known word for a misspelt one.
 
-enum Suggestions {
+package enum Suggestions {
     /// The known word that needs the fewest changes, or nil where none is near.
-    static func nearest(to word: String, among known: [String]) -> String? {
+    package static func nearest(to word: String, among known: [String]) -> String? {
         let word = word.lowercased()
         let ranked = known.map { ($0, distance(Array(word.utf8), Array($0.lowercased().utf8))) }
         guard let best = ranked.min(by: { $0.1 < $1.1 }) else { return nil }

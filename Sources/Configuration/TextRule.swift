@@ -12,7 +12,11 @@ enum TextRule: Sendable {
     case bearerToken
     case prefix
     case hostName
-    case hostPattern
+    /// A name of this daemon's: HOST or *.DOMAIN.
+    case servedHost
+    /// HOST or HOST:PORT.
+    case targetPattern
+    /// HOST:PORT.
     case connectPattern
     case webOrigin
     /// A relative path of plain segments.
@@ -30,30 +34,32 @@ enum TextRule: Sendable {
         case .any: return text
         case .word:
             guard !text.isEmpty, text.utf8.allSatisfy({ Self.isAlphanumeric($0) || [45, 46, 95].contains($0) }) else {
-                throw ScalarProblem("'\(text)' is no name; use letters, digits, '.', '_' and '-'")
+                throw ScalarProblem("'\(text)' is not a name; use letters, digits, '.', '_' and '-'")
             }
             return text
         case .token:
             guard Self.isToken(text) else {
-                throw ScalarProblem("'\(text)' is no token; use letters, digits and !#$%&'*+-.^_`|~, without spaces")
+                throw ScalarProblem("'\(text)' is not a token; use letters, digits and !#$%&'*+-.^_`|~, without spaces")
             }
             return text
         case .fieldValue:
             guard text.unicodeScalars.allSatisfy({ $0 == "\t" || ($0.value >= 32 && $0.value != 127) }),
                 text == text.trimmedSpaces
             else {
-                throw ScalarProblem("a field value holds no line breaks, controls or spaces at its ends; remove them")
+                throw ScalarProblem(
+                    "a field value must not contain line breaks or control characters, or begin or end with a space; remove them"
+                )
             }
             return text
         case .userName:
             guard !text.contains(":") else {
-                throw ScalarProblem("a user name holds no colon (RFC 7617); remove it")
+                throw ScalarProblem("a user name must not contain a colon (RFC 7617); remove it")
             }
             return try TextRule.fieldValue.check(text)
         case .bearerToken:
             guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
                 throw ScalarProblem(
-                    "a bearer token is not empty and holds no spaces or controls; check the variable or the file it comes from"
+                    "a bearer token must not be empty or contain spaces or control characters; check the variable or the file it comes from"
                 )
             }
             return text
@@ -61,24 +67,37 @@ enum TextRule: Sendable {
         case .hostName:
             guard let host = Self.host(text) else {
                 throw ScalarProblem(
-                    "'\(text)' is no host; write a name such as api.localhost, without scheme, port or path"
+                    "'\(text)' is not a host; write a name such as api.localhost, without scheme, port or path"
                 )
             }
             return host
-        case .hostPattern: return try Self.hostPattern(text)
+        case .servedHost:
+            guard text != "*" else {
+                throw ScalarProblem(
+                    "'*' would let every web page reach the services by a name of its own (DNS rebinding); name the hosts, such as drydock or \"*.lan\""
+                )
+            }
+            guard let pattern = try? Self.hostPattern(text) else {
+                throw ScalarProblem(
+                    "'\(text)' is no host; write a name such as drydock, *.DOMAIN or an address, without scheme, port or path"
+                )
+            }
+            return pattern
+        case .targetPattern:
+            // An IPv6 address without brackets is one as a whole.
+            guard AddressBytes.parse(text) == nil, let colon = text.lastIndex(of: ":"), !text.hasSuffix("]") else {
+                return try Self.hostPattern(text)
+            }
+            return try Self.hostPattern(String(text[..<colon])) + Self.port(text[colon...])
         case .connectPattern:
             guard let colon = text.lastIndex(of: ":") else {
                 throw ScalarProblem("'\(text)' has no port; write HOST:PORT, such as *:443")
             }
-            let port = text[text.index(after: colon)...]
-            guard port == "*" || Digits.parse(port).map({ (1...65535).contains($0) }) == true else {
-                throw ScalarProblem("'\(port)' is no port; write 1 to 65535, or *")
-            }
-            return try Self.hostPattern(String(text[..<colon])) + ":" + port
+            return try Self.hostPattern(String(text[..<colon])) + Self.port(text[colon...])
         case .queryPattern:
             guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 && !"&=#?".utf8.contains($0) }) else {
                 throw ScalarProblem(
-                    "'\(text)' is no name of a query item; write it as it is sent, percent-encoded, with * for any run of characters, such as utm_*"
+                    "'\(text)' is not the name of a query item; write it as it is sent, percent-encoded; * matches any characters, as in utm_*"
                 )
             }
             return text
@@ -86,7 +105,7 @@ enum TextRule: Sendable {
             if text == "*" { return text }
             guard case .origin(let url)? = try? Addresses.baseURL(text), url.path.isEmpty, !text.hasSuffix("/") else {
                 throw ScalarProblem(
-                    "'\(text)' is no web origin; write scheme://host[:port], such as http://localhost:3000, without a slash at the end"
+                    "'\(text)' is not a web origin; write scheme://host[:port], such as http://localhost:3000, without a slash at the end"
                 )
             }
             return url.description
@@ -98,7 +117,7 @@ enum TextRule: Sendable {
         case .batchURL:
             let isURL = ["/", "http://", "https://"].contains { text.lowercased().hasPrefix($0) }
             guard isURL, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
-                throw ScalarProblem("'\(text)' is no URL; write a path such as /github/users, or http://HOST/PATH")
+                throw ScalarProblem("'\(text)' is not a URL; write a path such as /github/users, or http://HOST/PATH")
             }
             return text
         case .storedPath:
@@ -110,7 +129,7 @@ enum TextRule: Sendable {
                 })
             else {
                 throw ScalarProblem(
-                    "'\(text)' is no relative path; write one such as maps/world.json, without a slash at either end, empty or dot segments"
+                    "'\(text)' is not a relative path; write one such as maps/world.json, without a slash at the beginning or end, and without empty segments or dot segments"
                 )
             }
             return text
@@ -138,27 +157,38 @@ enum TextRule: Sendable {
         return text.lowercased()
     }
 
+    /// A port behind its colon.
+    private static func port(_ text: Substring) throws(ScalarProblem) -> Substring {
+        let port = text.dropFirst()
+        guard port == "*" || Digits.parse(port).map({ (1...65535).contains($0) }) == true else {
+            throw ScalarProblem("'\(port)' is not a port; write 1 to 65535, or *")
+        }
+        return text
+    }
+
     private static func hostPattern(_ text: String) throws(ScalarProblem) -> String {
         if text == "*" { return text }
         let name = text.hasPrefix("*.") ? String(text.dropFirst(2)) : text
         if AddressBytes.parse(text)?.count == 16 { return "[\(text.lowercased())]" }
         guard let host = host(name) else {
-            throw ScalarProblem("'\(text)' is no host pattern; write a host, *.DOMAIN or *")
+            throw ScalarProblem("'\(text)' is not a host pattern; write a host, *.DOMAIN or *")
         }
         return (text.hasPrefix("*.") ? "*." : "") + host
     }
 
     private static func prefix(_ text: String) throws(ScalarProblem) -> String {
-        guard text.hasPrefix("/") else { throw ScalarProblem("a prefix begins with a slash; write /\(text)") }
+        guard text.hasPrefix("/") else { throw ScalarProblem("a prefix must begin with a slash; write /\(text)") }
         if text == "/" { return text }
         let path = text.hasSuffix("/") ? String(text.dropLast()) : text
         for segment in path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
             guard !segment.isEmpty, segment != ".", segment != ".." else {
-                throw ScalarProblem("'\(text)' has an empty or dot segment; write a plain path such as /github")
+                throw ScalarProblem(
+                    "'\(text)' has an empty segment or a dot segment; write a plain path such as /github"
+                )
             }
             guard segment.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 35 && $0 != 63 && $0 != 42 }) else {
                 throw ScalarProblem(
-                    "'\(text)' is no path; percent-encode what is not ASCII, and leave out '?', '#' and '*'"
+                    "'\(text)' is not a path; percent-encode characters that are not ASCII, and leave out '?', '#' and '*'"
                 )
             }
         }

@@ -3,22 +3,28 @@
 internal import Foundation
 
 extension Configuration {
-    /// One service at the prefix `/`, with standard caching in memory and in the user's cache folder (`$XDG_CACHE_HOME`, else `~/.cache`), and
-    /// the admin socket in `$XDG_RUNTIME_DIR` where there is one.
+    /// One service at the prefix `/`, with standard caching in memory and on the disk, 1 GiB in `drydock/serve` of the user's cache folder
+    /// (`$XDG_CACHE_HOME`, else `~/.cache`). On another address than loopback there is no forward mode.
     ///
-    /// - Throws: the reason why the text is no base URL.
+    /// - Parameters:
+    ///   - listen: as `listen` in a file; empty for the default.
+    ///   - clients: as `clients` in a file; empty for the default.
+    /// - Throws: the reason why one of the texts is not what it should be.
     package static func forURL(
         _ url: String,
+        listen: [String] = [],
+        clients: [String] = [],
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ConfigurationErrors) -> Configuration {
-        func fail(_ message: String) -> ConfigurationErrors {
-            ConfigurationErrors(errors: [
-                ConfigurationError(place: Place(file: "URL", line: 1, column: 1), message: message)
-            ])
+        func place(_ message: String) -> ConfigurationError {
+            ConfigurationError(place: Place(file: "URL", line: 1, column: 1), message: message)
         }
+        func fail(_ message: String) -> ConfigurationErrors { ConfigurationErrors(errors: [place(message)]) }
         let hasScheme = ["http://", "https://"].contains { url.lowercased().hasPrefix($0) }
         guard hasScheme else {
-            throw fail("'\(url)' is no origin; write http://HOST or https://HOST, or name a configuration file with -c")
+            throw fail(
+                "'\(url)' is not an origin; write http://HOST or https://HOST, or name a configuration file with -c"
+            )
         }
         let base: BaseURL
         do { base = try Addresses.baseURL(url) } catch { throw fail(error.message) }
@@ -30,10 +36,33 @@ extension Configuration {
         result.services = [ServiceConfiguration(name: name, match: .prefix("/"), baseURL: base)]
         func folder(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
         if let caches = folder("XDG_CACHE_HOME") ?? folder("HOME").map({ $0 + "/.cache" }) {
-            result.cache.disk = DiskTierConfiguration(path: Paths.normal(caches + "/drydock"))
+            // Beside `drydock/store`, which `make run` uses.
+            let path = Paths.normal(caches + "/drydock/serve")
+            if let problem = FileChecks.canHoldStore(path) { throw fail("the cache folder \(problem)") }
+            var disk = DiskTierConfiguration(path: path)
+            disk.size = 1 << 30
+            disk.maxObject = disk.size
+            result.cache.disk = disk
         }
-        if let runtime = folder("XDG_RUNTIME_DIR") {
-            result.admin = AdminConfiguration(listen: [.unix(path: Paths.normal(runtime + "/drydock/admin.sock"))])
+        do throws(ScalarProblem) {
+            if !listen.isEmpty { result.listen = try listen.map(Addresses.listen) }
+            if !clients.isEmpty { result.clients = try clients.map(Addresses.client) }
+        } catch {
+            throw fail(error.message)
+        }
+        for (index, address) in result.listen.enumerated() where result.listen[..<index].contains(where: address.meets)
+        {
+            throw fail("--listen \(address) takes a port twice; give each address once")
+        }
+        if let open = result.listen.first(where: { !$0.isLoopback }) {
+            result.forward.enabled = false
+            if clients.isEmpty {
+                result.warnings.append(
+                    place(
+                        "other machines can connect to \(open), and each gets a 403; name who may connect, such as --clients 192.168.0.0/16 or --clients any"
+                    )
+                )
+            }
         }
         return result
     }

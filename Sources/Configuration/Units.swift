@@ -3,8 +3,13 @@
 /// What is wrong with a scalar, and what to write instead.
 struct ScalarProblem: Error, Equatable {
     let message: String
+    /// It comes of this process's environment.
+    let isOfProcess: Bool
 
-    init(_ message: String) { self.message = message }
+    init(_ message: String, isOfProcess: Bool = false) {
+        self.message = message
+        self.isOfProcess = isOfProcess
+    }
 }
 
 enum Units {
@@ -29,9 +34,9 @@ enum Units {
     /// `250ms`, `5s`, `2m`, `2h`, `7d` in nanoseconds.
     static func duration(_ text: String) throws(ScalarProblem) -> UInt64 {
         let (number, unit) = split(text)
-        guard !number.isEmpty else { throw ScalarProblem("'\(text)' is no duration; \(durationHelp)") }
+        guard !number.isEmpty else { throw ScalarProblem("'\(text)' is not a duration; \(durationHelp)") }
         guard let count = Digits.parse(number) else {
-            throw ScalarProblem("'\(text)' is no whole number of a unit; write 1500ms rather than 1.5s")
+            throw ScalarProblem("'\(text)' is not a whole number with a unit; write 1500ms instead of 1.5s")
         }
         if unit.isEmpty { throw ScalarProblem("a duration needs a unit; write \(number)s or \(number)ms") }
         guard let known = durations.first(where: { $0.unit == unit }) else {
@@ -39,7 +44,7 @@ enum Units {
             if let right = durationWords.first(where: { $0.words.contains(lower) })?.unit {
                 throw ScalarProblem("unknown unit '\(unit.trimmedSpaces)'; write \(number)\(right)")
             }
-            throw ScalarProblem("unknown unit '\(unit)' of a duration; \(durationHelp)")
+            throw ScalarProblem("unknown unit '\(unit)' for a duration; \(durationHelp)")
         }
         let (product, overflow) = UInt64(count).multipliedReportingOverflow(by: known.nanoseconds)
         guard !overflow, product <= longest else {
@@ -53,7 +58,7 @@ enum Units {
         let nanoseconds = try duration(text)
         guard nanoseconds % 1_000_000_000 == 0 else {
             throw ScalarProblem(
-                "'\(text)' is no whole number of seconds, which is what lifetimes are counted in; write 1s or more"
+                "'\(text)' is not a whole number of seconds, and lifetimes are counted in seconds; write 1s or more"
             )
         }
         return nanoseconds
@@ -62,8 +67,8 @@ enum Units {
     /// `64KiB`, `256MiB`, `10GiB`, `100B` in bytes.
     static func size(_ text: String) throws(ScalarProblem) -> Int {
         let (number, unit) = split(text)
-        guard !number.isEmpty else { throw ScalarProblem("'\(text)' is no size; \(sizeHelp)") }
-        guard let count = Digits.parse(number) else { throw ScalarProblem("'\(text)' is no size; \(sizeHelp)") }
+        guard !number.isEmpty else { throw ScalarProblem("'\(text)' is not a size; \(sizeHelp)") }
+        guard let count = Digits.parse(number) else { throw ScalarProblem("'\(text)' is not a size; \(sizeHelp)") }
         if unit.isEmpty { throw ScalarProblem("a size needs a unit; write \(sizeText(count))") }
         guard let known = sizes.first(where: { $0.unit == unit }) else {
             let lower = unit.trimmedSpaces.lowercased()
@@ -74,7 +79,7 @@ enum Units {
             if let right {
                 throw ScalarProblem("unknown unit '\(unit.trimmedSpaces)'; write \(number)\(right.unit)")
             }
-            throw ScalarProblem("unknown unit '\(unit)' of a size; \(sizeHelp)")
+            throw ScalarProblem("unknown unit '\(unit)' for a size; \(sizeHelp)")
         }
         let (product, overflow) = count.multipliedReportingOverflow(by: 1 << known.shift)
         guard !overflow, product <= 1 << 53 else {
@@ -88,11 +93,11 @@ enum Units {
         let body = text.hasSuffix("%") ? String(text.dropLast()) : text
         guard let value = Double(body), value.isFinite, body.utf8.allSatisfy({ $0 == 46 || ($0 >= 48 && $0 <= 57) })
         else {
-            throw ScalarProblem("'\(text)' is no share; write it in percent, such as 20%")
+            throw ScalarProblem("'\(text)' is not a percentage; write it like 20%")
         }
         guard text.hasSuffix("%") else {
             let right = value <= 1 && body.contains(".") ? percentText(value) : "\(body)%"
-            throw ScalarProblem("a share needs its percent sign; write \(right)")
+            throw ScalarProblem("a percentage needs a percent sign; write \(right)")
         }
         guard value <= 100 else { throw ScalarProblem("'\(text)' is more than 100%") }
         return value / 100

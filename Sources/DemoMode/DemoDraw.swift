@@ -26,6 +26,16 @@ package struct DemoDraw: Sendable {
     /// The body's bytes.
     package var body: [UInt8] { file?.bytes ?? [] }
 
+    /// The rule's fields in the answer to GET or HEAD: a 200 with a body has an entity tag, unless the rule brings one, and gives parts
+    /// of itself.
+    package var representationFields: Fields {
+        guard status == 200, let file else { return fields }
+        var fields = fields
+        if !fields.contains(.etag) { fields.append(.etag, file.entityTag) }
+        if !fields.contains(.acceptRanges) { fields.append(.acceptRanges, "bytes") }
+        return fields
+    }
+
     /// The latency an answer states: whole milliseconds, rounded down, so that no answer takes less than it states.
     package var statedMilliseconds: UInt64 { latency / 1_000_000 }
 

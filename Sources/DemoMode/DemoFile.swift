@@ -9,11 +9,15 @@ package final class DemoFile: Sendable {
     package let bytes: [UInt8]
     /// From the file name's extension; `application/octet-stream` when it says nothing.
     package let contentType: String
+    /// A strong one, of the bytes alone: the same file has the same tag on every machine (RFC 9110 section 8.8.3).
+    package let entityTag: String
 
     package init(path: String, bytes: [UInt8], contentType: String) {
         self.path = path
         self.bytes = bytes
         self.contentType = contentType
+        let digest = bytes.withUnsafeBytes { fingerprint($0) }
+        entityTag = "\"\(String(bytes.count, radix: 16))-\(String(digest, radix: 16))\""
     }
 
     /// The most an answer file may hold unless `load` is told otherwise: 64 MiB.

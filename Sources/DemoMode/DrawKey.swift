@@ -74,6 +74,13 @@ private func mix(_ value: UInt64) -> UInt64 {
     return z ^ (z >> 31)
 }
 
+/// 64 bits that differ where the bytes do, but by accident.
+func fingerprint(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    var hash = FNV1a()
+    for byte in bytes { hash.add(byte) }
+    return mix(hash.value)
+}
+
 private struct FNV1a {
     private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
 

@@ -7,14 +7,14 @@ internal import HTTPWire
 
 /// Loop-bound. Whole means that the origin's framing said so; what is cut short is never stored and never ends well.
 final class Arrival {
-    /// Up to this length the body's own window serves the memory tier; a longer one is collected beside it.
-    private static let windowed = 256 * 1024
+    /// Up to this length a body goes to both tiers from memory; a longer one to the disk as it comes.
+    private static let windowed = FillBudget.smallBody
 
     private let runner: FillRunner
     private let head: FetchStream.Head
     private let stream: FetchStream
     private let now: Int64
-    private let decision: StoreDecision
+    private var decision: StoreDecision
     /// The head as it would be stored.
     private let described: StoredHead
     private let replaces: Bool
@@ -23,8 +23,8 @@ final class Arrival {
     private var outdated: StoredResponse?
     private var spill: SpillFile?
     private var keeping: Keeping?
-    /// The bytes for the memory tier, while they are few enough; nil where none are collected.
-    private var collected: [UInt8]?
+    /// The body is held as a whole for the memory tier, as far as is known.
+    private var isCollecting = false
     private var received = 0
     /// Looks into the body where the route expects something of it.
     private var inspection: Inspection?
@@ -56,14 +56,23 @@ final class Arrival {
         self.replaces = replaces
         self.partRefusal = partRefusal
         let (request, policy) = (runner.ask.request, runner.ask.policy)
-        decision = Caching.decideStore(request: request, response: head.response, policy: policy, now: now, url: url)
+        let ahead = runner.core.clock.ahead
+        decision = Caching.decideStore(
+            request: request,
+            response: head.response,
+            policy: policy,
+            now: now,
+            url: url,
+            ahead: ahead
+        )
         described = Caching.makeStoredHead(
             request: request,
             response: head.response,
             requestTime: requestTime,
             responseTime: now,
             policy: policy,
-            url: url
+            url: url,
+            ahead: ahead
         )
     }
 
@@ -92,7 +101,7 @@ final class Arrival {
             core.noteAbandoned(ask, received: Int64(received))
             return false
         }
-        let isWanted = isWindowed ? keepsInMemory || keepsOnDisk : body.isFiling || keepsInMemory && collected != nil
+        let isWanted = body.isFiling || (isWindowed ? keepsInMemory || keepsOnDisk : keepsInMemory) && body.isKeptWhole
         if isWanted { return true }
         core.unkept.note(ask.key, now: now)
         // Who waits still is about to read; the last one that does not asks again.
@@ -108,23 +117,24 @@ final class Arrival {
     }
 
     /// Publishes the head and lets the bytes flow.
-    /// - Throws: `FetchError.cancelled` where the fill was given up while it waited for room, or the error of a fetch that
-    ///   failed before the beginning of a body that is looked into had come.
+    /// - Throws: `FetchError.cancelled` where the fill was given up, or the error of a fetch that failed before the beginning
+    ///   of a body that is looked into had come.
     func begin(on loop: isolated EventLoop) async throws(FetchError) {
+        let status = head.response.status
+        if isStored, status >= 500, await core.hasGood(ask, besides: status, on: loop) {
+            decision = .refuse(.errorOverStored)
+        }
+        if stream.isCancelled { throw .cancelled }
         if isStored { try await inspectBeginning(on: loop) }
-        var seat: FillSeat?
         if isStored {
-            // Only what is stored queues: it ends by itself, while a stream that is passed on may never end.
-            seat = try? await core.budget.waitForRoom(on: loop)
-            if seat == nil || stream.isCancelled {
-                stream.cancel()
-                throw .cancelled
-            }
-            if mismatch == nil { core.uncacheable.forget(ask.key) }
+            if stream.isCancelled { throw .cancelled }
+            if mismatch == nil { core.noteCacheable(ask) }
             prepareToStore()
-        } else if case .refuse(let refusal) = decision, refusal.isLasting(status: head.response.status) {
-            core.uncacheable.note(ask.key, now: now)
-            if isAnswer, refusal != .tooShort, refusal != .statusNotSuccessful { outdated = runner.stale }
+        } else if case .refuse(let refusal) = decision {
+            core.noteRefusal(refusal, ask, status: status, now: now)
+            if refusal.isLasting(status: status), isAnswer, refusal != .tooShort, refusal != .statusNotSuccessful {
+                outdated = runner.stale
+            }
         }
         if let stale = runner.stale, isGone, ask.policy.gone == .evict { core.store.remove(stale) }
         noteCheck()
@@ -134,15 +144,9 @@ final class Arrival {
             if let outdated, !core.store.isSuperseded(outdated) { core.store.remove(outdated) }
             throw .cancelled
         }
-        // What fits the memory tier and goes nowhere else is held whole, so that it never waits for a reader.
-        let isHeldWhole = keepsInMemory && spill == nil && knownLength != nil
-        var options = FillOptions(
-            // A window that is never full: a full one lets go of what has been read.
-            window: max(1 << 20, isHeldWhole ? (knownLength ?? 0) + FillBudget.leastWindow : 0),
-            spill: spill,
-            budget: core.budget,
-            keepsStart: isStored
-        )
+        var options = FillOptions(spill: spill, budget: core.budget, keepsStart: isStored)
+        // What memory is to have never waits for a reader; nor does a small body, which goes to the disk from there.
+        if keepsInMemory || keepsOnDisk && isWindowed { options.keepsUpTo = knownLength ?? core.memoryMaxObject }
         options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: knownLength.map(Int64.init), on: loop)
         if runner.hasLeader { runner.leaderReader = body.makeReader(on: loop) }
@@ -169,15 +173,16 @@ final class Arrival {
             stream: stream,
             body: body,
             writer: writer,
-            seat: seat,
             isUnread: spill == nil,
             goesOnUnread: { [self] in goesOnUnread(body) }
         ) { [self] in
-            collect($0)
+            collect($0, body)
         } whole: { [self] trailers, writer in
             complete(body, writer, trailers)
         } broken: { [self] in
             keepCut(body)
+            noteCut(body)
+            body.stopKeeping()
             spill = nil
             core.finish(runner.fill)
         }
@@ -237,6 +242,7 @@ final class Arrival {
         guard let found = inspection?.finish() else { return true }
         report(found)
         core.unkept.note(ask.key, now: now)
+        core.refusals.note(ask.key, .unexpectedContent, now: now)
         return false
     }
 
@@ -247,32 +253,33 @@ final class Arrival {
 
     private func prepareToStore() {
         let length = knownLength
-        let keeping = mismatch == nil ? Keeping(ask.policy, core, length: length) : Keeping(refused: .unexpectedContent)
-        self.keeping = keeping
-        if keeping.refusal == nil {
-            core.unkept.forget(ask.key)
+        let keeping: Keeping
+        if mismatch != nil {
+            keeping = Keeping(refused: .unexpectedContent)
+        } else if case .untilClose = head.framing, core.unproven.contains(ask.key, now: now) {
+            keeping = Keeping(refused: .unprovenEnd)
         } else {
+            keeping = Keeping(ask.policy, core, length: length)
+        }
+        self.keeping = keeping
+        if let refusal = keeping.refusal {
             core.unkept.note(ask.key, now: now)
+            core.refusals.note(ask.key, refusal, now: now)
             return
         }
-        if keepsInMemory, !isWindowed {
-            collected = []
-            if let length { collected?.reserveCapacity(length) }
-        }
+        core.unkept.forget(ask.key)
+        isCollecting = keepsInMemory && !isWindowed
         // A small body of known length goes to the disk from memory, in one piece, at the end.
         if keepsOnDisk, !isWindowed { spill = core.store.makeSpill(expected: Int64(knownLength ?? 0)) }
     }
 
-    private func collect(_ bytes: UnsafeRawBufferPointer) {
+    private func collect(_ bytes: UnsafeRawBufferPointer, _ body: Body) {
         received += bytes.count
         inspect(bytes)
-        guard collected != nil else { return }
-        if received <= core.memoryMaxObject {
-            collected?.append(contentsOf: bytes)
-        } else {
-            collected = nil
-            runner.pump?.checkReaders()
-        }
+        guard isCollecting, received > core.memoryMaxObject || !body.isKeptWhole else { return }
+        isCollecting = false
+        body.stopKeeping()
+        runner.pump?.checkReaders()
     }
 
     /// What came of a body that was cut short: the rest can be asked for later.
@@ -290,32 +297,56 @@ final class Arrival {
         } else {
             partial = core.newPartial(ask, runner.generation, described, keeping)
         }
-        if let collected, partial.extents.file == nil {
-            partial.extents.add(0..<Int64(collected.count), .complete(collected))
-        } else {
-            partial.extents.keep(from: body, at: 0)
-        }
+        partial.extents.keep(from: body, at: 0)
         guard !partial.extents.isEmpty else { return }
         core.keep(partial)
         core.partials.shrink()
     }
 
+    private func noteCut(_ body: Body) {
+        guard isStored, let keeping, keeping.refusal == nil else { return }
+        // Where everybody has left, that is told, and nobody was misled.
+        if case .failed(.abandoned) = body.end { return }
+        core.noteStoring(ask, .cut)
+    }
+
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
-        writer.finish(trailers: trailers)
+        var trailers = trailers
+        // Those who waited read the same trailers: as in the head, a cookie is not theirs.
+        if isStored { trailers.remove(.setCookie) }
+        writer.finish(trailers: trailers, isProven: stream.isEndProven)
+        defer { body.stopKeeping() }
         if let outdated, case .complete = body.end, !core.store.isSuperseded(outdated) { core.store.remove(outdated) }
+        if isStored {
+            guard stream.isEndProven else {
+                core.noteUnproven(ask)
+                if let keeping, keeping.refusal == nil { core.noteStoring(ask, .unprovenEnd) }
+                return core.finish(runner.fill)
+            }
+            core.unproven.forget(ask.key)
+        }
         // A body of unknown length shows only now that it is too short.
-        guard let keeping, case .complete(let length) = body.end,
-            !ask.policy.isTooShort(length, status: described.status), isExpected()
-        else { return core.finish(runner.fill) }
+        guard let keeping, case .complete(let length) = body.end else {
+            noteCut(body)
+            return core.finish(runner.fill)
+        }
+        let isTooShort = ask.policy.isTooShort(length, status: described.status)
+        guard !isTooShort, isExpected() else {
+            if keeping.refusal == nil { core.noteStoring(ask, isTooShort ? .tooShort : .unexpectedContent) }
+            return core.finish(runner.fill)
+        }
         var stored = described
         stored.bodyLength = length
         core.partials.remove(ask.key) { $0.head.isSameVariant(as: stored) }
-        let whole = collected.map { Body.complete($0) } ?? body.inMemory()
+        let whole = keepsInMemory || keepsOnDisk && isWindowed ? body.inMemory() : nil
         // Where the length was not known before, or the disk has failed, that shows only now.
-        let isInMemory = keepsInMemory && whole != nil && core.memory.takes(received)
-        let isOnDisk = keepsOnDisk && (isWindowed || body.isFiling)
+        let hasRoom = core.memory.takes(received) && core.memory.hasRoom(for: received)
+        let isInMemory = keepsInMemory && whole != nil && hasRoom
+        let isOnDisk = keepsOnDisk && (isWindowed ? whole != nil : body.isFiling)
         if !isInMemory, !isOnDisk { core.unkept.note(ask.key, now: now) }
-        let (core, fill) = (core, runner.fill)
+        let fitsMemory = keepsInMemory && received <= core.memoryMaxObject && core.memory.takes(received)
+        let isRefused = fitsMemory || keepsOnDisk && isWindowed
+        let (core, fill, ask, wasSaid) = (core, runner.fill, ask, keeping.refusal == nil)
         core.store.commit(
             stored,
             ask,
@@ -323,8 +354,10 @@ final class Arrival {
             body: body,
             whole: whole,
             spill: spill,
-            keeping: keeping
-        ) {
+            keeping: keeping,
+            otherwise: isRefused ? .noMemory : keepsOnDisk ? .diskFails : .tooLarge
+        ) { reason in
+            if wasSaid { core.noteStoring(ask, reason) }
             core.finish(fill)
         }
     }

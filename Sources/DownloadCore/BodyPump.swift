@@ -10,7 +10,6 @@ final class BodyPump: FetchStream.Destination {
     private let stream: FetchStream
     private let body: Body
     private var writer: BodyWriter?
-    private var seat: FillSeat?
     private let observe: ((UnsafeRawBufferPointer) -> Void)?
     private let whole: (_ trailers: Fields, BodyWriter) -> Void
     private let broken: () -> Void
@@ -20,7 +19,6 @@ final class BodyPump: FetchStream.Destination {
 
     /// - Parameters:
     ///   - body: what `writer` fills.
-    ///   - seat: the place in the budget of fills, held until the fetch ends; nil for what takes none.
     ///   - isUnread: nobody reads from the start, and no file takes the bytes.
     ///   - goesOnUnread: asked when nobody reads and no file takes the bytes: whether they are wanted all the same; the
     ///     fetch ends where they are not.
@@ -31,7 +29,6 @@ final class BodyPump: FetchStream.Destination {
         stream: FetchStream,
         body: Body,
         writer: BodyWriter,
-        seat: FillSeat? = nil,
         isUnread: Bool = false,
         goesOnUnread: @escaping () -> Bool = { false },
         observe: ((UnsafeRawBufferPointer) -> Void)? = nil,
@@ -41,7 +38,6 @@ final class BodyPump: FetchStream.Destination {
         self.stream = stream
         self.body = body
         self.writer = writer
-        self.seat = seat
         self.isUnread = isUnread
         self.goesOnUnread = goesOnUnread
         self.observe = observe
@@ -91,10 +87,7 @@ final class BodyPump: FetchStream.Destination {
     }
 
     private func release() -> BodyWriter? {
-        defer {
-            writer = nil
-            seat = nil
-        }
+        defer { writer = nil }
         writer?.onDrain = nil
         writer?.onAbandoned = nil
         return writer

@@ -24,7 +24,7 @@ package struct CacheAsk: Sendable {
     package var request: RequestHead
     /// The fields that go to the origin: end-to-end, the proxy's own included, conditions still in them.
     package var originFields: Fields
-    /// Path and query on the origin.
+    /// Path and query on the origin, but for the secret items that the source adds.
     package var path: String
     package var policy: CachePolicy
     /// Names everything that shapes a ready head: policy, prefix, pseudonym. A stored response prepared under another is prepared anew.
@@ -43,6 +43,8 @@ package struct CacheAsk: Sendable {
     package var content: RequestContent?
     /// Answers may be stored under several keys of this URL, which are invalidated together.
     package var sharesURL = false
+    /// A URL of the origin's as it may be told, where it may hold secrets; nil: as it is.
+    package var shown: (@Sendable (String) -> String)?
     /// Where under the disk tier's files a stored 200 is kept as a plain file, too; nil: nowhere.
     package var storeAs: String?
 
@@ -89,6 +91,8 @@ package struct Answer {
     package var cause: String?
     /// A placeholder or a fallback: neither from an origin nor from the store.
     package var isStandIn = false
+    /// Why it is stored, for the log; nil where it is not, or was before.
+    package var storeReason: StoreReason?
 
     package init(
         head: ResponseHead,
@@ -112,6 +116,12 @@ extension CacheAsk {
     var isForOne: Bool {
         request.fields.contains(.authorization) || CacheControl(request: request.fields).noStore
     }
+
+    /// The answer may be for the user of its cookies alone: it is stored only where it says itself how long it is fresh.
+    var isCookieBound: Bool { policy.cookies != .any && request.fields.contains(.cookie) }
+
+    /// What comes is for this request alone, unless the answer says otherwise.
+    var mayBeForOne: Bool { isForOne || isCookieBound }
 
     /// Whether what the answer to a check has made of a stored head may be said to all (RFC 9111 sections 3.5 and
     /// 5.2.1.5).

@@ -12,6 +12,11 @@ package enum CoreReport: Sendable, Equatable {
     /// A fetch was ended since everybody who waited for it had left.
     /// - `received`: bytes of the body so far.
     case abandoned(CacheKey, received: Int64)
+    /// A TLS connection ended without close_notify, and nothing but its end said that a response was whole: it was passed on and not
+    /// stored.
+    case unproven(CacheKey)
+    /// A response that was to be stored, as its head said, was not.
+    case unstored(CacheKey, UnstoredReason)
 
     /// One line.
     package var text: String {
@@ -22,6 +27,11 @@ package enum CoreReport: Sendable, Equatable {
         case .abandoned(let key, let received):
             "\(Self.name(key)): the fetch was ended after \(received) bytes, since nobody waits for it any more "
                 + "(cache.on_client_abort)"
+        case .unproven(let key):
+            "\(Self.name(key)) ended with its TLS connection, which ended without close_notify, so that it may have been cut: "
+                + "passed on, not stored; let the origin send Content-Length or chunks"
+        case .unstored(let key, let reason):
+            "\(Self.name(key)) was answered and not stored (\(reason.rawValue)), though its head said that it would be: \(reason.text)"
         }
     }
 
@@ -42,6 +52,8 @@ package struct CoreCounts: Sendable, Equatable {
     package var abandoned = 0
     /// Fetches that an operator has ended.
     package var cancelled = 0
+    /// Responses that were not stored, though their heads said that they would be.
+    package var unstored = 0
 }
 
 extension DownloadCore {
@@ -56,6 +68,15 @@ extension DownloadCore {
         guard !reported.contains(ask.key, now: now) else { return }
         reported.note(ask.key, now: now)
         report(.unexpected(ask.key, expect, found: found))
+    }
+
+    func noteUnproven(_ ask: CacheAsk) {
+        let now = clock.now()
+        // One line in two minutes, as above.
+        let isTold = unproven.contains(ask.key, now: now)
+        unproven.note(ask.key, now: now)
+        unkept.note(ask.key, now: now)
+        if !isTold { report(.unproven(ask.key)) }
     }
 
     func noteAbandoned(_ ask: CacheAsk, received: Int64) {

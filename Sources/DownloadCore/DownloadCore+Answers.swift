@@ -1,9 +1,9 @@
 // How a stored response, an arriving one, or a failure becomes an answer.
 
-internal import CacheStore
-internal import EventLoop
+package import CacheStore
+package import EventLoop
 package import HTTPCaching
-internal import HTTPWire
+package import HTTPWire
 internal import Upstream
 
 extension DownloadCore {
@@ -15,17 +15,61 @@ extension DownloadCore {
         _ status: CacheStatus,
         on loop: isolated EventLoop
     ) -> Answer {
-        let head = response.head
-        switch Caching.answerConditional(request: ask.request, stored: head) {
+        at(hand: response.head, response.body, ask.request, age: age, status, on: loop)
+    }
+
+    /// An answer to GET or HEAD from what the daemon itself has, obeying conditions and ranges as an origin does (RFC 9110
+    /// section 13.2.2).
+    /// - Parameter body: complete.
+    package func own(
+        _ request: RequestHead,
+        _ head: ResponseHead,
+        _ body: Body,
+        on loop: isolated EventLoop
+    ) -> Answer {
+        let now = clock.now()
+        // As it is: nothing of it is stored.
+        let stored = StoredHead(
+            status: head.status,
+            reason: head.reason,
+            fields: head.fields,
+            requestTime: now,
+            responseTime: now,
+            validatedAt: now,
+            initialAge: 0,
+            varyFields: Fields(),
+            varyNames: [],
+            bodyLength: body.knownLength,
+            requestMethod: .get,
+            hadAuthorization: false
+        )
+        guard Caching.meetsPreconditions(request: request, stored: stored) else {
+            return Answer(head: ResponseHead(status: 412), length: 0, cacheStatus: nil)
+        }
+        var request = request
+        // Without Last-Modified a date is compared with nothing.
+        if !head.fields.contains(.lastModified) { request.fields.remove(.ifModifiedSince) }
+        return at(hand: stored, body, request, age: nil, nil, on: loop)
+    }
+
+    /// What is at hand as a whole: all of it, parts, or 304 where the request's conditions say so.
+    private func at(
+        hand head: StoredHead,
+        _ body: Body,
+        _ request: RequestHead,
+        age: Int64?,
+        _ status: CacheStatus?,
+        on loop: isolated EventLoop
+    ) -> Answer {
+        switch Caching.answerConditional(request: request, stored: head) {
         case .notModified(let fields):
             return Answer(head: ResponseHead(status: 304, fields: fields), age: age, cacheStatus: status)
         case .full:
-            if let answer = ranged(ask, response, age: age, status, on: loop) { return answer }
-            let answerHead = ResponseHead(status: head.status, reason: head.reason, fields: head.fields)
+            if let answer = ranged(request, head, body, age: age, status, on: loop) { return answer }
             return Answer(
-                head: answerHead,
-                reader: ask.request.method == .head ? nil : response.body.makeReader(on: loop),
-                length: response.body.knownLength,
+                head: ResponseHead(status: head.status, reason: head.reason, fields: head.fields),
+                reader: request.method == .head ? nil : body.makeReader(on: loop),
+                length: body.knownLength,
                 age: age,
                 cacheStatus: status
             )

@@ -7,7 +7,7 @@ import HTTPWire
 
 /// What the origin is to be asked, and what is known before.
 struct Question {
-    let ask: CacheAsk
+    var ask: CacheAsk
     let source: any FetchSource
     /// The stored response that the request selects and that may not be used without asking.
     let stale: StoredResponse?
@@ -18,6 +18,8 @@ struct Question {
     var began = Int64.max
     /// The part to ask for; nil asks for the whole.
     var plan: PartPlan?
+    /// A HEAD has failed, and this asks by GET whether the origin has.
+    var hasHeadFailed = false
 }
 
 extension DownloadCore {
@@ -32,7 +34,7 @@ extension DownloadCore {
         if isOffline, question.source.opensSockets {
             return failure(.offline("nothing is stored for this request, \(Self.offlineAdvice)"), question.way)
         }
-        if ask.request.method == .head { return await relayHead(question, onInterim, on: loop) }
+        if ask.request.method == .head { return await relayHead(question, turn, onInterim, on: loop) }
         if Caching.hasPreconditions(ask.request) {
             // Only the origin may refuse for them (RFC 9111 section 4.3.2).
             let way = Way(question.way.forward, StaleReason.requestPrecondition.rawValue)
@@ -99,7 +101,7 @@ extension DownloadCore {
     private func isForItself(_ question: Question) -> Bool {
         let ask = question.ask
         if Caching.isReload(ask.request) || ask.isForOne { return true }
-        if uncacheable.contains(ask.key, now: clock.now()) { return true }
+        if isUncacheable(ask) { return true }
         // In library mode one transfer serves all who wait.
         guard let stale = question.stale?.head, ask.policy.mode != .library else { return false }
         // What was not fresh for it when it arrived will not be the next time: each needs a check of its own.
@@ -137,6 +139,7 @@ extension DownloadCore {
             plan: question.plan
         )
         runner.onInterim = onInterim
+        runner.hasHeadFailed = question.hasHeadFailed
         runner.hasLeader = true
         fill.isLed = true
         runner.start(on: loop)
@@ -163,6 +166,10 @@ extension DownloadCore {
             return await relay(question.ask, question.source, way, onInterim, on: loop)
         }
         var answer = settled(question, outcome, reader, part, isCollapsed: false, on: loop)
+        if !runner.ownCookies.isEmpty {
+            answer.head.fields.remove(.setCookie)
+            for cookie in runner.ownCookies { answer.head.fields.append(.setCookie, cookie) }
+        }
         answer.originTime = Monotonic.now() &- began
         noteUse(of: fill, answer)
         return answer
@@ -178,7 +185,8 @@ extension DownloadCore {
                 let reader = fetched.body.makeReader(on: loop)
             else { return nil }
             return settled(question, outcome, reader, isCollapsed: true, on: loop)
-        case .refreshed(let response, _) where ask.policy.mode == .library && mayShare(response.head, question):
+        case .refreshed(let response, _, isShared: true)
+        where ask.policy.mode == .library && mayShare(response.head, question):
             return settled(question, outcome, nil, isCollapsed: true, on: loop)
         case .refreshed, .failed(.cancelled), .part, .stalePart, .again, .alone: return nil
         case .stale(_, let cause):
@@ -216,6 +224,8 @@ extension DownloadCore {
             let check = FailedCheck(errorStatus: cause.errorStatus)
             failedChecks.note(ask.key, check, now: clock.now(), pause: ask.policy.checkPause)
         case .refreshed, .part: failedChecks.forget(ask.key)
+        case .failed(let error) where error.isOriginFailure:
+            refusals.note(ask.key, "fetch-failed", "RFC 9110 section 15.6.3", now: clock.now())
         case .streaming, .again, .alone, .failed: break
         }
     }
@@ -244,18 +254,21 @@ extension DownloadCore {
         switch outcome {
         case .streaming(let fetched):
             status.forwardStatus = fetched.status
+            var storeReason: StoreReason?
             switch fetched.decision {
-            case .store:
+            case .store(let reason):
+                storeReason = fetched.keepRefusal == nil ? reason : nil
                 status.stored = fetched.keepRefusal == nil
                 let replaced = fetched.replacesStale ? CacheStatus.Detail.replaced.rawValue : nil
                 status.detail = fetched.keepRefusal?.rawValue ?? replaced ?? way.reason
             case .refuse(let refusal): status.detail = fetched.partRefusal ?? refusal.rawValue
             }
             var answer = arriving(ask, fetched, reader, status)
+            answer.storeReason = storeReason
             // Some fields are for whoever's request has gone to the origin.
             if isCollapsed { answer.head.fields = Caching.shared(answer.head.fields, policy: ask.policy) }
             return answer
-        case .refreshed(let response, let code):
+        case .refreshed(let response, let code, _):
             status.forwardStatus = code
             status.detail = CacheStatus.Detail.revalidated.rawValue
             status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)

@@ -80,19 +80,9 @@ extension DownloadCore {
     }
 
     /// Judges a head from the origin: why its request went there, and why it is not stored.
-    /// - Throws: what is wrong with it.
-    package func way(of ask: DirectAsk, _ head: ResponseHead) throws(FetchError) -> Way {
+    package func way(of ask: DirectAsk, _ head: ResponseHead) -> Way {
         var way = ask.way
-        if let rules = ask.rules {
-            if head.status == 206 { throw .wrongPart(ask.key.description, "of all", .unasked) }
-            way.reason = judge(head, ask, rules)
-        } else if ask.method == .get, head.status == 206 {
-            do throws(PartMismatch) {
-                try Caching.checkRelayedPart(head, request: ask.fields)
-            } catch {
-                throw .wrongPart(ask.path, ask.fields.first(.range) ?? "of all", error)
-            }
-        }
+        if let rules = ask.rules { way.reason = judge(head, ask, rules) }
         return way
     }
 
@@ -106,7 +96,16 @@ extension DownloadCore {
     /// - Returns: why it is not stored.
     private func judge(_ head: ResponseHead, _ ask: DirectAsk, _ rules: DirectRules) -> String {
         let now = clock.now()
-        switch Caching.decideStore(ask.method, ask.asked, response: head, policy: rules.policy, now: now) {
+        let decision = Caching.decideStore(
+            ask.method,
+            ask.asked,
+            response: head,
+            policy: rules.policy,
+            now: now,
+            ahead: clock.ahead
+        )
+        switch decision {
+        case .refuse(.status206) where !ask.fields.contains(.range): return PartMismatch.unasked.detail
         case .refuse(let refusal):
             if refusal.isLasting(status: head.status) { uncacheable.note(ask.key, now: now) }
             return refusal.rawValue

@@ -23,7 +23,10 @@ extension DownloadCore {
         for partial in partials.variants(ask.key) where Caching.selects(stored: partial.head, request: ask.request) {
             let verdict = Caching.judgeHead(stored: partial.head, headAnswer: answer, now: clock.now())
             switch verdict {
-            case .changed(.etag), .changed(.lastModified), .changed(.length): partials.remove(partial)
+            case .changed(.etag), .changed(.lastModified), .changed(.length):
+                var head = partial.head
+                head.changedSince = head.changedSince ?? clock.now()
+                partial.update(head)
             default: break
             }
         }
@@ -133,7 +136,9 @@ extension DownloadCore {
 
     /// Parts exist from now on, unless their key was invalidated since they were asked for.
     func keep(_ partial: Partial) {
-        _ = generations.ifUnchanged(partial.token) { partials.insert(partial) }
+        var before: [Partial] = []
+        _ = generations.ifUnchanged(partial.token) { before = partials.insert(partial) }
+        withExtendedLifetime(before) {}
     }
 
     /// A part has come, or as much of it as will: what is whole becomes an ordinary stored response. Any thread.
@@ -156,7 +161,7 @@ extension DownloadCore {
         head.bodyLength = extents.length
         head.fields.set(.contentLength, String(extents.length))
         let keeping = Keeping(ask.policy, self, length: Int(clamping: extents.length))
-        let whole = keeping.inMemory || extents.file == nil ? try? await extents.gather() : nil
+        let whole = keeping.inMemory || extents.file == nil ? try? await extents.gather(budget) : nil
         let sealed = keeping.onDisk && extents.file != nil ? try? await extents.seal() : nil
         if let body = sealed?.body ?? whole {
             await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
@@ -167,8 +172,10 @@ extension DownloadCore {
                     body: body,
                     whole: whole,
                     spill: sealed?.spill,
-                    keeping: keeping
-                ) {
+                    keeping: keeping,
+                    otherwise: .noMemory
+                ) { [self] reason in
+                    if keeping.refusal == nil { noteStoring(ask, reason) }
                     done.resume()
                 }
             }

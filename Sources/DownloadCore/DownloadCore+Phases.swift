@@ -17,7 +17,7 @@ extension DownloadCore {
     ) async -> Answer {
         let answer = await search(ask, from: source, onInterim: onInterim, on: loop)
         guard let fallback = ask.phases?.fallback else { return answer }
-        let hasFailed = answer.failure?.isOriginFailure ?? (500...599).contains(answer.head.status)
+        let hasFailed = answer.failure?.isOriginFailure ?? (answer.head.status >= 500)
         guard hasFailed else { return answer }
         answer.reader?.close()
         counters.withLock { $0.fallbacks += 1 }
@@ -52,9 +52,13 @@ extension DownloadCore {
     /// where none does: something is stored, or what comes would be for this request alone or could not be stored, so
     /// that nobody would ever get more than the placeholder.
     func placeholderPatience(_ question: Question) -> UInt64? {
-        let ask = question.ask
-        guard let phases = ask.phases, phases.placeholder != nil, question.stale == nil, question.plan == nil,
-            !ask.isForOne, !Caching.isReload(ask.request), !uncacheable.contains(ask.key, now: clock.now()),
+        question.stale == nil && question.plan == nil ? placeholderPatience(question.ask) : nil
+    }
+
+    /// The same of a request for which nothing is stored.
+    func placeholderPatience(_ ask: CacheAsk) -> UInt64? {
+        guard let phases = ask.phases, phases.placeholder != nil,
+            !ask.isForOne, !Caching.isReload(ask.request), !isUncacheable(ask),
             !unkept.contains(ask.key, now: clock.now())
         else { return nil }
         return phases.patience

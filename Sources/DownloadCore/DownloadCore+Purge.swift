@@ -36,7 +36,7 @@ extension DownloadCore {
     /// - Returns: how many stored responses are gone, or stale.
     package func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
         guard !rules.isEmpty else { return 0 }
-        if let disk, generations.unswept.count > Self.mostUnswept { await disk.settleSweep() }
+        if let disk, generations.unsweptCount > Self.mostUnswept { await disk.settleSweep() }
         let now = clock.now()
         let number = generations.purge(rules, now: now)
         let work = { @Sendable [self] () -> (SystemError?, Int) in

@@ -6,25 +6,26 @@ internal import HTTPCaching
 internal import HTTPWire
 
 extension DownloadCore {
-    /// The parts that a request asks for of a stored response; nil where it gets the whole.
+    /// The parts that a request asks for of what is at hand as a whole; nil where it gets the whole.
     func ranged(
-        _ ask: CacheAsk,
-        _ response: StoredResponse,
-        age: Int64,
-        _ status: CacheStatus,
+        _ request: RequestHead,
+        _ head: StoredHead,
+        _ body: Body,
+        age: Int64?,
+        _ status: CacheStatus?,
         on loop: isolated EventLoop
     ) -> Answer? {
-        guard let length = response.body.knownLength else { return nil }
-        switch Caching.rangeAnswer(request: ask.request, stored: response.head, length: length) {
+        guard let length = body.knownLength else { return nil }
+        switch Caching.rangeAnswer(request: request, stored: head, length: length) {
         case .whole: return nil
         case .unsatisfiable: return unsatisfiable(length, status)
         case .parts(let ranges):
             var readers: [BodySequence.Part] = []
             for range in ranges {
-                guard let reader = response.body.makeReader(range, on: loop) else { return nil }
+                guard let reader = body.makeReader(range, on: loop) else { return nil }
                 readers.append(.reader(reader))
             }
-            return parts(ranges, of: response.head, length, readers, age: age, status, on: loop)
+            return parts(ranges, of: head, length, readers, age: age, status, on: loop)
         }
     }
 
@@ -36,7 +37,7 @@ extension DownloadCore {
         _ length: Int64,
         _ readers: [BodySequence.Part],
         age: Int64?,
-        _ status: CacheStatus,
+        _ status: CacheStatus?,
         on loop: isolated EventLoop
     ) -> Answer {
         if ranges.count == 1 {
@@ -68,7 +69,7 @@ extension DownloadCore {
     }
 
     /// 416 (RFC 9110 section 15.5.17).
-    func unsatisfiable(_ length: Int64, _ status: CacheStatus) -> Answer {
+    func unsatisfiable(_ length: Int64, _ status: CacheStatus?) -> Answer {
         Answer(head: Caching.unsatisfiableHead(length: length), length: 0, cacheStatus: status)
     }
 

@@ -13,23 +13,27 @@ extension DownloadCore {
         _ stream: FetchStream,
         _ request: FetchRequest,
         from source: any FetchSource,
+        patience: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> FetchStream.Head {
         if isOffline, source.opensSockets {
             throw .offline("\(request.method.name) is for the origin to answer, \(Self.offlineAdvice)")
         }
-        return try await stream.start(request, from: source, on: loop)
+        stream.budget = budget
+        return try await stream.start(request, from: source, patience: patience, on: loop)
     }
 
     /// Passes one request on and its answer back; nothing is stored or shared.
     /// - Parameters:
     ///   - way: why it goes to the origin.
     ///   - key: by which an operator finds it; nil for what nobody may end.
+    ///   - patience: for its head, in nanoseconds; nil leaves it to the source.
     package func relay(
         _ request: FetchRequest,
         from source: any FetchSource,
         _ way: Way,
         key: CacheKey? = nil,
+        patience: UInt64? = nil,
         onInterim: ((ResponseHead) -> Void)? = nil,
         on loop: isolated EventLoop
     ) async -> Answer {
@@ -41,19 +45,11 @@ extension DownloadCore {
         stream.onInterim = onInterim
         let head: FetchStream.Head
         do throws(FetchError) {
-            head = try await start(stream, request, from: source, on: loop)
+            head = try await start(stream, request, from: source, patience: patience, on: loop)
         } catch {
             return failure(error, way)
         }
         stream.onInterim = nil
-        if request.method == .get, head.response.status == 206 {
-            do throws(PartMismatch) {
-                try Caching.checkRelayedPart(head.response, request: request.fields)
-            } catch {
-                stream.cancel()
-                return failure(.wrongPart(request.path, request.fields.first(.range) ?? "of all", error), way)
-            }
-        }
         var answer = relayed(head, stream, isHead: request.method == .head, way, ticket, on: loop)
         answer.originTime = Monotonic.now() &- began
         return answer
@@ -83,7 +79,7 @@ extension DownloadCore {
         // The pump holds the ticket: both last as long as bytes may come.
         let pump = BodyPump(stream: stream, body: body, writer: writer) { [ticket] trailers, writer in
             ticket?.onStop = nil
-            writer.finish(trailers: trailers)
+            writer.finish(trailers: trailers, isProven: stream.isEndProven)
         }
         ticket?.onStop = { [weak pump] in pump?.stop($0) }
         stream.flow(into: pump)
@@ -115,23 +111,45 @@ extension DownloadCore {
         _ ask: CacheAsk,
         _ source: any FetchSource,
         _ way: Way,
+        patience: UInt64? = nil,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer {
-        await relay(request(ask), from: source, way, key: ask.key, onInterim: onInterim, on: loop)
+        await relay(
+            request(ask),
+            from: source,
+            way,
+            key: ask.key,
+            patience: patience,
+            onInterim: onInterim,
+            on: loop
+        )
     }
 
-    /// A client's HEAD goes on as HEAD; what it answers freshens or removes stored responses, too (RFC 9111 section
-    /// 4.3.5).
+    /// A client's HEAD goes on as HEAD; what it answers freshens stored responses or makes them stale, too (RFC 9111
+    /// section 4.3.5), and removes none: what comes in their place does that.
+    /// - Returns: nil: look again, something has been stored meanwhile.
     func relayHead(
         _ question: Question,
+        _ turn: Int,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
-    ) async -> Answer {
+    ) async -> Answer? {
         let ask = question.ask
         let generation = generations.note(ask.key)
         let requestTime = clock.now()
-        let answer = await relay(ask, question.source, question.way, onInterim, on: loop)
+        // Only the origin may refuse for a condition, and only its own answer counts then.
+        let isCheck = question.stale != nil && !Caching.hasPreconditions(ask.request)
+        if isCheck, habits[ask.key, requestTime].head == .refused {
+            return await answerHeadByGet(question, turn, onInterim, on: loop)
+        }
+        let patience = isCheck ? headPatience : nil
+        let answer = await relay(ask, question.source, question.way, patience: patience, onInterim, on: loop)
+        if isCheck, isHeadFailure(answer, ask.policy) {
+            var byGet = question
+            byGet.hasHeadFailed = true
+            return await answerHeadByGet(byGet, turn, onInterim, on: loop)
+        }
         if let stale = question.stale, let cause = staleCause(answer),
             mayServeStale(stale, ask, errorStatus: cause.errorStatus)
         {
@@ -153,6 +171,31 @@ extension DownloadCore {
             now: clock.now()
         )
         _ = await update.byHead(asked(ask, answer.head), on: loop)
+        return answer
+    }
+
+    /// Whether a HEAD has failed that a GET may answer.
+    private func isHeadFailure(_ answer: Answer, _ policy: CachePolicy) -> Bool {
+        answer.failure?.mayBeOfMethodAlone ?? policy.countsAsFailure(answer.head.status)
+    }
+
+    /// A client's HEAD that the origin fails at, answered by what a GET confirms or brings.
+    private func answerHeadByGet(
+        _ question: Question,
+        _ turn: Int,
+        _ onInterim: ((ResponseHead) -> Void)?,
+        on loop: isolated EventLoop
+    ) async -> Answer? {
+        var byGet = question
+        byGet.ask.request.method = .get
+        // Ranges are of GET alone (RFC 9110 section 14.2).
+        for field in [KnownField.range, .ifRange] {
+            byGet.ask.request.fields.remove(field)
+            byGet.ask.originFields.remove(field)
+        }
+        guard var answer = await askOrigin(byGet, turn, onInterim, on: loop) else { return nil }
+        answer.reader?.close()
+        answer.reader = nil
         return answer
     }
 

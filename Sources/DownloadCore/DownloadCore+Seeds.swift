@@ -78,8 +78,9 @@ extension DownloadCore {
                 number: token.number
             )
             var isInserted = false
+            var gone: [HeldResponse] = []
             _ = generations.ifUnchanged(token) {
-                isInserted = memory.insert(response, maxVariants: policy.maxVariants)
+                isInserted = memory.insert(response, as: nil, maxVariants: policy.maxVariants, gone: &gone)
             }
             return isInserted ? .imported : .kept
         } catch {

@@ -16,6 +16,20 @@ package struct PassAsk {
     package var url: String
     /// The keys of what an answer names besides, on the same origin.
     package var related: (ResponseHead) -> [CacheKey]
+    /// Where else the target, and what its answer names, may be stored: other services lead to the same origin.
+    package var elsewhere: (ResponseHead) -> Elsewhere = { _ in Elsewhere() }
+
+    /// Keys of other ways to the same URLs of the origin.
+    package struct Elsewhere {
+        package var keys: [CacheKey]
+        /// Keys in which any host may stand in the place of theirs.
+        package var anyHost: [CacheKey]
+
+        package init(keys: [CacheKey] = [], anyHost: [CacheKey] = []) {
+            self.keys = keys
+            self.anyHost = anyHost
+        }
+    }
 
     package init(
         _ request: FetchRequest,
@@ -74,16 +88,16 @@ extension DownloadCore {
         let key = pass.ask.key
         var rules = Set<InvalidationRule>()
         // RFC 9875 section 2.2.1: what shares a group with an invalidated response goes with it, and no further.
-        for response in await store.variants(pass.ask, on: loop) { rules.formUnion(response.rules.filter(\.isGroup)) }
+        for head in await store.heads(pass.ask, on: loop) {
+            rules.formUnion(InvalidationRule.concerning(head, key).filter(\.isGroup))
+        }
         for partial in partials.peek(key) { rules.formUnion(InvalidationRule.groups(partial.head.fields, key)) }
         for group in Caching.invalidatedGroups(method: pass.request.method, response: answer) {
             rules.insert(.group(group, of: key))
         }
-        for key in [key] + pass.related(answer) {
-            invalidate(key)
-            if pass.ask.sharesURL { rules.insert(.url(of: key)) }
-        }
-        invalidate(Array(rules))
+        let elsewhere = pass.elsewhere(answer)
+        let keys = Set([key] + pass.related(answer) + elsewhere.keys)
+        await invalidate(Array(keys), rules, anyHost: elsewhere.anyHost)
     }
 
     /// Nil where the answer is none that a GET would get, or where it may not be stored.
@@ -103,7 +117,8 @@ extension DownloadCore {
             response: head.response,
             policy: pass.ask.policy,
             now: now,
-            url: pass.url
+            url: pass.url,
+            ahead: clock.ahead
         )
         guard case .store = decision else { return nil }
         // Begun after the invalidation: the answer itself is not older than it.

@@ -27,11 +27,21 @@ package final class DownloadCore: Sendable {
     let counters = Mutex(CoreCounts())
     /// Keys whose last response could have been stored, and was kept by no tier.
     let unkept = UncacheableKeys()
+    /// What was told last of responses that were not stored, though their heads said so.
+    let toldUnstored = ToldUnstored()
+    /// Why the last answers were not stored.
+    let refusals = LastRefusals()
     /// Keys whose bodies were reported as unexpected a while ago.
     let reported = UncacheableKeys()
+    /// Keys whose last response ended as if it had been cut.
+    let unproven = UncacheableKeys()
     let report: @Sendable (CoreReport) -> Void
     let uncacheable = UncacheableKeys()
+    /// The same for requests with Cookie alone: what they are refused says nothing about others.
+    let cookieBound = UncacheableKeys()
     let habits = HabitTable()
+    /// How long the answer to a check by HEAD may take, in nanoseconds.
+    let headPatience: UInt64
     let failedChecks = FailedChecks()
     let partials: PartialTable
     /// Keys whose parts could not be stored when one was last asked for.
@@ -41,6 +51,10 @@ package final class DownloadCore: Sendable {
     /// Answers from seed folders.
     let seedAnswers = Atomic<Int>(0)
     private let offline = Atomic<Bool>(false)
+    /// Rules are being forgotten.
+    private let isForgetting = Atomic<Bool>(false)
+    /// The number of rules that there was no use in forgetting some of when it was last tried.
+    private let crowd = Atomic<Int>(0)
     let hardPurged = Atomic<Int>(0)
     let softPurged = Atomic<Int>(0)
 
@@ -49,6 +63,7 @@ package final class DownloadCore: Sendable {
     ///   - memoryMaxObject: bytes of one body that the memory tier takes at most.
     ///   - diskMaxObject: the same of the disk tier.
     ///   - generations: nil are those of the disk tier, which outlive the process; without a disk tier, new ones.
+    ///   - headPatience: nanoseconds that the answer to a check by HEAD may take; then a GET asks.
     ///   - report: told what an operator may want to read of; any thread.
     package init(
         cacheName: String,
@@ -59,9 +74,11 @@ package final class DownloadCore: Sendable {
         generations: Generations? = nil,
         budget: FillBudget,
         clock: WallClock,
+        headPatience: UInt64 = 5_000_000_000,
         report: @escaping @Sendable (CoreReport) -> Void = { _ in }
     ) {
         self.report = report
+        self.headPatience = headPatience
         self.cacheName = cacheName
         self.memory = memory
         self.disk = disk
@@ -70,9 +87,9 @@ package final class DownloadCore: Sendable {
         self.memoryMaxObject = memoryMaxObject
         self.diskMaxObject = diskMaxObject
         self.generations = generations ?? disk?.generations ?? Generations(pins: memory.pins)
-        // An eighth of the memory tier and a quarter of the disk tier are for what is not whole.
+        // As much as an eighth of the memory tier and a quarter of the disk tier are for what is not whole.
         partials = PartialTable(
-            heldLimit: memory.statistics.limit / 8,
+            heldLimit: min(memory.statistics.limit / 8, budget.limit / 4),
             filedLimit: Int(clamping: (disk?.statistics.limit ?? 0) / 4)
         )
         store = TieredStore(memory: memory, disk: disk, generations: self.generations, clock: clock)
@@ -101,8 +118,45 @@ package final class DownloadCore: Sendable {
         disk?.remove(key)
     }
 
-    /// Invalidates every stored response that one of the rules concerns, and those of them that are on their way.
-    package func invalidate(_ rules: [InvalidationRule]) { generations.invalidate(rules) }
+    /// Invalidates what is stored for the URLs of these keys, in whatever service, and everything that the rules concern; what
+    /// is on its way, too. When it returns, none of it comes back, however the process ends.
+    /// - Parameter anyHost: keys in which any host may stand in the place of theirs: memory is walked for them.
+    package func invalidate(
+        _ keys: [CacheKey],
+        _ rules: Set<InvalidationRule> = [],
+        anyHost: [CacheKey] = []
+    ) async {
+        for key in keys { invalidate(key) }
+        let hostless = anyHost.map { InvalidationRule.anyHost(of: $0) }
+        let rules = Array(rules.union(keys.map { .url(of: $0) }).union(hostless))
+        let number = generations.invalidate(rules)
+        if !hostless.isEmpty {
+            // The hot path asks no rule; a walk is too long for a loop.
+            await Task { [memory] in memory.remove(concerned: Set(hostless), before: number) }.value
+        }
+        await disk?.keep(rules, number: number)
+        forgetSpentRules()
+    }
+
+    /// Where there are many rules, those are forgotten that nothing stored is concerned by any more; behind, and one turn at
+    /// a time.
+    private func forgetSpentRules() {
+        guard generations.isCrowded, generations.ruleCount > crowd.load(ordering: .relaxed),
+            !isForgetting.exchange(true, ordering: .relaxed)
+        else { return }
+        Task { [self] in
+            let newest = generations.newest
+            if let disk {
+                disk.sweep()
+                await disk.settleSweep()
+            }
+            memory.removeInvalid(generations)
+            generations.forgetSpent(upTo: newest)
+            // While the folders are walked none can be: there is no use in trying again at once.
+            crowd.store(generations.ruleCount + 1024, ordering: .relaxed)
+            isForgetting.store(false, ordering: .relaxed)
+        }
+    }
 
     /// The answer to a GET or HEAD from the store, after a check, or from the origin.
     func search(

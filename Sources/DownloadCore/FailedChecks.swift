@@ -8,6 +8,7 @@ import Synchronization
 final class FailedChecks: Sendable {
     private struct Entry {
         /// Unix seconds.
+        var since: Int64
         var until: Int64
         var check: FailedCheck
     }
@@ -27,7 +28,7 @@ final class FailedChecks: Sendable {
         entries.withLock { entries in
             if entries.count >= Self.limit { entries = entries.filter { $0.value.until > now } }
             if entries.count >= Self.limit { entries.removeAll(keepingCapacity: true) }
-            entries[key.hash] = Entry(until: now.addingReportingOverflow(pause).partialValue, check: check)
+            entries[key.hash] = Entry(since: now, until: now.addingReportingOverflow(pause).partialValue, check: check)
             count.store(entries.count, ordering: .relaxed)
         }
     }
@@ -41,11 +42,17 @@ final class FailedChecks: Sendable {
         }
     }
 
+    /// Until when the check of a key waits, Unix seconds; nil where it does not.
+    func pause(_ key: CacheKey, now: Int64) -> Int64? {
+        guard count.load(ordering: .relaxed) > 0 else { return nil }
+        return entries.withLock { $0[key.hash].flatMap { $0.until > now ? $0.until : nil } }
+    }
+
     /// The check of a key that failed less than its pause ago.
     func check(_ key: CacheKey, now: Int64) -> FailedCheck? {
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         return entries.withLock { entries in
-            guard let entry = entries[key.hash], entry.until > now else { return nil }
+            guard let entry = entries[key.hash], entry.since <= now, entry.until > now else { return nil }
             return entry.check
         }
     }

@@ -46,7 +46,12 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         if case .stopped = self { "Cancelled" } else { nil }
     }
 
-    /// What happened and what to do.
+    /// What a client is told of it.
+    package var told: String {
+        if case .upstream(let error) = self { error.told } else { description }
+    }
+
+    /// What happened and what to do; for logs and for whoever runs the daemon.
     package var description: String {
         switch self {
         case .upstream(let error): error.detail
@@ -54,6 +59,16 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
             .stopped(let detail):
             detail
         case .cancelled: "the request was given up"
+        }
+    }
+
+    /// The origin was asked and gave no answer to this very request: one with another method may fare better. Where there was no
+    /// connection it would not.
+    var mayBeOfMethodAlone: Bool {
+        switch self {
+        case .upstream(let error): !error.isUnsent && error.kind != .cancelled && error.kind != .internal
+        case .inner: true
+        case .notAdmitted, .onlyIfCached, .offline, .cancelled, .stopped: false
         }
     }
 

@@ -7,7 +7,7 @@ package import Upstream
 /// One request to an origin. Loop-bound, because its body is.
 package struct FetchRequest {
     package var method: Method
-    /// Path and query on the origin, as they go out.
+    /// Path and query on the origin; the source adds the secret items of its service.
     package var path: String
     /// End-to-end fields; the source adds Host and what its service says.
     package var fields: Fields
@@ -67,18 +67,24 @@ package protocol FetchHandle: AnyObject {
     func bodyAvailable()
     /// While the sink is told of the final head: content came with it, so that the sink is called again at once. False where that is not known.
     var hasContent: Bool { get }
+    /// While the sink is told that all has come, and after it: whether the origin has said so itself. False where only the end of a TLS
+    /// connection says so, and came without close_notify: such an answer is passed on and never stored.
+    var isEndProven: Bool { get }
     /// Ends the fetch; the sink hears nothing more.
     func cancel()
 }
 
 extension FetchHandle {
     package var hasContent: Bool { false }
+    package var isEndProven: Bool { true }
 }
 
 /// Receives one fetch, in this order: any number of interim responses, one head, bytes, and one end. Loop-bound; called on the loop.
 package protocol FetchSink: AnyObject {
     /// Bytes may come where no other fetch may be begun; false unless a sink says otherwise.
     var takesBytesAtOnce: Bool { get }
+    /// Bytes that should come at a time, at most; no limit unless a sink says otherwise.
+    var mostAtOnce: Int { get }
     func received(interim head: ResponseHead)
     func received(_ head: ResponseHead, framing: BodyFraming)
     /// The bytes are valid during the call and count as taken, also when the answer is `.pause`.
@@ -93,6 +99,7 @@ package protocol FetchSink: AnyObject {
 
 extension FetchSink {
     package var takesBytesAtOnce: Bool { false }
+    package var mostAtOnce: Int { .max }
     package var movesContent: Bool { false }
     package func move(_ count: Int, from socket: Int32) -> MovedContent? { nil }
 }

@@ -20,11 +20,15 @@ final class FetchStream: FetchSink {
     }
 
     var onInterim: ((ResponseHead) -> Void)?
+    /// Where that is tight, little is to come at a time.
+    var budget: FillBudget?
     private var handle: (any FetchHandle)?
     private let head = Latch<Result<Head, FetchError>>()
     private var held: [UInt8] = []
     private var end: Result<Fields, FetchError>?
     private var destination: (any Destination)?
+    /// Nobody but the end of a connection says that all has come where it is false: see ``FetchHandle/isEndProven``.
+    private(set) var isEndProven = true
     /// Nothing more will come, and nobody will be told.
     private(set) var isCancelled = false
     /// Looks at bytes that are held back; true where it has seen enough.
@@ -33,10 +37,12 @@ final class FetchStream: FetchSink {
     private var examined: Latch<Void>?
 
     /// Starts the fetch and waits for its final head; a cancelled task ends the fetch.
+    /// - Parameter patience: for the head once the fetch has started, in nanoseconds; nil leaves it to the source.
     /// - Throws: `FetchError`.
     func start(
         _ request: FetchRequest,
         from source: any FetchSource,
+        patience: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> Head {
         let handle = try await source.start(request, sink: self, on: loop)
@@ -46,9 +52,11 @@ final class FetchStream: FetchSink {
         }
         self.handle = handle
         request.bindBody? { [weak self] in self?.handle?.bodyAvailable() }
-        guard let result = await head.wait(patience: nil, on: loop) else {
+        guard let result = await head.wait(patience: patience, on: loop) else {
             cancel()
-            throw .cancelled
+            guard let patience, !Task.isCancelled else { throw .cancelled }
+            let limit = "no answer to \(request.method.name) within \(patience / 1_000_000) ms"
+            throw .upstream(UpstreamError(.timeout(.firstByte), detail: "\(limit); check what the origin does with it"))
         }
         // The head may have come a moment before somebody cancelled.
         if isCancelled, case .success = result { throw .cancelled }
@@ -79,7 +87,7 @@ final class FetchStream: FetchSink {
     /// All of the body, where it has come already, as it often has with the head; the stream is at its end then. Nil: it
     /// has to flow.
     func takeWhole() -> Chunk? {
-        guard case .success(let trailers)? = end, trailers.isEmpty, destination == nil else { return nil }
+        guard case .success(let trailers)? = end, trailers.isEmpty, isEndProven, destination == nil else { return nil }
         defer { held = [] }
         return Chunk(held)
     }
@@ -116,6 +124,8 @@ final class FetchStream: FetchSink {
 
     // MARK: - FetchSink
 
+    var mostAtOnce: Int { budget?.isTight == true ? FillBudget.leastWindow : .max }
+
     func received(interim head: ResponseHead) { onInterim?(head) }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
@@ -133,7 +143,10 @@ final class FetchStream: FetchSink {
         return .pause
     }
 
-    func finished(trailers: Fields) { ended(.success(trailers)) }
+    func finished(trailers: Fields) {
+        isEndProven = handle?.isEndProven ?? true
+        ended(.success(trailers))
+    }
 
     func failed(_ error: FetchError) {
         head.set(.failure(error))

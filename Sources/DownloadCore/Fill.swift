@@ -1,6 +1,7 @@
 // A fetch that several requests may wait for: who waits, what came of it, and the table that finds it by key.
 
 package import CacheStore
+internal import EventLoop
 package import HTTPCaching
 package import HTTPWire
 import Synchronization
@@ -9,8 +10,9 @@ import Synchronization
 package enum FillOutcome: Sendable {
     /// A response is arriving.
     case streaming(FetchedResponse)
-    /// The stored response was checked and is good; with the status of the check's answer.
-    case refreshed(StoredResponse, status: Int)
+    /// The stored response was checked and is good; with the status of the check's answer, and whether what that has made of the
+    /// stored head may be told others.
+    case refreshed(StoredResponse, status: Int, isShared: Bool)
     /// The check or the fetch failed, and the stale stored response may be used.
     case stale(StoredResponse, cause: StaleCause)
     /// A part is arriving, or stored parts were checked and are good; with the head of the whole, as this request may see
@@ -134,7 +136,7 @@ final class Fill: Sendable {
     var isWanted: Bool { wanted.load(ordering: .relaxed) }
 
     /// - Parameter action: called on any thread when the last waiter has left and nobody reads.
-    func whenLeft(_ action: @escaping @Sendable () -> Void) { left.withLock { $0 = action } }
+    func whenLeft(_ action: @escaping @Sendable () -> Void) { left.exchange(action) }
 
     /// Requests that wait for the outcome, or read what came of it.
     var audience: Int {
@@ -210,7 +212,11 @@ final class FillTable: Sendable {
     func leadAlone(_ ask: CacheAsk) -> Fill { make(ask) }
 
     /// Keeps later requests from joining the fills of a key; those that wait for them go on waiting.
-    func forget(_ key: CacheKey) { shard(key).fills.withLock { _ = $0.removeValue(forKey: key) } }
+    func forget(_ key: CacheKey) {
+        let forgotten = shard(key).fills.withLock { $0.removeValue(forKey: key) }
+        // Let go of without the mutex: a fill holds its body, and that its file.
+        withExtendedLifetime(forgotten) {}
+    }
 
     /// Takes a fill out for which nobody waits, so that nobody joins it any more; readers of its body do not count.
     /// - Returns: false where somebody waits, or where it goes on all the same.

@@ -30,7 +30,7 @@ extension FillRunner {
         case 304:
             stream.flow(into: Discard(stream))
             return try confirmed(plan, answer, requestTime, now)
-        case 416 where ask.isForOne && !plan.isOwn:
+        case 416 where ask.mayBeForOne && !plan.isOwn:
             stream.flow(into: Discard(stream))
             return settle(.alone(nil))
         case 416 where plan.partial != nil || !plan.isOwn:
@@ -52,7 +52,7 @@ extension FillRunner {
 
     /// The stored parts are outdated; what is said to one user says nothing about what the others get.
     private func forget(_ plan: PartPlan) {
-        if let partial = plan.partial, !ask.isForOne { core.partials.remove(partial) }
+        if let partial = plan.partial, !ask.mayBeForOne { core.partials.remove(partial) }
     }
 
     /// What came is an answer to the client's request as it is, stored or not.
@@ -92,8 +92,12 @@ extension FillRunner {
         do throws(PartMismatch) {
             content = try Caching.checkPart(answer, asked: plan.asked)
         } catch {
-            stream.cancel()
-            throw .wrongPart(ask.key.description, plan.asked.text, error)
+            // Whoever keeps what a program downloads must not keep something else.
+            guard ask.policy.mode != .library else {
+                stream.cancel()
+                throw .wrongPart(ask.key.description, plan.asked.text, error)
+            }
+            return try await unstored(plan, head, stream, requestTime, now, error.detail, on: loop)
         }
         let decision = Caching.decidePart(
             request: ask.request,
@@ -101,7 +105,8 @@ extension FillRunner {
             content: content,
             policy: ask.policy,
             requestTime: requestTime,
-            now: now
+            now: now,
+            ahead: core.clock.ahead
         )
         let refusal: String
         switch decision {
@@ -110,23 +115,48 @@ extension FillRunner {
             if keeping.refusal == nil, let range = content.range {
                 let (partial, head) =
                     joined(plan, answer, content, requestTime, now) ?? (begun(plan, stored, keeping), stored)
-                core.uncacheable.forget(ask.key)
+                core.noteCacheable(ask)
                 core.unstoredParts.forget(ask.key)
-                let arriving = try await PartArrival(core, ask, partial, range, stream).begin(on: loop)
+                let arriving = try PartArrival(core, ask, partial, range, stream).begin(on: loop)
                 if hasLeader { leaderPart = arriving }
+                keepCookies(of: answer)
                 return settle(.part(partial, head, status: 206))
             }
             refusal = keeping.refusal?.rawValue ?? StoreRefusal.status206.rawValue
-        case .refuse(let reason) where ask.isForOne:
-            // What one request forbids says nothing about the next one, nor about what is stored.
-            if plan.isOwn {
-                return try await pass(plan, head, stream, requestTime, now, refusal: reason.rawValue, on: loop)
-            }
-            stream.cancel()
-            return settle(.alone(reason.rawValue))
+        case .refuse(let reason) where ask.isForOne || reason == .requestCookie:
+            return try await forOne(plan, head, stream, requestTime, now, reason.rawValue, on: loop)
         case .refuse(let reason): refusal = reason.rawValue
         case .refusePart(let reason): refusal = reason.rawValue
         }
+        try await unstored(plan, head, stream, requestTime, now, refusal, on: loop)
+    }
+
+    /// What one request forbids says nothing about the next one, nor about what is stored.
+    private func forOne(
+        _ plan: PartPlan,
+        _ head: FetchStream.Head,
+        _ stream: FetchStream,
+        _ requestTime: Int64,
+        _ now: Int64,
+        _ refusal: String,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) {
+        if plan.isOwn { return try await pass(plan, head, stream, requestTime, now, refusal: refusal, on: loop) }
+        stream.cancel()
+        settle(.alone(refusal))
+    }
+
+    /// A 206 that is not stored is passed on where it answers the client's own question.
+    private func unstored(
+        _ plan: PartPlan,
+        _ head: FetchStream.Head,
+        _ stream: FetchStream,
+        _ requestTime: Int64,
+        _ now: Int64,
+        _ refusal: String,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) {
+        if ask.isForOne { return try await forOne(plan, head, stream, requestTime, now, refusal, on: loop) }
         if let partial = plan.partial { core.partials.remove(partial) }
         core.noteUnstoredPart(ask.key)
         guard plan.isOwn else {
@@ -178,11 +208,12 @@ extension FillRunner {
             )
         }
         guard Caching.confirms(answer.fields, partial.head) else {
-            if ask.isForOne { return settle(.alone(nil)) }
+            if ask.mayBeForOne { return settle(.alone(nil)) }
             core.partials.remove(partial)
             return settle(.again)
         }
         let head = core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
+        keepCookies(of: answer)
         settle(.part(partial, head, status: 304))
     }
 
@@ -230,7 +261,8 @@ extension DownloadCore {
             requestTime: requestTime,
             responseTime: now,
             request: ask.request,
-            policy: ask.policy
+            policy: ask.policy,
+            ahead: clock.ahead
         )
         guard ask.shares(head) else { return head }
         let before = partial.token

@@ -17,6 +17,8 @@ final class FillRunner {
     /// A stored response that may not be used without asking; nil on a miss.
     let stale: StoredResponse?
     let generation: GenerationToken
+    /// A HEAD has failed: only GET can tell whether that is the origin's failure or HEAD's alone.
+    var hasHeadFailed = false
     /// There are stored responses that other requests select.
     let hasOthers: Bool
     /// The part to ask for; nil asks for the whole.
@@ -28,6 +30,8 @@ final class FillRunner {
     var leaderReader: BodyReader?
     /// The same where a part arrives.
     var leaderPart: ArrivingPart?
+    /// The Set-Cookie lines of the answer to a check or for a part: they are for the client whose request asked, and for nobody else.
+    private(set) var ownCookies: [String] = []
     private var stream: FetchStream?
     /// Moves the body, once there is one.
     weak var pump: BodyPump?
@@ -71,7 +75,7 @@ final class FillRunner {
         }
     }
 
-    /// Ends the fetch while nobody has its head, also where it waits for admission or for room; once the body flows,
+    /// Ends the fetch while nobody has its head, also where it waits for admission; once the body flows,
     /// the body knows when nobody reads it.
     func cancel() {
         isCancelled = true
@@ -138,7 +142,8 @@ final class FillRunner {
             return try await fetch(nil, replaces: false, on: loop)
         }
         let known = Variants(ask, stale, await core.store.variants(ask, on: loop))
-        guard let check = known.check(habits: core.habits[ask.key]), check.kind == .head, let stale else {
+        let habits = core.habits[ask.key, core.clock.now()]
+        guard !hasHeadFailed, let check = known.check(habits: habits), check.kind == .head, let stale else {
             return try await fetch(known, replaces: false, on: loop)
         }
         switch try await checkByHead(stale, known, check, on: loop) {
@@ -146,10 +151,13 @@ final class FillRunner {
         // Known to be different: a conditional GET could only confirm that.
         case .changed: try await fetch(nil, replaces: true, on: loop)
         case .askByGet: try await fetch(known, replaces: false, on: loop)
+        case .failed:
+            hasHeadFailed = true
+            try await fetch(known, replaces: false, on: loop)
         }
     }
 
-    private enum HeadResult { case settled, changed, askByGet }
+    private enum HeadResult { case settled, changed, askByGet, failed }
 
     private func checkByHead(
         _ stale: StoredResponse,
@@ -158,7 +166,14 @@ final class FillRunner {
         on loop: isolated EventLoop
     ) async throws(FetchError) -> HeadResult {
         let requestTime = core.clock.now()
-        let (stream, head) = try await start(.head, check, on: loop)
+        let started: (FetchStream, FetchStream.Head)
+        do throws(FetchError) {
+            started = try await start(.head, check, patience: core.headPatience, on: loop)
+        } catch {
+            guard error.mayBeOfMethodAlone else { throw error }
+            return .failed
+        }
+        let (stream, head) = started
         stream.flow(into: Discard(stream))
         let answer = head.response
         let now = core.clock.now()
@@ -175,21 +190,23 @@ final class FillRunner {
         }
         let update = VariantUpdate(core, known, generation, answer, requestTime: requestTime, now: now)
         if let response = await update.byHead(check, on: loop) {
-            settle(.refreshed(response, status: answer.status))
+            confirm(response, by: answer)
             return .settled
         }
         switch verdict {
-        case .changed(.noValidator), .unsupported: return .askByGet
-        case .failed(let status), .gone(let status):
-            if mayServeStale(errorStatus: status) {
-                settle(.stale(stale, cause: .status(status)))
-                return .settled
-            }
-            if case .failed = verdict { return .askByGet }
-            return .changed
+        case .changed(.noValidator): return .askByGet
+        case .unsupported, .failed, .gone: return .failed
         case .unchanged, .changed: return .changed
         }
     }
+
+    /// The stored response is good, as the answer to its check says.
+    private func confirm(_ response: StoredResponse, by answer: ResponseHead) {
+        keepCookies(of: answer)
+        settle(.refreshed(response, status: answer.status, isShared: ask.shares(response.head)))
+    }
+
+    func keepCookies(of answer: ResponseHead) { ownCookies = answer.fields.all(.setCookie) }
 
     func settle(_ outcome: FillOutcome) {
         core.noteCheck(ask, outcome)
@@ -201,11 +218,14 @@ final class FillRunner {
 
     /// - Parameter known: what is stored and may be confirmed; nil fetches without conditions.
     private func fetch(_ known: Variants?, replaces: Bool, on loop: isolated EventLoop) async throws(FetchError) {
-        let check = known?.check(habits: core.habits[ask.key], byGet: true)
+        let check = known?.check(habits: core.habits[ask.key, core.clock.now()], byGet: true)
         let requestTime = core.clock.now()
         let (stream, head) = try await start(.get, check, on: loop)
         let answer = head.response
         let now = core.clock.now()
+        if hasHeadFailed, answer.status < 400 || answer.status == stale?.head.status {
+            core.habits.note(ask.key) { $0.noteFailedHead(now: now) }
+        }
         if let check, let known {
             core.habits.note(ask.key) { habits in
                 if let stored = known.likeliest { habits.noteConditional(stored: stored.head, answer: answer) }
@@ -214,7 +234,7 @@ final class FillRunner {
                 stream.flow(into: Discard(stream))
                 let update = VariantUpdate(core, known, generation, answer, requestTime: requestTime, now: now)
                 if let response = await update.by304(check, on: loop) {
-                    return settle(.refreshed(response, status: 304))
+                    return confirm(response, by: answer)
                 }
                 // It is about something that is not stored (RFC 9111 section 4.3.4).
                 return try await fetch(nil, replaces: replaces || stale != nil, on: loop)
@@ -232,7 +252,8 @@ final class FillRunner {
             stream.flow(into: Discard(stream))
             return settle(.stale(stale, cause: .status(answer.status)))
         }
-        if answer.status == 206 {
+        let isUnaskedPart = answer.status == 206
+        if isUnaskedPart, ask.policy.mode == .library {
             stream.cancel()
             throw .wrongPart(ask.key.description, "of all", .unasked)
         }
@@ -242,7 +263,9 @@ final class FillRunner {
             stream: stream,
             requestTime: requestTime,
             now: now,
-            replaces: replaces || check != nil && stale != nil
+            // A part replaces nothing.
+            replaces: !isUnaskedPart && (replaces || check != nil && stale != nil),
+            partRefusal: isUnaskedPart ? PartMismatch.unasked.detail : nil
         )
         try await arrival.begin(on: loop)
     }
@@ -250,15 +273,17 @@ final class FillRunner {
     private func start(
         _ method: Method,
         _ check: Revalidation?,
+        patience: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
         var fields = ask.originFields
         if let check { check.apply(to: &fields) } else { fields.removeConditions() }
-        return try await start(ask.fetchRequest(method, fields), on: loop)
+        return try await start(ask.fetchRequest(method, fields), patience: patience, on: loop)
     }
 
     func start(
         _ request: FetchRequest,
+        patience: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
         if isCancelled { throw .cancelled }
@@ -266,7 +291,7 @@ final class FillRunner {
         // Through the runner: it forgets a leader that has left.
         stream.onInterim = { [weak self] in self?.onInterim?($0) }
         self.stream = stream
-        return (stream, try await core.start(stream, request, from: source, on: loop))
+        return (stream, try await core.start(stream, request, from: source, patience: patience, on: loop))
     }
 
     // MARK: - Failing

@@ -9,9 +9,10 @@ final class HabitTable: Sendable {
     private static let limit = 4096
     private let origins = Mutex<[[UInt8]: OriginHabits]>([:])
 
-    /// Of the origin that a key belongs to.
-    subscript(key: CacheKey) -> OriginHabits {
-        origins.withLock { $0[key.originBytes] ?? OriginHabits() }
+    /// Of the origin that a key belongs to, as they count at `now`, in Unix seconds.
+    subscript(key: CacheKey, now: Int64) -> OriginHabits {
+        let habits = origins.withLock { $0[key.originBytes] ?? OriginHabits() }
+        return habits.current(at: now)
     }
 
     /// Learns from what the origin of a key has answered.

@@ -38,7 +38,8 @@ final class Inspection {
 
     private let limit: Int
     private let expectation: ContentExpectation
-    private let decoder: ContentDecoder?
+    /// Nil where nothing is to be decoded any more: what it holds may be megabytes.
+    private var decoder: ContentDecoder?
     private var start: [UInt8] = []
     private var scanner = JSONScanner()
     private var received = 0
@@ -76,6 +77,7 @@ final class Inspection {
             refuse("does not decode as its Content-Encoding says")
         }
         if !isBeginningKnown, received >= Self.patience { refuse(unrecognised) }
+        if mismatch != nil || isPastLimit || !expectation.needsAll && isBeginningKnown { self.decoder = nil }
         return isBeginningKnown
     }
 

@@ -27,22 +27,16 @@ final class PartArrival {
 
     /// Lets the bytes flow; who looks for them finds them from then on.
     /// - Returns: what is arriving, with a reader from its first byte on.
-    /// - Throws: `FetchError.cancelled` where the fetch was given up while it waited for room.
+    /// - Throws: `FetchError.cancelled` where the fetch was given up.
     @discardableResult
-    func begin(on loop: isolated EventLoop) async throws(FetchError) -> ArrivingPart? {
-        guard let seat = try? await core.budget.waitForRoom(on: loop), !stream.isCancelled else {
-            stream.cancel()
-            throw .cancelled
-        }
+    func begin(on loop: isolated EventLoop) throws(FetchError) -> ArrivingPart? {
+        if stream.isCancelled { throw .cancelled }
         let count = range.upperBound - range.lowerBound
         let extents = partial.extents
         let spill = count > Self.filed ? extents.file?.part(at: range.lowerBound, count: count) : nil
-        var options = FillOptions(
-            // What goes to no file is held whole: a window that is never full.
-            window: spill == nil ? Int(clamping: count) + FillBudget.leastWindow : 1 << 20,
-            spill: spill,
-            budget: core.budget
-        )
+        var options = FillOptions(spill: spill, budget: core.budget)
+        // What goes to no file is held whole.
+        if spill == nil { options.keepsUpTo = Int(clamping: count) }
         options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
         // Its end is the pump's: both last as long as bytes may come.
@@ -54,7 +48,6 @@ final class PartArrival {
             stream: stream,
             body: body,
             writer: writer,
-            seat: seat,
             isUnread: spill == nil,
             goesOnUnread: { [self] in goesOnUnread(body, isHeld: spill == nil, ticket) }
         ) { [self] _, writer in
@@ -74,18 +67,20 @@ final class PartArrival {
             core.noteAbandoned(ask, received: body.arrived)
             return false
         }
-        return isHeld || body.isFiling
+        return body.isFiling || isHeld && body.isKeptWhole
     }
 
     private func ended(_ body: Body, isFiled: Bool) {
         let (core, ask, partial, range, extents) = (core, ask, partial, range, partial.extents)
         guard case .complete = body.end else {
             salvage(body)
+            body.stopKeeping()
             extents.end(body)
             return core.partEnded(partial, ask)
         }
         guard isFiled, let file = extents.file else {
             if let whole = body.inMemory() { extents.add(range, whole) }
+            body.stopKeeping()
             extents.end(body)
             return core.partEnded(partial, ask)
         }

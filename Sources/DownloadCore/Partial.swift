@@ -128,15 +128,18 @@ final class PartialTable: Sendable {
     func peek(_ key: CacheKey) -> [Partial] { state.withLock { $0.partials[key] ?? [] } }
 
     /// Keeps it in place of the one that the same requests select.
-    func insert(_ partial: Partial) {
+    /// - Returns: those of the key before; the caller lets go of them, without a lock: that may remove files.
+    func insert(_ partial: Partial) -> [Partial] {
         state.withLock { state in
             state.uses += 1
             partial.lastUse = state.uses
             let head = partial.head
-            var left = (state.partials[partial.key] ?? []).filter { !$0.head.isSameVariant(as: head) }
+            let before = state.partials[partial.key] ?? []
+            var left = before.filter { !$0.head.isSameVariant(as: head) }
             if left.count >= Self.variants { left.removeFirst() }
-            state.count += left.count + 1 - (state.partials[partial.key]?.count ?? 0)
+            state.count += left.count + 1 - before.count
             state.partials[partial.key] = left + [partial]
+            return before
         }
     }
 
@@ -149,12 +152,15 @@ final class PartialTable: Sendable {
     func remove(_ partial: Partial) { remove(partial.key) { $0 === partial } }
 
     func remove(_ key: CacheKey, where isDoomed: (Partial) -> Bool) {
-        state.withLock { state in
-            guard let found = state.partials[key] else { return }
+        let before = state.withLock { state in
+            guard let found = state.partials[key] else { return [Partial]() }
             let left = found.filter { !isDoomed($0) }
             state.count -= found.count - left.count
             state.partials[key] = left.isEmpty ? nil : left
+            return found
         }
+        // Let go of without the mutex: that may remove files.
+        withExtendedLifetime(before) {}
     }
 
     var statistics: PartialStatistics {

@@ -200,7 +200,7 @@ final class PartFetcher: PartSource {
             let range = content.range, Caching.joins(partial.head, part: answer, content: content, now: now)
         else {
             stream.cancel()
-            if !ask.isForOne { core.partials.remove(partial) }
+            if !ask.mayBeForOne { core.partials.remove(partial) }
             throw .source("the origin has another representation now, or does not send the rest of this one")
         }
         let decision = Caching.decidePart(
@@ -209,14 +209,15 @@ final class PartFetcher: PartSource {
             content: content,
             policy: ask.policy,
             requestTime: requestTime,
-            now: now
+            now: now,
+            ahead: core.clock.ahead
         )
-        if ask.isForOne, case .refuse = decision {
+        if ask.mayBeForOne, case .refuse = decision {
             return passed(range.upperBound - range.lowerBound, stream, ticket, on: loop).map { ($0, range.upperBound) }
         }
         core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
         do throws(FetchError) {
-            try await PartArrival(core, ask, partial, range, stream).begin(on: loop)
+            try PartArrival(core, ask, partial, range, stream).begin(on: loop)
         } catch {
             throw .cancelled
         }

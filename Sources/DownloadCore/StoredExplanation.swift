@@ -60,6 +60,24 @@ package struct StoredExplanation: Sendable {
     package var isRememberedAsUncacheable: Bool
     /// What the origin was seen to do with HEAD and with conditions.
     package var habits: OriginHabits
+    /// Why the last answer was not stored; nil where it was, or where none has come since the start.
+    package var unstored: UnstoredAnswer?
+    /// Until when no check is made, since the last one failed, Unix seconds; nil where the next one is not held back.
+    package var checkPause: Int64?
+    /// What answers while the origin takes its time, and whether it would for this request.
+    package var placeholder: Standing?
+    /// What answers where the origin fails.
+    package var fallback: Standing?
+
+    /// A file that stands in for an answer.
+    package struct Standing: Sendable, Equatable {
+        package var path: String
+        package var status: Int
+        /// Nanoseconds that it waits for the origin; zero for a fallback.
+        package var patience: UInt64 = 0
+        /// What it waits for may come about for this request.
+        package var mayAnswer: Bool
+    }
 }
 
 extension DownloadCore {
@@ -78,17 +96,18 @@ extension DownloadCore {
                 policy: ask.policy,
                 now: now,
                 isOffline: self.isOffline,
-                habits: self.habits[ask.key],
+                habits: self.habits[ask.key, now],
                 failedCheck: self.failedChecks.check(ask.key, now: now)
             )
         }
         var rules = explain(usable.map(\.response.head))
         if rules.check != nil {
             let stale = rules.chosen.map { usable[$0].response }
-            rules.check = Variants(ask, stale, usable.map(\.response)).check(habits: habits[ask.key])
+            rules.check = Variants(ask, stale, usable.map(\.response)).check(habits: habits[ask.key, now])
         }
         let partials = partials.peek(ask.key).filter { generations.isUnchanged($0.token) }
         let (reply, part) = reply(ask, usable.map(\.response), partials, rules)
+        let isOpen = reply == nil && !rules.onlyIfCached && part != .refuse
         rules.add(explain(partials.map(\.head)), decides: rules.decision == nil && part != nil)
         // What has been invalidated is shown, and is never what decides.
         rules.variants += explain(invalid.map(\.response.head)).variants.map { variant in
@@ -96,7 +115,7 @@ extension DownloadCore {
             variant.isChosen = false
             return variant
         }
-        return StoredExplanation(
+        var explanation = StoredExplanation(
             key: ask.key,
             rules: rules,
             places: usable.map { StoredExplanation.Place(tiers: $0.tiers, isInvalidated: false) }
@@ -105,9 +124,32 @@ extension DownloadCore {
             reply: reply,
             part: part,
             fills: fills.count(of: ask.key),
-            isRememberedAsUncacheable: uncacheable.contains(ask.key, now: now),
-            habits: habits[ask.key]
+            isRememberedAsUncacheable: isUncacheable(ask),
+            habits: habits[ask.key, now]
         )
+        explanation.unstored = unstored(ask)
+        explanation.checkPause = failedChecks.pause(ask.key, now: now)
+        explanation.placeholder = ask.phases?.placeholder.map { file in
+            // Only where there is nothing that answers, or is checked.
+            let hasNothing = isOpen && part == nil && explanation.rules.chosen == nil && !isOffline
+            return StoredExplanation.Standing(
+                path: file.path,
+                status: file.status,
+                patience: ask.phases?.patience ?? 0,
+                mayAnswer: hasNothing && placeholderPatience(ask) != nil
+            )
+        }
+        explanation.fallback = ask.phases?.fallback.map { file in
+            StoredExplanation.Standing(path: file.path, status: file.status, mayAnswer: isOpen)
+        }
+        return explanation
+    }
+
+    /// What the request itself forbids comes first.
+    private func unstored(_ ask: CacheAsk) -> UnstoredAnswer? {
+        guard CacheControl(request: ask.request.fields).noStore else { return refusals.last(ask.key) }
+        let refusal = StoreRefusal.requestNoStore
+        return UnstoredAnswer(reason: refusal.rawValue, section: refusal.section, time: clock.now())
     }
 
     /// What ``stored(_:_:age:_:on:)`` or parts make of it.

@@ -14,7 +14,13 @@ package final class StoredFileTroubles: Sendable {
     package init() {}
 
     /// Who hears of troubles from now on; any thread.
-    package func listen(_ listener: @escaping @Sendable (String) -> Void) { state.withLock { $0.listener = listener } }
+    package func listen(_ listener: @escaping @Sendable (String) -> Void) {
+        let before = state.withLock { state in
+            defer { state.listener = listener }
+            return state.listener
+        }
+        withExtendedLifetime(before) {}
+    }
 
     package func tell(_ name: String, _ error: any Error) {
         let listener = state.withLock { $0.told.insert(name).inserted ? $0.listener : nil }

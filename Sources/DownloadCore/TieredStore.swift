@@ -15,10 +15,8 @@ final class TieredStore: Sendable {
         /// The newest response of all: what it varies by, the next one probably varies by, too.
         var newest: StoredHead?
 
-        mutating func note(_ variants: [StoredResponse]) {
-            for variant in variants where variant.head.responseTime > newest?.responseTime ?? .min {
-                newest = variant.head
-            }
+        mutating func note(_ variants: [StoredHead]) {
+            for head in variants where head.responseTime > newest?.responseTime ?? .min { newest = head }
         }
     }
 
@@ -41,24 +39,43 @@ final class TieredStore: Sendable {
         var found = Found()
         let token = generations.note(ask.key)
         let inMemory = ask.policy.memory ? valid(memory.variants(ask.key)) : []
-        found.note(inMemory)
-        if let response = select(inMemory, ask), !hasNewer(than: response, besides: inMemory, ask) {
-            found.response = prepared(response, ask, token)
+        let known = inMemory.map(\.head)
+        found.note(known)
+        if let chosen = Caching.select(from: known, request: ask.request, policy: ask.policy),
+            !hasNewer(than: inMemory[chosen], besides: inMemory, ask)
+        {
+            found.response = prepared(inMemory[chosen], ask, token)
             return found
         }
         guard ask.policy.disk, let disk else { return found }
-        let entries = inMemory.isEmpty ? disk.lookup(ask.key) : disk.lookup(ask.key, besides: inMemory.map(\.head))
-        let loaded = await load(entries, ask, disk)
-        found.note(loaded)
-        guard let response = select(inMemory + loaded, ask) else { return found }
-        if inMemory.contains(where: { $0 === response }) {
-            found.response = prepared(response, ask, token)
-        } else {
+        let entries = inMemory.isEmpty ? disk.lookup(ask.key) : disk.lookup(ask.key, besides: known)
+        // Of several, heads tell which one it is, and only the body of that one is opened.
+        var onDisk = entries.count > 1 ? valid(await disk.heads(entries)) : []
+        var only = entries.count == 1 ? await load(entries, ask, disk).first : nil
+        if let only { onDisk = [(only.diskEntry ?? entries[0], only.head)] }
+        found.note(onDisk.map(\.head))
+        while let chosen = Caching.select(
+            from: known + onDisk.map(\.head),
+            request: ask.request,
+            policy: ask.policy
+        ) {
+            if chosen < known.count {
+                found.response = prepared(inMemory[chosen], ask, token)
+                return found
+            }
+            let place = chosen - known.count
+            if only == nil { only = await load([onDisk[place].entry], ask, disk).first }
+            guard let response = only else {
+                // Its body is damaged, or it has gone since: what is left may do.
+                onDisk.remove(at: place)
+                continue
+            }
             found.tier = .disk
             disk.makeReady(response, shape: ask.shape) {
                 HeldResponse(make(response.head, .complete([]), ask, tier: .disk, response.number))
             }
-            found.response = promote(response, ask, token, among: inMemory + loaded)
+            found.response = promote(response, ask, token, among: known + onDisk.map(\.head))
+            return found
         }
         return found
     }
@@ -83,6 +100,14 @@ final class TieredStore: Sendable {
         guard ask.policy.disk, let disk else { return inMemory }
         let entries = disk.lookup(ask.key, besides: inMemory.map(\.head))
         return inMemory + (await load(entries, ask, disk, isUse: false))
+    }
+
+    /// The heads of all stored responses of a key.
+    func heads(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [StoredHead] {
+        let inMemory = ask.policy.memory ? valid(memory.peek(ask.key)) : []
+        guard ask.policy.disk, let disk else { return inMemory.map(\.head) }
+        let entries = disk.lookup(ask.key, besides: inMemory.map(\.head))
+        return inMemory.map(\.head) + (entries.isEmpty ? [] : valid(await disk.heads(entries)).map(\.head))
     }
 
     /// All stored responses of a key with the tiers that hold them, invalidated ones too; nothing changes by it but that
@@ -116,7 +141,7 @@ final class TieredStore: Sendable {
                 loaded.append(response)
             }
         }
-        return valid(loaded)
+        return valid(loaded.map { $0.usable(under: ask.policy) })
     }
 
     /// Those that no rule has invalidated; the others leave their tier now that they have been met.
@@ -126,6 +151,23 @@ final class TieredStore: Sendable {
             memory.remove(response.key) { $0.isSame(as: response) }
             if let entry = response.diskEntry { disk?.remove(entry) }
             return nil
+        }
+    }
+
+    /// The same of what is on the disk.
+    private func valid(_ heads: [DiskHead]) -> [(entry: DiskEntry, head: StoredHead)] {
+        heads.compactMap { found in
+            let key = found.entry.key
+            switch generations.verdict(found.head, key, InvalidationRule.concerning(found.head, key)) {
+            case .valid: return (found.entry, found.head)
+            case .gone:
+                disk?.remove(found.entry)
+                return nil
+            case .stale(let since):
+                var head = found.head
+                head.staleSince = min(head.staleSince ?? .max, since, clock.now())
+                return (found.entry, head)
+            }
         }
     }
 
@@ -141,17 +183,14 @@ final class TieredStore: Sendable {
         }
     }
 
-    private func select(_ variants: [StoredResponse], _ ask: CacheAsk) -> StoredResponse? {
-        Caching.select(from: variants.map(\.head), request: ask.request, policy: ask.policy).map { variants[$0] }
-    }
-
     /// A response whose ready head was made for another route, or before a reload, is made ready anew.
     private func prepared(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
         guard response.shape != ask.shape, response.body.wholeChunk != nil else { return response }
         let fresh = make(response.head, response.body, ask, tier: .memory, response.number)
         let held = HeldResponse(fresh)
+        var gone: [HeldResponse] = []
         _ = generations.ifUnchanged(token.concerned(by: fresh.rules, arrivedAt: fresh.head.responseTime)) {
-            if memory.peek(ask.key).contains(where: { $0.isSame(as: response) }) { insert(fresh, held, ask) }
+            if memory.peek(ask.key).contains(where: { $0.isSame(as: response) }) { insert(fresh, held, ask, &gone) }
         }
         return fresh
     }
@@ -163,22 +202,32 @@ final class TieredStore: Sendable {
         _ response: StoredResponse,
         _ ask: CacheAsk,
         _ token: GenerationToken,
-        among variants: [StoredResponse]
+        among variants: [StoredHead]
     ) -> StoredResponse {
         guard ask.policy.memory, response.body.wholeChunk != nil else { return response }
-        let isHot = variants.allSatisfy { $0.head.varyNames == response.head.varyNames }
+        let isHot = variants.allSatisfy { $0.varyNames == response.head.varyNames }
         let copy = make(response.head, response.body, ask, tier: .memory, response.number, isHot: isHot)
         let held = HeldResponse(copy)
+        var gone: [HeldResponse] = []
         _ = generations.ifUnchanged(token.concerned(by: copy.rules, arrivedAt: copy.head.responseTime)) {
             // What has come into memory while the file was read is newer.
-            if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, held, ask) }
+            if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, held, ask, &gone) }
         }
         return copy
     }
 
-    /// - Parameter held: made before, since others wait while the generations are held.
-    private func insert(_ response: StoredResponse, _ held: HeldResponse?, _ ask: CacheAsk) {
-        memory.insert(response, as: held, maxVariants: ask.policy.maxVariants)
+    /// - Parameters:
+    ///   - held: made before, since others wait while the generations are held.
+    ///   - gone: what has to go for it; the caller lets go of it when the generations are free again.
+    /// - Returns: false where the memory tier does not take it.
+    @discardableResult
+    private func insert(
+        _ response: StoredResponse,
+        _ held: HeldResponse?,
+        _ ask: CacheAsk,
+        _ gone: inout [HeldResponse]
+    ) -> Bool {
+        memory.insert(response, as: held, maxVariants: ask.policy.maxVariants, gone: &gone)
     }
 
     private func make(
@@ -189,6 +238,7 @@ final class TieredStore: Sendable {
         _ number: UInt64,
         isHot: Bool = true
     ) -> StoredResponse {
+        let head = Caching.usable(head, policy: ask.policy)
         // The hot path looks at no seed: what stands behind one is found on the waiting path only.
         let isHot = isHot && ask.seed?.shadows(ask.key) != true
         return StoredResponse(
@@ -224,7 +274,8 @@ final class TieredStore: Sendable {
     ///   - whole: the same in memory, where it is.
     ///   - spill: the body's file, where it was written while it arrived.
     ///   - keeping: the tiers that may have it.
-    ///   - done: called when both tiers have it, or will not have it; any thread.
+    ///   - otherwise: why none has it, where memory does not and nothing of it was written for the disk.
+    ///   - done: called when both tiers have it, or will not have it, with the reason where none has it; any thread.
     func commit(
         _ head: StoredHead,
         _ ask: CacheAsk,
@@ -233,32 +284,44 @@ final class TieredStore: Sendable {
         whole: Body?,
         spill: SpillFile?,
         keeping: Keeping,
-        done: @escaping @Sendable () -> Void
+        otherwise: UnstoredReason,
+        done: @escaping @Sendable (UnstoredReason?) -> Void
     ) {
         let rules = InvalidationRule.concerning(head, ask.key)
         let token = token.concerned(by: rules)
         let head = numbered(head, token)
         let number = token.number
-        var isCurrent = false
+        var (isCurrent, isInMemory) = (false, false)
         let fresh = (keeping.inMemory ? whole : nil).map { make(head, $0, ask, tier: .memory, number) }
         let held = fresh.flatMap { HeldResponse($0) }
+        var gone: [HeldResponse] = []
         _ = generations.ifUnchanged(token) {
             guard !isOutdated(head, ask, number) else { return }
             isCurrent = true
+            if head.varyNames.isEmpty {
+                gone = memory.remove(ask.key) { $0.number < number && isReplaced($0.head, by: head, ask) }
+            }
             if let fresh {
-                insert(fresh, held, ask)
+                isInMemory = insert(fresh, held, ask, &gone)
             } else {
                 // What it replaces, and what would answer in its stead without a look at the disk.
-                memory.remove(ask.key) {
+                gone += memory.remove(ask.key) {
                     $0.head.isSameVariant(as: head) || $0.hot != nil && $0.head.varyNames != head.varyNames
                 }
             }
         }
-        guard isCurrent, let disk else { return done() }
+        guard isCurrent else { return done(.overtaken) }
+        let unkept = isInMemory ? nil : otherwise
+        guard let disk else { return done(unkept) }
         let (key, generations, maxVariants) = (ask.key, generations, ask.policy.maxVariants)
         guard keeping.onDisk else {
             disk.remove(key, head, before: number)
-            return done()
+            guard !before(number, head, ask, disk).isEmpty else { return done(unkept) }
+            Task {
+                await removeReplaced(by: head, ask, number, disk)
+                done(unkept)
+            }
+            return
         }
         Task {
             do {
@@ -275,9 +338,30 @@ final class TieredStore: Sendable {
             } catch {
                 // It has been answered all the same, and the statistics count it; what it replaces is outdated.
                 disk.remove(key, head, before: number)
+                let isGiven = spill != nil || whole != nil
+                return done(unkept == nil ? nil : isGiven ? UnstoredReason(error) : otherwise)
             }
-            done()
+            await removeReplaced(by: head, ask, number, disk)
+            done(nil)
         }
+    }
+
+    /// What answers every request takes the place of the variants that the request which brought it selects: they would come back
+    /// when it goes.
+    private func isReplaced(_ old: StoredHead, by head: StoredHead, _ ask: CacheAsk) -> Bool {
+        head.varyNames.isEmpty && !old.varyNames.isEmpty && Caching.selects(stored: old, request: ask.request)
+    }
+
+    /// The files of other variants from earlier fetches, where one that answers every request has come.
+    private func before(_ number: UInt64, _ head: StoredHead, _ ask: CacheAsk, _ disk: DiskTier) -> [DiskEntry] {
+        guard head.varyNames.isEmpty else { return [] }
+        return disk.lookup(ask.key, besides: [head]).filter { $0.fileID < number }
+    }
+
+    private func removeReplaced(by head: StoredHead, _ ask: CacheAsk, _ number: UInt64, _ disk: DiskTier) async {
+        let others = before(number, head, ask, disk)
+        guard !others.isEmpty else { return }
+        for other in await disk.heads(others) where isReplaced(other.head, by: head, ask) { disk.remove(other.entry) }
     }
 
     /// The file that others read instead of asking. One that cannot be written stays as it is.
@@ -300,7 +384,7 @@ final class TieredStore: Sendable {
     private func numbered(_ head: StoredHead, _ token: GenerationToken) -> StoredHead {
         var head = head
         head.number = max(head.number, token.number)
-        head.staleSince = nil
+        (head.staleSince, head.changedSince) = (nil, nil)
         return head
     }
 
@@ -314,6 +398,24 @@ final class TieredStore: Sendable {
     func remove(_ response: StoredResponse) {
         memory.remove(response.key) { $0.isSameVariant(as: response) }
         if let disk, let entry = disk.entry(response.key, response.head) { disk.remove(entry) }
+    }
+
+    /// Makes a stored response stale, in every tier that holds it: until something comes in its place it may stand in for a failure.
+    /// - Parameter time: when a HEAD showed that the resource is another one now, Unix seconds.
+    func outdate(_ response: StoredResponse, _ ask: CacheAsk, since time: Int64, on loop: isolated EventLoop) async {
+        guard response.head.changedSince == nil, isStored(response) else { return }
+        let changed = response.changed(since: time)
+        if ask.policy.memory, response.body.wholeChunk != nil {
+            let held = HeldResponse(changed)
+            var gone: [HeldResponse] = []
+            _ = generations.ifUnchanged(generations.note(ask.key)) {
+                let known = memory.peek(ask.key).first { $0.isSameVariant(as: response) }
+                if known?.number == response.number { insert(changed, held, ask, &gone) }
+            }
+        }
+        if let disk, ask.policy.disk, let entry = disk.entry(ask.key, response.head, number: response.number) {
+            await disk.freshen(entry, head: changed.head)
+        }
     }
 
     /// Gives a stored response a new head, in every tier that holds it.
@@ -346,8 +448,9 @@ final class TieredStore: Sendable {
         if !isOther, !isSame { remove(response) }
         if ask.policy.memory, response.body.wholeChunk != nil {
             let held = HeldResponse(fresh)
+            var gone: [HeldResponse] = []
             _ = generations.ifUnchanged(token) {
-                if isOther || !isSame || isStored(response) { insert(fresh, held, ask) }
+                if isOther || !isSame || isStored(response) { insert(fresh, held, ask, &gone) }
             }
         }
         if isSame, !isOther, let disk, ask.policy.disk, generations.isUnchanged(token),

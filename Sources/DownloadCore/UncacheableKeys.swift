@@ -1,6 +1,7 @@
 // Keys whose last answer could not be shared: requests for them do not wait for one another for a while.
 
 internal import CacheStore
+internal import EventLoop
 internal import HTTPCaching
 import Synchronization
 
@@ -23,7 +24,35 @@ final class UncacheableKeys: Sendable {
 
     func forget(_ key: CacheKey) { until.withLock { _ = $0.removeValue(forKey: key.hash) } }
 
-    func contains(_ key: CacheKey, now: Int64) -> Bool { until.withLock { $0[key.hash].map { $0 > now } ?? false } }
+    /// Not where the clock was set back since.
+    func contains(_ key: CacheKey, now: Int64) -> Bool {
+        until.withLock { until in
+            until[key.hash].map { (1...Self.lifetime).contains($0 &- now) } ?? false
+        }
+    }
+}
+
+extension DownloadCore {
+    /// Whether what comes for the request could not be stored of late, so that nobody should wait for it.
+    func isUncacheable(_ ask: CacheAsk) -> Bool {
+        let now = clock.now()
+        if uncacheable.contains(ask.key, now: now) { return true }
+        return ask.isCookieBound && (ask.policy.cookies == .never || cookieBound.contains(ask.key, now: now))
+    }
+
+    /// Remembers why the answer to a request is not stored, where the next one will probably not be, either.
+    func noteRefusal(_ refusal: StoreRefusal, _ ask: CacheAsk, status: Int, now: Int64) {
+        refusals.note(ask.key, refusal.rawValue, refusal.section, now: now)
+        if refusal.isLasting(status: status) { uncacheable.note(ask.key, now: now) }
+        if refusal == .requestCookie, status < 500 { cookieBound.note(ask.key, now: now) }
+    }
+
+    /// What came for the request may be stored.
+    func noteCacheable(_ ask: CacheAsk) {
+        uncacheable.forget(ask.key)
+        refusals.forget(ask.key)
+        if ask.isCookieBound { cookieBound.forget(ask.key) }
+    }
 }
 
 extension StoreRefusal {
@@ -31,7 +60,9 @@ extension StoreRefusal {
     /// says nothing about it.
     func isLasting(status: Int) -> Bool {
         switch self {
-        case .requestNoStore, .authorization, .status206, .statusConditional, .statusNeverStored: false
+        case .requestNoStore, .authorization, .requestCookie, .status206, .statusConditional, .statusNeverStored,
+            .varyUnderscore:
+            false
         default: status < 500
         }
     }

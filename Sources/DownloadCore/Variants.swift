@@ -89,19 +89,19 @@ struct VariantUpdate {
         var other: StoredResponse?
         for response in updated {
             let isSelected = known.isSelected(response)
-            let fresh = await freshen(response, freshened(response, isSelected: isSelected), on: loop)
+            let fresh = await freshen(response, freshened(response, check, isSelected: isSelected), on: loop)
             if isSelected, chosen == nil || response === known.stale { chosen = fresh }
             other = other ?? fresh
         }
         if chosen != nil { return chosen }
         guard let other else { return nil }
         // Another request's response is this one's, too: stored once more under what selects it now.
-        var head = freshened(other, isSelected: true)
+        var head = freshened(other, check, isSelected: true)
         head.varyFields = head.selectingFields(of: ask.request)
         return await freshen(other, head, isOther: true, on: loop)
     }
 
-    /// Updates or removes what the answer to a HEAD is about (RFC 9111 section 4.3.5): each stored response that the
+    /// Updates, or makes stale, what the answer to a HEAD is about (RFC 9111 section 4.3.5): each stored response that the
     /// request selects.
     /// - Returns: a response that is current; nil where none was shown to be.
     func byHead(_ check: Revalidation?, on loop: isolated EventLoop) async -> StoredResponse? {
@@ -117,7 +117,8 @@ struct VariantUpdate {
                 now: now,
                 requestTime: requestTime,
                 request: ask.request,
-                policy: ask.policy
+                policy: ask.policy,
+                ahead: core.clock.ahead
             )
             switch verdict {
             case .unchanged(let head):
@@ -125,28 +126,30 @@ struct VariantUpdate {
                 chosen = chosen ?? fresh
             case .changed(.etag), .changed(.lastModified), .changed(.length):
                 // A check keeps the one it is for: should the fetch fail, it may still be answered.
-                if check == nil || response !== known.stale { remove(response, isAsked: check != nil) }
-            case .gone where check == nil && ask.policy.gone == .evict: remove(response, isAsked: false)
+                if check == nil || response !== known.stale { await outdate(response, check, on: loop) }
+            case .gone where check == nil && ask.policy.gone == .evict: await outdate(response, check, on: loop)
             case .changed, .gone, .unsupported, .failed: break
             }
         }
         return chosen
     }
 
-    private func remove(_ response: StoredResponse, isAsked: Bool) {
+    private func outdate(_ response: StoredResponse, _ check: Revalidation?, on loop: isolated EventLoop) async {
         // What is on its way to the disk must not come after this; a check's own fetch is to be stored.
-        if !isAsked { core.generations.bump(response.key) }
-        core.store.remove(response)
+        if check == nil { core.generations.bump(response.key) }
+        await core.store.outdate(response, ask, since: now, on: loop)
     }
 
-    private func freshened(_ response: StoredResponse, isSelected: Bool) -> StoredHead {
+    private func freshened(_ response: StoredResponse, _ check: Revalidation, isSelected: Bool) -> StoredHead {
         Caching.freshened(
             stored: response.head,
             by: answer,
             requestTime: requestTime,
             responseTime: now,
             request: isSelected ? ask.request : nil,
-            policy: ask.policy
+            policy: ask.policy,
+            byHead: check.kind == .head,
+            ahead: core.clock.ahead
         )
     }
 

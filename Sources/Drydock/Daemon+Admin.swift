@@ -27,13 +27,11 @@ extension Daemon: AdminActions {
         let (plan, configuration) = state.withLock { ($0.plan, $0.configuration) }
         let memory = parts.core.memory.statistics
         let disk = parts.disk?.statistics
-        var path: String?
-        if case .file(let file) = parts.source { path = file }
         return AdminStatus(
             version: DrydockVersion.current,
             pid: Int(getpid()),
             uptime: Int((Monotonic.now() - startedAt) / 1_000_000_000),
-            configuration: path,
+            configuration: parts.source.name(configuration),
             loops: parts.loops.loops.count,
             listen: addresses,
             services: configuration.services.map { Self.describe($0, plan) },
@@ -54,14 +52,14 @@ extension Daemon: AdminActions {
             case .service(let name)?: "service:\(name)"
             case nil: "none"
             }
-        let match: String =
-            switch service.match {
-            case .prefix(let prefix): prefix
-            case .host(let host): host
-            }
         let route = plan.service(named: service.name)
-        let isDemo = route.map { $0.demo != nil || $0.endpointDemos.contains { $0 != nil } } ?? false
-        return AdminStatus.Service(name: service.name, target: base, match: match, isDemo: isDemo)
+        return AdminStatus.Service(
+            name: service.name,
+            target: base,
+            match: service.match.description,
+            isDemo: route?.playsDemo ?? false,
+            isPartlyDemo: route.map { $0.playsDemo && $0.asksOrigin } ?? false
+        )
     }
 
     package func reload() async -> ReloadResult {
@@ -84,13 +82,32 @@ extension Daemon: AdminActions {
     // MARK: - Metrics
 
     package func metricsText() async -> String {
-        let counters = await running?.counters() ?? CounterValues()
+        // A loop that stands still would never say what it has counted.
+        let counters = guardian.watch.hasStillLoop ? nil : await running?.counters() ?? CounterValues()
         let (core, disk, sink) = (parts.core, parts.disk, parts.sink)
         var gauges = [
             Gauge("drydock_memory_entries", "Keys in the memory tier.") { core.memory.statistics.objects },
             Gauge("drydock_memory_bytes", "Bytes that the memory tier holds.") { core.memory.statistics.bytes },
-            Gauge("drydock_memory_evictions_total", "Responses that made room for others.", isCounter: true) {
+            Gauge(
+                "drydock_memory_evictions_total",
+                "Responses that were evicted from the memory tier.",
+                isCounter: true
+            ) {
                 core.memory.statistics.evictions
+            },
+            Gauge(
+                "drydock_memory_lent_bytes",
+                "Bytes of large bodies that were evicted while they are still being sent."
+            ) {
+                core.memory.statistics.lentBytes
+            },
+            Gauge("drydock_arriving_bytes", "Bytes of bodies in transfer, outside the memory tier.") {
+                core.budget.used
+            },
+            Gauge("drydock_arriving_limit_bytes", "The limit of drydock_arriving_bytes.") { core.budget.limit },
+            Gauge("drydock_arriving_refused_total", "Bodies that memory did not keep for want of it.", isCounter: true)
+            {
+                core.budget.refusals
             },
             Gauge("drydock_partial_entries", "Responses of which only parts are stored.") {
                 core.partialStatistics.objects
@@ -102,43 +119,53 @@ extension Daemon: AdminActions {
                 core.partialStatistics.filedBytes
             },
             Gauge("drydock_fills", "Fetches for the store that are under way.") { core.fillCount },
-            Gauge("drydock_unexpected_bodies_total", "Bodies that were not what their routes expect.", isCounter: true)
-            {
+            Gauge("drydock_unexpected_bodies_total", "Bodies that did not match response.expect.", isCounter: true) {
                 core.counts.unexpected
             },
-            Gauge("drydock_abandoned_fetches_total", "Fetches that ended since all clients had left.", isCounter: true)
-            {
+            Gauge(
+                "drydock_abandoned_fetches_total",
+                "Fetches that ended because all clients had left.",
+                isCounter: true
+            ) {
                 core.counts.abandoned
             },
-            Gauge("drydock_cancelled_fetches_total", "Fetches that an operator has ended.", isCounter: true) {
+            Gauge(
+                "drydock_unstored_total",
+                "Responses that were not stored, though their heads said that they would be.",
+                isCounter: true
+            ) {
+                core.counts.unstored
+            },
+            Gauge("drydock_cancelled_fetches_total", "Fetches that 'drydock cancel' ended.", isCounter: true) {
                 core.counts.cancelled
             },
-            Gauge("drydock_log_dropped_total", "Buffers of access log lines that nobody took.", isCounter: true) {
+            Gauge("drydock_log_dropped_total", "Buffers of access log lines that were dropped.", isCounter: true) {
                 Int(clamping: sink.droppedBuffers)
             },
-            Gauge("drydock_offline", "1 while nobody is asked.") { core.isOffline ? 1 : 0 },
+            Gauge("drydock_offline", "1 while no origin is asked.") { core.isOffline ? 1 : 0 },
             Gauge("drydock_clock_ahead_seconds", "How far the daemon's clock has been moved ahead.") {
                 Int(core.clock.ahead)
             },
         ]
-        gauges += seedGauges + memoryGuard.gauges + jobGauges + keepingGauges
+        gauges += seedGauges + memoryGuard.gauges + jobGauges + keepingGauges + guardian.gauges
         if let disk {
             gauges += [
                 Gauge("drydock_disk_entries", "Files of the disk tier.") { disk.statistics.objects },
                 Gauge("drydock_disk_bytes", "Bytes that the disk tier holds.") { Int(clamping: disk.statistics.bytes) },
-                Gauge("drydock_disk_evictions_total", "Files that made room for others.", isCounter: true) {
+                Gauge("drydock_disk_evictions_total", "Files that were evicted from the disk tier.", isCounter: true) {
                     disk.statistics.evictions
                 },
                 Gauge("drydock_disk_damaged_total", "Files that were damaged, or could not be read.", isCounter: true) {
                     disk.statistics.damaged
                 },
-                Gauge("drydock_disk_troubles_total", "What the disk did to stored responses.", isCounter: true) {
+                Gauge("drydock_disk_troubles_total", "Disk failures that concerned stored responses.", isCounter: true)
+                {
                     disk.statistics.troubles
                 },
                 Gauge("drydock_disk_index_bytes", "Memory that the table of files takes.") {
                     disk.statistics.indexBytes
                 },
-                Gauge("drydock_disk_open_files", "Files that stay open, so that the next answer reads no head.") {
+                Gauge("drydock_disk_open_files", "Files that stay open for the next answer.") {
                     disk.statistics.openFiles
                 },
                 Gauge("drydock_disk_loading", "1 while the table of files is not complete.") {

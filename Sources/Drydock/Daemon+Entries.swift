@@ -1,6 +1,7 @@
 // The listing of stored responses, as the admin API shows it.
 
 internal import CacheStore
+internal import Configuration
 internal import DownloadCore
 internal import EventLoop
 internal import HTTPCaching
@@ -15,13 +16,9 @@ extension Daemon {
         let core = parts.core
         let now = core.clock.now()
         var list = query.list
+        if let service = list.service { list.service = try await stored(service: service) }
+        list.alternatives = await alternatives(list)
         list.arrivedBefore = query.olderThan.map { now - $0 }
-        let listing = StoreListing(
-            memory: core.memory,
-            disk: parts.disk,
-            generations: core.generations,
-            pool: parts.files
-        )
         let isFresh = query.isFresh
         do {
             let page = try await listing.page(list) { listed in
@@ -29,9 +26,68 @@ extension Daemon {
             }
             return AdminEntries(entries: page.responses.map { Self.entry($0, plan, now: now) }, next: page.next)
         } catch {
-            throw Problem(status: 500, title: "Listing failed", detail: "the index cannot be read: \(error)")
+            throw Self.unlisted(error)
         }
     }
+
+    /// What keys say for the service that a command names: `forward` is forward mode where no service has that name. What is stored for
+    /// a service that is no longer configured is reached by its name.
+    /// - Throws: that there is no such service, and that nothing is stored for one.
+    func stored(service name: String) async throws(Problem) -> String {
+        let names = state.withLock { $0.plan.services.map(\.plan.name) }
+        if name.isEmpty || names.contains(name) { return name }
+        if name == "forward" { return "" }
+        var query = ListQuery()
+        query.service = name
+        query.limit = 1
+        do {
+            repeat {
+                let page = try await listing.page(query)
+                if !page.responses.isEmpty { return name }
+                query.after = page.next
+            } while query.after != nil
+        } catch {
+            throw Self.unlisted(error)
+        }
+        throw Self.unknown(service: name, among: names)
+    }
+
+    static func unknown(service name: String, among names: [String]) -> Problem {
+        let near = Suggestions.nearest(to: name, among: names).map { "did you mean '\($0)'?" }
+        let known = names.isEmpty ? "there are none" : "there are \(names.joined(separator: ", "))"
+        return Problem(
+            status: 404,
+            title: "No such service",
+            detail: "no service is called \(name); \(near ?? known)"
+        )
+    }
+
+    private static func unlisted(_ error: any Error) -> Problem {
+        Problem(status: 500, title: "Listing failed", detail: "the index cannot be read: \(error)")
+    }
+
+    private var listing: StoreListing {
+        StoreListing(
+            memory: parts.core.memory,
+            disk: parts.disk,
+            generations: parts.core.generations,
+            pool: parts.files
+        )
+    }
+
+    /// How what is stored may be called that a client, or an origin, calls as the query does.
+    private func alternatives(_ query: ListQuery) async -> [String] {
+        if let pattern = query.pattern {
+            guard query.prefix.isEmpty else { return [] }
+            // A form with a star is that of the whole URL, a part is not.
+            return await forms(of: pattern).map { $0.contains("*") && !pattern.contains("*") ? "*\($0)*" : $0 }
+        }
+        return query.prefix.isEmpty
+            ? [] : await forms(of: query.prefix).map { $0.hasPrefix(":") ? "*\($0)*" : "\($0)*" }
+    }
+
+    /// Other forms of a URL under which it may be stored, or of the beginning of one.
+    func forms(of text: String) async -> [String] { await running?.listedForms(of: text) ?? [] }
 
     /// Seconds of freshness left under the policy in force; nil where the service is gone.
     private static func timeToLive(_ listed: ListedResponse, _ plan: RoutePlan, now: Int64) -> Int64? {
@@ -47,6 +103,7 @@ extension Daemon {
         return AdminEntries.Entry(
             url: "\(listed.key)",
             service: listed.key.service,
+            key: listed.key.extras?.split(separator: "\n").map(String.init) ?? [],
             status: head.status,
             size: listed.length.map { Int(clamping: $0) },
             tiers: listed.tiers.map(\.rawValue),

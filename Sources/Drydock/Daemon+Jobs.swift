@@ -50,7 +50,10 @@ extension Daemon: JobActions {
     }
 
     package func cancel(job id: String) async throws(Problem) -> AdminJob {
-        try jobCenter.cancel(id).document(withItems: false)
+        let job = try jobCenter.cancel(id)
+        // What comes until the last transfer has ended counts.
+        await jobCenter.settled(id)
+        return ((try? jobCenter.find(id)) ?? job).document(withItems: false)
     }
 
     package func remove(job id: String) async throws(Problem) -> AdminJob {

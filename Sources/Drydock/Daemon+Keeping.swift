@@ -4,12 +4,15 @@ internal import CacheStore
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop
+internal import HTTPWire
 internal import Logging
 package import ProxyServer
 internal import Synchronization
 
 extension Daemon: KeepingActions {
     package func purge(_ question: PurgeQuestion) async throws(Problem) -> AdminPurge {
+        var question = question
+        if let service = question.service { question.service = try await stored(service: service) }
         let rules = try await rules(question)
         do throws(PurgeError) {
             return AdminPurge(purged: try await purge(rules), isSoft: question.isSoft)
@@ -35,14 +38,31 @@ extension Daemon: KeepingActions {
         var targets: [PurgeRule.Target] = []
         switch question.target {
         case .urls(let urls):
-            for url in urls { targets += try await keys(of: url).map { .url($0) } }
-        case .prefixes(let prefixes): targets = prefixes.map { .prefix($0) }
-        case .globs(let patterns): targets = patterns.map { .glob($0) }
+            for url in urls {
+                let keys = try await keys(of: url)
+                let others = await forms(of: url).filter { !$0.contains("*") && !keys.contains($0) }
+                targets += (keys + others).map { .url($0) }
+            }
+        case .prefixes(let prefixes):
+            // A form without a scheme has any host in its place.
+            for prefix in prefixes {
+                targets += await stored(prefix).map { $0.hasPrefix(":") ? .glob("*\($0)*") : .prefix($0) }
+            }
+        case .globs(let patterns):
+            for pattern in patterns {
+                targets += await stored(pattern).map { .glob($0.hasPrefix(":") ? "*\($0)" : $0) }
+            }
         case .tags(let tags): targets = tags.map { .tag($0) }
         case .olderThan(let seconds): targets = [.olderThan(parts.core.clock.now() - seconds)]
         case .all: targets = [.all]
         }
         return targets.map { PurgeRule($0, service: question.service, isSoft: question.isSoft) }
+    }
+
+    /// How URLs may be stored that begin, or look, like this: a path, or a URL of this daemon, is none of them.
+    private func stored(_ text: String) async -> [String] {
+        let forms = await forms(of: text)
+        return text.hasPrefix("/") && !forms.isEmpty ? forms : [text] + forms
     }
 
     /// The URLs that stored responses of `url` have: its own, and the origin's where it is one of this daemon.
@@ -61,6 +81,12 @@ extension Daemon: KeepingActions {
     }
 
     package func setPinned(_ url: String, _ isPinned: Bool) async throws(Problem) -> AdminPin {
+        // What an older daemon has pinned can be let go of, whatever it is.
+        if isPinned, !Self.isURL(url) {
+            throw .badQuery(
+                "'\(url)' is no URL; give a path, or http://HOST/PATH, or a URL as 'drydock list' prints it"
+            )
+        }
         guard let key = try await keys(of: url).last else {
             throw .badQuery("nothing is ever stored for '\(url)'; give a URL as 'drydock list' prints it")
         }
@@ -74,6 +100,15 @@ extension Daemon: KeepingActions {
             let status = if case .notWritten = error { 500 } else { 422 }
             throw Problem(status: status, title: isPinned ? "Not pinned" : "Not unpinned", detail: "\(error)")
         }
+    }
+
+    /// A path of this daemon, or a URL such as keys have.
+    private static func isURL(_ text: String) -> Bool {
+        if text.hasPrefix("/") { return true }
+        guard let parsed = try? RequestTarget.parse(text, method: .get),
+            case .absolute(let scheme, let authority, _) = parsed.form
+        else { return false }
+        return ["http", "https", "service"].contains(scheme) && !authority.host.isEmpty
     }
 
     package func pins() async -> AdminPins { AdminPins(urls: parts.core.generations.pins.all) }

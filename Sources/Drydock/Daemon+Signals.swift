@@ -7,8 +7,8 @@ import Synchronization
 extension Daemon {
     /// Serves until SIGTERM or SIGINT, then drains; returns when everything has ended.
     package func runUntilStopped() async {
-        await withUnsafeContinuation { ended.wait($0) }
-        await stop()
+        let signal = await withUnsafeContinuation { ended.wait($0) }
+        await stop(signal)
     }
 
     /// From now on signals are heard; they are kept for ``runUntilStopped()``.
@@ -20,16 +20,57 @@ extension Daemon {
                 SignalWatch(on: loop, signal: signal) {
                     // The watches end with the first of them, so that a second signal ends the process at once.
                     watches.ends = []
-                    ended.set()
+                    // Also where whoever started the daemon had them ignored, as a shell does for what runs in the background.
+                    for number in [SIGTERM, SIGINT] { Glibc.signal(number, SIG_DFL) }
+                    ended.set(signal)
                 }
             )
         }
-        // This one stays: a reload that comes late is refused, and must not end the process.
-        watches.reload = SignalWatch(on: loop, signal: SIGHUP) { [weak self] in
+        watches.keepAlive = watches
+    }
+
+    /// Reloads as often as it is asked for; also for what was asked before the daemon was there.
+    func hear(_ requests: ReloadRequests) {
+        requests.hear { [weak self] in
             guard let self else { return }
             Task { _ = await self.reload() }
         }
+    }
+}
+
+/// SIGHUP, from before a port is open: without a watch it ends the process, and whoever finds the port open may send it.
+///
+/// Sendable: its state is under its own mutex.
+final class ReloadRequests: Sendable {
+    private struct State {
+        var isAsked = false
+        var handler: (@Sendable () -> Void)?
+    }
+
+    private let state = Mutex(State())
+
+    /// Never ends: a reload that comes late is refused, and must not end the process.
+    func watch(on loop: isolated EventLoop) {
+        let watches = SignalWatches()
+        watches.reload = SignalWatch(on: loop, signal: SIGHUP) { [self] in ask() }
         watches.keepAlive = watches
+    }
+
+    func ask() {
+        let handler = state.withLock { state in
+            if state.handler == nil { state.isAsked = true }
+            return state.handler
+        }
+        handler?()
+    }
+
+    /// Once: calls back for each request from now on, and for all those before.
+    func hear(_ handler: @escaping @Sendable () -> Void) {
+        let isAsked = state.withLock { state in
+            state.handler = handler
+            return state.isAsked
+        }
+        if isAsked { handler() }
     }
 }
 
@@ -45,26 +86,27 @@ private final class SignalWatches {
 /// Sendable: its state is under its own mutex.
 final class EndRequest: Sendable {
     private struct State {
-        var isSet = false
-        var waiter: UnsafeContinuation<Void, Never>?
+        /// The signal that asked for it.
+        var signal: Int32?
+        var waiter: UnsafeContinuation<Int32, Never>?
     }
 
     private let state = Mutex(State())
 
-    func set() {
+    func set(_ signal: Int32) {
         let waiter = state.withLock { state in
-            state.isSet = true
+            state.signal = state.signal ?? signal
             defer { state.waiter = nil }
             return state.waiter
         }
-        waiter?.resume()
+        waiter?.resume(returning: signal)
     }
 
-    func wait(_ waiter: UnsafeContinuation<Void, Never>) {
-        let isSet = state.withLock { state in
-            if !state.isSet { state.waiter = waiter }
-            return state.isSet
+    func wait(_ waiter: UnsafeContinuation<Int32, Never>) {
+        let signal = state.withLock { state in
+            if state.signal == nil { state.waiter = waiter }
+            return state.signal
         }
-        if isSet { waiter.resume() }
+        if let signal { waiter.resume(returning: signal) }
     }
 }

@@ -15,7 +15,7 @@ struct DaemonParts: Sendable {
     let source: ConfigurationSource
     let environment: [String: String]
     let logger: Logger
-    let level: LogLevel
+    let logSettings: LogSettings
     let loops: LoopGroup
     let files: IOPool
     let names: IOPool
@@ -29,81 +29,74 @@ extension Daemon {
     /// Reads the configuration, opens the tiers, binds the sockets, and serves.
     /// - Parameters:
     ///   - watchesSignals: SIGTERM and SIGINT end ``runUntilStopped()``, SIGHUP reloads; for the process that is the daemon.
-    ///   - makeLogger: makes the daemon's log at a level that reloads change.
+    ///   - makeLogger: makes the daemon's log, by settings that reloads change.
     /// - Throws: `DaemonError`; nothing is left behind then.
     package static func start(
         _ source: ConfigurationSource,
         environment: [String: String],
         watchesSignals: Bool = false,
-        makeLogger: (LogLevel) -> Logger = { level in
-            Logger(label: "drydock") { StandardErrorLog(label: $0, level: level) }
+        makeLogger: (LogSettings) -> Logger = { settings in
+            Logger(label: "drydock") { StandardErrorLog(label: $0, settings: settings) }
         }
     ) async throws(DaemonError) -> Daemon {
         if watchesSignals { ProcessMemory.keepSome() }
         let configuration = try source.load(environment: environment)
-        let level = LogLevel(configuration.log.level)
-        let logger = makeLogger(level)
+        let logSettings = LogSettings(configuration.log)
+        let logger = makeLogger(logSettings)
         let registry = PlanRegistry()
         let files: IOPool
         do { files = try IOPool(threads: 4, name: "files") } catch { throw .start("\(error)") }
         var isStarted = false
-        defer { if !isStarted { files.stop() } }
+        var group: LoopGroup?
+        defer {
+            if !isStarted {
+                group?.stop()
+                files.stop()
+            }
+        }
         let plan = try compile(configuration, registry, seedOpener(files, logger))
         SignalWatch.ignoreBrokenPipes()
-        let sockets = try bind(configuration, environment: environment)
+        // Before the sockets, which may lie in the folder, too.
+        if let tier = configuration.cache.disk {
+            do {
+                let remark = try await files.run { try DiskTier.claim(path: tier.path, kind: .shared) }
+                if let remark { logger.notice("\(remark)") }
+            } catch {
+                throw .start(told(error, configuration) + source.storeAdvice)
+            }
+        }
+        let loops: LoopGroup
+        do { loops = try LoopGroup.start(count: configuration.loops) } catch { throw .start("\(error)") }
+        group = loops
+        let reloads = ReloadRequests()
+        if watchesSignals { await reloads.watch(on: loops.loops[0]) }
+        let sockets = try bind(configuration, environment: environment, ownsProcess: watchesSignals)
         let parts: DaemonParts
         do throws(DaemonError) {
-            parts = try await makeParts(source, environment, logger, level, configuration, registry, files)
+            parts = try await makeParts(source, environment, logger, logSettings, configuration, registry, files, loops)
         } catch {
-            for socket in sockets.proxy + sockets.admin { socket.discard() }
+            sockets.discard()
             throw error
         }
         isStarted = true
         plan.takeEffect()
-        let daemon = Daemon(parts: parts, configuration: configuration, plan: plan)
+        let daemon = Daemon(parts: parts, configuration: configuration, plan: plan, ownsProcess: watchesSignals)
         // Before anybody is told that the daemon is there: who knows may send a signal.
         if watchesSignals { await daemon.watchSignals(on: parts.loops.loops[0]) }
-        await daemon.serve(sockets.proxy, sockets.admin)
+        await daemon.serve(sockets)
+        daemon.hear(reloads)
         return daemon
-    }
-
-    private static func bind(
-        _ configuration: Configuration,
-        environment: [String: String]
-    ) throws(DaemonError) -> (proxy: [ListeningSocket], admin: [ListeningSocket]) {
-        let passed = ServiceManagerNotifier.passedSockets(environment: environment)
-        do throws(SystemError) {
-            let proxy = passed.isEmpty ? try ListeningSet.bind(configuration.listen) : passed
-            do throws(SystemError) {
-                guard let admin = configuration.admin else { return (proxy, []) }
-                return (proxy, try ListeningSet.bind(admin.listen, mode: admin.mode, group: admin.group))
-            } catch {
-                for socket in proxy { socket.discard() }
-                throw error
-            }
-        } catch {
-            throw .start("\(error); \(advice(error.code))")
-        }
-    }
-
-    /// What to do about an address that cannot be listened on.
-    private static func advice(_ code: Int32) -> String {
-        switch code {
-        case EADDRINUSE: "something listens there already: end it, or change the address"
-        case EADDRNOTAVAIL: "this machine has no such address; change it"
-        case EACCES, EPERM: "this user may not; change the address, or the owner or the permissions of its folder"
-        default: "change the address"
-        }
     }
 
     private static func makeParts(
         _ source: ConfigurationSource,
         _ environment: [String: String],
         _ logger: Logger,
-        _ level: LogLevel,
+        _ logSettings: LogSettings,
         _ configuration: Configuration,
         _ registry: PlanRegistry,
-        _ files: IOPool
+        _ files: IOPool,
+        _ loops: LoopGroup
     ) async throws(DaemonError) -> DaemonParts {
         // What has been started, to be ended where the rest fails; the last first.
         var undo: [() -> Void] = []
@@ -119,7 +112,7 @@ extension Daemon {
                     maxObject: Int64(tier.maxObject),
                     minFree: Int64(tier.minFree)
                 )
-                disk = try await DiskTier.open(path: tier.path, limits: limits, pool: files) { trouble in
+                disk = try await DiskTier.open(path: tier.path, limits: limits, kind: .shared, pool: files) { trouble in
                     logger.warning("\(trouble)")
                 }
                 diskMaxObject = tier.maxObject
@@ -136,21 +129,20 @@ extension Daemon {
                 memoryMaxObject: memory.maxObject,
                 disk: disk,
                 diskMaxObject: diskMaxObject,
-                budget: FillBudget(),
+                budget: FillBudget(maxObject: memory.maxObject),
                 clock: WallClock()
             ) { report in
                 switch report {
-                case .unexpected: logger.warning("\(report.text)")
+                case .unexpected, .unproven: logger.warning("\(report.text)")
+                case .unstored: logger.notice("\(report.text)")
                 case .abandoned: logger.debug("\(report.text)")
                 }
             }
-            let loops = try LoopGroup.start(count: configuration.loops)
-            undo.append { loops.stop() }
             return DaemonParts(
                 source: source,
                 environment: environment,
                 logger: logger,
-                level: level,
+                logSettings: logSettings,
                 loops: loops,
                 files: files,
                 names: names,
@@ -161,11 +153,23 @@ extension Daemon {
             )
         } catch {
             for step in undo.reversed() { step() }
-            throw .start("\(error)")
+            let advice = error is DiskTierError ? source.storeAdvice : ""
+            throw .start(told(error, configuration) + advice)
         }
     }
 
-    private func serve(_ proxy: [ListeningSocket], _ admin: [ListeningSocket]) async {
+    /// Why a part could not be made.
+    private static func told(_ error: any Error, _ configuration: Configuration) -> String {
+        switch (error, configuration.cache.disk) {
+        case (DiskTierError.folder(let failure), let tier?): Remedies.cacheFolder(failure, tier.path)
+        case (let failure as SystemError, _) where failure.operation.hasPrefix("open the access log"):
+            Remedies.accessLog(failure, configuration.log.access)
+        default: "\(error)"
+        }
+    }
+
+    private func serve(_ sockets: DaemonSockets) async {
+        let (proxy, admin) = (sockets.proxy, sockets.admin)
         let (configuration, plan) = state.withLock { ($0.configuration, $0.plan) }
         let logger = parts.logger
         let proxyParts = ProxyParts(
@@ -176,7 +180,13 @@ extension Daemon {
             adminListeners: admin.map(\.address)
         )
         let settings = ServerSettings(configuration)
-        let server = await Server(proxyParts, loops: parts.loops, settings: settings, sink: parts.sink) {
+        let server = await Server(
+            proxyParts,
+            loops: parts.loops,
+            settings: settings,
+            sink: parts.sink,
+            daemonLog: ServerLog(logger)
+        ) {
             logger.warning("\($0); trying again in 100 ms")
         }
         parts.core.storedFileTroubles.listen { logger.warning("\($0)") }
@@ -201,8 +211,10 @@ extension Daemon {
         for socket in admin { await server.listen(on: socket, role: .admin) }
         for socket in proxy { await server.listen(on: socket, role: .proxy) }
         logger.info("\(statusLine)")
+        tellPlaces(sockets)
         tellSeeds(plan)
         schedules.update(schedulePlans(configuration))
+        guardian.start()
         notifier.ready(statusLine)
     }
 }

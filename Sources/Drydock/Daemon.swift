@@ -29,11 +29,15 @@ public final class Daemon: Sendable {
     let memoryGuard = MemoryGuard()
     let jobCenter: JobCenter
     let schedules: Schedules
+    let guardian: Guardian
+    /// The process is this daemon's, and ends with it.
+    private let ownsProcess: Bool
     private let reloading = Mutex(())
     private let server = Mutex<Server?>(nil)
 
-    init(parts: DaemonParts, configuration: Configuration, plan: RoutePlan) {
+    init(parts: DaemonParts, configuration: Configuration, plan: RoutePlan, ownsProcess: Bool) {
         self.parts = parts
+        self.ownsProcess = ownsProcess
         notifier = ServiceManagerNotifier(environment: parts.environment)
         jobCenter = JobCenter(
             loops: parts.loops,
@@ -43,12 +47,13 @@ public final class Daemon: Sendable {
             folder: configuration.cache.disk.map { "\($0.path)/jobs" }
         )
         schedules = Schedules(on: parts.loops.loops[0])
+        guardian = Self.makeGuardian(parts, notifier, ownsProcess: ownsProcess)
         state = Mutex(State(configuration: configuration, plan: plan))
     }
 
     var running: Server? { server.withLock { $0 } }
 
-    func adopt(_ server: Server) { self.server.withLock { $0 = server } }
+    func adopt(_ server: Server) { self.server.exchange(server) }
 
     /// The addresses that clients connect to.
     package var addresses: [String] { running?.addresses(.proxy).map(\.description) ?? [] }
@@ -88,7 +93,7 @@ public final class Daemon: Sendable {
     /// One reload at a time: the file that was read last is the one in force. On an I/O thread.
     private func readAnew() throws(DaemonError) {
         try reloading.withLock { _ throws(DaemonError) in
-            try takeOver(try parts.source.load(environment: parts.environment))
+            try takeOver(try parts.source.loadAgain(environment: parts.environment))
         }
     }
 
@@ -102,24 +107,27 @@ public final class Daemon: Sendable {
         do throws(SystemError) {
             try parts.sink.update(configuration.log)
         } catch {
-            throw .configuration(
-                "log.access: \(error); name a file in a folder that exists and that the daemon may write"
-            )
+            throw .configuration(Remedies.accessLog(error, configuration.log.access))
         }
         plan.takeEffect()
-        let wasAhead = state.withLock { state in
+        // The old plan is let go of without the mutex: nobody knows what all it holds.
+        let (wasAhead, before) = state.withLock { state in
+            let before = (state.configuration, state.plan)
             state.configuration = configuration
             state.plan = plan
             defer { if !configuration.clock.movable { parts.core.clock.reset() } }
-            return !configuration.clock.movable && parts.core.clock.ahead != 0
+            return (!configuration.clock.movable && parts.core.clock.ahead != 0, before)
         }
+        defer { withExtendedLifetime(before) {} }
         if wasAhead { parts.logger.notice("clock set back, the configuration does not allow to move it any more") }
         switchOffline(configuration.offline)
+        // Before the handlers: they ask once whether requests are told of.
+        parts.logSettings.set(configuration.log)
         running?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
         tellSeeds(plan)
         running?.update(ServerSettings(configuration))
         schedules.update(schedulePlans(configuration))
-        parts.level.set(configuration.log.level)
+        tellWarnings(configuration)
     }
 
     static func compile(
@@ -135,15 +143,21 @@ public final class Daemon: Sendable {
     }
 
     var statusLine: String {
-        let count = state.withLock { $0.plan.services.count }
-        return "serving on \(addresses.joined(separator: ", ")) with \(count) service\(count == 1 ? "" : "s")"
+        let (count, configuration) = state.withLock { ($0.plan.services.count, $0.configuration) }
+        let places = addresses.joined(separator: ", ")
+        guard let file = parts.source.name(configuration) else {
+            let origin = if case .origin(let url)? = configuration.services.first?.baseURL { " \(url)" } else { "" }
+            return "serving\(origin) on \(places), without a configuration file"
+        }
+        return "serving on \(places) with \(count) service\(count == 1 ? "" : "s"), configuration \(file)"
     }
 
     // MARK: - The end
 
     /// Stops accepting, finishes the answers under way within the configured time, writes what is to be written, and
     /// ends all threads. Later calls do nothing.
-    package func stop() async {
+    /// - Parameter signal: what has asked for it; a second one ends the process at once, and the log says so.
+    package func stop(_ signal: Int32? = nil) async {
         let grace: UInt64? = state.withLock { state in
             if state.isStopping { return nil }
             state.isStopping = true
@@ -152,25 +166,28 @@ public final class Daemon: Sendable {
         guard let grace else { return }
         notifier.stopping()
         parts.logger.info("stopping")
+        if ownsProcess { guardian.expectEnd(within: grace) }
         memoryGuard.stop()
-        // Before the transfers are cut: what is under way goes on after the next start.
-        _ = try? await parts.files.run { [jobCenter] in jobCenter.stop() }
+        // Before the transfers are cut: what is under way goes on after the next start. On a thread of its own, so that a pool
+        // that stands still keeps no client from its answer.
+        await Thread.wait { [jobCenter] in jobCenter.stop() }
         schedules.update([])
-        await running?.drain(grace: grace)
+        let cut = await running?.drain(grace: grace) { [self] in tellWaiting($0, grace: grace, signal) } ?? []
+        tellCut(cut)
+        guardian.clientsAreServed()
         await parts.sink.drain()
-        server.withLock { $0 = nil }
+        server.exchange(nil)
         await diskWatch.stop(on: parts.loops.loops[0])
         // Whatever still runs on a loop ends with its loop; file work that is queued is finished.
         let parts = parts
-        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
-            Thread.run {
-                parts.loops.stop()
-                parts.disk?.close()
-                parts.files.stop()
-                parts.names.stop()
-                done.resume()
-            }
+        guardian.leaveOutLoops()
+        await Thread.wait {
+            parts.loops.stop()
+            parts.disk?.close()
+            parts.files.stop()
+            parts.names.stop()
         }
+        guardian.stop()
         parts.logger.info("stopped")
     }
 }

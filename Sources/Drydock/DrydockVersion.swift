@@ -2,5 +2,5 @@
 
 /// What `drydock --version` prints.
 public enum DrydockVersion {
-    public static let current = "0.1.0"
+    public static let current = "0.2.0"
 }

@@ -106,15 +106,16 @@ package final class Schedules: Sendable {
 
     /// Ends what is not wanted any more, and begins what is new.
     package func update(_ plans: [Plan]) {
-        running.withLock { running in
+        let unwanted = running.withLock { running in
             let wanted = Set(plans.map(\.identity))
-            for (identity, schedule) in running where !wanted.contains(identity) {
-                schedule.cancel()
-                running[identity] = nil
-            }
+            let unwanted = running.filter { !wanted.contains($0.key) }
+            for identity in unwanted.keys { running[identity] = nil }
             for plan in plans where running[plan.identity] == nil {
                 running[plan.identity] = Schedule(every: plan.every, atStart: plan.atStart, on: loop, plan.work)
             }
+            return unwanted
         }
+        // Cancelled without the mutex: that runs what waits for it.
+        for schedule in unwanted.values { schedule.cancel() }
     }
 }

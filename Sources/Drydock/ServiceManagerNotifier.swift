@@ -6,9 +6,22 @@ import Glibc
 /// Sends state to the service manager, if there is one.
 struct ServiceManagerNotifier: Sendable {
     private let address: String?
+    /// Nanoseconds within which the service manager wants to hear that all is well (`WatchdogSec=`); nil where it does not ask
+    /// this process.
+    let watchdog: UInt64?
 
     /// - Parameter environment: `NOTIFY_SOCKET` names a unix datagram socket; a leading `@` means the abstract namespace.
-    init(environment: [String: String]) { address = environment["NOTIFY_SOCKET"].flatMap { $0.isEmpty ? nil : $0 } }
+    ///   `WATCHDOG_USEC` and `WATCHDOG_PID` are as sd_watchdog_enabled(3) has them.
+    init(environment: [String: String]) {
+        address = environment["NOTIFY_SOCKET"].flatMap { $0.isEmpty ? nil : $0 }
+        let isMeant = environment["WATCHDOG_PID"].map { pid_t($0) == getpid() } ?? true
+        let wanted = environment["WATCHDOG_USEC"].flatMap { UInt64($0) } ?? 0
+        watchdog =
+            address != nil && isMeant && wanted > 0 ? wanted.multipliedReportingOverflow(by: 1000).partialValue : nil
+    }
+
+    /// All is well; once within ``watchdog``, or the service manager restarts the daemon.
+    func alive() { send("WATCHDOG=1") }
 
     /// The sockets listen, or a reload has ended.
     func ready(_ status: String) { send("READY=1\nSTATUS=\(status)") }

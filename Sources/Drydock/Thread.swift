@@ -8,6 +8,16 @@ enum Thread {
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
+    /// Runs `work` on a thread of its own and waits for it.
+    static func wait(_ work: @escaping @Sendable () -> Void) async {
+        await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
+            run {
+                work()
+                done.resume()
+            }
+        }
+    }
+
     /// Runs `work` on a detached thread; on the caller's where no thread can be made.
     static func run(_ work: @escaping @Sendable () -> Void) {
         var handle = pthread_t()

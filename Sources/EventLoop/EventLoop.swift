@@ -47,6 +47,9 @@ package actor EventLoop {
     /// True on the loop's own thread.
     package nonisolated var isCurrent: Bool { thread.isCurrent }
 
+    /// Whether the loop's thread waits for a disk; any thread.
+    package nonisolated var waitsForDisk: Bool { ThreadState.of(thread.number) == .disk }
+
     /// Runs `work` on the loop, in order of submission; any thread.
     package nonisolated func submit(_ work: @escaping @Sendable (isolated EventLoop) -> Void) {
         queue.append(.work(work))

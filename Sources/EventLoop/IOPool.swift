@@ -11,10 +11,14 @@ package final class IOPool: Sendable {
     private final class State: @unchecked Sendable {  // protected by `mutex`, which `condition` releases while it waits
         var mutex = pthread_mutex_t()
         var condition = pthread_cond_t()
-        var work: [@Sendable () -> Void] = []
+        /// Nil where a thread has taken the work.
+        var work: [(@Sendable () -> Void)?] = []
         var first = 0
         var isStopping = false
         var threads: [pthread_t] = []
+        /// The kernel's numbers of the threads that run.
+        var numbers: [Int32] = []
+        let finished = Atomic<Int>(0)
         let name: String
 
         init(name: String) {
@@ -28,6 +32,14 @@ package final class IOPool: Sendable {
             pthread_mutex_destroy(&mutex)
         }
 
+        func enter() {
+            pthread_mutex_lock(&mutex)
+            numbers.append(c_linux_thread_number())
+            pthread_mutex_unlock(&mutex)
+        }
+
+        /// Takes the next work out, so that the caller has the only reference to it: what the work holds is let go of without
+        /// the mutex, since that may submit more.
         func next() -> (@Sendable () -> Void)? {
             pthread_mutex_lock(&mutex)
             defer { pthread_mutex_unlock(&mutex) }
@@ -35,7 +47,8 @@ package final class IOPool: Sendable {
                 if isStopping { return nil }
                 pthread_cond_wait(&condition, &mutex)
             }
-            let item = work[first]
+            var item: (@Sendable () -> Void)?
+            swap(&item, &work[first])
             first += 1
             if first == work.count || first > 1024 {
                 work.removeFirst(first)
@@ -46,6 +59,21 @@ package final class IOPool: Sendable {
     }
 
     private let state: State
+
+    /// What ps shows.
+    package var name: String { state.name }
+
+    /// How many pieces of work have been done; any thread.
+    package var finished: Int { state.finished.load(ordering: .relaxed) }
+
+    /// Whether a thread computes, or waits for a disk, rather than for another thread or for work; any thread. It reads files
+    /// of the kernel's.
+    package var isAtWork: Bool {
+        pthread_mutex_lock(&state.mutex)
+        let numbers = state.numbers
+        pthread_mutex_unlock(&state.mutex)
+        return numbers.contains { [.running, .disk].contains(ThreadState.of($0)) }
+    }
 
     /// - Parameters:
     ///   - threads: how many; at least one.
@@ -63,7 +91,11 @@ package final class IOPool: Sendable {
                     guard let context else { return nil }
                     let state = Unmanaged<State>.fromOpaque(context).takeRetainedValue()
                     c_linux_name_thread(state.name)
-                    while let work = state.next() { work() }
+                    state.enter()
+                    while let work = state.next() {
+                        work()
+                        state.finished.wrappingAdd(1, ordering: .relaxed)
+                    }
                     return nil
                 },
                 context
@@ -76,22 +108,28 @@ package final class IOPool: Sendable {
         }
     }
 
-    /// Any thread. Work that is submitted after ``stop()`` is dropped.
-    package func submit(_ work: @escaping @Sendable () -> Void) {
+    /// Any thread.
+    /// - Returns: false after ``stop()``: the work is dropped.
+    @discardableResult
+    package func submit(_ work: @escaping @Sendable () -> Void) -> Bool {
         pthread_mutex_lock(&state.mutex)
-        if !state.isStopping { state.work.append(work) }
+        let isTaken = !state.isStopping
+        if isTaken { state.work.append(work) }
         pthread_mutex_unlock(&state.mutex)
         pthread_cond_signal(&state.condition)
+        return isTaken
     }
 
     /// Runs `work` on the pool and suspends the caller until it is done.
+    /// - Throws: what `work` throws; `CancellationError` after ``stop()``.
     package func run<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         let outcome = Outcome<Value>()
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-            submit {
+            let isTaken = submit {
                 outcome.set(Result { try work() })
                 continuation.resume()
             }
+            if !isTaken { continuation.resume() }
         }
         return try outcome.take()
     }

@@ -127,11 +127,18 @@ package final class LoopTaskExecutor: TaskExecutor {
 
 /// Which thread a loop runs on.
 ///
-/// Sendable: an atomic, which the loop's thread writes when it begins and when it ends.
+/// Sendable: atomics, which the loop's thread writes when it begins and when it ends.
 final class LoopThread: Sendable {
     private let identifier = Atomic<UInt>(0)
+    private let kernelNumber = Atomic<Int32>(0)
 
-    func adoptCurrent() { identifier.store(UInt(pthread_self()), ordering: .releasing) }
+    func adoptCurrent() {
+        kernelNumber.store(c_linux_thread_number(), ordering: .relaxed)
+        identifier.store(UInt(pthread_self()), ordering: .releasing)
+    }
+
+    /// The kernel's number of the thread; zero before it runs.
+    var number: Int32 { kernelNumber.load(ordering: .relaxed) }
 
     /// The thread ends: another one may get its number.
     func leave() { identifier.store(0, ordering: .releasing) }

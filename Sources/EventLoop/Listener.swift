@@ -39,6 +39,11 @@ package struct ListeningSocket: Sendable {
         guard let address = SocketAddress(unixPath: path) else {
             throw SystemError("listen on unix:\(path)", code: ENAMETOOLONG)
         }
+        // Of two that begin at once, the second must not take the first one's file for one that nobody listens on.
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        let folder = open(slash == path.startIndex ? "/" : String(path[..<slash]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if folder >= 0 { lockForAWhile(folder) }
+        defer { if folder >= 0 { close(folder) } }
         if isLive(address) { throw SystemError("listen on unix:\(path)", code: EADDRINUSE) }
         var information = stat()
         if lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFSOCK { unlink(path) }
@@ -50,6 +55,11 @@ package struct ListeningSocket: Sendable {
             throw error
         }
         return listening
+    }
+
+    /// For two seconds at most: whoever may read a folder may hold its lock for as long as he likes.
+    private static func lockForAWhile(_ folder: Int32) {
+        for _ in 0..<200 where flock(folder, LOCK_EX | LOCK_NB) != 0 { usleep(10_000) }
     }
 
     /// Closes the socket and removes its file; for sockets that no ``Listener`` has taken.

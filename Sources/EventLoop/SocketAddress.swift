@@ -94,13 +94,26 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
             }
         }
         guard ip.count == 16 else { return true }
-        if ip[0..<15].allSatisfy({ $0 == 0 }) { return ip[15] <= 1 }
         if ip[0] & 0xfe == 0xfc || ip[0] == 0xff { return true }
         if ip[0] == 0xfe, ip[1] & 0xc0 == 0x80 || ip[1] & 0xc0 == 0xc0 { return true }
-        // Addresses that embed an IPv4 address lead to wherever that one leads: NAT64 and 6to4.
-        if ip[0...3].elementsEqual([0, 0x64, 0xff, 0x9b]) || (ip[0] == 0x20 && ip[1] == 0x02) { return true }
-        return false
+        return Self.embedsIPv4(ip)
     }
+
+    /// Beginnings of the addresses that lead to wherever an IPv4 address in them leads, where a gateway or the kernel takes them so.
+    private static let embedding: [[UInt8]] = [
+        // IPv4-compatible, ::/96 (RFC 4291 section 2.5.5.1); the unspecified address and loopback, too.
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        // IPv4-translated, ::ffff:0:0:0/96 (RFC 2765 section 2.1).
+        [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0],
+        // NAT64, 64:ff9b::/96 and 64:ff9b:1::/48 (RFC 6052, RFC 8215).
+        [0, 0x64, 0xff, 0x9b],
+        // 6to4, 2002::/16 (RFC 3056).
+        [0x20, 0x02],
+        // Teredo, 2001::/32 (RFC 4380).
+        [0x20, 0x01, 0, 0],
+    ]
+
+    private static func embedsIPv4(_ ip: [UInt8]) -> Bool { embedding.contains { ip.starts(with: $0) } }
 
     /// The numeric host without a port: `127.0.0.1`, `::1`, or the path of a unix socket.
     package var host: String {

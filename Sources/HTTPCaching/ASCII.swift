@@ -40,6 +40,20 @@ enum ASCII {
         return slice
     }
 
+    /// Whether two names differ, but only in case and in `_` for `-`: to CGI, WSGI and Rack they are the same, and at least one underscore
+    /// stands in one of them.
+    /// - Parameter known: in lower case.
+    static func isTwin(_ known: some Collection<UInt8>, _ name: UnsafeRawBufferPointer) -> Bool {
+        guard known.count == name.count else { return false }
+        var differs = false
+        for (one, other) in zip(known, name) where one != lower(other) {
+            let pair = (one, other)
+            guard pair == (0x2D, 0x5F) || pair == (0x5F, 0x2D) else { return false }
+            differs = true
+        }
+        return differs
+    }
+
     static func lowercased(_ bytes: some Sequence<UInt8>) -> String {
         String(decoding: bytes.map(lower), as: UTF8.self)
     }

@@ -28,14 +28,29 @@ package enum GonePolicy: String, Sendable, CaseIterable {
     case evict
 }
 
-/// What becomes of responses with Set-Cookie.
+/// What becomes of responses with Set-Cookie. In every case the client whose request was passed on gets its cookie, and those who
+/// waited for that client's fetch do not.
 package enum SetCookiePolicy: String, Sendable, CaseIterable {
+    /// They are stored where their freshness is explicit (RFC 9111 section 7.3), without Set-Cookie unless `public` or `s-maxage`
+    /// says that they are for everybody.
+    case strict
     /// They are stored, cookie and all, where their freshness is explicit (RFC 9111 section 7.3), and not otherwise.
     case explicit
-    /// They are stored without Set-Cookie: only the client whose request was passed on gets the cookie.
+    /// They are stored without Set-Cookie, whatever their freshness.
     case strip
     /// They are not stored.
     case skip
+}
+
+/// What becomes of the answers to requests with Cookie, which may be meant for the user of that cookie alone.
+package enum CookiePolicy: String, Sendable, CaseIterable {
+    /// They are stored where they say themselves how long they are fresh; not by heuristic, by the configured ttl or in library
+    /// mode without that.
+    case explicit
+    /// They are stored like others.
+    case any
+    /// They are not stored.
+    case never
 }
 
 /// How a stale stored response is checked with the origin.
@@ -53,8 +68,8 @@ package enum RevalidateMethod: String, Sendable {
 /// The configured side of every caching decision. The defaults are those of a service that configures nothing.
 package struct CachePolicy: Sendable, Equatable {
     package var mode: CacheMode
-    /// Freshness in seconds for responses that bring none of their own; it applies to the heuristically cacheable
-    /// statuses (RFC 9110 section 15.1). nil: none.
+    /// Freshness in seconds for responses that bring none of their own, with status 200, 203, 204, 301 or 308; in library mode for
+    /// every success. nil: none.
     package var ttl: Int64?
     /// As `ttl`, in seconds, for exactly these statuses; wins over `ttl`.
     package var ttlByStatus: [Int: Int64]
@@ -80,6 +95,7 @@ package struct CachePolicy: Sendable, Equatable {
     /// A 200 or 203 with a shorter body, in bytes, is passed on and not stored; default 0.
     package var minLength: Int64
     package var setCookie: SetCookiePolicy
+    package var cookies: CookiePolicy
 
     /// The lifetime in library mode where none is configured, in seconds: two hours.
     package static let libraryTTL: Int64 = 7200
@@ -101,7 +117,8 @@ package struct CachePolicy: Sendable, Equatable {
         checkPause: Int64 = 30,
         gone: GonePolicy = .pass,
         minLength: Int64 = 0,
-        setCookie: SetCookiePolicy = .explicit
+        setCookie: SetCookiePolicy = .strict,
+        cookies: CookiePolicy = .explicit
     ) {
         self.mode = mode
         self.ttl = ttl
@@ -119,14 +136,15 @@ package struct CachePolicy: Sendable, Equatable {
         self.gone = gone
         self.minLength = minLength
         self.setCookie = setCookie
+        self.cookies = cookies
     }
 
-    /// Whether a failed check may be answered with what is stored although the origin gave `status`: 500 to 599, with
+    /// Whether a failed check may be answered with what is stored although the origin gave `status`: 500 and above, with
     /// ``GonePolicy/serveStale`` 404 and 410, and in library mode any other error.
     package func countsAsFailure(_ status: Int) -> Bool {
         switch status {
         case 404, 410: gone == .serveStale
-        case 500...599: true
+        case 500...: true
         case 400..<500: mode == .library
         default: false
         }
@@ -152,7 +170,7 @@ package struct CachePolicy: Sendable, Equatable {
         if let seconds = ttlByStatus[status] {
             return Lifetime(seconds: DeltaSeconds.clamp(seconds), source: .ttlByStatus)
         }
-        if let ttl, Status.isHeuristicallyCacheable(status) {
+        if let ttl, Status.takesTTL(status) {
             return Lifetime(seconds: DeltaSeconds.clamp(ttl), source: .ttl)
         }
         return nil

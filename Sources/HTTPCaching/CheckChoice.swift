@@ -12,6 +12,11 @@ package struct OriginHabits: Sendable, Equatable {
     package var head: Habit
     /// Answers 304 where a condition holds.
     package var conditional: Habit
+    /// When HEAD last failed where GET did not, Unix seconds; nil where that was not seen.
+    package private(set) var headFailedAt: Int64?
+
+    /// Seconds for which an origin is not asked by HEAD after that.
+    package static let headPause: Int64 = 300
 
     package init(head: Habit = .unknown, conditional: Habit = .unknown) {
         self.head = head
@@ -22,15 +27,26 @@ package struct OriginHabits: Sendable, Equatable {
     /// - Parameter hadConditions: the HEAD carried conditions that a 304 could have answered.
     package mutating func noteHead(status: Int, verdict: HeadVerdict, hadConditions: Bool = true) {
         switch verdict {
-        case .unsupported: head = .refused
         case .unchanged:
-            head = .honoured
+            noteHonouredHead()
             // The same validators and yet no 304: it does not look at conditions.
             guard hadConditions else { return }
             if status == 304 { conditional = .honoured } else if conditional == .unknown { conditional = .refused }
-        case .changed(.noValidator), .gone, .failed: break
-        case .changed: head = .honoured
+        // Only GET can tell whether that is HEAD's fault: see `noteFailedHead(now:)`.
+        case .changed(.noValidator), .unsupported, .gone, .failed: break
+        case .changed: noteHonouredHead()
         }
+    }
+
+    private mutating func noteHonouredHead() { (head, headFailedAt) = (.honoured, nil) }
+
+    /// HEAD has failed, and the GET after it has not.
+    package mutating func noteFailedHead(now: Int64) { (head, headFailedAt) = (.refused, now) }
+
+    /// The same at `now`: HEAD is tried again when its time has come, and when the clock was set back.
+    package func current(at now: Int64) -> OriginHabits {
+        guard let headFailedAt, !(0..<Self.headPause).contains(now &- headFailedAt) else { return self }
+        return OriginHabits(conditional: conditional)
     }
 
     /// Learns from the answer to a conditional GET for `stored`.

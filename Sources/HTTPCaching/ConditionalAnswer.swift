@@ -34,7 +34,7 @@ extension Caching {
     /// Whether a request with If-Match or If-Unmodified-Since may be answered from the store. These conditions are the origin's to
     /// refuse for (RFC 9111 section 4.3.2), and a cache may ignore them (RFC 9110 section 13.1.1); but a client that asks this
     /// way joins the answer to what it has, so that one for which they do not hold is the origin's to give.
-    static func meetsPreconditions(request: RequestHead, stored: StoredHead) -> Bool {
+    package static func meetsPreconditions(request: RequestHead, stored: StoredHead) -> Bool {
         let fields = request.fields
         let isListed = stored.withValidators { lists(fields, .ifMatch, $0) { $0.matchesStrongly($1) } }
         if let isListed { return isListed }

@@ -177,12 +177,18 @@ extension Caching {
     }
 
     private static func arithmetic(_ stored: StoredHead, now: Int64) -> Explanation.AgeArithmetic {
-        let dateValue = date(stored.fields, responseTime: stored.responseTime)
+        var dateValue = date(stored.fields, responseTime: stored.responseTime)
+        var apparentAge = DeltaSeconds.elapsed(from: dateValue, to: stored.responseTime)
+        // More than the age it came with only where the clock was ahead of the origin's, whose Date counts as that much later.
+        if apparentAge > stored.initialAge {
+            apparentAge = stored.initialAge
+            dateValue = stored.responseTime - apparentAge
+        }
         return Explanation.AgeArithmetic(
             dateValue: dateValue,
             requestTime: stored.requestTime,
             responseTime: stored.responseTime,
-            apparentAge: DeltaSeconds.elapsed(from: dateValue, to: stored.responseTime),
+            apparentAge: apparentAge,
             ageValue: stored.receivedAge,
             responseDelay: DeltaSeconds.elapsed(from: stored.requestTime, to: stored.responseTime),
             correctedInitialAge: stored.initialAge,

@@ -24,6 +24,8 @@ package enum FreshnessSource: String, Sendable, CaseIterable {
     case heuristic
     /// It was fresh until a purge made it stale.
     case purge
+    /// It was fresh until the answer to a HEAD showed that it is another one now.
+    case head
     /// Nothing says how long the response is fresh.
     case none
     /// A freshness directive or date that does not parse: stale.
@@ -64,11 +66,26 @@ extension Caching {
     }
 
     /// The age in seconds at which a response arrives (RFC 9111 section 4.2.3, corrected_initial_age).
-    package static func initialAge(_ fields: Fields, requestTime: Int64, responseTime: Int64) -> Int64 {
+    /// - Parameter ahead: seconds by which these times are ahead of the system's clock; not 0 where the clock was moved.
+    package static func initialAge(
+        _ fields: Fields,
+        requestTime: Int64,
+        responseTime: Int64,
+        ahead: Int64 = 0
+    ) -> Int64 {
         let corrected = (receivedAge(fields) ?? 0) + DeltaSeconds.elapsed(from: requestTime, to: responseTime)
-        let apparent = DeltaSeconds.elapsed(from: date(fields, responseTime: responseTime), to: responseTime)
+        let date = date(fields, responseTime: responseTime)
+        var apparent = DeltaSeconds.elapsed(from: date, to: responseTime)
+        // An origin that was not moved along says the system's time: its response is new all the same.
+        let systemTime = responseTime - ahead
+        if ahead != 0, (systemTime - unmovedSlack...systemTime + unmovedSlack).contains(date) {
+            apparent = DeltaSeconds.elapsed(from: date, to: systemTime)
+        }
         return DeltaSeconds.clamp(max(apparent, corrected))
     }
+
+    /// How far the Date of an origin may be from the system's time, in seconds, to be taken for it where the clock was moved.
+    private static let unmovedSlack: Int64 = 2
 
     /// The Age field in seconds. Of one that is a list the first member counts; one that does not parse is ignored (RFC 9111
     /// section 5.1).
@@ -91,9 +108,19 @@ extension Caching {
             responseTime: stored.responseTime,
             policy: policy
         )
-        guard let since = stored.staleSince else { return whole }
-        let used = timeInUse(stored, policy: policy, now: since)
-        return used < whole.seconds ? Lifetime(seconds: used, source: .purge) : whole
+        guard stored.staleSince != nil || stored.changedSince != nil else { return whole }
+        let cuts = [(stored.staleSince, FreshnessSource.purge), (stored.changedSince, .head)]
+        return cuts.reduce(whole) { lifetime, cut in
+            guard let since = cut.0 else { return lifetime }
+            let used = timeInUse(stored, policy: policy, now: since)
+            return used < lifetime.seconds ? Lifetime(seconds: used, source: cut.1) : lifetime
+        }
+    }
+
+    /// Something has happened to `stored` at a time that is still to come at `now`: the clock was set back, and how old it is nobody
+    /// knows.
+    static func isAhead(_ stored: StoredHead, now: Int64) -> Bool {
+        now < stored.responseTime || now < stored.staleSince ?? now || now < stored.changedSince ?? now
     }
 
     static func lifetime(

@@ -28,13 +28,15 @@ package enum HeadVerdict: Sendable, Equatable {
 extension Caching {
     /// What `headAnswer`, the answer to a HEAD with the conditions of `revalidation`, says about `stored`. `now` is when it
     /// arrived and `requestTime` when it was asked for, in Unix seconds.
+    /// - Parameter ahead: as of ``makeStoredHead(request:response:requestTime:responseTime:policy:url:ahead:)``.
     package static func judgeHead(
         stored: StoredHead,
         headAnswer: ResponseHead,
         now: Int64,
         requestTime: Int64? = nil,
         request: RequestHead? = nil,
-        policy: CachePolicy = CachePolicy()
+        policy: CachePolicy = CachePolicy(),
+        ahead: Int64 = 0
     ) -> HeadVerdict {
         func updated() -> StoredHead {
             freshened(
@@ -43,7 +45,9 @@ extension Caching {
                 requestTime: requestTime ?? now,
                 responseTime: now,
                 request: request,
-                policy: policy
+                policy: policy,
+                byHead: true,
+                ahead: ahead
             )
         }
         let status = headAnswer.status

@@ -4,14 +4,17 @@ package import HTTPWire
 
 /// The time in which a stored response is fresh for every request without one of `disqualifying` that selects it.
 package struct HotPathWindow: Sendable, Equatable {
-    /// Unix seconds; at this time it is stale.
-    package let freshUntil: Int64
-    /// Unix seconds; the age is `now - ageBase`.
-    package let ageBase: Int64
+    /// When the response came, or was last found to be good, Unix seconds. Before this it is stale: the clock was set back.
+    package let start: Int64
+    /// Seconds from the start on; at their end it is stale.
+    package let freshFor: UInt32
+    /// In seconds, at the start.
+    package let initialAge: UInt32
 
-    package init(freshUntil: Int64, ageBase: Int64) {
-        self.freshUntil = freshUntil
-        self.ageBase = ageBase
+    package init(start: Int64, freshFor: UInt32, initialAge: UInt32) {
+        self.start = start
+        self.freshFor = freshFor
+        self.initialAge = initialAge
     }
 
     /// The request fields that decide about reuse: with one of them the request takes the long way.
@@ -26,14 +29,15 @@ package struct HotPathWindow: Sendable, Equatable {
         .range
     )
 
+    /// One comparison for both ends: what lies before the start is far beyond the end.
     @inlinable
-    package func isFresh(now: Int64) -> Bool { now < freshUntil }
+    package func isFresh(now: Int64) -> Bool { UInt64(bitPattern: now &- start) < UInt64(freshFor) }
     /// In seconds. Meaningful while fresh.
     @inlinable
-    package func ttl(now: Int64) -> Int64 { freshUntil &- max(now, ageBase) }
-    /// In seconds.
+    package func ttl(now: Int64) -> Int64 { Int64(freshFor) &- (now &- start) }
+    /// In seconds. Meaningful while fresh.
     @inlinable
-    package func age(now: Int64) -> Int64 { max(now &- ageBase, 0) }
+    package func age(now: Int64) -> Int64 { (now &- start) &+ Int64(initialAge) }
 }
 
 extension Caching {
@@ -41,17 +45,18 @@ extension Caching {
     /// no request selects it, where it can be invalidated with its groups (RFC 9875), or where it is never fresh.
     package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
         guard policy.mode != .none, stored.requestMethod == .get, !stored.varyNames.contains("*") else { return nil }
-        guard stored.staleSince == nil else { return nil }
+        guard stored.staleSince == nil, stored.changedSince == nil else { return nil }
         guard cacheGroups(stored.fields).isEmpty else { return nil }
         let control = ResponseControl(stored.fields, policy: policy)
         if stored.hadAuthorization, !control.allowsAuthorized { return nil }
         guard !control.requiresValidation(status: stored.status, policy: policy) else { return nil }
         let lifetime = freshnessLifetime(stored, policy: policy).seconds
-        let isCountedFromArrival = policy.mode == .library
-        guard lifetime > (isCountedFromArrival ? 0 : stored.initialAge) else { return nil }
-        let (ageBase, underflow) = stored.responseTime.subtractingReportingOverflow(stored.initialAge)
-        let start = isCountedFromArrival ? stored.responseTime : ageBase
-        let (freshUntil, overflow) = start.addingReportingOverflow(lifetime)
-        return underflow || overflow ? nil : HotPathWindow(freshUntil: freshUntil, ageBase: ageBase)
+        let initialAge = DeltaSeconds.clamp(stored.initialAge)
+        let freshFor = policy.mode == .library ? lifetime : lifetime - initialAge
+        // Within a time that arithmetic bears: of no other can be told whether it is still to come.
+        guard freshFor > 0, stored.responseTime.magnitude < 1 << 62, let seconds = UInt32(exactly: freshFor),
+            let age = UInt32(exactly: initialAge)
+        else { return nil }
+        return HotPathWindow(start: stored.responseTime, freshFor: seconds, initialAge: age)
     }
 }

@@ -57,6 +57,9 @@ package enum PartMismatch: String, Error, Sendable, CaseIterable {
     case range
     /// Content-Length is not the length of the range.
     case length
+
+    /// As `Cache-Status` prints it.
+    package var detail: String { "part-\(rawValue)" }
 }
 
 extension Caching {
@@ -85,18 +88,6 @@ extension Caching {
             }
         }
         return content
-    }
-
-    /// Holds a 206 that is passed on against the request that goes on with it; a unit that is not `bytes`, and several
-    /// parts, are the client's to judge.
-    package static func checkRelayedPart(_ response: ResponseHead, request: Fields) throws(PartMismatch) {
-        guard request.contains(.range) else { throw .unasked }
-        guard let asked = ByteRanges.parse(request) else { return }
-        if asked.specs.count == 1 {
-            _ = try checkPart(response, asked: asked.specs[0])
-        } else if !isMultipart(response.fields) {
-            guard ContentRange.parse(response.fields)?.range != nil else { throw .contentRange }
-        }
     }
 
     private static func isMultipart(_ fields: Fields) -> Bool {

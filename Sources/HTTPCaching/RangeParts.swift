@@ -36,17 +36,21 @@ package enum PartDecision: Sendable, Equatable {
 
 extension Caching {
     /// Whether the part that a 206 brings may be stored: where a 200 with its fields might be, and it has a strong validator.
-    /// - Parameter content: what ``checkPart(_:asked:)`` answered.
+    /// - Parameters:
+    ///   - content: what ``checkPart(_:asked:)`` answered.
+    ///   - ahead: as of ``makeStoredHead(request:response:requestTime:responseTime:policy:url:ahead:)``.
     package static func decidePart(
         request: RequestHead,
         response: ResponseHead,
         content: ContentRange,
         policy: CachePolicy,
         requestTime: Int64,
-        now: Int64
+        now: Int64,
+        ahead: Int64 = 0
     ) -> PartDecision {
         let whole = asWhole(response, length: content.length)
-        if case .refuse(let refusal) = decideStore(request: request, response: whole, policy: policy, now: now) {
+        let decision = decideStore(request: request, response: whole, policy: policy, now: now, ahead: ahead)
+        if case .refuse(let refusal) = decision {
             return .refuse(refusal)
         }
         guard let length = content.length else { return .refusePart(.lengthUnknown) }
@@ -55,7 +59,8 @@ extension Caching {
             response: whole,
             requestTime: requestTime,
             responseTime: now,
-            policy: policy
+            policy: policy,
+            ahead: ahead
         )
         guard strongValidator(stored) != nil else { return .refusePart(.noStrongValidator) }
         stored.bodyLength = length
@@ -84,13 +89,15 @@ extension Caching {
     }
 
     /// The head of the parts with the fields of the one that joins them (RFC 9111 sections 3.2 and 3.4).
+    /// - Parameter ahead: as of ``makeStoredHead(request:response:requestTime:responseTime:policy:url:ahead:)``.
     package static func joined(
         _ stored: StoredHead,
         part: ResponseHead,
         requestTime: Int64,
         responseTime: Int64,
         request: RequestHead,
-        policy: CachePolicy
+        policy: CachePolicy,
+        ahead: Int64 = 0
     ) -> StoredHead {
         var part = part
         part.fields.removeAll { name, _ in isContentDigest(name) }
@@ -100,7 +107,8 @@ extension Caching {
             requestTime: requestTime,
             responseTime: responseTime,
             request: request,
-            policy: policy
+            policy: policy,
+            ahead: ahead
         )
     }
 
@@ -125,7 +133,7 @@ extension Caching {
 
     /// The head that the whole representation would have come with.
     private static func asWhole(_ part: ResponseHead, length: Int64?) -> ResponseHead {
-        var whole = ResponseHead(status: 200, reason: "OK", fields: part.fields)
+        var whole = ResponseHead(status: 200, reason: "OK", fields: part.fields, isOddlyFramed: part.isOddlyFramed)
         whole.fields.remove(.contentRange)
         whole.fields.remove(.contentLength)
         whole.fields.removeAll { name, _ in isContentDigest(name) }

@@ -31,6 +31,16 @@ package struct ResponseControl: Sendable, Equatable {
             || directives.sMaxAge != nil && !directives.hasInvalidFreshness
     }
 
+    /// Whether Set-Cookie stays among the fields that are stored, and so goes to everybody whom the stored response answers. `public`
+    /// and `s-maxage` say that all of it is for everybody (RFC 9111 sections 5.2.2.9 and 5.2.2.10).
+    func keepsSetCookie(_ policy: CachePolicy) -> Bool {
+        switch policy.setCookie {
+        case .strict: directives.public || directives.sMaxAge != nil && !directives.hasInvalidFreshness
+        case .explicit, .skip: true
+        case .strip: false
+        }
+    }
+
     /// Every reuse must be validated first (RFC 9111 section 5.2.2.4), unless the configured ttl was given the last word.
     /// In library mode the ttl always has it.
     func requiresValidation(status: Int, policy: CachePolicy) -> Bool {

@@ -8,6 +8,8 @@ package enum StaleReason: String, Sendable, CaseIterable {
     /// Nothing ever said how long it is fresh.
     case noFreshness = "no-freshness"
     case invalidFreshness = "invalid-freshness"
+    /// It comes from a time that is still to come.
+    case clockSetBack = "clock-set-back"
     /// The response's `no-cache`.
     case noCache = "no-cache"
     case requestNoCache = "request-no-cache"
@@ -22,7 +24,7 @@ package enum StaleReason: String, Sendable, CaseIterable {
     package var isFromRequest: Bool {
         switch self {
         case .requestNoCache, .requestPragma, .requestMaxAge, .requestMinFresh, .requestPrecondition: true
-        case .expired, .noFreshness, .invalidFreshness, .noCache: false
+        case .expired, .noFreshness, .invalidFreshness, .clockSetBack, .noCache: false
         }
     }
 }
@@ -92,15 +94,16 @@ extension Caching {
         let wish = CacheControl(request: request.fields)
         let age = age(stored, now: now)
         let lifetime = lifetime(stored, control, policy: policy)
-        let used = timeInUse(stored, policy: policy, now: now)
-        let by = used - lifetime.seconds
+        let by = staleness(stored, lifetime, policy: policy, now: now)
         guard meetsPreconditions(request: request, stored: stored) else {
             // Fresh, stale or offline: who asks like this joins the answer to what it has.
             let reason = StaleReason.requestPrecondition
             if wish.onlyIfCached { return .onlyIfCachedMiss(reason) }
             return .stale(age: age, by: by, reason: reason)
         }
-        let reason = validationReason(stored, control, wish, age: age, by: by, lifetime: lifetime, policy: policy)
+        var reason = validationReason(stored, control, wish, age: age, by: by, lifetime: lifetime, policy: policy)
+        // How stale it is nobody knows: a check tells.
+        if reason == .expired, isAhead(stored, now: now) { reason = .clockSetBack }
         guard let reason else { return .fresh(age: age, ttl: -by) }
         if isOffline { return .staleAllowed(age: age, by: by, allowance: .offline) }
         if let failedCheck, !reason.isFromRequest, wish.minFresh == nil,

@@ -108,19 +108,27 @@ extension Caching {
     /// `stored` with the fields of a 304 to its conditional request (RFC 9111 section 4.3.4), or of a HEAD answer with the same
     /// validators (section 4.3.5). A changed Vary is taken over only with the `request` whose fields now select. Times are
     /// Unix seconds.
+    /// - Parameters:
+    ///   - byHead: it answers a HEAD: what origins say there of cookies and of the type is often not what GET is told.
+    ///   - ahead: as of ``makeStoredHead(request:response:requestTime:responseTime:policy:url:ahead:)``.
     package static func freshened(
         stored: StoredHead,
         by notModified: ResponseHead,
         requestTime: Int64,
         responseTime: Int64,
         request: RequestHead? = nil,
-        policy: CachePolicy = CachePolicy()
+        policy: CachePolicy = CachePolicy(),
+        byHead: Bool = false,
+        ahead: Int64 = 0
     ) -> StoredHead {
         var update = HopByHop.forwardable(notModified.fields, isRequest: false)
+        // Somebody else may find other lines in it: it confirms, and nothing that it says is stored.
+        if notModified.isOddlyFramed { update = Fields() }
         // Section 3.2: these describe the stored bytes. Age counts once, in the initial age.
         for field in [KnownField.contentLength, .contentEncoding, .contentRange, .age] { update.remove(field) }
+        if byHead { for field in [KnownField.setCookie, .contentType] { update.remove(field) } }
         update.removeAll(named: ResponseControl(notModified.fields, policy: policy).unstorableFields)
-        if policy.setCookie != .explicit { update.remove(.setCookie) }
+        if policy.setCookie == .strip || policy.setCookie == .skip { update.remove(.setCookie) }
         if !update.contains(.date) { update.set(.date, HTTPDate.format(DeltaSeconds.clampTime(responseTime))) }
         if request == nil { update.remove(.vary) }
 
@@ -135,7 +143,7 @@ extension Caching {
             result.fields = merge(stored.fields, update)
         }
         result.fields.removeAll(named: control.unstorableFields)
-        if policy.setCookie == .strip { result.fields.remove(.setCookie) }
+        result.fields.keepSetCookie(under: policy)
         if let request, update.contains(.vary) {
             let vary = Vary(update)
             result.varyNames = vary.names
@@ -145,8 +153,10 @@ extension Caching {
         result.responseTime = responseTime
         result.validatedAt = responseTime
         result.staleSince = nil
+        result.changedSince = nil
         result.receivedAge = receivedAge(notModified.fields)
-        result.initialAge = initialAge(notModified.fields, requestTime: requestTime, responseTime: responseTime)
+        let fresh = notModified.fields
+        result.initialAge = initialAge(fresh, requestTime: requestTime, responseTime: responseTime, ahead: ahead)
         return result
     }
 

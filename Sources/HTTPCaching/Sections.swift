@@ -19,6 +19,7 @@ extension StoreRefusal {
         switch self {
         case .cacheOff, .statusNotSuccessful: "configuration, cache.mode"
         case .setCookie: "configuration, cache.set_cookie"
+        case .requestCookie: "configuration, cache.cookies"
         case .tooShort: "configuration, cache.min_length"
         case .method, .statusNotCacheable: "RFC 9111 section 3"
         case .post: "RFC 9110 section 9.3.3"
@@ -34,9 +35,13 @@ extension StoreRefusal {
         case .authorization: "RFC 9111 section 3.5"
         case .varyStar: "RFC 9111 section 4.1"
         case .varyInvalid: "RFC 9110 section 12.5.5"
+        case .varyUnderscore: "RFC 9111 section 4.1"
         case .setCookieHeuristic: "RFC 9111 section 7.3"
         case .noFreshnessAndNoValidator: "RFC 9111 section 3"
+        case .errorOverStored: "RFC 9111 section 4.3.3"
         case .eventStream: "HTML Standard section 9.2"
+        case .oddFraming: "RFC 9112 section 6.3"
+        case .statusUnknown: "RFC 9110 section 15"
         }
     }
 }
@@ -47,6 +52,7 @@ extension StaleReason {
         switch self {
         case .expired: "RFC 9111 section 4.2"
         case .noFreshness, .invalidFreshness: "RFC 9111 section 4.2.1"
+        case .clockSetBack: "RFC 9111 section 4.2.3"
         case .noCache: "RFC 9111 section 5.2.2.4"
         case .requestNoCache: "RFC 9111 section 5.2.1.4"
         case .requestPragma: "RFC 9111 section 5.4"
@@ -111,6 +117,7 @@ extension FreshnessSource {
         case .forever: "configuration, cache.revalidate"
         case .heuristic: "RFC 9111 section 4.2.2"
         case .purge: "RFC 9111 section 4.4"
+        case .head: "RFC 9111 section 4.3.5"
         case .none, .invalid: "RFC 9111 section 4.2.1"
         }
     }

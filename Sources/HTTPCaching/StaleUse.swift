@@ -54,8 +54,28 @@ extension Caching {
         return limit > 0 && staleness <= limit ? .allowed(limit: limit) : .refused(.tooStale)
     }
 
-    /// How long `stored` has been stale at `now`, in seconds; below 0 while it is fresh.
+    /// How long `stored` has been stale at `now`, in seconds; below 0 while it is fresh, which nothing is that comes from a time still
+    /// to come.
     package static func staleness(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
-        timeInUse(stored, policy: policy, now: now) - freshnessLifetime(stored, policy: policy).seconds
+        staleness(stored, freshnessLifetime(stored, policy: policy), policy: policy, now: now)
+    }
+
+    static func staleness(_ stored: StoredHead, _ lifetime: Lifetime, policy: CachePolicy, now: Int64) -> Int64 {
+        let by = timeInUse(stored, policy: policy, now: now) - lifetime.seconds
+        return isAhead(stored, now: now) ? max(by, 0) : by
+    }
+
+    /// Whether `stored` may still answer at `now`, so that no server error takes its place: while it is fresh, while it is refreshed
+    /// behind, or in place of just that error.
+    package static func mayStillServe(_ stored: StoredHead, errorStatus: Int, policy: CachePolicy, now: Int64) -> Bool {
+        guard stored.status < 500 else { return false }
+        let control = ResponseControl(stored.fields, policy: policy)
+        let staleness = staleness(stored, policy: policy, now: now)
+        if staleness < 0 { return !control.requiresValidation(status: stored.status, policy: policy) }
+        guard control.staleProhibition(status: stored.status, policy: policy) == nil else { return false }
+        let own = policy.mode == .library ? nil : control.directives.staleWhileRevalidate
+        let limit = own ?? policy.staleWhileRevalidate
+        if limit > 0, staleness <= limit { return true }
+        return mayServeStale(stored: stored, policy: policy, staleness: staleness, errorStatus: errorStatus).isAllowed
     }
 }

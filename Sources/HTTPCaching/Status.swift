@@ -9,6 +9,15 @@ enum Status {
         }
     }
 
+    /// The statuses that `cache.ttl` is for. What else is heuristically cacheable tells of an error, or that there is nothing now, and
+    /// whoever sets a lifetime means what there is.
+    static func takesTTL(_ status: Int) -> Bool {
+        switch status {
+        case 200, 203, 204, 301, 308: true
+        default: false
+        }
+    }
+
     /// The final statuses whose meaning for a cache is implemented, for `must-understand` (RFC 9111 section 5.2.2.3).
     static func isUnderstood(_ status: Int) -> Bool {
         switch status {

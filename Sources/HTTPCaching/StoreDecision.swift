@@ -38,16 +38,26 @@ package enum StoreRefusal: String, Sendable, CaseIterable, Error {
     case authorization
     case varyStar = "vary-star"
     case varyInvalid = "vary-invalid"
+    /// The request has a field that some origins take for one that Vary names: X_Name for X-Name.
+    case varyUnderscore = "vary-underscore"
     case setCookieHeuristic = "set-cookie-heuristic"
     /// With a Set-Cookie field, and the configuration says to skip these.
     case setCookie = "set-cookie"
+    /// The answer to a request with Cookie, which does not say itself how long it is fresh, or `cookies: never`.
+    case requestCookie = "request-cookie"
     /// The body is shorter than the configured `min_length`.
     case tooShort = "too-short"
     /// Library mode keeps successful responses, and others only by `ttl_by_status`.
     case statusNotSuccessful = "status-not-successful"
     case noFreshnessAndNoValidator = "no-freshness-and-no-validator"
+    /// A server error, while something is stored that may still answer.
+    case errorOverStored = "error-over-stored"
     /// An event stream has no end to store.
     case eventStream = "event-stream"
+    /// Others may find the end of the message elsewhere (`ResponseHead.isOddlyFramed`).
+    case oddFraming = "odd-framing"
+    /// A status beyond 599 is nobody's.
+    case statusUnknown = "status-unknown"
 }
 
 package enum StoreDecision: Sendable, Equatable {
@@ -63,9 +73,18 @@ extension Caching {
         response: ResponseHead,
         policy: CachePolicy,
         now: Int64,
-        url: String? = nil
+        url: String? = nil,
+        ahead: Int64 = 0
     ) -> StoreDecision {
-        decideStore(request.method, request.fields, response: response, policy: policy, now: now, url: url)
+        decideStore(
+            request.method,
+            request.fields,
+            response: response,
+            policy: policy,
+            now: now,
+            url: url,
+            ahead: ahead
+        )
     }
 
     /// The same by what counts of the request: its method and its fields.
@@ -75,16 +94,19 @@ extension Caching {
         response: ResponseHead,
         policy: CachePolicy,
         now: Int64,
-        url: String? = nil
+        url: String? = nil,
+        ahead: Int64 = 0
     ) -> StoreDecision {
         guard policy.mode != .none else { return .refuse(.cacheOff) }
         guard method == .get || method == .post else { return .refuse(.method) }
+        if response.isOddlyFramed { return .refuse(.oddFraming) }
         switch response.status {
         case ..<200: return .refuse(.interim)
         case 206: return .refuse(.status206)
         case 304: return .refuse(.status304)
         case 412, 416: return .refuse(.statusConditional)
         case 428, 429, 431, 511: return .refuse(.statusNeverStored)
+        case 600...: return .refuse(.statusUnknown)
         default: break
         }
         if method == .post, !answersGet(response, policy: policy, now: now, url: url) { return .refuse(.post) }
@@ -95,6 +117,7 @@ extension Caching {
             let vary = Vary(response.fields)
             if vary.isMalformed { return .refuse(.varyInvalid) }
             if vary.isAny { return .refuse(.varyStar) }
+            if vary.isAmbiguous(for: fields) { return .refuse(.varyUnderscore) }
         }
         if policy.minLength > 0, let length = contentLength(response.fields),
             policy.isTooShort(length, status: response.status)
@@ -105,21 +128,29 @@ extension Caching {
             status: response.status,
             fields: response.fields,
             hadAuthorization: fields.contains(.authorization),
+            hadCookie: fields.contains(.cookie),
             age: nil,
             responseTime: now,
+            ahead: ahead,
             policy: policy
         )
     }
 
     /// Whether a stored response may stay stored after `freshened` gave it new fields: an origin may take back what it
     /// allowed before.
-    package static func decideKeep(_ stored: StoredHead, policy: CachePolicy) -> StoreDecision {
+    /// - Parameter hadCookie: the new fields are those of an answer to a request with Cookie.
+    package static func decideKeep(
+        _ stored: StoredHead,
+        policy: CachePolicy,
+        hadCookie: Bool = false
+    ) -> StoreDecision {
         guard policy.mode != .none else { return .refuse(.cacheOff) }
         guard !stored.varyNames.contains("*") else { return .refuse(.varyStar) }
         return decideKeep(
             status: stored.status,
             fields: stored.fields,
             hadAuthorization: stored.hadAuthorization,
+            hadCookie: hadCookie,
             age: stored.initialAge,
             responseTime: stored.responseTime,
             policy: policy
@@ -128,15 +159,44 @@ extension Caching {
 
     /// Whether `freshened`, a stored response with the fields of an answer to `request`, may be stored for all. What is said to a
     /// request with Authorization updates nothing that others get, unless a response with these directives could be stored (RFC
-    /// 9111 section 3.5): it counts for this one request, and what is stored stays as it was. Nothing at all is kept of the answer
-    /// to a request with `no-store` (section 5.2.1.5).
+    /// 9111 section 3.5): it counts for this one request, and what is stored stays as it was. The same holds for a request with
+    /// Cookie, as ``CookiePolicy`` says. Nothing at all is kept of the answer to a request with `no-store` (section 5.2.1.5).
     package static func mayShareUpdate(_ freshened: StoredHead, request: RequestHead, policy: CachePolicy) -> Bool {
         if CacheControl(request: request.fields).noStore { return false }
-        guard request.fields.contains(.authorization) else { return true }
+        let hadCookie = request.fields.contains(.cookie)
+        guard request.fields.contains(.authorization) || hadCookie else { return true }
         var freshened = freshened
-        freshened.hadAuthorization = true
-        if case .store = decideKeep(freshened, policy: policy) { return true }
+        if request.fields.contains(.authorization) {
+            freshened.hadAuthorization = true
+        }
+        if case .store = decideKeep(freshened, policy: policy, hadCookie: hadCookie) { return true }
         return false
+    }
+
+    private static func decideKeep(
+        status: Int,
+        fields: Fields,
+        hadAuthorization: Bool,
+        hadCookie: Bool,
+        age: Int64?,
+        responseTime: Int64,
+        ahead: Int64 = 0,
+        policy: CachePolicy
+    ) -> StoreDecision {
+        let decision = decideKeep(
+            status: status,
+            fields: fields,
+            hadAuthorization: hadAuthorization,
+            age: age,
+            responseTime: responseTime,
+            ahead: ahead,
+            policy: policy
+        )
+        guard hadCookie, policy.cookies != .any, case .store = decision else { return decision }
+        let control = ResponseControl(fields, policy: policy)
+        let explicit = explicitLifetime(control, fields: fields, responseTime: responseTime)
+        let saysItself = explicit?.hasExpiry ?? false
+        return saysItself && policy.cookies == .explicit ? decision : .refuse(.requestCookie)
     }
 
     /// - Parameter age: in seconds when it came; nil: worked out where it decides, for a response that came at once.
@@ -146,6 +206,7 @@ extension Caching {
         hadAuthorization: Bool,
         age: Int64?,
         responseTime: Int64,
+        ahead: Int64 = 0,
         policy: CachePolicy
     ) -> StoreDecision {
         let control = ResponseControl(fields, policy: policy)
@@ -159,7 +220,7 @@ extension Caching {
 
         let explicit = explicitLifetime(control, fields: fields, responseTime: responseTime)
         let lifetime = lifetime(control, status: status, fields: fields, responseTime: responseTime, policy: policy)
-        if explicit == nil, policy.setCookie == .explicit, fields.contains(.setCookie),
+        if explicit == nil, policy.setCookie != .strip, fields.contains(.setCookie),
             !control.unstorableFields.contains("set-cookie")
         {
             return .refuse(.setCookieHeuristic)
@@ -174,7 +235,8 @@ extension Caching {
         {
             return .refuse(.statusNotCacheable)
         }
-        let age = age ?? initialAge(fields, requestTime: responseTime, responseTime: responseTime)
+        let age =
+            age ?? initialAge(fields, requestTime: responseTime, responseTime: responseTime, ahead: ahead)
         if lifetime.seconds > age, !control.requiresValidation(status: status, policy: policy) {
             switch lifetime.source {
             case .ttl, .ttlByStatus: return .store(.ttl)

@@ -32,13 +32,14 @@ extension StoredHead {
             bytes.appendInteger(UInt64(bitPattern: time))
         }
         bytes.appendInteger(number)
-        bytes.append(hadAuthorization ? 1 : 0)
+        bytes.append((hadAuthorization ? 1 : 0) | (changedSince == nil ? 0 : 2))
         bytes.appendCounted(Latin1.bytes(requestMethod.name))
         bytes.appendCounted(Array(reason.utf8))
         bytes.appendFields(fields)
         bytes.appendFields(varyFields)
         bytes.appendInteger(UInt32(truncatingIfNeeded: varyNames.count))
         for name in varyNames { bytes.appendCounted(Array(name.utf8)) }
+        if let changedSince { bytes.appendInteger(UInt64(bitPattern: changedSince)) }
     }
 
     /// Reads what `encode` wrote; `bytes` must be exactly that, and are only used during the call.
@@ -60,7 +61,7 @@ extension StoredHead {
         guard (-1...DeltaSeconds.limit).contains(receivedAge) else { throw reader.invalid(.times) }
         let number = try reader.integer(UInt64.self)
         let flags = try reader.byte()
-        guard flags <= 1 else { throw reader.invalid(.flags) }
+        guard flags <= 3 else { throw reader.invalid(.flags) }
         let method = try reader.counted()
         guard ASCII.isToken(method) else { throw reader.invalid(.method) }
         let reason = String(decoding: try reader.counted(), as: UTF8.self)
@@ -75,6 +76,7 @@ extension StoredHead {
             guard ASCII.isToken(name) else { throw reader.invalid(.varyNames) }
             varyNames.append(ASCII.lowercased(name))
         }
+        let changedSince = flags & 2 == 0 ? nil : try reader.time()
         guard reader.atEnd else { throw reader.invalid(.end) }
         self.init(
             status: status,
@@ -88,10 +90,11 @@ extension StoredHead {
             varyNames: varyNames,
             bodyLength: bodyLength == -1 ? nil : bodyLength,
             requestMethod: Method(bytes: method),
-            hadAuthorization: flags == 1,
+            hadAuthorization: flags & 1 == 1,
             receivedAge: receivedAge == -1 ? nil : receivedAge
         )
         self.number = number
+        self.changedSince = changedSince
     }
 }
 

@@ -34,6 +34,8 @@ package struct StoredHead: Sendable, Equatable {
     /// A purge has made it stale from then on, whatever its lifetime, Unix seconds. Not encoded: whoever finds the response
     /// asks the rules.
     package var staleSince: Int64?
+    /// The answer to a HEAD has shown at this time that the resource is another one now: stale from then on, Unix seconds.
+    package var changedSince: Int64?
 
     package init(
         status: Int,
@@ -70,13 +72,15 @@ extension Caching {
     /// What is kept of a response: everything but hop-by-hop fields, what Connection, `private="…"` and `no-cache="…"`
     /// name (RFC 9111 sections 3.1, 5.2.2.4 and 5.2.2.7), and Age. Times are Unix seconds. An answer to a POST of `url` that
     /// may be stored is stored as the answer to GET (RFC 9110 section 9.3.3).
+    /// - Parameter ahead: seconds by which these times are ahead of the system's clock; not 0 where the clock was moved.
     package static func makeStoredHead(
         request: RequestHead,
         response: ResponseHead,
         requestTime: Int64,
         responseTime: Int64,
         policy: CachePolicy = CachePolicy(),
-        url: String? = nil
+        url: String? = nil,
+        ahead: Int64 = 0
     ) -> StoredHead {
         let isGet =
             request.method == .post && answersGet(response, policy: policy, now: responseTime, url: url)
@@ -84,7 +88,7 @@ extension Caching {
         var fields = HopByHop.forwardable(response.fields, isRequest: false)
         fields.remove(.age)
         fields.removeAll(named: ResponseControl(response.fields, policy: policy).unstorableFields)
-        if policy.setCookie == .strip { fields.remove(.setCookie) }
+        fields.keepSetCookie(under: policy)
         // RFC 9110 section 6.6.1: a recipient with a clock adds the Date that is missing.
         if !fields.contains(.date) { fields.set(.date, HTTPDate.format(DeltaSeconds.clampTime(responseTime))) }
         return StoredHead(
@@ -94,7 +98,12 @@ extension Caching {
             requestTime: requestTime,
             responseTime: responseTime,
             validatedAt: responseTime,
-            initialAge: initialAge(response.fields, requestTime: requestTime, responseTime: responseTime),
+            initialAge: initialAge(
+                response.fields,
+                requestTime: requestTime,
+                responseTime: responseTime,
+                ahead: ahead
+            ),
             varyFields: vary.selectingFields(of: request.fields),
             varyNames: vary.names,
             bodyLength: contentLength(response.fields),
@@ -104,18 +113,35 @@ extension Caching {
         )
     }
 
-    /// The fields of a response as others than the client whose request brought it may have them: without those that are not stored
-    /// (RFC 9111 sections 5.2.2.4 and 5.2.2.7).
+    /// The fields of a response as others than the client whose request brought it may have them while it arrives: without those that
+    /// are not stored (RFC 9111 sections 5.2.2.4 and 5.2.2.7), and without Set-Cookie.
     package static func shared(_ fields: Fields, policy: CachePolicy) -> Fields {
         var shared = fields
         shared.removeAll(named: ResponseControl(fields, policy: policy).unstorableFields)
-        if policy.setCookie == .strip { shared.remove(.setCookie) }
+        shared.remove(.setCookie)
         return shared
+    }
+
+    /// A stored head as the policy lets it answer: without a Set-Cookie that was stored under another policy, or by version 0.1.0.
+    package static func usable(_ stored: StoredHead, policy: CachePolicy) -> StoredHead {
+        guard stored.fields.contains(.setCookie) else { return stored }
+        var stored = stored
+        if policy.setCookie == .skip { stored.fields.remove(.setCookie) }
+        stored.fields.keepSetCookie(under: policy)
+        return stored
     }
 
     /// The length in bytes that Content-Length gives: digits only (RFC 9110 section 8.6).
     static func contentLength(_ fields: Fields) -> Int64? {
         guard let value = fields.first(.contentLength), value.utf8.allSatisfy(ASCII.isDigit) else { return nil }
         return Int64(value)
+    }
+}
+
+extension Fields {
+    /// Removes Set-Cookie where the policy does not let it be stored with these fields.
+    mutating func keepSetCookie(under policy: CachePolicy) {
+        guard contains(.setCookie), !ResponseControl(self, policy: policy).keepsSetCookie(policy) else { return }
+        remove(.setCookie)
     }
 }

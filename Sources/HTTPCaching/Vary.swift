@@ -28,6 +28,16 @@ struct Vary {
         if isAny || isMalformed { names = ["*"] }
     }
 
+    /// Whether a field of the request reads like one that the names select where `_` and `-` are the same (CGI, WSGI, Rack), and is
+    /// another one: then nobody can say what has selected the response.
+    func isAmbiguous(for request: Fields) -> Bool {
+        var isAmbiguous = false
+        request.forEachLine { name, _, _ in
+            if !isAmbiguous, names.contains(where: { ASCII.isTwin($0.utf8, name) }) { isAmbiguous = true }
+        }
+        return isAmbiguous
+    }
+
     /// The lines of `request` that the names select, as received.
     func selectingFields(of request: Fields) -> Fields {
         var selected = request

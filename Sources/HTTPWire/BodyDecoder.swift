@@ -12,17 +12,19 @@ package struct BodyDecoder: ~Copyable, Sendable {
     /// One where the body is chunked, else none. It is long: an optional would be moved and destroyed member by member, even nil.
     private var chunks: [ChunkedDecoder] = []
 
-    /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer section.
+    /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer section;
+    /// `isLenient` is that of ``ChunkedDecoder``.
     package init(
         _ framing: BodyFraming,
         side: MessageSide,
+        isLenient: Bool = false,
         trailerLimits: HeadLimits = HeadLimits(head: 16384)
     ) {
         self.framing = framing
         self.side = side
         switch framing {
         case .length(let length): remaining = length
-        case .chunked: chunks = [ChunkedDecoder(side: side, trailerLimits: trailerLimits)]
+        case .chunked: chunks = [ChunkedDecoder(side: side, isLenient: isLenient, trailerLimits: trailerLimits)]
         case .none, .untilClose: break
         }
     }

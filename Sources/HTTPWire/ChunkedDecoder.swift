@@ -14,10 +14,11 @@ package enum BodyStep: Sendable, Equatable {
 package struct ChunkedDecoder: Sendable {
     package typealias Step = BodyStep
 
-    /// What the next byte is part of. size → extension? → sizeLineFeed → data → dataReturn → dataLineFeed → size; after the last chunk
+    /// What the next byte is part of. size → sizeSpace? → extension? → sizeLineFeed → data → dataReturn → dataLineFeed → size; after the last chunk
     /// sizeLineFeed → trailerStart → lastLineFeed or trailers → finished.
     private enum State: UInt8 {
-        case size, sizeExtension, sizeLineFeed, data, dataReturn, dataLineFeed, trailerStart, trailers, lastLineFeed,
+        case size, sizeSpace, sizeExtension, sizeLineFeed, data, dataReturn, dataLineFeed, trailerStart, trailers,
+            lastLineFeed,
             finished
     }
 
@@ -27,6 +28,7 @@ package struct ChunkedDecoder: Sendable {
     private static let longestExtensions = 16384
 
     private let side: MessageSide
+    private let isLenient: Bool
     private var state = State.size
     private var digits = 0
     private var size: UInt64 = 0
@@ -38,9 +40,15 @@ package struct ChunkedDecoder: Sendable {
     private var trailerParser: TrailerParser
     private var failure: WireError?
 
-    /// `trailerLimits.head` bounds the trailer section. A `.request` side refuses with 400 or 431, a `.response` side with 502.
-    package init(side: MessageSide, trailerLimits: HeadLimits = HeadLimits(head: 16384)) {
+    /// `trailerLimits.head` bounds the trailer section. A `.request` side refuses with 400 or 431, a `.response` side with 502. Where it is lenient,
+    /// whitespace may stand between a size and its CRLF; where an extension follows, it may anyway (RFC 9112 section 7.1.1).
+    package init(
+        side: MessageSide,
+        isLenient: Bool = false,
+        trailerLimits: HeadLimits = HeadLimits(head: 16384)
+    ) {
         self.side = side
+        self.isLenient = isLenient
         trailerParser = TrailerParser(side: side, limits: trailerLimits)
     }
 
@@ -75,6 +83,7 @@ package struct ChunkedDecoder: Sendable {
             let byte = buffer[position]
             switch state {
             case .size: try takeSize(byte)
+            case .sizeSpace: try takeSpace(byte)
             case .sizeExtension: try takeExtension(byte)
             case .sizeLineFeed:
                 try expectLineFeed(byte)
@@ -125,6 +134,20 @@ package struct ChunkedDecoder: Sendable {
         switch byte {
         case 0x0D: state = .sizeLineFeed
         case 0x3B: state = .sizeExtension
+        case 0x20, 0x09:
+            state = .sizeSpace
+            try countExtension()
+        case 0x0A: throw refuse(.bareLineFeed)
+        default: throw refuse(.chunkSizeMalformed)
+        }
+    }
+
+    /// Whitespace behind the size, which counts as what it may be followed by.
+    private mutating func takeSpace(_ byte: UInt8) throws(WireError) {
+        switch byte {
+        case 0x20, 0x09: try countExtension()
+        case 0x3B: state = .sizeExtension
+        case 0x0D where isLenient: state = .sizeLineFeed
         case 0x0A: throw refuse(.bareLineFeed)
         default: throw refuse(.chunkSizeMalformed)
         }
@@ -138,6 +161,10 @@ package struct ChunkedDecoder: Sendable {
         guard ByteClass.table[Int(byte)] & ByteClass.value != 0 else {
             throw refuse(byte == 0x0A ? .bareLineFeed : .chunkExtensionMalformed)
         }
+        try countExtension()
+    }
+
+    private mutating func countExtension() throws(WireError) {
         extensionLength &+= 1
         extensionsLength &+= 1
         if extensionLength > Self.longestExtension

@@ -111,13 +111,15 @@ package struct Fields: Sendable {
 
     package func contains(_ field: KnownField) -> Bool { present.contains(field) }
 
-    /// Whether there is a line of a name that is not known.
-    func contains(other name: StaticString) -> Bool {
+    /// Whether there is a line of one of two names that are not known.
+    func contains(other name: StaticString, or second: StaticString) -> Bool {
         guard present.contains(.other) else { return false }
         return wire.withUnsafeBytes { bytes in
             index.contains { line in
-                line.known == .other && Int(line.nameLength) == name.utf8CodeUnitCount
-                    && bytes.part(line.name).equalsIgnoringCase(name)
+                guard line.known == .other else { return false }
+                let length = Int(line.nameLength)
+                return length == name.utf8CodeUnitCount && bytes.part(line.name).equalsIgnoringCase(name)
+                    || length == second.utf8CodeUnitCount && bytes.part(line.name).equalsIgnoringCase(second)
             }
         }
     }

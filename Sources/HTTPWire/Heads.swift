@@ -16,7 +16,7 @@ package enum HTTPVersion: UInt8, Sendable {
 /// The head of a request.
 package struct RequestHead: Sendable, Equatable {
     package var method: Method
-    /// Exactly as received; visible ASCII without `#`.
+    /// Visible ASCII without `#`, exactly as received, but for bytes of UTF-8: those are percent-encoded.
     package var target: String
     package var version: HTTPVersion
     package var fields: Fields
@@ -31,17 +31,26 @@ package struct RequestHead: Sendable, Equatable {
 
 /// The head of a response, interim ones included.
 package struct ResponseHead: Sendable, Equatable {
-    /// 100 to 599.
+    /// 100 to 599; from an origin up to 999.
     package var status: Int
     /// As received, bytes as in `Latin1`; may be empty.
     package var reason: String
     package var version: HTTPVersion
+    /// The end of the message as it came may be found elsewhere by others: nothing of it is stored.
+    package var isOddlyFramed: Bool
     package var fields: Fields
 
-    package init(status: Int, reason: String = "", version: HTTPVersion = .http11, fields: Fields = Fields()) {
+    package init(
+        status: Int,
+        reason: String = "",
+        version: HTTPVersion = .http11,
+        fields: Fields = Fields(),
+        isOddlyFramed: Bool = false
+    ) {
         self.status = status
         self.reason = reason
         self.version = version
+        self.isOddlyFramed = isOddlyFramed
         self.fields = fields
     }
 }
@@ -94,6 +103,9 @@ package struct HeadLimits: Sendable, Equatable {
         left.head == right.head && left.fields == right.fields && left.field == right.field
             && left.target == right.target
     }
+
+    /// What the heads of responses may measure, unless a configuration says otherwise: policies of 9 KB exist, and hundreds of cookies.
+    package static let response = HeadLimits(head: 262_144, fields: 1000, field: 65536)
 
     private static func bounded(_ bytes: Int) -> Int { min(max(bytes, 16), 1 << 30) }
 }

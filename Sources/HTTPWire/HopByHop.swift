@@ -27,7 +27,7 @@ package enum HopByHop {
 
     /// The fields to pass on: without those of this connection and without what `Connection` names, but for the protected ones.
     ///
-    /// `TE: trailers` of a request stays, if that is all TE says; the sender has to name TE in its own Connection field.
+    /// `Proxy` of a request goes, whoever it is for. `TE: trailers` of a request stays, if that is all TE says; the sender has to name TE in its own Connection field.
     package static func forwardable(_ fields: Fields, isRequest: Bool) -> Fields {
         // What most connections say removes nothing that does not go anyway.
         let named = saysKeepAliveOnly(fields) ? [] : connectionOptions(fields)
@@ -37,17 +37,23 @@ package enum HopByHop {
             if known == .te { return !keepsTE }
             if always.contains(known) { return true }
             if known == .other, name.equalsIgnoringCase(authenticationInfo) { return true }
+            if known == .other, isRequest, name.equalsIgnoringCase(proxy) { return true }
             if named.isEmpty || protected.contains(known) && known != .other { return false }
             return named.contains { $0.withUnsafeBytes { name.equalsIgnoringCase($0) } }
         }
         return result
     }
 
+    /// No field of HTTP: CGI makes HTTP_PROXY of it, by which programs choose whom they send their own requests through.
+    private static let proxy: StaticString = "Proxy"
+
     /// For this hop's client too, as ``always`` (RFC 9110 section 11.7.3); no other rule looks at it.
     private static let authenticationInfo: StaticString = "Proxy-Authentication-Info"
 
-    /// Whether a field is among these that ends at this hop and has no name of its own here.
-    package static func hasAuthenticationInfo(_ fields: Fields) -> Bool { fields.contains(other: authenticationInfo) }
+    /// Whether a field is among these that ends at this hop and has no name of its own here, or one of another such name.
+    package static func hasAuthenticationInfo(_ fields: Fields, or other: StaticString) -> Bool {
+        fields.contains(other: authenticationInfo, or: other)
+    }
 
     /// Whether Connection is absent, or says `keep-alive` and nothing else. No allocation.
     package static func saysKeepAliveOnly(_ fields: Fields) -> Bool {

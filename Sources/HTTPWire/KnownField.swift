@@ -9,7 +9,8 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
         range, contentRange, acceptRanges, authorization, cookie, setCookie, location, contentLocation,
         contentType, contentEncoding, accept, acceptEncoding, acceptLanguage, origin, referer, userAgent,
         server, retryAfter, cacheStatus, cdnCacheControl, warning, allow, forwarded, xForwardedFor,
-        proxyStatus, wwwAuthenticate, accessControlRequestMethod, secWebSocketKey
+        proxyStatus, wwwAuthenticate, accessControlRequestMethod, secWebSocketKey, secFetchSite, clearSiteData,
+        serviceWorkerAllowed
 
     /// The canonical spelling; empty for `.other`.
     package var name: String { String(decoding: nameBytes, as: UTF8.self) }
@@ -129,6 +130,9 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
             WWW-Authenticate                \
             Access-Control-Request-Method   \
             Sec-WebSocket-Key               \
+            Sec-Fetch-Site                  \
+            Clear-Site-Data                 \
+            Service-Worker-Allowed          \
             .
             """
         return rows.utf8Start
@@ -167,6 +171,8 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
         case 108: .date
         case 109: .contentEncoding
         case 124: .lastModified
+        case 125: .serviceWorkerAllowed
+        case 129: .secFetchSite
         case 130: .vary
         case 137: .setCookie
         case 144: .server
@@ -192,6 +198,7 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
         case 239: .userAgent
         case 241: .connection
         case 242: .age
+        case 248: .clearSiteData
         default: .other
         }
     }

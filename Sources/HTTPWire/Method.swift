@@ -31,6 +31,16 @@ package enum Method: Sendable, Hashable {
         }
     }
 
+    /// Answered with the request itself, credentials included: TRACE (RFC 9110 section 9.3.8), and TRACK, which some servers take for
+    /// it. In any case, since some servers look past it.
+    package var isLoopBack: Bool {
+        switch self {
+        case .trace: true
+        case .other(let name): ["TRACE", "TRACK"].contains(name.uppercased())
+        default: false
+        }
+    }
+
     /// Asks for no change of state (RFC 9110 section 9.2.1); an unknown method counts as unsafe.
     package var isSafe: Bool {
         switch self {

@@ -1,4 +1,4 @@
-// The head of a request, parsed in place: offsets into the read buffer, resumable at any byte, strict.
+// The head of a request, parsed in place: offsets into the read buffer, resumable at any byte, strict but for UTF-8 in targets.
 
 /// Parses one request head over a buffer that grows between calls.
 ///
@@ -27,16 +27,31 @@ package struct RequestParser: ~Copyable, Sendable {
     private var failure: WireError?
 
     package private(set) var method = Method.get
-    /// The request target, exactly as sent.
+    /// The request target, exactly as sent; see ``hasRawTarget``.
     package private(set) var targetRange = 0..<0
     package private(set) var version = HTTPVersion.http11
     package private(set) var framing = BodyFraming.none
     /// Whether the client lets the connection be used again.
     package private(set) var keepAlive = true
+    /// What only few requests have; one byte, since every request asks for it.
+    private var traits: Traits = []
+
+    private struct Traits: OptionSet {
+        let rawValue: UInt8
+        static let expectsContinue = Traits(rawValue: 1)
+        static let requestsUpgrade = Traits(rawValue: 2)
+        static let hasRawTarget = Traits(rawValue: 4)
+    }
+
     /// Whether the client waits for a 100 before it sends the body (RFC 9110 section 10.1.1).
-    package private(set) var expectsContinue = false
+    package var expectsContinue: Bool { traits.contains(.expectsContinue) }
     /// Whether Upgrade is present and named in Connection, in HTTP/1.1 (RFC 9110 section 7.8).
-    package private(set) var requestsUpgrade = false
+    package var requestsUpgrade: Bool { traits.contains(.requestsUpgrade) }
+    /// Whether the target has bytes of UTF-8 in it, which stand percent-encoded in the head that ``makeHead(_:)`` gives: so one resource
+    /// has one name, whichever way it is written.
+    package var hasRawTarget: Bool { traits.contains(.hasRawTarget) }
+    /// It expects nothing, upgrades nothing, and its target stands as it is.
+    package var isOrdinary: Bool { traits.isEmpty }
 
     package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
 
@@ -59,8 +74,7 @@ package struct RequestParser: ~Copyable, Sendable {
         method = .get
         framing = .none
         keepAlive = true
-        expectsContinue = false
-        requestsUpgrade = false
+        traits = []
     }
 
     /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly more after them; it may lie elsewhere.
@@ -81,7 +95,8 @@ package struct RequestParser: ~Copyable, Sendable {
     package mutating func makeHead(_ buffer: UnsafeRawBufferPointer) -> RequestHead {
         let fields = sectionFields ?? scanner.fields(buffer)
         if !section.isEmpty { sectionFields = fields }
-        let target = String(decoding: buffer.part(targetRange), as: UTF8.self)
+        let bytes = buffer.part(targetRange)
+        let target = hasRawTarget ? RequestTarget.encoded(bytes) : String(decoding: bytes, as: UTF8.self)
         return RequestHead(method: method, target: target, version: version, fields: fields)
     }
 
@@ -173,7 +188,12 @@ package struct RequestParser: ~Copyable, Sendable {
 
     private mutating func scanTarget(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
         let longest = partStart &+ limits.target
-        position = ByteClass.skipTarget(base, from: position, to: min(end, longest))
+        let bound = min(end, longest)
+        position = ByteClass.skipTarget(base, from: position, to: bound)
+        while position < bound, byte(base) >= 0x80 {
+            traits.insert(.hasRawTarget)
+            position = ByteClass.skipTarget(base, from: position &+ 1, to: bound)
+        }
         if position == end { return }
         guard byte(base) == 0x20, position > partStart else {
             if position >= longest { throw refuse(.targetTooLong) }
@@ -219,6 +239,9 @@ package struct RequestParser: ~Copyable, Sendable {
         let minor = base.load(fromByteOffset: partStart &+ 7, as: UInt8.self)
         guard major == 0x31, minor == 0x31 || minor == 0x30 else { throw refuse(.versionUnsupported) }
         version = minor == 0x31 ? .http11 : .http10
+        if hasRawTarget, String(validating: buffer.part(targetRange), as: UTF8.self) == nil {
+            throw refuse(.targetMalformed)
+        }
         // The usual case: what begins with a slash is a target of GET.
         let isPath = base.load(fromByteOffset: targetRange.lowerBound, as: UInt8.self) == 0x2F
         if method != .get || !isPath {
@@ -258,7 +281,8 @@ package struct RequestParser: ~Copyable, Sendable {
 
     /// Keeps a section whose lines say the same in each request of HTTP/1.1: without a body, whatever the method is.
     private mutating func remember(_ buffer: UnsafeRawBufferPointer) {
-        guard version == .http11, framing == .none, !expectsContinue, !requestsUpgrade else { return }
+        // The target is not of the section.
+        guard version == .http11, framing == .none, traits.subtracting(.hasRawTarget).isEmpty else { return }
         keepsAlive = keepAlive
         section.note(buffer.part(sectionStart..<position), from: sectionStart)
     }
@@ -272,9 +296,11 @@ package struct RequestParser: ~Copyable, Sendable {
         keepAlive = scanner.keepAlive(head, version)
         guard version == .http11 else { return }
         if let expect = scanner.entry(.expect) {
-            expectsContinue = expect.value(in: buffer).equalsIgnoringCase("100-continue")
+            if expect.value(in: buffer).equalsIgnoringCase("100-continue") { traits.insert(.expectsContinue) }
         }
-        if scanner.present.contains(.upgrade) { requestsUpgrade = scanner.connectionNames(head, "upgrade") }
+        if scanner.present.contains(.upgrade), scanner.connectionNames(head, "upgrade") {
+            traits.insert(.requestsUpgrade)
+        }
     }
 
     /// Exactly one well-formed Host in HTTP/1.1, at most one in HTTP/1.0 (RFC 9112 section 3.2).

@@ -1,4 +1,4 @@
-// The four forms of a request target (RFC 9112 section 3.2), found without allocation and kept as sent.
+// The four forms of a request target (RFC 9112 section 3.2), found without allocation and kept as sent but for UTF-8.
 
 /// A request target taken apart. Path and query stay as sent: nothing is decoded or normalised.
 package struct RequestTarget: Sendable, Equatable {
@@ -110,6 +110,23 @@ package struct RequestTarget: Sendable, Equatable {
         private static func isScheme(_ byte: UInt8) -> Bool {
             ByteClass.lower(byte) &- 0x61 < 26 || byte &- 0x30 < 10 || byte == 0x2B || byte == 0x2D || byte == 0x2E
         }
+    }
+}
+
+extension RequestTarget {
+    /// The target as it is matched, keyed, logged and sent: with bytes beyond ASCII percent-encoded (RFC 3986 section 2.1).
+    static func encoded(_ bytes: UnsafeRawBufferPointer) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count + 32)
+        for byte in bytes {
+            guard byte >= 0x80 else {
+                text.append(byte)
+                continue
+            }
+            text.append(0x25)
+            for digit in [byte >> 4, byte & 15] { text.append(digit < 10 ? 0x30 + digit : 0x37 + digit) }
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 }
 

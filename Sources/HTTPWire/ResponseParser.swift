@@ -1,9 +1,10 @@
-// The head of a response, parsed in place or line by line, with the strictness that the upstream side needs.
+// The head of a response, parsed in place or line by line: strictly, and once more where it is of a kind that can be mended.
 
 /// Parses one response head, interim ones included, over a buffer that grows between calls or from lines fed one at a time.
 ///
-/// Every refusal has status 502 and is final until `reset()`: the upstream connection has to be discarded. Not copyable, since a copy of the
-/// state would cost more than a short head.
+/// Every refusal has status 502 and is final until `reset()`: the upstream connection has to be discarded. Where it is lenient, a head that is
+/// refused for a reason that ``HeadMender`` knows is collected to its end, written anew, and judged again: what comes out is always a
+/// head that the strict parser takes. Not copyable, since a copy of the state would cost more than a short head.
 package struct ResponseParser: ~Copyable, Sendable {
     /// Where the next byte stands, in the order of the transitions; `afterStatus` may skip `reason`.
     private enum State: UInt8 {
@@ -11,8 +12,13 @@ package struct ResponseParser: ~Copyable, Sendable {
     }
 
     package let limits: HeadLimits
+    /// Whether what ``HeadMender`` mends, statuses up to 999 and the chunked coding in HTTP/1.0 are taken.
+    package let isLenient: Bool
     private let acceptsHTTP2: Bool
     private var state = State.version
+    /// One with what there is of a head that could not be taken as it came, else none. It is long: an optional would be moved and copied
+    /// member by member, even nil.
+    private var menders: [HeadMender] = []
     private var scanner = FieldScanner()
     /// The next byte to look at.
     private var position = 0
@@ -22,17 +28,21 @@ package struct ResponseParser: ~Copyable, Sendable {
     /// What `feedLine` was given.
     private var lines: [UInt8] = []
 
-    /// 100 to 599.
+    /// 100 to 599; up to 999 where it is lenient.
     package private(set) var status = 0
     package private(set) var reasonRange = 0..<0
     package private(set) var version = HTTPVersion.http11
     package private(set) var framing = BodyFraming.none
     /// Whether the server lets the connection be used again; false as well where the end of the body is the end of the connection, or its framing is dubious.
     package private(set) var keepAlive = true
+    /// Whether another reader may find the end of the message elsewhere: lines that end in LF alone, Content-Length twice, or the
+    /// chunked coding in HTTP/1.0. Only where it is lenient.
+    package private(set) var isOddlyFramed = false
 
     /// `acceptsHTTP2` also takes the status line `HTTP/2 200`, with which libcurl prefixes the fields of an HTTP/2 response.
-    package init(limits: HeadLimits = HeadLimits(), acceptsHTTP2: Bool = false) {
+    package init(limits: HeadLimits = HeadLimits(), isLenient: Bool = false, acceptsHTTP2: Bool = false) {
         self.limits = limits
+        self.isLenient = isLenient
         self.acceptsHTTP2 = acceptsHTTP2
     }
 
@@ -43,16 +53,22 @@ package struct ResponseParser: ~Copyable, Sendable {
 
     /// Makes ready for the next head; keeps the capacity.
     package mutating func reset() {
-        scanner.reset()
         lines.removeAll(keepingCapacity: true)
+        failure = nil
+        if !menders.isEmpty { menders = [] }
+        startOver()
+    }
+
+    private mutating func startOver() {
+        scanner.reset()
         state = .version
         position = 0
         partStart = 0
-        failure = nil
         isHTTP2 = false
         status = 0
         framing = .none
         keepAlive = true
+        isOddlyFramed = false
     }
 
     /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly more after them; it may lie elsewhere.
@@ -64,11 +80,16 @@ package struct ResponseParser: ~Copyable, Sendable {
     ) throws(WireError) -> ParseProgress {
         if let failure { throw failure }
         do throws(WireError) {
+            if !menders.isEmpty { return try mend(buffer, requestMethod) }
             return try advance(buffer, requestMethod)
         } catch {
-            failure = error
-            throw error
+            guard menders.isEmpty, mayMend(error, buffer) else {
+                failure = error
+                throw error
+            }
         }
+        menders = [HeadMender(limit: limits.head)]
+        return try parse(buffer, requestMethod: requestMethod)
     }
 
     /// Takes one raw line with its CRLF, as libcurl delivers them; the empty line completes the head. A line after a complete head begins the next one, so
@@ -88,7 +109,7 @@ package struct ResponseParser: ~Copyable, Sendable {
     }
 
     /// Bytes that were given line by line and not looked at yet.
-    package var unseen: Int { lines.count - position }
+    package var unseen: Int { lines.count - (menders.first?.position ?? position) }
 
     /// Looks at what `hold` was given. Throws with status 502.
     package mutating func parseHeld(requestMethod: Method) throws(WireError) -> ParseProgress {
@@ -105,28 +126,72 @@ package struct ResponseParser: ~Copyable, Sendable {
 
     /// The head as a value that outlives the buffer; valid after `.complete` of `parse`.
     package func makeHead(_ buffer: UnsafeRawBufferPointer) -> ResponseHead {
+        if menders.isEmpty { return head(in: buffer) }
+        return menders[0].mended.withUnsafeBytes { head(in: $0) }
+    }
+
+    private func head(in buffer: UnsafeRawBufferPointer) -> ResponseHead {
         ResponseHead(
             status: status,
             reason: Latin1.string(buffer.part(reasonRange)),
             version: version,
-            fields: scanner.fields(buffer)
+            fields: scanner.fields(buffer),
+            isOddlyFramed: isOddlyFramed
         )
     }
 
     /// The head that `feedLine` completed.
     package func makeHead() -> ResponseHead { lines.withUnsafeBytes { makeHead($0) } }
 
-    /// The value of the first line of this name, without surrounding whitespace.
-    package func value(_ field: KnownField, in buffer: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-        scanner.entry(field)?.value(in: buffer)
+    // MARK: A head that is mended
+
+    /// Whether what was refused is worth another look, once the head has come to its end. What does not begin as a response does is none.
+    private func mayMend(_ error: WireError, _ buffer: UnsafeRawBufferPointer) -> Bool {
+        guard isLenient, state.rawValue >= State.afterStatus.rawValue else { return false }
+        switch error.reason {
+        case .bareLineFeed, .spaceBeforeColon, .foldedLine, .contentLengthRepeated: return true
+        // A control character; NUL is never mended.
+        case .fieldValueControl: return error.offset < buffer.count && buffer[error.offset] != 0
+        case .statusLineMalformed: return state == .reason && position < buffer.count && buffer[position] != 0
+        default: return false
+        }
     }
+
+    private mutating func mend(
+        _ buffer: UnsafeRawBufferPointer,
+        _ requestMethod: Method
+    ) throws(WireError) -> ParseProgress {
+        if state == .done { return .complete(headLength: menders[0].position) }
+        guard try menders[0].take(buffer) else { return .needMore }
+        let mender = menders[0]
+        startOver()
+        let progress: Result<ParseProgress, WireError> = mender.mended.withUnsafeBytes { mended in
+            do throws(WireError) {
+                return .success(try advance(mended, requestMethod))
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard case .complete = try progress.get() else { throw refuse(.statusLineMalformed) }
+        if mender.isOddlyFramed { distrust() }
+        return .complete(headLength: mender.position)
+    }
+
+    private mutating func distrust() {
+        isOddlyFramed = true
+        keepAlive = false
+    }
+
+    // MARK: A head as it came
 
     private mutating func advance(
         _ buffer: UnsafeRawBufferPointer,
         _ requestMethod: Method
     ) throws(WireError) -> ParseProgress {
         guard state != .done else { return .complete(headLength: position) }
-        let end = min(buffer.count, limits.head)
+        // Mending makes a head longer by a few bytes: its length was looked at before.
+        let limit = menders.isEmpty ? limits.head : buffer.count &+ 1
+        let end = min(buffer.count, limit)
         guard let base = buffer.baseAddress, position < end else { return .needMore }
         if state.rawValue < State.fields.rawValue { try scanStatusLine(base, end) }
         if state == .fields {
@@ -137,7 +202,7 @@ package struct ResponseParser: ~Copyable, Sendable {
                 return .complete(headLength: position)
             }
         }
-        if position >= limits.head { throw refuse(.headTooLong) }
+        if position >= limit { throw refuse(.headTooLong) }
         return .needMore
     }
 
@@ -159,7 +224,8 @@ package struct ResponseParser: ~Copyable, Sendable {
                 status = status * 10 + Int(digit)
                 position &+= 1
                 if position &- partStart == 3 {
-                    guard (100...599).contains(status) else { throw refuse(.statusLineMalformed) }
+                    // Beyond 599 they are nobody's, and mean what 5xx means (RFC 9110 section 15).
+                    guard status >= 100, status < 600 || isLenient else { throw refuse(.statusLineMalformed) }
                     state = .afterStatus
                 }
             case .afterStatus:
@@ -232,9 +298,11 @@ package struct ResponseParser: ~Copyable, Sendable {
     private mutating func judge(_ buffer: UnsafeRawBufferPointer, _ requestMethod: Method) throws(WireError) {
         let head = ScannedHead(buffer: buffer, side: .response)
         let length = try scanner.contentLength(head)
-        let isChunked = try scanner.isChunked(head, version)
+        let isChunked = try scanner.isChunked(head, isLenient ? .http11 : version)
         if isChunked, isHTTP2 { throw refuse(.transferEncodingMalformed) }
         keepAlive = scanner.keepAlive(head, version)
+        // Its sender may not have meant it (RFC 9112 section 6.1).
+        if isChunked, version == .http10 { distrust() }
         if isChunked, length != nil {
             scanner.drop(.contentLength)
             keepAlive = false

@@ -40,6 +40,7 @@ package enum WireReason: String, Sendable, CaseIterable {
     case chunkEndMalformed = "chunk-end-malformed"
     case trailersTooLong = "trailers-too-long"
     case bodyTruncated = "body-truncated"
+    case tooManyInterims = "too-many-interims"
 
     /// The status a request is answered with; on the upstream side it is always 502.
     package var requestStatus: Int {
@@ -53,13 +54,23 @@ package enum WireReason: String, Sendable, CaseIterable {
         }
     }
 
+    /// What the sender of a response has to do, where that is not what the sender of a request has to do.
+    package var responseAdvice: String {
+        switch self {
+        case .fieldTooLong: "send shorter field lines, or raise limits.response_line"
+        case .tooManyFields: "send fewer field lines, or raise limits.response_fields"
+        case .headTooLong: "send a shorter head, or raise limits.response_head"
+        default: advice
+        }
+    }
+
     /// What the sender has to do.
     package var advice: String {
         switch self {
         case .methodMalformed: "send a method made of token characters, then one space"
         case .methodTooLong: "send a method of at most 32 bytes"
         case .targetMalformed:
-            "send a path, an absolute URL, or host:port with CONNECT, percent-encoded, without spaces or #"
+            "send a path, an absolute URL, or host:port with CONNECT, percent-encoded or in UTF-8, without spaces or #"
         case .targetTooLong: "send a shorter request target, or raise limits.target"
         case .targetAsterisk: "send * only with OPTIONS"
         case .authorityMalformed:
@@ -96,6 +107,7 @@ package enum WireReason: String, Sendable, CaseIterable {
         case .chunkEndMalformed: "end chunk data with CRLF after as many bytes as the size says"
         case .trailersTooLong: "send shorter trailers"
         case .bodyTruncated: "send the whole body before closing"
+        case .tooManyInterims: "send fewer and shorter 1xx responses before the final one"
         }
     }
 }
@@ -119,7 +131,9 @@ package struct WireError: Error, Sendable, Equatable {
     }
 
     /// The reason, the place, and what to do.
-    package var detail: String { "\(reason.rawValue) at byte \(offset): \(reason.advice)" }
+    package var detail: String {
+        "\(reason.rawValue) at byte \(offset): \(status == 502 ? reason.responseAdvice : reason.advice)"
+    }
 }
 
 extension WireError: CustomStringConvertible {

@@ -41,20 +41,24 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         package var target: String
         /// As the configuration says it, such as `/github` or `api.localhost`.
         package var match: String
+        /// Some requests, or all, get demo answers.
         package var isDemo: Bool
+        /// Some get demo answers, and the others go to `target`.
+        package var isPartlyDemo: Bool
 
-        package init(name: String, target: String, match: String, isDemo: Bool) {
+        package init(name: String, target: String, match: String, isDemo: Bool, isPartlyDemo: Bool) {
             self.name = name
             self.target = target
             self.match = match
             self.isDemo = isDemo
+            self.isPartlyDemo = isPartlyDemo
         }
     }
 
     package var version: String
     package var pid: Int
     package var uptime: Int
-    /// The path of the configuration file; nil where there is none.
+    /// The absolute path of the configuration file; nil where there is none.
     package var configuration: String?
     package var loops: Int
     package var listen: [String]

@@ -62,6 +62,8 @@ package struct AdminEntries: Codable, Sendable, Equatable {
         package var url: String
         /// The service's name; empty for forward mode.
         package var service: String
+        /// What the key holds besides the URL, such as the values of the fields under `cache.key.fields`.
+        package var key: [String]
         package var status: Int
         /// Of the body, in bytes; nil where it is not known.
         package var size: Int?
@@ -80,6 +82,7 @@ package struct AdminEntries: Codable, Sendable, Equatable {
         package init(
             url: String,
             service: String,
+            key: [String] = [],
             status: Int,
             size: Int?,
             tiers: [String],
@@ -91,6 +94,7 @@ package struct AdminEntries: Codable, Sendable, Equatable {
         ) {
             self.url = url
             self.service = service
+            self.key = key
             self.status = status
             self.size = size
             self.tiers = tiers

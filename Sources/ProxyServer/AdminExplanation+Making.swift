@@ -10,7 +10,7 @@ extension AdminExplanation.Route {
     init(_ route: ServiceRoute, _ rest: String) {
         kind = .service
         service = route.plan.name
-        match = route.host ?? (route.prefix.isEmpty ? "/" : String(decoding: route.prefix, as: UTF8.self))
+        match = route.place
         var rest = rest
         endpoint = rest.withUTF8 { route.plan.paths.first(for: .get, path: UnsafeRawBufferPointer($0)) }
             .map { route.plan.endpoints[$0].name }
@@ -48,11 +48,25 @@ extension AdminExplanation {
             fills: stored.fills,
             isUncacheable: stored.isRememberedAsUncacheable
         )
+        cache?.unstored = stored.unstored.map { unstored in
+            let ruling = Ruling(reason: unstored.reason, section: unstored.section)
+            return Unstored(ruling: ruling, ago: max(0, now - unstored.time))
+        }
+        cache?.checkPause = stored.checkPause.map { $0 - now }
+        cache?.placeholder = stored.placeholder.map { Standing($0) }
+        cache?.fallback = stored.fallback.map { Standing($0) }
     }
 
     /// The first and the last byte of each range.
     fileprivate static func bytes(_ ranges: [Range<Int64>]) -> [String] {
         ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }
+    }
+}
+
+extension AdminExplanation.Standing {
+    fileprivate init(_ standing: StoredExplanation.Standing) {
+        (path, status, mayAnswer) = (standing.path, standing.status, standing.mayAnswer)
+        afterMilliseconds = Int(clamping: standing.patience / 1_000_000)
     }
 }
 

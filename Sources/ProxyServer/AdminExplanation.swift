@@ -116,6 +116,23 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var section: String?
     }
 
+    /// Why the last answer was not stored.
+    package struct Unstored: Codable, Sendable, Equatable {
+        package var ruling: Ruling
+        /// In seconds.
+        package var ago: Int64
+    }
+
+    /// A file that stands in for an answer.
+    package struct Standing: Codable, Sendable, Equatable {
+        package var path: String
+        package var status: Int
+        /// How long it waits for the origin, in milliseconds; 0 for a fallback.
+        package var afterMilliseconds: Int
+        /// It would answer this request now, if the origin took longer or failed.
+        package var mayAnswer: Bool
+    }
+
     package struct Cache: Codable, Sendable, Equatable {
         /// The service of the key; empty in forward mode.
         package var service: String
@@ -136,6 +153,12 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var fills: Int
         /// The last answer could not be shared: requests for the key do not wait for one another.
         package var isUncacheable: Bool
+        /// Nil where the last answer was stored, or none has come since the start.
+        package var unstored: Unstored?
+        /// For how many seconds no check is made, since the last one failed; nil where the next one is not held back.
+        package var checkPause: Int64?
+        package var placeholder: Standing?
+        package var fallback: Standing?
     }
 
     package var method: String
@@ -147,4 +170,11 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
     /// Why nothing is stored or looked up for it; nil where `cache` says what is.
     package var bypass: Ruling?
     package var cache: Cache?
+    /// Other ways that lead to the same URL of the origin, as clients send them, with the service of each.
+    package var ways: [Way]?
+
+    package struct Way: Codable, Sendable, Equatable {
+        package var service: String
+        package var url: String
+    }
 }

@@ -20,7 +20,7 @@ extension Connection {
         }
     }
 
-    /// The client has ended its side. While an answer is awaited that counts as leaving.
+    /// The client has ended its side.
     private func ended() {
         sawEnd = true
         switch phase {
@@ -28,9 +28,19 @@ extension Connection {
         case .waiting where !input.isEmpty && isQueued:
             // Whole requests wait for their turn: they came before the end.
             updateInterest()
-        case .answering: clientLeft()
+        case .answering: endedWhileAnswered()
         default: close()
         }
+    }
+
+    /// Behind a whole request a client may end its side and read on. Whether it does, or has left, cannot be seen before it
+    /// refuses what is sent to it; where leaving ends a fetch, this counts as leaving.
+    private func endedWhileAnswered() {
+        guard let exchange = current, !exchange.endsWithClient, exchange.knownBody?.isAwaited != true, !isHungUp else {
+            return clientLeft()
+        }
+        askWhetherAnybodyIsThere()
+        updateInterest()
     }
 
     /// Reads away what a client still sends after the last answer.
@@ -62,7 +72,12 @@ extension Connection {
         case .waiting where !output.isEmpty: phase = .flushing
         case .waiting:
             if sawEnd, !isQueued { return close() }
-        case .answering: current?.knownBody?.inputArrived()
+        case .answering:
+            if sawEnd, let current, current.endsWithClient || current.knownBody?.failure == .clientGone {
+                clientLeft()
+            } else {
+                current?.knownBody?.inputArrived()
+            }
         case .draining: drainLeftover()
         case .flushing, .lingering, .taken, .closed: break
         }
@@ -128,10 +143,13 @@ extension Connection {
         let target = try parser.pointee.makeTarget(head)
         let framing = parser.pointee.framing
         let expectsContinue = parser.pointee.expectsContinue
+        let isForTunnel =
+            head.method == .connect
+            || parser.pointee.requestsUpgrade && UpgradeTunnel.wantedProtocols(head, framing) != nil
         keepAlive = parser.pointee.keepAlive && !context.isDraining
         input.consume(length)
         parser.pointee.reset()
-        if sawEnd { return clientLeft() }
+        if sawEnd, isForTunnel { return clientLeft() }
         let exchange = Exchange(
             id: context.nextExchange(),
             request: head,
@@ -141,6 +159,9 @@ extension Connection {
             expectsContinue: expectsContinue
         )
         current = exchange
+        if isForTunnel { exchange.endsWithClient = true }
+        // Its end came while another answer was written.
+        if sawEnd { askWhetherAnybodyIsThere() }
         phase = .answering
         waitingSince = Monotonic.coarse()
         if handler.passOn(exchange) { return }
@@ -171,7 +192,18 @@ extension Connection {
     /// Answers bytes that are no acceptable request, and ends the connection.
     func refuse(_ error: WireError) {
         context.counters.add(.errorWire)
-        refuse(Problem(error))
+        var problem = Problem(error)
+        // The buffer still begins with what was refused.
+        let foreign = ClientTrouble(firstBytes: input.bytes)
+        if let foreign { problem.detail = "\(foreign.text)" }
+        tell(foreign ?? .malformed, error)
+        refuse(problem)
+    }
+
+    /// Tells the daemon's log what is wrong with what the client sent.
+    func tell(_ trouble: ClientTrouble, _ error: WireError) {
+        let reason = trouble == .malformed ? error.detail : ""
+        context.daemonLog.tell(trouble, [("client", client), ("listener", "\(listener.address)"), ("error", reason)])
     }
 
     /// Answers without an exchange, and ends the connection.
@@ -184,11 +216,17 @@ extension Connection {
         head.fields.set(.contentLength, String(body.count))
         head.fields.set(.connection, "close")
         head.fields.set(.date, context.dateText())
+        var entry = AccessEntry(client: client, method: "-", target: .string("-"), status: problem.status)
+        entry.error = problem.detail
+        if context.log?.needsID == true {
+            let id = context.nextRequestID()
+            entry.id = .digits(id)
+            head.fields.set(RequestID.fieldName, RequestID.made(id).text)
+        }
         var bytes: [UInt8] = []
         Serializer.write(head, into: &bytes)
         output.append(bytes + body)
         if requestBegan == 0 { requestBegan = Monotonic.now() }
-        let entry = AccessEntry(client: client, method: "-", target: .string("-"), status: problem.status)
         pendingHot = PendingHot(entry: entry, cache: .none, bodyBytes: body.count, owner: context)
         phase = .flushing
         waitingSince = Monotonic.coarse()
@@ -203,12 +241,13 @@ extension Connection {
             leftoverBudget -= try leftover.discard(limit: leftoverBudget)
         } catch {
             context.counters.add(.errorWire)
+            tell(.malformed, error)
             return linger()
         }
         if leftover.isComplete {
             self.leftover = nil
             nextRequest()
-        } else if leftoverBudget <= 0 {
+        } else if leftoverBudget <= 0 || sawEnd {
             linger()
         }
     }

@@ -37,8 +37,12 @@ extension Connection {
         entry.version = parser.pointee.version
         entry.route = record.route.name
         entry.cacheStatus = .bytes(record.cacheStatus)
+        if context.log?.needsID == true {
+            entry.id = takenID(in: bytes).map { .bytes($0) } ?? .digits(context.nextRequestID())
+            entry.host = parser.pointee.value(.host, in: bytes).map { .bytes($0) }
+        }
         if context.log?.needsAgent == true {
-            entry.referer = parser.pointee.value(.referer, in: bytes).map { .bytes($0) }
+            entry.referer = parser.pointee.value(.referer, in: bytes).map { LoggedReferer.text($0, context.secrets) }
             entry.userAgent = parser.pointee.value(.userAgent, in: bytes).map { .bytes($0) }
         }
         return entry
@@ -60,7 +64,9 @@ extension Connection {
         exchange.isRecorded = true
         // As nginx writes it: a client that left before there was an answer.
         let status = exchange.status ?? 499
-        guard context.isLogging else { return count(status, exchange.outcome.cache, isAborted: isAborted) }
+        guard context.isLogging || exchange.trace != nil else {
+            return count(status, exchange.outcome.cache, isAborted: isAborted)
+        }
         var entry = AccessEntry(
             client: client,
             method: exchange.request.method.name,
@@ -73,8 +79,21 @@ extension Connection {
         entry.upstreamStatus = exchange.outcome.upstreamStatus
         entry.upstreamTime = exchange.outcome.upstreamTime
         entry.error = exchange.outcome.error
-        entry.referer = exchange.request.fields.first(.referer).map { .string($0) }
-        entry.userAgent = exchange.request.fields.first(.userAgent).map { .string($0) }
+        if context.log?.needsID == true {
+            entry.id = .string(exchange.requestID.text)
+            entry.host = exchange.request.fields.first(.host).map { .string($0) }
+        }
+        if context.log?.needsAgent == true {
+            entry.referer = exchange.request.fields.first(.referer).map {
+                .string(LoggedReferer.text($0, context.secrets))
+            }
+            entry.userAgent = exchange.request.fields.first(.userAgent).map { .string($0) }
+        }
+        if let trace = exchange.trace {
+            entry.bytes = bytes
+            entry.isAborted = isAborted
+            trace.tellEnd(entry)
+        }
         record(entry, cache: exchange.outcome.cache, bytes: bytes, isAborted: isAborted)
     }
 

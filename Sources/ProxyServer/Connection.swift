@@ -132,6 +132,22 @@ package final class Connection: IOHandler, SweptMember {
 
     // MARK: - The end
 
+    /// Nobody is at the other end: the connection was reset, or a local client has closed its socket.
+    var isHungUp: Bool {
+        var state = pollfd(fd: descriptor, events: 0, revents: 0)
+        return poll(&state, 1, 0) > 0 && state.revents & Int16(POLLHUP | POLLERR) != 0
+    }
+
+    /// Has the kernel ask the peer from time to time: one that has closed its socket forgets it after a minute, and then says so.
+    func askWhetherAnybodyIsThere() {
+        guard !peer.isUnix else { return }
+        let size = socklen_t(MemoryLayout<Int32>.size)
+        var (one, seconds): (Int32, Int32) = (1, 15)
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_KEEPIDLE, &seconds, size)
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_KEEPINTVL, &seconds, size)
+        setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &one, size)
+    }
+
     /// Ends the sending side and lets the client take what was sent: closing with unread bytes would reset the connection.
     func linger() {
         input.release()
@@ -209,6 +225,29 @@ package final class Connection: IOHandler, SweptMember {
         case .waiting where input.isEmpty: close()
         case .waiting, .answering, .flushing, .draining, .lingering, .taken, .closed: break
         }
+    }
+
+    var waitedFor: WaitedFor? {
+        switch phase {
+        case .draining, .lingering, .taken, .closed: return nil
+        case .waiting where input.isEmpty: return nil
+        case .waiting, .answering, .flushing: break
+        }
+        var result = WaitedFor(
+            kind: listener.role == .admin ? .command : .request,
+            client: client,
+            since: requestBegan == 0 ? waitingSince : requestBegan
+        )
+        if let pendingHot {
+            result.request = WaitedFor.text(pendingHot.entry.method, pendingHot.entry.target)
+            result.sent = max(0, pendingHot.bodyBytes - output.count)
+        } else if let current {
+            result.request = WaitedFor.text(current.request.method.name, .string(current.request.target))
+            result.sent = max(0, current.bodyBytes - output.count)
+        } else {
+            result.since = waitingSince
+        }
+        return result
     }
 
     func cut() {

@@ -3,7 +3,7 @@
 import HTTPWire
 import ServiceCore
 
-/// What the Origin field of a request means for a service (http rule 42, CORS).
+/// What Origin and Sec-Fetch-Site of a request mean for a service (http rule 42, CORS, Fetch Metadata).
 enum CrossOrigin {
     /// Go on; these fields belong to the answer.
     case pass(Fields)
@@ -16,12 +16,23 @@ enum CrossOrigin {
         }
     }
 
-    /// - Throws: a 403 `Problem` for a foreign origin of a service that adds credentials.
+    /// - Throws: a 403 `Problem` for a foreign page, where the service adds credentials.
     static func decide(_ request: RequestHead, _ route: ServiceRoute) throws(Problem) -> CrossOrigin {
         var fields = Fields()
         // Also without Origin: a cache behind must not give such an answer to a page.
         if !route.corsOrigins.isEmpty { fields.append(.vary, "Origin") }
-        guard let origin = request.fields.first(.origin) else { return .pass(fields) }
+        guard let origin = request.fields.first(.origin) else {
+            guard route.addsCredentials, !route.corsOrigins.contains("*"), isForeignFetch(request.fields),
+                !isNavigation(request)
+            else { return .pass(fields) }
+            throw Problem(
+                status: 403,
+                title: "Foreign origin",
+                detail:
+                    "service \(route.plan.name) adds credentials and does not answer what a page of another web origin loads; "
+                    + "open the address itself, or ask with CORS from a page that cors.origins names"
+            )
+        }
         if route.corsOrigins.contains(origin) || route.corsOrigins.contains("*") {
             fields.append(allowOrigin, origin)
             guard request.method == .options, let method = request.fields.first(.accessControlRequestMethod) else {
@@ -62,6 +73,29 @@ enum CrossOrigin {
     private static func varies(_ fields: Fields) -> Bool {
         let members = (fields.combined(.vary) ?? "").lowercased().split { ", \t".contains($0) }
         return members.contains("origin") || members.contains("*")
+    }
+
+    // MARK: - Requests without Origin: scripts, images, frames
+
+    /// Whether a page of another web origin asks. Another port of the same host is another origin, which browsers call `same-site`.
+    static func isForeignFetch(_ fields: Fields) -> Bool {
+        var isForeign = false
+        fields.forEachValue(.secFetchSite) { if Self.isForeign(site: $0) { isForeign = true } }
+        return isForeign
+    }
+
+    /// What a value of Sec-Fetch-Site says of it: `none` is the user, and a value that is not known is taken for the worst.
+    static func isForeign(site: UnsafeRawBufferPointer) -> Bool {
+        !site.equalsIgnoringCase("same-origin") && !site.equalsIgnoringCase("none")
+    }
+
+    /// Whether a page, rather than a part of one, is opened: a link that is followed. A frame is a part of the page around it.
+    private static func isNavigation(_ request: RequestHead) -> Bool {
+        guard request.method == .get || request.method == .head,
+            request.fields.combined("Sec-Fetch-Mode") == "navigate"
+        else { return false }
+        let destination = request.fields.combined("Sec-Fetch-Dest")
+        return destination == nil || destination == "document"
     }
 
     private static func isSameSite(_ origin: String, _ request: RequestHead) -> Bool {

@@ -17,7 +17,10 @@ extension Connection {
                 close()
             }
         case .answering:
-            if isBlocked, waited > settings.idle {
+            // Nothing is watched for then.
+            if sawEnd, isHungUp {
+                clientLeft()
+            } else if isBlocked, waited > settings.idle {
                 writeIsStuck()
             } else if let body = current?.knownBody, body.isLate(elapsed: elapsed, settings) {
                 bodyIsLate()

@@ -36,8 +36,15 @@ package final class Exchange {
     /// What the connections of this loop share: counters, waits for descriptors.
     package let context: LoopContext
 
+    /// By which the lines of both logs, and the origin's, are known to be about this request.
+    private(set) lazy var requestID: RequestID =
+        request.takenID.map { .taken($0) } ?? .made(context.nextRequestID())
+    /// Tells what becomes of the request; nil unless that is wanted.
+    var trace: RequestTrace?
     var task: Task<Void, Never>?
     @exclusivity(unchecked) var isRecorded = false
+    /// The client counts as gone once it has ended its side: what it asked for ends with it. Else it may read its answer.
+    var endsWithClient = false
     /// Answers without a task; nil where a task does, and at the end.
     var relay: (any ExchangeRelay)?
     private(set) var connection: Connection?
@@ -83,6 +90,12 @@ package final class Exchange {
     func keep(_ outgoing: OutgoingFields) {
         guard let connection else { return }
         connection.lastOutgoing = connection.parser.pointee.keepsFields ? outgoing : nil
+    }
+
+    /// From now on the client's end of its side counts as leaving, also where it has come already.
+    func endWithClient() {
+        endsWithClient = true
+        if let connection, connection.sawEnd { context.runSoon(connection) }
     }
 
     /// Whether a final head has been sent.
@@ -221,9 +234,9 @@ package final class Exchange {
         connection.outputGrew()
     }
 
-    /// Waits while more than 256 KiB are queued.
-    func waitForRoom() async throws(ClientGone) {
-        while let connection, connection.output.count > OutputQueue.highWatermark {
+    /// Waits while more than so many bytes are queued.
+    func waitForRoom(atMost limit: Int = OutputQueue.highWatermark) async throws(ClientGone) {
+        while let connection, connection.output.count > limit {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
                 roomWaiter = continuation
             }

@@ -52,7 +52,7 @@ package struct HotRequest: ~Copyable {
     /// The known fields that occur.
     package let present: FieldSet
     package let keepAlive: Bool
-    /// Without a body, expecting nothing, upgrading nothing.
+    /// Without a body, expecting nothing, upgrading nothing, its target as it is matched.
     let isBare: Bool
 
     init(_ parser: inout RequestParser, buffer: UnsafeRawBufferPointer) {
@@ -63,7 +63,7 @@ package struct HotRequest: ~Copyable {
         keepAlive = parser.keepAlive
         isBare =
             switch parser.framing {
-            case .none, .length(0): !parser.expectsContinue && !parser.requestsUpgrade
+            case .none, .length(0): parser.isOrdinary
             case .length, .chunked, .untilClose: false
             }
     }

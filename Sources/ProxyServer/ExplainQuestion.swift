@@ -9,6 +9,8 @@ package struct ExplainQuestion: Sendable, Equatable {
     package var url: String
     /// Further request fields.
     package var fields: [Field]
+    /// The service through which a URL of an origin is asked for, empty for forward mode; nil for whichever takes it.
+    package var service: String?
     /// GET is what is explained.
     var method = "GET"
 
@@ -17,7 +19,8 @@ package struct ExplainQuestion: Sendable, Equatable {
         package var value: String
     }
 
-    package init(url: String, fields: [Field] = []) {
+    package init(url: String, fields: [Field] = [], service: String? = nil) {
+        self.service = service
         self.url = url
         self.fields = fields
     }
@@ -25,17 +28,21 @@ package struct ExplainQuestion: Sendable, Equatable {
     /// `url=…`, and `field=Name: value` as often as there are fields.
     init(members: [(name: String, value: String)]) throws(Problem) {
         var url: String?
+        var service: String?
         fields = []
         for (name, value) in members {
             switch name {
             case "url" where url == nil: url = value
+            case "service" where service == nil: service = value
             case "field": fields.append(try Self.field(value))
             case "as" where value == "text" || value == "json": break
-            default: throw Self.bad("\(name) is not known, or given twice; there are url, field and as=text|json")
+            default:
+                throw Self.bad("\(name) is not known, or given twice; there are url, field, service and as=text|json")
             }
         }
         guard let url, !url.isEmpty else { throw Self.bad("give url=URL, as a client would send it") }
         self.url = url
+        self.service = service
     }
 
     private static func field(_ text: String) throws(Problem) -> Field {

@@ -12,6 +12,7 @@ extension AdminExplanation {
         for field in fields { text.add("", "\(field.name): \(field.value)") }
         text.add("route", route.text)
         if let asks = route.asks { text.add("origin", asks) }
+        for way in ways ?? [] { text.add("also asked as", "\(way.url) (service \(way.service))") }
         if let bypass, bypass.reason == StoreTier.seed.rawValue {
             text.add("decision", "answers from the seed folder, unchecked (\(bypass.section))")
         } else if let bypass {
@@ -52,6 +53,10 @@ private struct ExplanationText {
         add("key", cache.service.isEmpty ? cache.url : "\(cache.url) of service \(cache.service)")
         for line in cache.keyLines { add("", line) }
         add("stored", cache.variants.isEmpty ? "nothing" : Self.count(cache.variants.count, "response"))
+        if let unstored = cache.unstored {
+            let when = unstored.ago == 0 ? "" : " \(Lifetimes.text(unstored.ago)) ago"
+            add("not stored", "the last answer\(when): \(unstored.ruling.text)")
+        }
         for (index, variant) in cache.variants.enumerated() { add(variant, number: index + 1) }
         let chosen = cache.variants.first { $0.isChosen }
         if let chosen { add(chosen, now: now) }
@@ -70,6 +75,20 @@ private struct ExplanationText {
             add("on failure", "answers with it up to \(Lifetimes.text(limit)) past its freshness (RFC 5861 section 4)")
         } else if let refusal = chosen?.staleRefusal {
             add("on failure", "does not answer with it: \(refusal.text)")
+        }
+        if let pause = cache.checkPause {
+            let text =
+                "no check for \(Lifetimes.text(pause)), since the last one failed (configuration, cache.check_pause)"
+            add("check pause", text)
+        }
+        if let file = cache.placeholder {
+            let text =
+                "answers \(file.status) with \(file.path) where the origin takes longer than \(file.afterMilliseconds)ms"
+            add("placeholder", file.mayAnswer ? text : "does not answer this request now: \(file.path)")
+        }
+        if let file = cache.fallback {
+            let text = "answers \(file.status) with \(file.path) where the origin fails and nothing stored may answer"
+            add("fallback", file.mayAnswer ? text : "does not answer this request now: \(file.path)")
         }
         add("fetches", cache.fills == 0 ? "none under way" : "\(cache.fills) under way, which others may join")
         add("uncacheable", cache.isUncacheable ? "remembered, so that requests do not wait for one another" : "no")

@@ -6,7 +6,7 @@ package import HTTPWire
 package import ServiceCore
 package import Upstream
 
-/// The rules of forward mode (http proxy by absolute-form, and CONNECT).
+/// The rules of forward mode (absolute-form targets, and CONNECT).
 package struct ForwardPlan: Sendable {
     /// How a target was allowed.
     package enum Verdict: Sendable, Equatable {
@@ -17,42 +17,68 @@ package struct ForwardPlan: Sendable {
         case refused
     }
 
-    private let allow: [HostPattern]
-    private let connect: [(host: HostPattern, port: UInt16?)]
+    private let allow: [TargetPattern]
+    private let connect: [TargetPattern]
     package let request: RequestPlan
     package let shape: UInt64
     /// Which targets say all of their key.
     let hotKey: HotKey
     package let runtime: ServiceRuntime
     package let tls: TLSOptions
+    let responseLimits: HeadLimits
+    let isLenient: Bool
 
-    init(_ configuration: ForwardConfiguration, request: RequestPlan, shape: UInt64, runtime: ServiceRuntime) {
-        allow = configuration.allow.map(HostPattern.init)
-        connect = configuration.connectAllow.map { rule in
-            let colon = rule.lastIndex(of: ":") ?? rule.endIndex
-            return (HostPattern(String(rule[..<colon])), UInt16(rule[colon...].dropFirst()))
-        }
+    init(
+        _ configuration: ForwardConfiguration,
+        request: RequestPlan,
+        shape: UInt64,
+        runtime: ServiceRuntime,
+        responseLimits: HeadLimits
+    ) {
+        allow = configuration.allow.map(TargetPattern.init)
+        connect = configuration.connectAllow.map(TargetPattern.init)
         self.request = request
         self.shape = shape
         hotKey = HotKey(request.key)
         self.runtime = runtime
-        tls = TLSOptions()
+        tls = TLSOptions(ca: configuration.ca)
+        self.responseLimits = responseLimits
+        isLenient = configuration.lenient
     }
 
-    package func verdict(host: String) -> Verdict { Self.verdict(allow.filter { $0.matches(host) }) }
+    package func verdict(host: String, port: UInt16) -> Verdict {
+        Self.verdict(allow.filter { $0.matches(host, port) }.map(\.host))
+    }
 
-    /// CONNECT needs a rule for host and port, and a host that forward mode allows.
+    /// CONNECT, and an https URL in absolute form, needs a rule for host and port, and a target that forward mode allows.
     package func verdict(connect authority: Authority) -> Verdict {
         guard let port = authority.port else { return .refused }
-        let byPort = connect.filter { ($0.port == nil || $0.port == port) && $0.host.matches(authority.host) }
-        let byHost = allow.filter { $0.matches(authority.host) }
+        let byPort = connect.filter { $0.matches(authority.host, port) }
+        let byHost = allow.filter { $0.matches(authority.host, port) }
         if byPort.isEmpty || byHost.isEmpty && byPort.allSatisfy({ $0.host.isEveryHost }) { return .refused }
-        return Self.verdict(byPort.map(\.host) + byHost)
+        return Self.verdict((byPort + byHost).map(\.host))
     }
 
     private static func verdict(_ matching: [HostPattern]) -> Verdict {
         if matching.isEmpty { return .refused }
         return matching.contains { $0.isOneHost } ? .named : .anyPublic
+    }
+}
+
+/// A host, and a port where the rule is for one alone: `HOST`, `HOST:PORT` or `HOST:*`, an IPv6 address in brackets.
+struct TargetPattern: Sendable {
+    let host: HostPattern
+    private let port: UInt16?
+
+    init(_ rule: String) {
+        let colon = rule.hasSuffix("]") ? rule.endIndex : rule.lastIndex(of: ":") ?? rule.endIndex
+        host = HostPattern(String(rule[..<colon]))
+        port = UInt16(rule[colon...].dropFirst())
+    }
+
+    /// - Parameter host: in lower case.
+    func matches(_ host: String, _ port: UInt16) -> Bool {
+        (self.port == nil || self.port == port) && self.host.matches(host)
     }
 }
 
@@ -67,6 +93,9 @@ struct HostPattern: Sendable, Equatable {
     /// The rule names one host. A rule for all names below a domain does not: whoever has such a name resolved decides
     /// where it leads.
     var isOneHost: Bool { !pattern.hasPrefix("*") }
+
+    /// The one host that the rule names, in lower case; nil for a rule for several.
+    var name: String? { isOneHost ? pattern : nil }
 
     /// - Parameter host: in lower case.
     func matches(_ host: String) -> Bool {

@@ -12,17 +12,27 @@ enum ForwardRules {
         Problem(
             status: 400,
             title: "Scheme not supported",
-            detail: "only http targets can be forwarded, not \(scheme); use CONNECT for https",
+            detail: "only http and https targets can be forwarded, not \(scheme); reach others by CONNECT",
             proxyError: "http_request_error"
         )
     }
+
+    static let secureFromAfar = Problem(
+        status: 403,
+        title: "https refused on this address",
+        detail:
+            "an https URL in the request line has crossed the network unencrypted, so it is fetched only for clients of a loopback"
+            + " address or a unix socket; have the client use CONNECT for https (as curl does), ask a service with that base_url,"
+            + " or add localhost:PORT to listen and ask there",
+        proxyError: "http_request_denied"
+    )
 
     static func refused(_ target: String) -> Problem {
         Problem(
             status: 403,
             title: "Target refused",
-            detail: "no rule allows \(target); add its host under forward.allow"
-                + " (and HOST:PORT under forward.connect.allow for CONNECT)",
+            detail: "no rule allows \(target); add its host, or HOST:PORT, under forward.allow"
+                + " (and HOST:PORT under forward.connect.allow for CONNECT and https)",
             proxyError: "http_request_denied"
         )
     }

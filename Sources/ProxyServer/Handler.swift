@@ -47,15 +47,21 @@ package final class ProxyHandler: ExchangeHandler {
         self.context = context
         self.listeners = listeners
         ownListeners = listeners + adminListeners
-        hostRules = HostRules(names: plan.serviceHosts, listeners: listeners)
-        hot = HotState(plan: plan, memory: core.memory, clock: core.clock)
+        hostRules = HostRules(names: plan.machineNames, listeners: listeners)
+        hot = Self.hotState(plan, core, context)
+        context.secrets = plan.secrets
+    }
+
+    private static func hotState(_ plan: RoutePlan, _ core: DownloadCore, _ context: LoopContext) -> HotState {
+        HotState(plan: plan, memory: core.memory, clock: core.clock, isTraced: context.daemonLog.tellsDecisions)
     }
 
     /// Takes over the routes of a new configuration.
     package func update(_ plan: RoutePlan) {
         self.plan = plan
-        hostRules = HostRules(names: plan.serviceHosts, listeners: listeners)
-        hot = HotState(plan: plan, memory: core.memory, clock: core.clock)
+        hostRules = HostRules(names: plan.machineNames, listeners: listeners)
+        hot = Self.hotState(plan, core, context)
+        context.secrets = plan.secrets
         sources = SourceTable()
         lastPassed = nil
         context.forgetOutgoing()
@@ -72,6 +78,7 @@ package final class ProxyHandler: ExchangeHandler {
     package func shutdown() { client.shutdown() }
 
     package func answer(_ exchange: Exchange, on loop: isolated EventLoop) async {
+        if hot.isTraced { exchange.beginTrace() }
         do throws(Problem) {
             try await route(exchange, on: loop)
         } catch {

@@ -35,7 +35,7 @@ extension ProxyHandler {
         }
         let (request, target, framing) = try parse(try question.bytes(host: host) { isListener($0) })
         try accept(request)
-        guard Self.wantedProtocols(request, framing) == nil else {
+        guard UpgradeTunnel.wantedProtocols(request, framing) == nil else {
             throw ExplainQuestion.bad("a switch to another protocol downloads nothing; leave Upgrade out")
         }
         let head = Self.endToEnd(request)
@@ -74,7 +74,9 @@ extension ProxyHandler {
             var routed = routed
             if routed.framing != .none { routed.body = item.body.map { BatchBody($0) } }
             do throws(Problem) {
-                return try await self.answer(routed, on: loop).answer
+                var answer = try await self.answer(routed, on: loop).answer
+                routed.route.rewriting.apply(to: &answer.head.fields)
+                return answer
             } catch {
                 throw BatchRefusal("\(error.title): \(error.detail)")
             }
@@ -109,9 +111,8 @@ extension ProxyHandler {
                 framing: framing,
                 body: framing == .none ? nil : item.body.map { BatchBody($0) }
             )
-            let pass = PassAsk(fetch, asked, url: url) { answer in
-                Caching.invalidatedURLs(url: url, response: answer).map { CacheKey(service: "", url: $0) }
-            }
+            var pass = PassAsk(fetch, asked, url: url) { _ in [] }
+            pass.elsewhere = self.elsewhere([url], url, but: nil)
             return await self.core.pass(pass, from: source, on: loop)
         }
     }

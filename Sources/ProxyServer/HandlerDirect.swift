@@ -57,9 +57,12 @@ extension ProxyHandler {
         let last = exchange.lastOutgoing.flatMap { $0.applies(to: exchange, plan) ? $0 : nil }
         // A Host that has been answered for before.
         guard let known = last?.host ?? exchange.request.fields.withFirst(.host, { hot.known(host: $0) }) ?? nil,
-            let route = known.route ?? target.withUTF8({ plan.service(target: UnsafeRawBufferPointer($0)) })
+            let route = target.withUTF8({ known.service(target: UnsafeRawBufferPointer($0)) }),
+            // Who is refused hears it on the waiting path.
+            !(route.addsCredentials && CrossOrigin.isForeignFetch(exchange.request.fields))
         else { return false }
         var rest = route.rest(target)
+        if route.guardsPaths, rest.withUTF8({ DotSegments.mayOccur(in: UnsafeRawBufferPointer($0)) }) { return false }
         let endpoint = rest.withUTF8 {
             route.plan.paths.first(for: exchange.request.method, path: UnsafeRawBufferPointer($0))
         }
@@ -67,6 +70,10 @@ extension ProxyHandler {
         guard direct.way != .never, !core.isOffline, let source = try? source(route, endpoint, depth: 0),
             let ask = directAsk(exchange, route, rest, direct, last, known)
         else { return false }
+        switch direct.request.onClientAbort {
+        case .finish: break
+        default: exchange.endWithClient()
+        }
         let relay = Relay(handler: self, exchange: exchange, route: route, ask: ask)
         guard relay.begin(from: source) else { return false }
         directRequests += 1
@@ -97,10 +104,13 @@ extension ProxyHandler {
             key = asked
         }
         let outgoing = if let last, last.direct === direct { last } else { outgoing(exchange, host, direct) }
+        var fields = outgoing.fields
+        // Another one with each request, so that no line of this is kept for the next.
+        if exchange.context.passesIDs { exchange.identify(&fields) }
         return DirectAsk(
             exchange.request.method,
-            path: path,
-            fields: outgoing.fields,
+            path: isJudged && !plan.key.ignoreQuery.isEmpty ? plan.key.path(path) : path,
+            fields: fields,
             clientHost: route.plan.preservesHost ? outgoing.endToEnd.first(.host) : nil,
             asked: outgoing.endToEnd,
             key: key ?? route.key(path: path, outgoing.endToEnd, plan),
@@ -116,7 +126,7 @@ extension ProxyHandler {
         var fields = originFields(head, hasBody: exchange.framing != .none)
         // The source says Host. Here nobody shares the fields any more: there they would be copied once again.
         fields.remove(.host)
-        if direct.way == .uncacheable { fields = Self.withoutUnkeyed(fields, direct.request.key) }
+        if direct.way == .uncacheable { fields = UnkeyedFields.removed(from: fields, direct.request.key) }
         let outgoing = OutgoingFields(request, host, plan, direct, endToEnd: head.fields, fields)
         exchange.keep(outgoing)
         return outgoing

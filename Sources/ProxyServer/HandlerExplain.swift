@@ -14,13 +14,110 @@ extension ProxyHandler {
         _ question: ExplainQuestion,
         on loop: isolated EventLoop
     ) async throws(Problem) -> AdminExplanation {
-        let bytes = try question.bytes(host: listenerName) { isListener($0) }
+        if let service = question.service, !service.isEmpty {
+            guard let way = way(to: question.url, through: service) else {
+                throw ExplainQuestion.bad("service '\(service)' does not lead to '\(question.url)'")
+            }
+            return try await explain(question, way, on: loop)
+        }
+        let bytes: [UInt8]
+        do throws(Problem) {
+            bytes = try question.bytes(host: listenerName) { isListener($0) }
+        } catch {
+            // A listing shows URLs of services, too.
+            guard question.service == nil, let way = way(to: question.url) else { throw error }
+            return try await explain(question, way, on: loop)
+        }
+        do throws(Problem) {
+            let explanation = try await explain(bytes, on: loop)
+            if question.service == nil, let stored = await storedElsewhere(question, explanation, on: loop) {
+                return stored
+            }
+            return explanation
+        } catch {
+            // What forward mode does not take, a service may.
+            if question.service == nil, let way = way(to: question.url) {
+                return try await explain(question, way, on: loop)
+            }
+            let detail = "such a request is answered \(error.status) \(error.title): \(error.detail)"
+            throw Problem(status: 422, title: "Refused", detail: detail)
+        }
+    }
+
+    /// Where forward mode has nothing for a URL of an origin, as a listing shows it, and a service has: that.
+    private func storedElsewhere(
+        _ question: ExplainQuestion,
+        _ forwarded: AdminExplanation,
+        on loop: isolated EventLoop
+    ) async -> AdminExplanation? {
+        guard forwarded.route.kind == .forward, forwarded.cache?.variants.isEmpty ?? true else { return nil }
+        var first: AdminExplanation?
+        for way in plan.ways(to: question.url) {
+            let found = try? await explain(question, way, on: loop)
+            if let found, found.cache?.variants.isEmpty == false { return found }
+            first = first ?? found
+        }
+        // Clients mostly tunnel to an https origin, and ask a service for what is to be stored.
+        return question.url.lowercased().hasPrefix("https:") ? first : nil
+    }
+
+    private func explain(
+        _ question: ExplainQuestion,
+        _ way: ClientWay,
+        on loop: isolated EventLoop
+    ) async throws(Problem) -> AdminExplanation {
+        var question = question
+        (question.url, question.service) = (way.target, nil)
+        let bytes = try question.bytes(host: way.host ?? listenerName) { isListener($0) }
         do throws(Problem) {
             return try await explain(bytes, on: loop)
         } catch {
             let detail = "such a request is answered \(error.status) \(error.title): \(error.detail)"
             throw Problem(status: 422, title: "Refused", detail: detail)
         }
+    }
+
+    /// How a client asks a service for what is no path of this daemon; a path is taken as it is.
+    private func way(to url: String, through service: String? = nil) -> ClientWay? {
+        if let way = own(url), let route = route(of: way), service == nil || route.plan.name == service {
+            return service == nil ? nil : ClientWay(route, way.target, host: way.host)
+        }
+        return plan.ways(to: url, through: service).first
+    }
+
+    /// The target of a path, or of a URL of this daemon's own; nil for any other.
+    private func own(_ url: String) -> (target: String, host: String?)? {
+        if url.hasPrefix("/") { return (url, nil) }
+        guard let parsed = try? RequestTarget.parse(String(url.prefix { $0 != "#" }), method: .get),
+            case .absolute("http", let authority, let path) = parsed.form, isListener(authority)
+        else { return nil }
+        return (path, authority.description)
+    }
+
+    private func route(of way: (target: String, host: String?)) -> ServiceRoute? {
+        let authority = way.host.flatMap { Authority.parse($0) } ?? Authority(host: "localhost")
+        let host = KnownHost("", authority, plan, isOwn: hostRules.allows(authority))
+        var target = way.target
+        return target.withUTF8 { host.service(target: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// How what is stored may be listed that a client, or an origin, calls by this URL, or by a URL that begins with it: the text
+    /// itself is not among it.
+    package func listedForms(of text: String) -> [String] {
+        var urls: [String] = []
+        if let way = own(text) {
+            // At the root a path may as well be a part of any URL.
+            guard let route = route(of: way), way.host != nil || !route.prefix.isEmpty else { return [] }
+            let rest = route.rest(way.target)
+            urls.append(route.keysHost ? "://*" + route.address.basePath + rest : route.address.base + rest)
+            if let origin = route.rewriting.origin { urls.append(origin.base + rest) }
+        } else if text.contains("://") {
+            urls.append(text)
+        }
+        var forms = Set(urls)
+        for url in urls where !url.hasPrefix(":") { forms.formUnion(plan.listedForms(of: url)) }
+        forms.remove(text)
+        return forms.map { CacheKey(service: "", url: $0).description }.sorted()
     }
 
     private func explain(_ bytes: [UInt8], on loop: isolated EventLoop) async throws(Problem) -> AdminExplanation {
@@ -32,7 +129,7 @@ extension ProxyHandler {
         case .absolute(let scheme, let authority, let path):
             let (forward, origin, _) = try forwardTarget(scheme, authority)
             var route = AdminExplanation.Route(kind: .forward, asks: origin.root + path)
-            if Self.wantedProtocols(request, framing) != nil {
+            if UpgradeTunnel.wantedProtocols(request, framing) != nil {
                 route.kind = .tunnel
                 return bypass(request, route, "upgrade", "RFC 9110 section 7.8")
             }
@@ -46,7 +143,7 @@ extension ProxyHandler {
             _ = try CrossOrigin.decide(request, route)
             let rest = route.rest(target)
             var shown = AdminExplanation.Route(route, rest)
-            if Self.wantedProtocols(request, framing) != nil, let hop = try upgradeHop(route, rest, .get) {
+            if UpgradeTunnel.wantedProtocols(request, framing) != nil, let hop = try upgradeHop(route, rest, .get) {
                 shown.kind = .tunnel
                 shown.asks = hop.origin.root + hop.path
                 return bypass(request, shown, "upgrade", "RFC 9110 section 7.8")
@@ -82,7 +179,15 @@ extension ProxyHandler {
         guard ask.policy.mode != .none else {
             return bypass(request, route, StoreRefusal.cacheOff.rawValue, StoreRefusal.cacheOff.section)
         }
-        return AdminExplanation(request, route, ask, await core.explain(ask, on: loop))
+        var explanation = AdminExplanation(request, route, ask, await core.explain(ask, on: loop))
+        let ways = plan.ways(to: route.asks ?? ask.key.description)
+            .filter { $0.route.plan.name != ask.key.service }
+            .map { way in
+                let url = way.host.map { "http://\($0)\(way.target)" } ?? way.target
+                return AdminExplanation.Way(service: way.route.plan.name, url: url)
+            }
+        if !ways.isEmpty { explanation.ways = ways }
+        return explanation
     }
 
     /// Nothing is stored or looked up.
@@ -123,13 +228,21 @@ extension ProxyHandler {
 
     /// Whether a client that asks this authority is connected to this daemon.
     func isListener(_ authority: Authority) -> Bool {
-        if plan.service(host: authority.host) != nil { return true }
+        if plan.routes(host: authority.name).first?.host != nil { return true }
+        if isServedHere(authority) { return true }
         let port = authority.port ?? 80
         return hostRules.allows(authority) && listeners.contains { !$0.isUnix && $0.port == port }
     }
 }
 
 extension Server {
+    /// Asks the proxy's handler of a loop; empty where the loop has ended.
+    package func listedForms(of text: String) async -> [String] {
+        await contexts[0].run { context, _ -> [String] in
+            (context.handler(for: .proxy) as? ProxyHandler)?.listedForms(of: text) ?? []
+        } ?? []
+    }
+
     /// Asks the proxy's handler of a loop; nil where the loop has ended.
     package func explain(_ question: ExplainQuestion) async -> Result<AdminExplanation, Problem>? {
         await contexts[0].run { context, loop -> Result<AdminExplanation, Problem>? in

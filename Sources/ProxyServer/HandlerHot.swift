@@ -28,7 +28,12 @@ extension HotState {
         guard let found = match(target: request.target, host: request.host, hasOrigin: hasOrigin, &key) else {
             return false
         }
-        if let demo = found.demo { return send(demo, route: found.route, on: connection) }
+        if found.addsCredentials, present.contains(.secFetchSite), connection.mayBeForeignFetch { return false }
+        if let demo = found.demo {
+            // Conditions and ranges count for a demo answer, too; nothing is drawn yet.
+            return present.isDisjoint(with: HotPathWindow.selecting)
+                && send(demo, route: found.route, on: connection)
+        }
         let now = clock.now()
         let hash = CacheKey.hash(key.bytes)
         let (response, file): (HeldResponse, ReadyFile?)

@@ -125,6 +125,13 @@ extension Connection {
         borrowedFields.forEachValue(.via) { if $0.contains(pseudonym) { mayHave = true } }
         return mayHave
     }
+
+    /// Whether Sec-Fetch-Site says that a page of another web origin may be asking.
+    var mayBeForeignFetch: Bool {
+        var mayBe = false
+        borrowedFields.forEachValue(.secFetchSite) { if CrossOrigin.isForeign(site: $0) { mayBe = true } }
+        return mayBe
+    }
 }
 
 extension UnsafeRawBufferPointer {

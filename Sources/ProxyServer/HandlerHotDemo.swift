@@ -52,7 +52,7 @@ final class ReadyDemo: Sendable {
         guard draw.status >= 200, draw.status != 204, draw.status != 304, draw.body.count <= bodyLimit else {
             return nil
         }
-        var fields = draw.fields
+        var fields = draw.representationFields
         rewriting.apply(to: &fields)
         if addsVary { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &fields) }
         for field in [KnownField.transferEncoding, .connection, .keepAlive] { fields.remove(field) }

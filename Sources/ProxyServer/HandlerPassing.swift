@@ -73,13 +73,13 @@ extension ProxyHandler {
 extension ResponseHead {
     /// Fields that are changed on the way, or that Connection and its kin need a closer look at.
     private static let changed = HopByHop.always.subtracting(FieldSet(.connection, .keepAlive))
-        .union(FieldSet(.via, .location, .contentLocation, .setCookie))
+        .union(FieldSet(.via, .location, .contentLocation, .setCookie, .clearSiteData, .serviceWorkerAllowed))
 
     /// Whether the answer to a GET with a body of `length` bytes can go on as its origin sent it, but for Connection and Keep-Alive.
     fileprivate func passesUnchanged(_ length: UInt64) -> Bool {
         guard version == .http11, 200...599 ~= status, status != 204, status != 304, !reason.isEmpty,
             fields.present.isDisjoint(with: Self.changed), fields.contains(.date), HopByHop.saysKeepAliveOnly(fields),
-            !HopByHop.hasAuthenticationInfo(fields)
+            !HopByHop.hasAuthenticationInfo(fields, or: "Refresh")
         else { return false }
         return fields.spells(.contentLength, length)
     }

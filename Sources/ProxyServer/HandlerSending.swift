@@ -32,6 +32,7 @@ extension ProxyHandler {
         hasBody: Bool
     ) {
         let answer = result.answer
+        exchange.trace?.tell(result)
         note(result, exchange)
         if let failure = answer.failure { return fail(answer, failure, added, exchange) }
         var head = answer.head
@@ -63,9 +64,9 @@ extension ProxyHandler {
             while true {
                 // What is there already goes out without a wait.
                 if case .piece(let piece) = reader.nextIfReady(maxBytes: Self.longestPiece) {
-                    if try !exchange.queue(piece) { try await exchange.waitForRoom() }
+                    if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
                 } else if let piece = try await reader.next(maxBytes: Self.longestPiece, on: loop) {
-                    if try !exchange.queue(piece) { try await exchange.waitForRoom() }
+                    if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
                 } else {
                     break
                 }
@@ -76,6 +77,14 @@ extension ProxyHandler {
             exchange.outcome.error = (error as? BodyError)?.description ?? "the client left"
             exchange.fail()
         }
+    }
+
+    /// - Returns: how many bytes may be queued still before the next piece comes; nil where it need not wait. Where much is on
+    ///   its way, a client that does not read has less of it queued.
+    private func queue(_ piece: BodyPiece, _ exchange: Exchange) throws(ClientGone) -> Int? {
+        let hasRoom = try exchange.queue(piece)
+        if core.budget.isTight { return OutputQueue.tightWatermark }
+        return hasRoom ? nil : OutputQueue.highWatermark
     }
 
     private func fail(_ answer: Answer, _ failure: FetchError, _ added: Fields, _ exchange: Exchange) {
@@ -95,7 +104,7 @@ extension ProxyHandler {
             Problem(
                 status: failure.status,
                 title: failure.title ?? StatusText.reason(failure.status),
-                detail: failure.description,
+                detail: failure.told,
                 proxyError: failure.proxyStatus,
                 fields: fields
             )

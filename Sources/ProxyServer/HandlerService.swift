@@ -23,8 +23,21 @@ struct RoutedRequest {
     /// Registers whom to call when the body has bytes again.
     var bindBody: ((_ available: @escaping () -> Void) -> Void)?
     var onInterim: ((ResponseHead) -> Void)?
+    /// The request ends with its client; see `Exchange.endsWithClient`.
+    var endWithClient: (() -> Void)?
     /// Services asked for this request so far, the outermost first.
     var depth = 0
+    /// What those services add to the query where the request goes out.
+    var hidden: [HiddenItem] = []
+    /// Tells what becomes of the request; nil unless that is wanted.
+    var trace: RequestTrace?
+}
+
+extension RoutedRequest {
+    /// What its route says of clients that leave.
+    func heed(_ ask: CacheAsk) {
+        if ask.onClientAbort != .finish { endWithClient?() }
+    }
 }
 
 /// What a service answered.
@@ -39,16 +52,20 @@ extension ProxyHandler {
     static let maximumDepth = 16
 
     func answer(_ request: RoutedRequest, on loop: isolated EventLoop) async throws(Problem) -> ServiceAnswer {
-        switch try step(request) {
+        let step = try step(request)
+        request.tell(step)
+        switch step {
         case .demo(let rule): return try await demo(rule, request, on: loop)
         case .store(let ask, let source):
+            request.heed(ask)
             return ServiceAnswer(
-                answer: await core.answer(ask, from: source, onInterim: request.onInterim, on: loop)
+                answer: await core.answer(ask, from: request.traced(source), onInterim: request.onInterim, on: loop)
             )
         case .post(let ask, let source):
-            return ServiceAnswer(answer: await post(request, ask, source, on: loop))
+            request.heed(ask)
+            return ServiceAnswer(answer: await post(request, ask, request.traced(source), on: loop))
         case .pass(let path, let source):
-            return ServiceAnswer(answer: await pass(request, path, source, on: loop))
+            return ServiceAnswer(answer: await pass(request, path, request.traced(source), on: loop))
         }
     }
 
@@ -68,7 +85,13 @@ extension ProxyHandler {
         guard content.isWhole else {
             var request = request
             request.body = ContentSource(content.bytes, then: request.body)
-            return await pass(request, ask.path, source, on: loop)
+            // Nothing is stored of it: the origin gets what the key leaves out, too.
+            var rest = request.rest
+            let endpoint = rest.withUTF8 { bytes in
+                request.route.plan.paths.first(for: request.head.method, path: UnsafeRawBufferPointer(bytes))
+            }
+            let path = request.route.path(rest, request.route.request(endpoint).plan, behind: request.hidden)
+            return await pass(request, path, source, on: loop)
         }
         let question = Self.question(ask, content.bytes)
         return await core.answer(question, from: source, onInterim: request.onInterim, on: loop)
@@ -105,11 +128,32 @@ extension ProxyHandler {
         let endpoint = rest.withUTF8 { route.plan.paths.first(for: .get, path: UnsafeRawBufferPointer($0)) }
         let (plan, shape) = route.request(endpoint)
         let url = Self.target(route, rest)
-        let ask = Self.get(ask(request, route.path(rest, plan), plan, shape), plan)
-        let pass = PassAsk(fetch, ask, url: url) { answer in
+        let ask = Self.get(ask(request, route.path(rest, plan, behind: request.hidden), plan, shape), plan)
+        request.heed(ask)
+        var pass = PassAsk(fetch, ask, url: url) { answer in
             Self.named(by: answer, url, route, host: request.head.fields.first(.host))
         }
+        // Whoever asks an origin for another service knows which URL that is.
+        if let origin = route.plan.origin {
+            pass.elsewhere = elsewhere(
+                [origin.root + path, origin.root + ask.path, url, ask.key.description],
+                url,
+                but: route
+            )
+        }
         return await core.pass(pass, from: source, onInterim: request.onInterim, on: loop)
+    }
+
+    /// Where other services, and forward mode, may have what an unsafe request changes.
+    /// - Parameters:
+    ///   - urls: of the target on the origin.
+    ///   - url: the one that its answer refers to.
+    func elsewhere(_ urls: [String], _ url: String, but route: ServiceRoute?) -> (ResponseHead) -> PassAsk.Elsewhere {
+        { [plan] answer in
+            let urls = urls + Caching.invalidatedURLs(url: url, response: answer)
+            let places = plan.places(storing: urls, but: route)
+            return PassAsk.Elsewhere(keys: Array(places.keys), anyHost: Array(places.anyHost))
+        }
     }
 
     /// Where services stand in for the origin, references are those of the origin behind them.
@@ -133,6 +177,8 @@ extension ProxyHandler {
     ) -> [CacheKey] {
         let base = origin(route).base
         return Caching.invalidatedURLs(url: url, response: answer).compactMap { url in
+            // No key holds what the service adds in secret.
+            let url = route.rewriting.secrets.removed(from: url)
             guard url.hasPrefix(base) else { return nil }
             let rest = url.dropFirst(base.count)
             guard rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") else { return nil }
@@ -140,11 +186,20 @@ extension ProxyHandler {
         }
     }
 
-    /// - Parameter endpoint: from `plan.paths.first(for:path:)`.
-    func source(_ route: ServiceRoute, _ endpoint: Int?, depth: Int) throws(Problem) -> any FetchSource {
-        if let source = sources.last(route, endpoint) { return source }
+    /// - Parameters:
+    ///   - endpoint: from `plan.paths.first(for:path:)`.
+    ///   - hidden: what the services before this one add to the query.
+    ///   - trace: goes on to a service that is asked in the place of an origin.
+    func source(
+        _ route: ServiceRoute,
+        _ endpoint: Int?,
+        depth: Int,
+        hidden: [HiddenItem] = [],
+        trace: RequestTrace? = nil
+    ) throws(Problem) -> any FetchSource {
+        if let source = sources.last(route, endpoint) { return HiddenQuerySource.make(source, hidden) }
         if let origin = route.plan.origin {
-            return sources.find(route, endpoint) {
+            let source = sources.find(route, endpoint) {
                 OriginSource(
                     service: route.plan,
                     origin: origin,
@@ -154,6 +209,7 @@ extension ProxyHandler {
                     onFetch: { [counters = context.counters] in counters.add(.upstreamRequests) }
                 )
             }
+            return HiddenQuerySource.make(source, hidden)
         }
         guard let name = route.inner, let inner = self.plan.service(named: name), depth < Self.maximumDepth else {
             throw Problem(
@@ -163,7 +219,8 @@ extension ProxyHandler {
                     + "switch its demo mode on, or give it a base_url"
             )
         }
-        return InnerSource(handler: self, route: inner, asking: route, route.request(endpoint).plan, depth: depth + 1)
+        let plan = route.request(endpoint).plan
+        return InnerSource(handler: self, route: inner, asking: route, plan, depth: depth + 1, hidden: hidden, trace)
     }
 
     // MARK: - Demo mode
@@ -180,6 +237,14 @@ extension ProxyHandler {
         }
         let hasBody = draw.status != 204 && draw.status != 304 && draw.status >= 200
         let body = hasBody ? Body.complete(draw.body) : nil
+        if let body, draw.status == 200, request.head.method == .get || request.head.method == .head {
+            let head = ResponseHead(
+                status: 200,
+                reason: StatusText.reason(200),
+                fields: draw.representationFields
+            )
+            return ServiceAnswer(answer: core.own(request.head, head, body, on: loop), demo: draw.fieldValue)
+        }
         var answer = Answer(
             head: ResponseHead(status: draw.status, fields: draw.fields),
             reader: request.head.method == .head ? nil : body?.makeReader(on: loop),

@@ -2,10 +2,11 @@
 
 package import EventLoop
 package import HTTPWire
+internal import Upstream
 
 /// The Host values that are served (http-rules.md 42).
 package struct HostRules: Sendable, Equatable {
-    /// Names that the configuration gives, in lower case.
+    /// Names of the machine, in lower case.
     private var names: Set<String>
     /// Addresses that are listened on, numeric, IPv6 in brackets.
     private var addresses: Set<String>
@@ -13,7 +14,7 @@ package struct HostRules: Sendable, Equatable {
     private var isWildcard: Bool
 
     /// - Parameters:
-    ///   - names: configured host names, without ports.
+    ///   - names: that lead here whatever is configured, without ports.
     ///   - listeners: the addresses of the listening sockets.
     package init(names: some Sequence<String>, listeners: [SocketAddress]) {
         self.names = Set(names.map { $0.lowercased() })
@@ -21,11 +22,12 @@ package struct HostRules: Sendable, Equatable {
         isWildcard = listeners.contains { !$0.isUnix && $0.ipBytes.allSatisfy { $0 == 0 } }
     }
 
-    /// Whether a request for this host is answered. Ports are not compared: a forwarded port changes them.
+    /// Whether requests for this host are answered by every service. Ports are not compared: a forwarded port changes them.
     package func allows(_ host: Authority) -> Bool {
-        if Self.isLoopback(host.host) || names.contains(host.host) || addresses.contains(host.host) { return true }
+        let name = host.name
+        if Self.isLoopback(name) || names.contains(name) || addresses.contains(name) { return true }
         // An address is what it says: only a name can be made to lead elsewhere.
-        return isWildcard && Self.address(host.host) != nil
+        return isWildcard && Self.address(name) != nil
     }
 
     /// `localhost`, any name below it, 127.0.0.0/8 and [::1].
@@ -37,15 +39,20 @@ package struct HostRules: Sendable, Equatable {
     /// The numeric address that a host of an authority is, if it is one.
     package static func address(_ host: String, port: UInt16 = 0) -> SocketAddress? {
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
-        return SocketAddress(numericHost: isBracketed ? String(host.dropFirst().dropLast()) : host, port: port)
+        return SystemResolver.numeric(isBracketed ? String(host.dropFirst().dropLast()) : host, port: port)
     }
 
     /// The refusal.
-    package static func problem(_ host: Authority) -> Problem {
-        Problem(
+    /// - Parameter service: the one that the path leads to, where others answer for the host.
+    package static func problem(_ host: Authority, service: String? = nil) -> Problem {
+        let who = service.map { "service \($0) does not answer" } ?? "no service answers"
+        let place = service == nil ? "at the top of it, or in a service" : "in that service, or at the top of it"
+        return Problem(
             status: 421,
             title: "Host not served",
-            detail: "no service answers for the host \(host.host); use localhost, the listen address, or match.host",
+            detail:
+                "\(who) for the host \(host.name); if that is a name of this daemon, write hosts: [\"\(host.name)\"] in its"
+                + " configuration file, \(place), and reload it; until then ask for localhost or the listen address",
             proxyError: "http_request_denied"
         )
     }
@@ -53,6 +60,11 @@ package struct HostRules: Sendable, Equatable {
     private static func text(_ address: SocketAddress) -> String {
         address.host.contains(":") ? "[\(address.host)]" : address.host
     }
+}
+
+extension Authority {
+    /// The host without the dot of the DNS root at its end, which names the same one.
+    package var name: String { host.hasSuffix(".") && host.utf8.count > 1 ? String(host.dropLast()) : host }
 }
 
 /// Where a request of a web page comes from (RFC 6454).

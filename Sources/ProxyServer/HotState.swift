@@ -14,6 +14,8 @@ struct HotMatch {
     var shape: UInt64 = 0
     /// What is answered instead of anything stored.
     var demo: HotDemo?
+    /// Whether a web page asks, and which one, has a say.
+    var addsCredentials = false
 }
 
 /// A demo answer that was found for a request. For the length of one call.
@@ -25,33 +27,6 @@ struct HotDemo {
     let rest: UnsafeRawBufferPointer
 }
 
-/// A Host field that has been answered for.
-struct KnownHost {
-    /// The service that it names; nil where services are found by prefix.
-    var route: ServiceRoute?
-}
-
-/// A Host value, and what the waiting path made of it.
-final class HotHost {
-    let bytes: [UInt8]
-    /// The host in lower case, without and with its port.
-    let bare: [UInt8]
-    let full: [UInt8]
-    let port: UInt16?
-    /// The service that the host names; nil where services are found by prefix.
-    let route: ServiceRoute?
-
-    init(_ text: String, _ authority: Authority, _ route: ServiceRoute?) {
-        bytes = Array(text.utf8)
-        bare = Array(authority.host.utf8)
-        full = Array(authority.description.utf8)
-        port = authority.port
-        self.route = route
-    }
-}
-
-@available(*, unavailable) extension HotHost: Sendable {}
-
 /// What the hot path keeps between requests; loop-bound through its handler. Replaced as a whole with the plan.
 final class HotState {
     let plan: RoutePlan
@@ -59,6 +34,8 @@ final class HotState {
     let clock: WallClock
     let memoryStatus: HitStatus
     let diskStatus: HitStatus
+    /// Each request is told of: none is answered here, since no host and no origin is known.
+    let isTraced: Bool
     /// The Via line of an answer that has no other.
     let via: [UInt8]
     // Room for a cache key and for the lines of one answer behind it; used within one call on the loop, freed in deinit.
@@ -66,14 +43,16 @@ final class HotState {
     /// Bytes of the lines.
     private let lineCapacity: Int
     // The first `hostCount` are held by this object, which lets go of them in deinit.
-    private let hosts: UnsafeMutablePointer<Unmanaged<HotHost>>
+    private let hosts: UnsafeMutablePointer<Unmanaged<KnownHost>>
     private var hostCount = 0
     private var authorities: [[UInt8]] = []
     private static let limit = 16
     static let keyCapacity = 10_240
 
-    init(plan: RoutePlan, memory: MemoryTier, clock: WallClock) {
+    /// - Parameter isTraced: each request is told of, and takes the waiting path.
+    init(plan: RoutePlan, memory: MemoryTier, clock: WallClock, isTraced: Bool = false) {
         self.plan = plan
+        self.isTraced = isTraced
         self.memory = memory
         self.clock = clock
         memoryStatus = HitStatus(cacheName: plan.name, detail: .memory)
@@ -97,8 +76,8 @@ final class HotState {
     var longLines: HotLines { HotLines(scratch, Self.keyCapacity + lineCapacity) }
 
     /// Reverse mode answers for a Host field; the one that was noted first makes room.
-    func note(host: String, _ authority: Authority, route: ServiceRoute?) {
-        let fresh = HotHost(host, authority, route)
+    func note(_ fresh: KnownHost) {
+        if isTraced { return }
         guard fresh.bytes.withUnsafeBytes({ find($0) }) == nil else { return }
         if hostCount == Self.limit {
             hosts[0].release()
@@ -110,21 +89,19 @@ final class HotState {
     }
 
     /// Valid until the next host is noted.
-    private func find(_ host: UnsafeRawBufferPointer) -> Unmanaged<HotHost>? {
+    private func find(_ host: UnsafeRawBufferPointer) -> Unmanaged<KnownHost>? {
         for place in 0..<hostCount where hosts[place]._withUnsafeGuaranteedRef({ host.holds($0.bytes) }) {
             return hosts[place]
         }
         return nil
     }
 
-    /// The service that a Host field names, where reverse mode has answered for it before: it is known to be served then,
-    /// and need not be taken apart again.
-    func known(host: UnsafeRawBufferPointer) -> KnownHost? {
-        find(host).map { KnownHost(route: $0._withUnsafeGuaranteedRef { $0.route }) }
-    }
+    /// A Host field that reverse mode has answered for before: it need not be taken apart again.
+    func known(host: UnsafeRawBufferPointer) -> KnownHost? { find(host)?.takeUnretainedValue() }
 
-    /// Forward mode may ask this origin.
+    /// Forward mode may ask this origin, over plain HTTP.
     func note(origin: OriginAddress) {
+        if isTraced { return }
         let bytes = Array(origin.authority.utf8)
         guard !authorities.contains(bytes) else { return }
         authorities = authorities.suffix(Self.limit - 1) + [bytes]
@@ -142,10 +119,9 @@ final class HotState {
         guard let first = target.first else { return nil }
         if first != UInt8(ascii: "/") { return matchForward(target, &key) }
         guard let host, let known = find(host) else { return nil }
-        // The plan holds the service, and this object the host: neither changes here.
+        // This object holds the host, and the host the service: neither changes here.
         return known._withUnsafeGuaranteedRef { known in
-            if let route = known.route { return route.match(target, known, hasOrigin: hasOrigin, &key) }
-            return plan.borrowedService(target: target)?._withUnsafeGuaranteedRef {
+            known.borrowedService(target: target)?._withUnsafeGuaranteedRef {
                 $0.match(target, known, hasOrigin: hasOrigin, &key)
             }
         }
@@ -175,7 +151,7 @@ extension ServiceRoute {
     /// As ``HotState/match(target:host:hasOrigin:_:)``, of a request that leads here.
     fileprivate func match(
         _ target: UnsafeRawBufferPointer,
-        _ host: HotHost,
+        _ host: KnownHost,
         hasOrigin: Bool,
         _ key: inout KeyBuffer
     ) -> HotMatch? {
@@ -185,8 +161,10 @@ extension ServiceRoute {
         let place = plan.paths.first(for: .get, path: rest).map { $0 + 1 } ?? 0
         switch hotKeys[place] {
         case .none:
-            guard let demo = readyDemos[place] else { return nil }
-            return HotMatch(route: HotRoute(self), demo: HotDemo(answer: demo, ordinals: ordinals, rest: rest))
+            // A stored response is never found under a path that is refused; a demo answer would be.
+            guard let demo = readyDemos[place], !(guardsPaths && DotSegments.mayOccur(in: rest)) else { return nil }
+            let found = HotDemo(answer: demo, ordinals: ordinals, rest: rest)
+            return HotMatch(route: HotRoute(self), demo: found, addsCredentials: addsCredentials)
         case .withoutQuery: if rest.contains(UInt8(ascii: "?")) { return nil }
         case .whole: break
         }
@@ -196,6 +174,6 @@ extension ServiceRoute {
             guard key.append(isDefault ? host.bare : host.full), key.append(address.basePath) else { return nil }
         }
         guard key.append(rest) else { return nil }
-        return HotMatch(route: HotRoute(self), shape: shapes[place])
+        return HotMatch(route: HotRoute(self), shape: shapes[place], addsCredentials: addsCredentials)
     }
 }

@@ -14,6 +14,8 @@ final class InnerSource: FetchSource {
     private let asking: ServiceRoute
     private let plan: RequestPlan
     private let depth: Int
+    private let hidden: [HiddenItem]
+    private let trace: RequestTrace?
 
     /// Whoever answers inside the daemon may still have to ask: that one is held to it.
     var opensSockets: Bool { false }
@@ -22,18 +24,23 @@ final class InnerSource: FetchSource {
     ///   - route: the service that answers.
     ///   - asking: the service whose base URL it is.
     ///   - plan: of the asking service, or of its endpoint.
+    ///   - hidden: what the services before these two add to the query.
     init(
         handler: ProxyHandler,
         route: ServiceRoute,
         asking: ServiceRoute,
         _ plan: RequestPlan,
-        depth: Int
+        depth: Int,
+        hidden: [HiddenItem],
+        _ trace: RequestTrace?
     ) {
         self.handler = handler
         self.route = route
         self.asking = asking
         self.plan = plan
         self.depth = depth
+        self.hidden = hidden
+        self.trace = trace
     }
 
     func start(
@@ -60,7 +67,9 @@ final class InnerSource: FetchSource {
             body: request.body,
             bindBody: request.bindBody,
             onInterim: { [weak fetch] in fetch?.sink?.received(interim: $0) },
-            depth: depth
+            depth: depth,
+            hidden: hidden.adding(plan.query, of: asking, to: request.path),
+            trace: trace
         )
         fetch.limit(by: plan.timeouts, asking: "\(asking.plan.name) asking service \(route.plan.name)", on: loop)
         let handler = handler
@@ -79,6 +88,7 @@ final class InnerSource: FetchSource {
 private final class InnerFetch: FetchHandle {
     fileprivate var sink: (any FetchSink)?
     fileprivate var task: Task<Void, Never>?
+    private(set) var isEndProven = true
     private var admission: Admission?
     private var waiter: UnsafeContinuation<Void, Never>?
     private var deadlines = Deadlines(.none, now: 0)
@@ -174,6 +184,7 @@ private final class InnerFetch: FetchHandle {
                 deadlines.progress(now: Monotonic.now())
                 if flow == .pause, self.sink != nil { await waitForResume(on: loop) }
             }
+            isEndProven = reader?.isEndProven ?? true
             result = .success(reader?.trailers ?? Fields())
         } catch {
             result = .failure(.inner(error.description))

@@ -9,11 +9,8 @@ package struct JSONText {
 
     package init() {}
 
-    /// Goes on after a member of an object that `bytes` ends with; the capacity is kept.
-    init(continuing bytes: consuming [UInt8]) {
-        self.bytes = bytes
-        needsComma = true
-    }
+    /// Goes on behind `bytes`, which end where a value may begin; the capacity is kept.
+    init(continuing bytes: consuming [UInt8]) { self.bytes = bytes }
 
     /// Gives the bytes away.
     mutating func take() -> [UInt8] {
@@ -36,6 +33,25 @@ package struct JSONText {
         needsComma = false
     }
 
+    /// A name that is known no sooner than now.
+    package mutating func name(text name: String) {
+        value(name)
+        bytes.append(0x3A)
+        needsComma = false
+    }
+
+    /// Appends what is JSON already, commas included, up to where a value may begin, or behind the last one.
+    mutating func write(_ text: StaticString) {
+        append(text)
+        needsComma = false
+    }
+
+    /// The same, as the callee appends it.
+    mutating func write(_ body: (inout [UInt8]) -> Void) {
+        body(&bytes)
+        needsComma = false
+    }
+
     package mutating func value(_ text: String) {
         var text = text
         text.withUTF8 { value(utf8: UnsafeRawBufferPointer($0)) }
@@ -45,16 +61,12 @@ package struct JSONText {
     package mutating func value(utf8 raw: UnsafeRawBufferPointer) {
         separate()
         bytes.append(0x22)
-        var isPlain = true
-        var isASCII = true
-        for byte in raw {
-            if byte >= 0x80 { isASCII = false }
-            if byte < 0x20 || byte >= 0x7F || byte == 0x22 || byte == 0x5C { isPlain = false }
-        }
         // What is not ASCII is checked by decoding it: a log line must stay valid UTF-8 whatever a client sends.
-        if isPlain {
+        if Self.isPlain(raw) {
             bytes.append(contentsOf: raw)
-        } else if isASCII || String(validating: raw.bindMemory(to: UInt8.self), as: UTF8.self) != nil {
+        } else if raw.allSatisfy({ $0 < 0x80 })
+            || String(validating: raw.bindMemory(to: UInt8.self), as: UTF8.self) != nil
+        {
             for byte in raw { escape(byte) }
         } else {
             for byte in raw {
@@ -98,6 +110,28 @@ package struct JSONText {
     }
 
     // MARK: - Pieces
+
+    /// Whether nothing has to be escaped: visible ASCII and spaces, but for quotes and backslashes.
+    private static func isPlain(_ raw: UnsafeRawBufferPointer) -> Bool {
+        var position = 0
+        // Eight bytes at a time: the top bit of a byte of `odd` is set where that byte is one to look at; seldom one behind it, too, so that
+        // nothing is taken for plain that is not.
+        while raw.count &- position >= 8 {
+            let word = raw.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+            let (quotes, slashes) = (word ^ 0x2222_2222_2222_2222, word ^ 0x5C5C_5C5C_5C5C_5C5C)
+            let ones: UInt64 = 0x0101_0101_0101_0101
+            let low = (word &- ones &* 0x20) | (quotes &- ones) | (slashes &- ones)
+            let odd = low | word | (word &+ ones)
+            if odd & 0x8080_8080_8080_8080 != 0 { return false }
+            position &+= 8
+        }
+        while position < raw.count {
+            let byte = raw[position]
+            if byte < 0x20 || byte >= 0x7F || byte == 0x22 || byte == 0x5C { return false }
+            position &+= 1
+        }
+        return true
+    }
 
     private mutating func begin(_ byte: UInt8) {
         separate()

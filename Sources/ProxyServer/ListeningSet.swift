@@ -6,7 +6,8 @@ import Glibc
 
 /// Binds what the configuration names.
 package enum ListeningSet {
-    /// One socket for each address; `localhost` is 127.0.0.1 and, where the machine has it, ::1 on the same port.
+    /// One socket for each address; `localhost` is 127.0.0.1 and, where the machine has it, ::1 on the same port, and `*` likewise
+    /// 0.0.0.0 and ::.
     ///
     /// - Parameters:
     ///   - mode: the permissions of unix sockets; folders that are missing above them are made.
@@ -21,7 +22,8 @@ package enum ListeningSet {
         do throws(SystemError) {
             for address in addresses {
                 switch address {
-                case .tcp("localhost", let port): try bindLocalhost(port, &sockets)
+                case .tcp("localhost", let port): try bind("127.0.0.1", and: "::1", port, &sockets)
+                case .tcp("*", let port): try bind("0.0.0.0", and: "::", port, &sockets)
                 case .tcp(let host, let port): sockets.append(try bind(host, port))
                 case .unix(let path):
                     makeFolder(of: path)
@@ -44,13 +46,18 @@ package enum ListeningSet {
         return try ListeningSocket.bind(address)
     }
 
-    private static func bindLocalhost(_ port: UInt16, _ sockets: inout [ListeningSocket]) throws(SystemError) {
-        let first = try bind("127.0.0.1", port)
+    private static func bind(
+        _ four: String,
+        and six: String,
+        _ port: UInt16,
+        _ sockets: inout [ListeningSocket]
+    ) throws(SystemError) {
+        let first = try bind(four, port)
         sockets.append(first)
         do throws(SystemError) {
-            sockets.append(try bind("::1", first.address.port))
+            sockets.append(try bind(six, first.address.port))
         } catch {
-            // A machine without IPv6 has no ::1; with port 0 the kernel's choice may be taken there.
+            // A machine without IPv6 has neither ::1 nor ::; with port 0 the kernel's choice may be taken there.
             let isAbsent = error.code == EAFNOSUPPORT || error.code == EADDRNOTAVAIL
             guard isAbsent || (port == 0 && error.code == EADDRINUSE) else { throw error }
         }
@@ -66,15 +73,20 @@ package enum ListeningSet {
     }
 
     private static func own(_ path: String, _ group: String) throws(SystemError) {
+        guard let identifier = identifier(ofGroup: group) else {
+            throw SystemError("find the group \(group) for \(path)", code: ENOENT)
+        }
+        guard chown(path, uid_t.max, identifier) == 0 else {
+            throw SystemError("give \(path) to the group \(group)")
+        }
+    }
+
+    /// Nil where this machine has no such group. It may block.
+    package static func identifier(ofGroup name: String) -> UInt32? {
         var entry = Glibc.group()
         var buffer = [CChar](repeating: 0, count: 16384)
         var found: UnsafeMutablePointer<Glibc.group>?
-        let status = getgrnam_r(group, &entry, &buffer, buffer.count, &found)
-        guard status == 0, found != nil else {
-            throw SystemError("find the group \(group) for \(path)", code: status == 0 ? ENOENT : status)
-        }
-        guard chown(path, uid_t.max, entry.gr_gid) == 0 else {
-            throw SystemError("give \(path) to the group \(group)")
-        }
+        guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
+        return entry.gr_gid
     }
 }

@@ -2,6 +2,7 @@
 
 package import EventLoop
 import HTTPWire
+import ServiceCore
 
 /// Loop-bound, one per loop.
 package final class LoopContext {
@@ -16,8 +17,15 @@ package final class LoopContext {
     let joined = JoinedAnswers()
     private var ownPipe: SocketPipe?
     let log: AccessLogBuffer?
+    /// What is told of clients, and of what becomes of their requests.
+    let daemonLog: ServerLog
     /// Answers are logged.
     var isLogging: Bool { log?.isOn ?? false }
+    /// Requests go to origins with their ids.
+    var passesIDs: Bool { log?.passesIDs ?? false }
+    /// The query items that services add in secret: no log line has them.
+    var secrets = SecretQuery()
+    private var requestIDs = RequestIDs()
     private(set) var isDraining = false
     private var handlers: [ListenerRole: any ExchangeHandler] = [:]
     private var members: [any SweptMember] = []
@@ -26,6 +34,7 @@ package final class LoopContext {
     private var sweepTimer: LoopTimer?
     private var drained: UnsafeContinuation<Void, Never>?
     private var drainTimer: LoopTimer?
+    private var cutOff: [WaitedFor] = []
     private var lastExchange: UInt64 = 0
     private let clock: WallClock
     private var date = (second: Int64(0), text: "")
@@ -35,9 +44,11 @@ package final class LoopContext {
         settings: ServerSettings,
         limits: ConnectionLimits,
         sink: AccessLogSink?,
+        daemonLog: ServerLog,
         clock: WallClock
     ) {
         self.loop = loop
+        self.daemonLog = daemonLog
         self.clock = clock
         waits = LoopBox(on: loop) { _ in DescriptorWaits() }
         self.settings = settings
@@ -79,6 +90,9 @@ package final class LoopContext {
         lastExchange += 1
         return UInt64(loop.index) << 48 | lastExchange
     }
+
+    /// The number of an id for a request that brings none.
+    func nextRequestID() -> UInt64 { requestIDs.next() }
 
     /// The value of Date for now, by the daemon's clock (RFC 9110 section 6.6.1).
     func dateText() -> String {
@@ -128,6 +142,7 @@ package final class LoopContext {
     private func sweep() {
         let now = Monotonic.now()
         let elapsed = settings.sweepInterval
+        if loop.index == 0 { daemonLog.tellLeftOut(now: now) }
         // From the end, so that one that removes itself does not move those still to come.
         for position in members.indices.reversed() where position < members.count {
             members[position].sweep(now: now, elapsed: elapsed)
@@ -166,16 +181,22 @@ package final class LoopContext {
     // MARK: - The end
 
     /// Lets every answer under way finish, for at most `grace` nanoseconds, and closes every connection.
-    func drain(grace: UInt64, on loop: isolated EventLoop) async {
+    /// - Parameter began: called at once with those that are waited for.
+    /// - Returns: those that were cut off.
+    func drain(
+        grace: UInt64,
+        on loop: isolated EventLoop,
+        began: ([WaitedFor]) -> Void
+    ) async -> [WaitedFor] {
         isDraining = true
         for member in members { member.drainBegan() }
-        log?.flush()
-        guard !members.isEmpty else { return }
+        began(members.compactMap(\.waitedFor))
+        guard !members.isEmpty else { return [] }
         let timer = LoopTimer(on: loop) { [unowned self] in cutMembers() }
         timer.start(after: grace)
         drainTimer = timer
         await withUnsafeContinuation { drained = $0 }
-        log?.flush()
+        return cutOff
     }
 
     /// Closes what is left and stops the timers; nothing can be added any more.
@@ -187,10 +208,10 @@ package final class LoopContext {
         for handler in handlers.values { handler.shutdown() }
         handlers = [:]
         waits.take(on: loop)?.cancelAll()
-        log?.flush()
     }
 
     private func cutMembers() {
+        cutOff = members.compactMap(\.waitedFor)
         for member in members { member.cut() }
         finishDraining()
     }
@@ -215,6 +236,8 @@ protocol SweptMember: AnyObject {
     func sweep(now: UInt64, elapsed: UInt64)
     /// The daemon wants to end: end after what is under way.
     func drainBegan()
+    /// What of it is under way; nil where nothing is that anybody would miss.
+    var waitedFor: WaitedFor? { get }
     /// End now.
     func cut()
 }

@@ -151,7 +151,17 @@ package enum MetricsText {
         ),
     ]
 
-    package static func render(_ values: CounterValues, gauges: [Gauge]) -> String {
+    /// - Parameter values: what the loops have counted; nil leaves it out, where a loop does not say.
+    package static func render(_ values: CounterValues?, gauges: [Gauge]) -> String {
+        var text = values.map { counted($0) } ?? ""
+        for gauge in gauges {
+            describe(gauge.name, gauge.help, isCounter: gauge.isCounter, &text)
+            text += "\(gauge.name) \(gauge.read())\n"
+        }
+        return text
+    }
+
+    private static func counted(_ values: CounterValues) -> String {
         var text = ""
         for family in families {
             describe(family.name, family.help, isCounter: true, &text)
@@ -161,10 +171,6 @@ package enum MetricsText {
         text += "drydock_connections \(values.connections)\n"
         describe("drydock_tunnels", "Tunnels that are open.", isCounter: false, &text)
         text += "drydock_tunnels \(values[.tunnelsOpened] &- values[.tunnelsClosed])\n"
-        for gauge in gauges {
-            describe(gauge.name, gauge.help, isCounter: gauge.isCounter, &text)
-            text += "\(gauge.name) \(gauge.read())\n"
-        }
         return text
     }
 

@@ -28,6 +28,8 @@ final class OutputQueue {
 
     /// A sender waits while more than this is queued.
     static let highWatermark = 256 << 10
+    /// The same where bodies have taken most of their memory.
+    static let tightWatermark = 64 << 10
     /// A waiting sender goes on when no more than this is queued.
     static let lowWatermark = 128 << 10
     /// The most that one `sendfile` is asked for.

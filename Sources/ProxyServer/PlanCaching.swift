@@ -30,9 +30,16 @@ extension RoutePlan {
             }
         let setCookie: SetCookiePolicy =
             switch cache.setCookie {
+            case .strict: .strict
             case .explicit: .explicit
             case .strip: .strip
             case .skip: .skip
+            }
+        let cookies: CookiePolicy =
+            switch cache.cookies {
+            case .explicit: .explicit
+            case .any: .any
+            case .never: .never
             }
         return CachePolicy(
             mode: mode,
@@ -56,7 +63,8 @@ extension RoutePlan {
             checkPause: cache.checkPause,
             gone: gone,
             minLength: Int64(cache.minLength),
-            setCookie: setCookie
+            setCookie: setCookie,
+            cookies: cookies
         )
     }
 

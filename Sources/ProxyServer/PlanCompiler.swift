@@ -31,22 +31,29 @@ package final class PlanRegistry: Sendable {
 extension RoutePlan {
     /// Reads the demo files, opens the seed folders and builds the routes. What is in force does not change, see
     /// ``takeEffect()``. Blocks.
-    /// - Parameter seeds: nil opens no seed folder.
+    /// - Parameters:
+    ///   - seeds: nil opens no seed folder.
+    ///   - machineNames: by which the machine is known on the network.
     /// - Throws: `PlanError` naming the file or the folder that cannot be read.
     package static func compile(
         _ configuration: Configuration,
         registry: PlanRegistry,
-        seeds: SeedOpener? = nil
+        seeds: SeedOpener? = nil,
+        machineNames: () -> Set<String> = Machine.names
     ) throws(PlanError) -> RoutePlan {
         var seeds = SeedTable(seeds)
         var routes: [ServiceRoute] = []
+        let neighbours = Neighbours(configuration)
         for service in configuration.services {
-            routes.append(try route(service, chain(service, configuration), configuration.name, registry, &seeds))
+            let chain = chain(service, configuration)
+            routes.append(try route(service, chain, neighbours, configuration, registry, &seeds))
         }
         return RoutePlan(
             name: configuration.name,
             services: routes,
-            forward: configuration.forward.enabled ? try forward(configuration, registry, &seeds) : nil
+            forward: configuration.forward.enabled ? try forward(configuration, registry, &seeds) : nil,
+            hosts: configuration.hosts.map(HostPattern.init),
+            machineNames: configuration.clients.allSatisfy(\.isLoopback) ? [] : machineNames()
         )
     }
 
@@ -76,14 +83,16 @@ extension RoutePlan {
             configuration.forward,
             request: request,
             shape: UInt64(bitPattern: Int64(hasher.finalize())),
-            runtime: registry.services.runtime(for: ServicePlan(name: "", origin: nil))
+            runtime: registry.services.runtime(for: ServicePlan(name: "", origin: nil)),
+            responseLimits: responseLimits(configuration.limits)
         )
     }
 
     private static func route(
         _ service: ServiceConfiguration,
         _ chain: ServiceChain,
-        _ name: String,
+        _ neighbours: Neighbours,
+        _ configuration: Configuration,
         _ registry: PlanRegistry,
         _ seeds: inout SeedTable
     ) throws(PlanError) -> ServiceRoute {
@@ -136,6 +145,8 @@ extension RoutePlan {
                 clientCertificate: service.tls.clientCert,
                 clientKey: service.tls.clientKey
             ),
+            responseLimits: responseLimits(configuration.limits),
+            isLenient: service.lenient,
             admission: AdmissionLimits(
                 concurrent: service.maxConcurrent,
                 queueLength: service.maxQueue.length,
@@ -143,27 +154,24 @@ extension RoutePlan {
             ),
             endpoints: endpoints.map(\.0)
         )
-        var prefix = ""
-        var host: String?
-        switch service.match {
-        case .prefix(let text): prefix = text
-        case .host(let text): host = text
-        }
         var inner: String?
         if case .service(let name)? = service.baseURL { inner = name }
         return ServiceRoute(
             plan: plan,
             runtime: registry.services.runtime(for: plan),
             ordinals: registry.ordinals(for: service.name),
-            prefix: prefix,
-            host: host,
+            prefix: service.match.prefix ?? "",
+            host: service.match.host,
+            hosts: service.hosts.map(HostPattern.init),
             inner: inner,
             demo: try rule(service.demo, name: service.name),
             endpointDemos: endpoints.map(\.1),
             listedOnly: service.unlisted == .notFound,
             corsOrigins: service.corsOrigins,
             chain: chain,
-            via: "1.1 \(name)"
+            sharesWebOrigin: neighbours.shareWebOrigin(service.match),
+            isAskedInSecret: neighbours.askedInSecret.contains(service.name),
+            via: "1.1 \(configuration.name)"
         )
     }
 
@@ -176,6 +184,10 @@ extension RoutePlan {
             chain.origin = origin(service)
             chain.addsCredentials = chain.addsCredentials || Credentials.areAdded(by: service)
             chain.preservesHost = chain.preservesHost || service.host == .preserve
+            let hasBasePath = chain.origin.map { !$0.basePath.isEmpty } ?? false
+            let isGuarded = hasBasePath || chain.addsCredentials || !service.endpoints.isEmpty
+            chain.guardsPaths = chain.guardsPaths || isGuarded
+            for rule in Credentials.query(of: service) { chain.secrets.insert(rule.name, rule.values) }
             guard case .service(let name)? = service.baseURL else { break }
             next = configuration.service(named: name)
         }
@@ -224,6 +236,10 @@ extension RoutePlan {
         )
     }
 
+    private static func responseLimits(_ limits: LimitsConfiguration) -> HeadLimits {
+        HeadLimits(head: limits.responseHead, fields: limits.responseFields, field: limits.responseLine)
+    }
+
     private static func timeouts(_ timeout: TimeoutConfiguration) -> Timeouts {
         Timeouts(connect: timeout.connect, firstByte: timeout.firstByte, idle: timeout.idle, total: timeout.total)
     }
@@ -232,12 +248,16 @@ extension RoutePlan {
         FieldRules(
             remove: headers.remove,
             set: headers.set.map { ($0.name, $0.value) },
-            add: headers.add.map { ($0.name, $0.value) }
+            add: headers.add.map { ($0.name, $0.value) },
+            dropsUnderscores: headers.underscore == .drop
         )
     }
 
     private static func query(_ rules: [QueryRule]) -> QueryDefaults {
-        QueryDefaults(rules.map { ($0.name, $0.values) })
+        QueryDefaults(
+            rules.filter { !$0.isSecret }.map { ($0.name, $0.values) },
+            secrets: rules.filter(\.isSecret).map { ($0.name, $0.values) }
+        )
     }
 
     private static func authorization(_ auth: AuthConfiguration?) -> String? {

@@ -4,24 +4,18 @@ internal import Configuration
 
 /// What in a service's configuration gives its requests rights that the client has not (http-rules.md 42).
 enum Credentials {
-    /// `auth`, a client certificate, or a field that carries a secret by its name, for the service or an endpoint.
+    /// `auth`, a client certificate, or a field or query item that carries a secret, for the service or an endpoint.
     static func areAdded(by service: ServiceConfiguration) -> Bool {
-        if service.auth != nil || service.tls.clientCert != nil { return true }
+        if service.auth != nil || service.tls.clientCert != nil || !query(of: service).isEmpty { return true }
         return ([service.headers] + service.endpoints.map(\.headers)).contains { rules in
-            (rules.set + rules.add).contains { isSecret($0.name) }
+            (rules.set + rules.add).contains { SecretNames.contains($0.name) }
         }
     }
 
-    /// Authorization, Cookie, `X-Api-Key`, `Private-Token` and the like.
-    static func isSecret(_ field: String) -> Bool {
-        let words = field.lowercased().split { $0 == "-" || $0 == "_" }
-        return words.contains { secretWords.contains(String($0)) } || words.last == "key"
+    /// The secret query items of a service and of its endpoints.
+    static func query(of service: ServiceConfiguration) -> [QueryRule] {
+        ([service.query] + service.endpoints.map(\.query)).flatMap { $0.filter(\.isSecret) }
     }
-
-    private static let secretWords: Set<String> = [
-        "auth", "authorization", "authentication", "cookie", "token", "secret", "password", "apikey", "credential",
-        "credentials", "session",
-    ]
 }
 
 /// Base64 (RFC 4648 section 4), for Basic credentials.

@@ -14,6 +14,10 @@ struct ServiceChain {
     var addsCredentials = false
     /// One of them passes the client's Host on.
     var preservesHost = false
+    /// One of them has endpoints, a base path or credentials, which a path with dot segments could leave.
+    var guardsPaths = false
+    /// The secret query items that they add.
+    var secrets = SecretQuery()
 }
 
 /// A service with everything that its answers need.
@@ -23,10 +27,12 @@ package final class ServiceRoute: Sendable {
     package let plan: ServicePlan
     package let runtime: ServiceRuntime
     package let ordinals: DrawOrdinals
-    /// The bytes that the target of a request begins with; empty for a service matched by host, or at the root.
+    /// The bytes that the target of a request begins with; empty for a service matched by its host alone, or at the root.
     package let prefix: [UInt8]
-    /// Lower case; nil for a service matched by prefix.
+    /// Lower case; nil for a service matched by its prefix alone.
     package let host: String?
+    /// Under which it answers, besides what leads here anyway; none where `host` is there.
+    let hosts: [HostPattern]
     /// The service that this one asks instead of an origin.
     package let inner: String?
     /// Answers for what no endpoint names; nil unless demo mode is on.
@@ -39,6 +45,10 @@ package final class ServiceRoute: Sendable {
     package let corsOrigins: [String]
     /// The service, or one that it asks, adds credentials: foreign web origins are refused (http-rules.md 42).
     package let addsCredentials: Bool
+    /// Paths with dot segments are refused (http-rules.md 20).
+    let guardsPaths: Bool
+    /// A service in front of this one adds secret query items, so that one URL may have several keys.
+    let isAskedInSecret: Bool
     package let rewriting: Rewriting
     /// The client's Host reaches an origin, so that it is part of the key.
     let keysHost: Bool
@@ -63,12 +73,15 @@ package final class ServiceRoute: Sendable {
         ordinals: DrawOrdinals,
         prefix: String,
         host: String?,
+        hosts: [HostPattern],
         inner: String?,
         demo: DemoRule?,
         endpointDemos: [DemoRule?],
         listedOnly: Bool,
         corsOrigins: [String],
         chain: ServiceChain,
+        sharesWebOrigin: Bool,
+        isAskedInSecret: Bool,
         via: String
     ) {
         self.plan = plan
@@ -77,17 +90,27 @@ package final class ServiceRoute: Sendable {
         let prefix = prefix == "/" ? "" : prefix
         self.prefix = Array(prefix.utf8)
         self.host = host
+        self.hosts = hosts
         self.inner = inner
         self.demo = demo
         self.endpointDemos = endpointDemos
         self.listedOnly = listedOnly
         self.corsOrigins = corsOrigins
         addsCredentials = chain.addsCredentials
+        guardsPaths = chain.guardsPaths
+        self.isAskedInSecret = isAskedInSecret
         keysHost = chain.preservesHost
         let standIn = OriginAddress(scheme: "service", host: inner ?? plan.name, port: nil, basePath: "")
         let address = plan.origin ?? standIn
         self.address = address
-        rewriting = Rewriting(prefix: prefix, origin: chain.origin)
+        let rewriting = Rewriting(
+            prefix: prefix,
+            host: host,
+            origin: chain.origin,
+            sharesWebOrigin: sharesWebOrigin,
+            secrets: chain.secrets
+        )
+        self.rewriting = rewriting
         let scheme = Self.keyScheme(address, keysHost: keysHost)
         // A path that is no more than its slash: what follows the authority is appended later.
         let whole = keysHost ? "" : String(CacheKey(service: "", url: address.root + "/").description.dropLast())
@@ -101,9 +124,10 @@ package final class ServiceRoute: Sendable {
             hasher.combine(request.storesGet)
             // What was made ready before a seed folder was opened has to be found behind it.
             hasher.combine(request.seed?.identity)
-            hasher.combine(prefix)
+            hasher.combine(rewriting)
             hasher.combine(address)
-            hasher.combine(chain.origin)
+            // What was stored under a path that is refused now is not to be found without the check.
+            hasher.combine(chain.guardsPaths)
             hasher.combine(corsOrigins.isEmpty)
             hasher.combine(via)
             return UInt64(bitPattern: Int64(hasher.finalize()))
@@ -117,7 +141,6 @@ package final class ServiceRoute: Sendable {
             let isPlain = demos[index] == nil && (index > 0 || !listedOnly) && plan.origin != nil && corsOrigins.isEmpty
             return DirectPlan(requests[index], isPlain: isPlain)
         }
-        let rewriting = rewriting
         readyDemos = demos.map { rule in
             rule.flatMap { ReadyDemo($0, rewriting, addsVary: !corsOrigins.isEmpty) }
         }
@@ -145,10 +168,30 @@ package final class ServiceRoute: Sendable {
         return request(endpoint).plan
     }
 
-    /// The path and query that a request asks the origin for.
-    /// - Parameter rest: what follows the prefix: empty, or beginning with `/` or `?`.
-    func path(_ rest: String, _ request: RequestPlan) -> String {
-        request.query.apply(to: address.path(appending: rest))
+    /// The path and query that a request asks the origin for, but for secret items, which its source adds.
+    /// - Parameters:
+    ///   - rest: what follows the prefix: empty, or beginning with `/` or `?`.
+    ///   - hidden: what the services before this one add to the query.
+    func path(_ rest: String, _ request: RequestPlan, behind hidden: [HiddenItem] = []) -> String {
+        request.query.apply(to: address.path(appending: rest), behind: hidden.texts)
+    }
+
+    /// Whether it answers for a host that does not lead here anyway.
+    /// - Parameter name: in lower case, without the root's dot.
+    func answers(for name: String) -> Bool { host.map { $0 == name } ?? hosts.contains { $0.matches(name) } }
+
+    /// Where clients find it: `/github`, `api.localhost` or `api.localhost/github`.
+    var place: String {
+        let path = String(decoding: prefix, as: UTF8.self)
+        return host.map { $0 + path } ?? (path.isEmpty ? "/" : path)
+    }
+
+    /// Some requests, or all, get demo answers.
+    package var playsDemo: Bool { demo != nil || endpointDemos.contains { $0 != nil } }
+
+    /// Some requests, or all, go to an origin or to another service.
+    package var asksOrigin: Bool {
+        (plan.origin != nil || inner != nil) && (demo == nil && !listedOnly || endpointDemos.contains { $0 == nil })
     }
 
     /// The demo answer that applies to a request.
@@ -161,25 +204,45 @@ package final class RoutePlan: Sendable {
     package let name: String
     package let services: [ServiceRoute]
     package let forward: ForwardPlan?
-    /// Longest first; `services` holds them.
-    private let prefixes: [Unmanaged<ServiceRoute>]
-    private let hosts: [String: ServiceRoute]
+    /// Names of the machine that lead here whatever is configured, in lower case; none where only loopback may connect.
+    let machineNames: Set<String>
+    /// The names that are this daemon's and no other's: those of the machine, of services, and what is written out under `hosts`.
+    let ownNames: Set<String>
+    /// Those under `hosts` of the whole daemon.
+    private let daemonHosts: [HostPattern]
+    /// Those that are matched by their prefix alone, the longest first.
+    private let prefixes: [ServiceRoute]
+    /// The others, by their host, the longest prefix first.
+    private let hosts: [String: [ServiceRoute]]
 
-    init(name: String, services: [ServiceRoute], forward: ForwardPlan?) {
+    /// - Parameter hosts: patterns in lower case, of the whole daemon.
+    init(
+        name: String,
+        services: [ServiceRoute],
+        forward: ForwardPlan?,
+        hosts daemonHosts: [HostPattern] = [],
+        machineNames: Set<String> = []
+    ) {
         self.name = name
         self.services = services
         self.forward = forward
+        self.machineNames = machineNames
+        self.daemonHosts = daemonHosts
         via = "1.1 \(name)"
-        prefixes = services.filter { $0.host == nil }.sorted { $0.prefix.count > $1.prefix.count }
-            .map { .passUnretained($0) }
-        hosts = Dictionary(services.compactMap { route in route.host.map { ($0, route) } }) { first, _ in first }
+        let byLength = services.sorted { $0.prefix.count > $1.prefix.count }
+        prefixes = byLength.filter { $0.host == nil }
+        hosts = Dictionary(grouping: byLength.filter { $0.host != nil }) { $0.host ?? "" }
+        let written = daemonHosts + services.flatMap(\.hosts)
+        ownNames = machineNames.union(hosts.keys).union(written.compactMap(\.name))
     }
 
     /// The value of the Via line that is added to requests and answers.
     package let via: String
 
-    /// The hosts that services are matched by.
-    package var serviceHosts: [String] { hosts.keys.sorted() }
+    /// The query items that any of the services adds in secret.
+    var secrets: SecretQuery {
+        services.reduce(into: SecretQuery()) { all, route in all.formUnion(route.rewriting.secrets) }
+    }
 
     package func service(named name: String) -> ServiceRoute? { services.first { $0.plan.name == name } }
 
@@ -197,25 +260,21 @@ package final class RoutePlan: Sendable {
         }
     }
 
-    func service(host: String) -> ServiceRoute? { hosts[host] }
-
-    /// The service with the longest prefix, on a segment boundary. No allocation.
-    func service(target: UnsafeRawBufferPointer) -> ServiceRoute? {
-        borrowedService(target: target)?.takeUnretainedValue()
+    /// The services that requests for a host are tried with, in order: first those of that very host.
+    /// - Parameter name: in lower case, without the root's dot.
+    func routes(host name: String) -> [ServiceRoute] {
+        guard let named = hosts[name] else { return prefixes }
+        // One that takes every path leaves none to the others.
+        return named.last?.prefix.isEmpty == true ? named : named + prefixes
     }
 
-    /// The same for as long as the plan is held.
-    func borrowedService(target: UnsafeRawBufferPointer) -> Unmanaged<ServiceRoute>? {
-        for place in prefixes.indices where prefixes[place]._withUnsafeGuaranteedRef({ $0.leads(target) }) {
-            return prefixes[place]
-        }
-        return nil
-    }
+    /// Whether `hosts` of the whole daemon has the name.
+    func hasHost(_ name: String) -> Bool { daemonHosts.contains { $0.matches(name) } }
 }
 
 extension ServiceRoute {
     /// Whether a target begins with the prefix, on a segment boundary.
-    fileprivate func leads(_ target: UnsafeRawBufferPointer) -> Bool {
+    func leads(_ target: UnsafeRawBufferPointer) -> Bool {
         let length = prefix.count
         guard target.begins(with: prefix) else { return false }
         return length == target.count || target[length] == UInt8(ascii: "/") || target[length] == UInt8(ascii: "?")

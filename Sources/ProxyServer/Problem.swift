@@ -86,7 +86,13 @@ extension Exchange {
     package func problem(_ problem: Problem) {
         guard !isHeadSent else { return fail() }
         let body = problem.body
-        sendHead(problem.head(name: context.settings.name), body: .known(Int64(body.count)))
+        var head = problem.head(name: context.settings.name)
+        if outcome.error.isEmpty { outcome.error = problem.detail }
+        // Whoever tells of the error can name its line.
+        if listener.role == .proxy, trace != nil || context.log?.needsID == true {
+            head.fields.set(RequestID.fieldName, requestID.text)
+        }
+        sendHead(head, body: .known(Int64(body.count)))
         queue(body)
         finish()
     }

@@ -33,18 +33,21 @@ extension Server {
     ///
     /// - Parameters:
     ///   - sink: where access log lines go; nil for nowhere.
+    ///   - daemonLog: told what clients do wrong and, at debug level, what becomes of each request.
     ///   - acceptFailed: told, on loop 0, of accept errors that are not the client's, such as too many open files.
     package convenience init(
         _ parts: ProxyParts,
         loops: LoopGroup,
         settings: ServerSettings,
         sink: AccessLogSink?,
+        daemonLog: ServerLog = .nowhere,
         acceptFailed: @escaping @Sendable (SystemError) -> Void
     ) async {
         await self.init(
             loops: loops,
             settings: settings,
             sink: sink,
+            daemonLog: daemonLog,
             clock: parts.core.clock,
             acceptFailed: acceptFailed
         ) { context, loop in

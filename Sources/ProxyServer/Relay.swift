@@ -55,23 +55,21 @@ final class Relay: FetchSink, ExchangeRelay, ListedFetch {
     var takesBytesAtOnce: Bool { true }
 
     func received(interim head: ResponseHead) {
-        if state == .asking { ProxyHandler.passOn(interim: head, via: handler.plan.via, exchange) }
+        if state == .asking { ProxyHandler.passOn(interim: head, route.rewriting, via: handler.plan.via, exchange) }
     }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         guard state == .asking else { return }
-        let way: Way
-        do throws(FetchError) {
-            way = try handler.core.way(of: ask, head)
-        } catch {
-            handle?.cancel()
-            return refuse(error)
-        }
+        let way = handler.core.way(of: ask, head)
         let originTime = Monotonic.now() &- began
         // Before the head is sent: where the client has left, that ends this.
         state = .flowing
         let hasContent = handle?.hasContent ?? false
-        if handler.passHead(head, framing, way, originTime: originTime, hasContent: hasContent, exchange) { return }
+        if route.rewriting.secrets.isEmpty,
+            handler.passHead(head, framing, way, originTime: originTime, hasContent: hasContent, exchange)
+        {
+            return
+        }
         var answer = handler.core.answer(ask, head, framing, way)
         answer.originTime = originTime
         let hasBody = ask.method != .head && head.status != 304

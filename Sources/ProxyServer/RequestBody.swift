@@ -67,6 +67,9 @@ package final class RequestBody {
     /// The whole body has been handed out.
     package var isComplete: Bool { decoder.isComplete && undelivered == 0 }
 
+    /// Somebody waits for more of it.
+    var isAwaited: Bool { isWanted }
+
     /// The trailers, once complete.
     package var trailers: Fields { decoder.trailers }
 
@@ -83,6 +86,7 @@ package final class RequestBody {
         } catch {
             connection?.keepAlive = false
             connection?.context.counters.add(.errorWire)
+            connection?.tell(.malformed, error)
             fail(.wire(error))
             return .failed(.wire(error))
         }
@@ -203,6 +207,12 @@ package final class RequestBody {
 
     private func wait() -> RequestBodyRead {
         guard let connection else { return .failed(.clientGone) }
+        // The rest does not come. The connection hears of it from the loop: it would end whoever asks.
+        if connection.sawEnd {
+            failure = .clientGone
+            connection.context.runSoon(connection)
+            return .failed(.clientGone)
+        }
         isWanted = true
         if claimContinue() { connection.sendContinue() }
         connection.updateInterest()

@@ -27,6 +27,7 @@ package final class Server: Sendable {
     ///
     /// - Parameters:
     ///   - sink: where access log lines go; nil for nowhere.
+    ///   - daemonLog: told what clients do wrong and, at debug level, what becomes of each request.
     ///   - clock: what Date is written by.
     ///   - acceptFailed: told, on loop 0, of accept errors that are not the client's, such as too many open files.
     ///   - makeHandler: called once on each loop.
@@ -34,6 +35,7 @@ package final class Server: Sendable {
         loops: LoopGroup,
         settings: ServerSettings,
         sink: AccessLogSink?,
+        daemonLog: ServerLog = .nowhere,
         clock: WallClock,
         acceptFailed: @escaping @Sendable (SystemError) -> Void,
         makeHandler: @escaping MakeHandler
@@ -45,7 +47,7 @@ package final class Server: Sendable {
         self.limits = limits
         var contexts: [LoopBox<LoopContext>] = []
         for loop in loops.loops {
-            contexts.append(await Self.makeContext(on: loop, settings, limits, sink, clock, makeHandler))
+            contexts.append(await Self.makeContext(on: loop, settings, limits, sink, daemonLog, clock, makeHandler))
         }
         self.contexts = contexts
         listeners = await Self.makeListeners(on: loops.loops[0])
@@ -56,11 +58,19 @@ package final class Server: Sendable {
         _ settings: ServerSettings,
         _ limits: ConnectionLimits,
         _ sink: AccessLogSink?,
+        _ daemonLog: ServerLog,
         _ clock: WallClock,
         _ makeHandler: MakeHandler
     ) -> LoopBox<LoopContext> {
         LoopBox(on: loop) { loop in
-            let context = LoopContext(on: loop, settings: settings, limits: limits, sink: sink, clock: clock)
+            let context = LoopContext(
+                on: loop,
+                settings: settings,
+                limits: limits,
+                sink: sink,
+                daemonLog: daemonLog,
+                clock: clock
+            )
             context.setHandler(makeHandler(context, loop), for: .proxy)
             return context
         }
@@ -164,6 +174,7 @@ package final class Server: Sendable {
         )
         if let refusal {
             context.counters.add(.errorRefused)
+            context.daemonLog.tell(.refusedClient, [("client", connection.client), ("error", refusal.detail)])
             connection.refuse(refusal)
         }
     }
@@ -192,21 +203,34 @@ package final class Server: Sendable {
 
     /// Stops accepting, lets answers under way finish for at most `grace` nanoseconds, and closes everything.
     /// Afterwards the loops can be stopped.
-    package func drain(grace: UInt64) async {
+    /// - Parameter waiting: told, on one of the loops, for whom it waits, as soon as all loops know.
+    /// - Returns: those that were cut off when the time was over.
+    @discardableResult
+    package func drain(
+        grace: UInt64,
+        waiting: @escaping @Sendable ([WaitedFor]) -> Void = { _ in }
+    ) async -> [WaitedFor] {
         let isFirst = state.withLock { state in
             defer { state.isDraining = true }
             return !state.isDraining
         }
-        guard isFirst else { return }
+        guard isFirst else { return [] }
         _ = await listeners.run { listeners, _ in listeners.close() }
-        await withTaskGroup(of: Void.self) { group in
+        let tally = WaitedForTally(loops: contexts.count, told: waiting)
+        let cut = await withTaskGroup(of: [WaitedFor].self) { group in
             for context in contexts {
-                group.addTask { _ = await context.run { context, loop in await context.drain(grace: grace, on: loop) } }
+                group.addTask {
+                    await context.run { context, loop in
+                        await context.drain(grace: grace, on: loop) { tally.add($0) }
+                    } ?? []
+                }
             }
+            return await group.reduce(into: []) { $0 += $1 }
         }
         for context in contexts {
             await Self.end(context, on: context.loop)
         }
+        return cut
     }
 
     private static func end(_ box: LoopBox<LoopContext>, on loop: isolated EventLoop) {

@@ -23,6 +23,13 @@ package final class TakenSocket {
 
     var context: LoopContext { connection.context }
 
+    /// What it is for.
+    var waitedFor: WaitedFor {
+        var result = WaitedFor(kind: .tunnel, client: connection.client, since: exchange.startedAt)
+        result.request = WaitedFor.text(exchange.request.method.name, .string(exchange.request.target))
+        return result
+    }
+
     /// Closes the socket, gives the connection's place back and writes its log line.
     /// - Parameter sent: bytes that went to the client.
     func end(sent: Int) {
@@ -149,6 +156,12 @@ package final class Tunnel: SweptMember {
     }
 
     func drainBegan() {}
+
+    var waitedFor: WaitedFor? {
+        var result = client.waitedFor
+        result.sent = traffic.received
+        return result
+    }
 
     func cut() { end() }
 

@@ -70,9 +70,11 @@ extension Tunnel {
         switch wait {
         case .ready: throw refused(SystemError("connect \(address)", code: code), host)
         case .timedOut:
+            let what = "did not take the connection in time; try again, or raise timeout.connect"
             throw UpstreamError(
                 .timeout(.connect),
-                detail: "\(host) at \(address) did not take the connection in time; try again, or raise timeout.connect"
+                detail: "\(host) at \(address) \(what)",
+                told: "\(host) \(what)"
             )
         case .cancelled: throw UpstreamError(.cancelled, detail: "the client left before \(host) was reached")
         }
@@ -81,7 +83,8 @@ extension Tunnel {
     private static func refused(_ error: SystemError, _ host: String) -> UpstreamError {
         UpstreamError(
             error.code == ECONNREFUSED ? .connectionRefused : .unreachable,
-            detail: "\(host) could not be reached: \(error); check that it runs"
+            detail: "\(host) could not be reached: \(error); check that it runs",
+            told: "\(host) could not be reached: \(String(cString: strerror(error.code))); check that it runs"
         )
     }
 }
@@ -92,7 +95,7 @@ extension Problem {
         self.init(
             status: error.status,
             title: Self.title(error.kind),
-            detail: error.detail,
+            detail: error.told,
             proxyError: error.proxyStatus
         )
     }

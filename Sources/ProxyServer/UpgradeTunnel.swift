@@ -8,23 +8,27 @@ package struct UpgradeTunnel {
     /// Connected to the origin; taken over.
     private let remote: Int32
     private let exchange: Exchange
-    /// Adapts the head of a final answer for the client, such as by adding Via; hop-by-hop fields are handled here.
+    /// Adapts the head of an answer for the client, such as by adding Via; hop-by-hop fields are handled here.
     private let prepare: (inout ResponseHead) -> Void
-    private let timeout: UInt64
+    private let firstByte: UInt64
+    private let idle: UInt64
 
     /// - Parameters:
     ///   - remote: a connected, non-blocking descriptor; taken over.
-    ///   - firstByte: nanoseconds for the whole head of the origin's answer, and between two reads of an ordinary one.
-    ///   - prepare: adapts the head of the final answer.
+    ///   - firstByte: nanoseconds for the head of the final answer, interim ones before it included.
+    ///   - idle: nanoseconds between two reads of an ordinary answer.
+    ///   - prepare: adapts the heads of the final answer and of interim ones.
     package init(
         _ exchange: Exchange,
         remote: Int32,
-        firstByte timeout: UInt64,
+        firstByte: UInt64,
+        idle: UInt64,
         prepare: @escaping (inout ResponseHead) -> Void
     ) {
         self.exchange = exchange
         self.remote = remote
-        self.timeout = timeout
+        self.firstByte = firstByte
+        self.idle = idle
         self.prepare = prepare
     }
 
@@ -38,6 +42,23 @@ package struct UpgradeTunnel {
         return result
     }
 
+    /// The protocols that a GET wants to switch to and that a tunnel can carry; nil where there is none, so that
+    /// Upgrade is ignored (RFC 9110 section 7.8). HTTP/2 and TLS are for the next hop, and curl asks for h2c by itself. With any other
+    /// method the request counts, which changes something or has its answer stored: it goes the way that such a request goes.
+    package static func wantedProtocols(_ request: RequestHead, _ framing: BodyFraming) -> String? {
+        guard request.method == .get, request.version == .http11, framing == .none || framing == .length(0),
+            let text = request.fields.combined(.upgrade),
+            HopByHop.connectionOptions(request.fields).contains(where: {
+                String(decoding: $0, as: UTF8.self).lowercased() == "upgrade"
+            })
+        else { return nil }
+        let wanted = text.split(separator: ",").filter { member in
+            let name = member.lowercased().filter { $0 != " " && $0 != "\t" }
+            return !name.isEmpty && name != "h2c" && name != "h2" && !name.hasPrefix("http/") && !name.hasPrefix("tls/")
+        }
+        return wanted.isEmpty ? nil : wanted.joined(separator: ",")
+    }
+
     /// Sends `request`, and relays the answer: a tunnel after a 101, else an ordinary answer. Ends the exchange.
     /// - Parameter request: with its target in origin form and ``requestFields(_:)``.
     package func run(_ request: RequestHead, on loop: isolated EventLoop) async {
@@ -47,21 +68,23 @@ package struct UpgradeTunnel {
         let began = Monotonic.now()
         do throws(Problem) {
             try await send(bytes, on: loop)
-            var reader = OriginReader(descriptor: remote, timeout: timeout, context: exchange.context)
+            var reader = OriginReader(descriptor: remote, context: exchange.context)
             let head = try await readHead(&reader, request.method, on: loop)
             exchange.outcome.upstreamStatus = head.status
             exchange.outcome.upstreamTime = Monotonic.now() &- began
             if head.status == 101 { return await becomeTunnel(head, reader.rest, on: loop) }
+            exchange.tell(.failedUpgrade, "the origin answered \(head.status) to it, not 101")
             await relay(head, reader.framing, &reader, on: loop)
         } catch {
             exchange.context.counters.add(.errorUpstream)
+            exchange.tell(.failedUpgrade, error.detail)
             exchange.problem(error)
         }
         Socket.close(remote)
     }
 
     private func send(_ bytes: [UInt8], on loop: isolated EventLoop) async throws(Problem) {
-        let deadline = DescriptorWaits.deadline(timeout)
+        let deadline = DescriptorWaits.deadline(firstByte)
         var sent = 0
         while sent < bytes.count {
             switch bytes.withUnsafeBytes({ Socket.write(remote, $0.part(sent..<$0.count)) }) {
@@ -79,7 +102,10 @@ package struct UpgradeTunnel {
         _ method: Method,
         on loop: isolated EventLoop
     ) async throws(Problem) -> ResponseHead {
+        // One for all of it: an origin that goes on with interim answers does not come to the final one.
+        let deadline = DescriptorWaits.deadline(firstByte)
         var parser = ResponseParser()
+        var bound = InterimBound()
         while true {
             let progress: ParseProgress
             do {
@@ -90,16 +116,24 @@ package struct UpgradeTunnel {
                 throw Self.closed
             }
             guard case .complete(let length) = progress else {
-                guard try await reader.read(on: loop) else { throw Self.closed }
+                guard try await reader.read(until: deadline, on: loop) else { throw Self.closed }
                 continue
             }
             let head = reader.rest.withUnsafeBytes { parser.makeHead($0) }
             reader.rest.removeFirst(length)
             reader.framing = parser.framing
             guard head.status < 200, head.status != 101 else { return head }
-            exchange.sendInterim(head)
+            do { try bound.take(length: length) } catch { throw Problem(error) }
+            pass(interim: head)
             parser.reset()
         }
+    }
+
+    private func pass(interim head: ResponseHead) {
+        var head = head
+        head.fields = HopByHop.forwardable(head.fields, isRequest: false)
+        prepare(&head)
+        exchange.sendInterim(head)
     }
 
     private func becomeTunnel(_ head: ResponseHead, _ received: [UInt8], on loop: isolated EventLoop) async {
@@ -139,7 +173,9 @@ package struct UpgradeTunnel {
                 let content = try reader.content(&decoder)
                 if !content.isEmpty {
                     try await exchange.send(content)
-                } else if !decoder.isComplete, try await !reader.read(on: loop) {
+                } else if !decoder.isComplete,
+                    try await !reader.read(until: DescriptorWaits.deadline(idle), on: loop)
+                {
                     try decoder.connectionClosed()
                 }
             }
@@ -174,21 +210,18 @@ package struct UpgradeTunnel {
 /// Reads an origin's answer piece by piece.
 struct OriginReader {
     private let descriptor: Int32
-    private let timeout: UInt64
     private let context: LoopContext
     /// What was read and not used.
     var rest: [UInt8] = []
     var framing = BodyFraming.none
 
-    init(descriptor: Int32, timeout: UInt64, context: LoopContext) {
+    init(descriptor: Int32, context: LoopContext) {
         self.descriptor = descriptor
-        self.timeout = timeout
         self.context = context
     }
 
     /// Reads once; false at the end of the connection.
-    mutating func read(on loop: isolated EventLoop) async throws(Problem) -> Bool {
-        let deadline = DescriptorWaits.deadline(timeout)
+    mutating func read(until deadline: UInt64, on loop: isolated EventLoop) async throws(Problem) -> Bool {
         while true {
             var result = IOResult.wouldBlock
             let piece = [UInt8](unsafeUninitializedCapacity: 16384) { buffer, count in

@@ -2,8 +2,10 @@
 
 package import HTTPWire
 
-/// Applied in this order: remove, set, add. Values are fixed text.
+/// Applied in this order: underscores, remove, set, add. Values are fixed text.
 package struct FieldRules: Sendable, Equatable {
+    /// The client's fields with an underscore in their name go.
+    package var dropsUnderscores: Bool
     package var remove: [String]
     package var set: [(name: String, value: String)]
     package var add: [(name: String, value: String)]
@@ -11,23 +13,27 @@ package struct FieldRules: Sendable, Equatable {
     package init(
         remove: [String] = [],
         set: [(name: String, value: String)] = [],
-        add: [(name: String, value: String)] = []
+        add: [(name: String, value: String)] = [],
+        dropsUnderscores: Bool = false
     ) {
+        self.dropsUnderscores = dropsUnderscores
         self.remove = remove
         self.set = set
         self.add = add
     }
 
-    package var isEmpty: Bool { remove.isEmpty && set.isEmpty && add.isEmpty }
+    package var isEmpty: Bool { remove.isEmpty && set.isEmpty && add.isEmpty && !dropsUnderscores }
 
     package func apply(to fields: inout Fields) {
+        if dropsUnderscores { fields.removeAll { name, known in known == .other && name.contains(UInt8(ascii: "_")) } }
         for name in remove { fields.remove(name) }
         for (name, value) in set { fields.set(name, value) }
         for (name, value) in add { fields.append(name, value) }
     }
 
     package static func == (left: FieldRules, right: FieldRules) -> Bool {
-        left.remove == right.remove && left.set.elementsEqual(right.set, by: ==)
+        left.dropsUnderscores == right.dropsUnderscores && left.remove == right.remove
+            && left.set.elementsEqual(right.set, by: ==)
             && left.add.elementsEqual(right.add, by: ==)
     }
 }

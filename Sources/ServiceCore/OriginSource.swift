@@ -33,7 +33,9 @@ package final class OriginSource: FetchSource {
             host: origin.authority,
             timeouts: plan.timeouts,
             tls: service.tls,
-            target: service.target
+            target: service.target,
+            limits: service.responseLimits,
+            isLenient: service.isLenient
         )
         self.runtime = runtime
         self.client = client
@@ -81,7 +83,8 @@ package final class OriginSource: FetchSource {
         }
         return UpstreamRequest(
             method: request.method,
-            path: request.path,
+            path: plan.query.hasSecrets
+                ? QueryDefaults.adding(plan.query.hidden(missingIn: request.path), to: request.path) : request.path,
             fields: fields,
             bodyFraming: request.framing,
             terms: terms
@@ -113,6 +116,7 @@ extension FetchError {
 /// One fetch under way; gives its slot back exactly once.
 final class OriginFetch: FetchHandle, TransferDelegate {
     var transfer: Transfer?
+    private(set) var isEndProven = true
     private var sink: (any FetchSink)?
     private var admission: Admission?
 
@@ -136,6 +140,8 @@ final class OriginFetch: FetchHandle, TransferDelegate {
 
     var takesBytesAtOnce: Bool { sink?.takesBytesAtOnce ?? false }
 
+    var mostAtOnce: Int { sink?.mostAtOnce ?? .max }
+
     func transfer(_ transfer: Transfer, received interim: ResponseHead) { sink?.received(interim: interim) }
 
     func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming) {
@@ -154,6 +160,7 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     }
 
     func transferFinished(_ transfer: Transfer, trailers: Fields) {
+        isEndProven = transfer.isEndProven
         let sink = sink
         end()
         sink?.finished(trailers: trailers)

@@ -2,27 +2,78 @@
 
 /// A parameter that the request names already, with whatever value and however it is encoded, is left as it is; the
 /// client's bytes are never re-encoded.
+///
+/// Secret parameters are kept apart: they are added where a request goes out, and so stand in no cache key, log line or message.
 package struct QueryDefaults: Sendable, Equatable {
-    private let parameters: [(name: [UInt8], encoded: [String])]
+    /// A parameter of the configuration.
+    private struct Parameter: Sendable, Equatable {
+        let name: [UInt8]
+        /// An item for each value, percent-encoded.
+        let items: [String]
 
-    package init(_ parameters: [(name: String, values: [String])]) {
-        self.parameters = parameters.map { name, values in
-            (Array(name.utf8), values.map { "\(Self.encode(name))=\(Self.encode($0))" })
+        init(_ name: String, _ values: [String]) {
+            self.name = Array(name.utf8)
+            items = values.map { "\(QueryDefaults.encode(name))=\(QueryDefaults.encode($0))" }
         }
     }
 
+    private let parameters: [Parameter]
+    private let secrets: [Parameter]
+
+    /// - Parameters:
+    ///   - parameters: names and values as they are, not percent-encoded.
+    ///   - secrets: the same for those that carry credentials.
+    package init(_ parameters: [(name: String, values: [String])], secrets: [(name: String, values: [String])] = []) {
+        self.parameters = parameters.map { Parameter($0.name, $0.values) }
+        self.secrets = secrets.map { Parameter($0.name, $0.values) }
+    }
+
+    /// There are no parameters but secret ones, so that a target is its key.
     package var isEmpty: Bool { parameters.isEmpty }
 
-    /// Adds what is missing to a target (path and query).
-    package func apply(to target: String) -> String {
-        if parameters.isEmpty { return target }
+    package var hasSecrets: Bool { !secrets.isEmpty }
+
+    /// Adds the parameters that are missing to a target (path and query), but for secret ones.
+    /// - Parameter hidden: items that are added later, as ``hidden(missingIn:behind:)`` gives them: their names count as named.
+    package func apply(to target: String, behind hidden: [String] = []) -> String {
+        Self.adding(Self.missing(parameters, in: target, hidden), to: target)
+    }
+
+    /// The secret items that a target lacks, percent-encoded.
+    /// - Parameter hidden: items that were added to the target before.
+    package func hidden(missingIn target: String, behind hidden: [String] = []) -> [String] {
+        Self.missing(secrets, in: target, hidden)
+    }
+
+    /// A target with items at the end of its query.
+    package static func adding(_ items: [String], to target: String) -> String {
+        if items.isEmpty { return target }
+        let mark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
+        let isOpen = mark.map { target.utf8.index(after: $0) == target.utf8.endIndex } ?? false || target.hasSuffix("&")
+        let joint = mark == nil ? "?" : isOpen ? "" : "&"
+        return target + joint + items.joined(separator: "&")
+    }
+
+    /// The targets that ``apply(to:behind:)`` makes this one of: itself, and those without what it may have added.
+    package func targets(of target: String) -> [String] {
+        var (targets, rest) = ([target], target)
+        let items = parameters.flatMap(\.items)
+        // Each is added once at most.
+        for _ in items {
+            guard let item = items.first(where: { rest.hasSuffix("?" + $0) || rest.hasSuffix("&" + $0) }) else { break }
+            let open = String(rest.dropLast(item.count))
+            rest = String(open.dropLast())
+            targets += [open, rest]
+        }
+        return targets
+    }
+
+    private static func missing(_ parameters: [Parameter], in target: String, _ hidden: [String]) -> [String] {
+        if parameters.isEmpty { return [] }
         let query = target.utf8.firstIndex(of: UInt8(ascii: "?")).map { target.utf8[target.utf8.index(after: $0)...] }
-        let names = query?.split(separator: UInt8(ascii: "&")).map { $0.prefix { $0 != UInt8(ascii: "=") } } ?? []
-        let present = Set(names.map(Self.decode))
-        let added = parameters.filter { !present.contains($0.name) }.flatMap(\.encoded)
-        if added.isEmpty { return target }
-        let joint = query == nil ? "?" : query?.isEmpty == true || target.hasSuffix("&") ? "" : "&"
-        return target + joint + added.joined(separator: "&")
+        let items = (query?.split(separator: UInt8(ascii: "&")) ?? []) + hidden.map { $0[...].utf8 }
+        let present = Set(items.map { item in decode(item.prefix { $0 != UInt8(ascii: "=") }) })
+        return parameters.filter { !present.contains($0.name) }.flatMap(\.items)
     }
 
     /// Percent-encodes all but RFC 3986's unreserved characters.
@@ -59,9 +110,5 @@ package struct QueryDefaults: Sendable, Equatable {
             }
         }
         return result
-    }
-
-    package static func == (left: QueryDefaults, right: QueryDefaults) -> Bool {
-        left.parameters.elementsEqual(right.parameters, by: ==)
     }
 }

@@ -59,6 +59,9 @@ package struct RequestPlan: Sendable, Equatable {
 extension RequestPlan {
     /// Answers may be stored under several keys of one URL.
     package var sharesURL: Bool { storesPost || !key.fields.isEmpty }
+
+    /// What is fetched may be stored.
+    package var storesAnything: Bool { policy.mode != .none && (storesGet || storesPost) }
 }
 
 /// A method and a path pattern of a service.
@@ -89,6 +92,10 @@ package struct ServicePlan: Sendable {
     package let authorization: String?
     package let tls: TLSOptions
     package let target: TargetRules
+    /// What a response head may measure.
+    package let responseLimits: HeadLimits
+    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken.
+    package let isLenient: Bool
     package let admission: AdmissionLimits
     /// More specific patterns first.
     package let endpoints: [EndpointPlan]
@@ -103,6 +110,8 @@ package struct ServicePlan: Sendable {
         authorization: String? = nil,
         tls: TLSOptions = TLSOptions(),
         target: TargetRules = .any,
+        responseLimits: HeadLimits = .response,
+        isLenient: Bool = true,
         admission: AdmissionLimits = AdmissionLimits(),
         endpoints: [EndpointPlan] = []
     ) {
@@ -113,6 +122,8 @@ package struct ServicePlan: Sendable {
         self.authorization = authorization
         self.tls = tls
         self.target = target
+        self.responseLimits = responseLimits
+        self.isLenient = isLenient
         self.admission = admission
         self.endpoints = endpoints
         paths = PathIndex(endpoints.map { ($0.method, $0.pattern) })

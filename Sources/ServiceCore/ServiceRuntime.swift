@@ -18,7 +18,7 @@ package final class ServiceRuntime: Sendable {
     /// Fetches begun since the start, HEAD checks among them.
     package var fetchCount: Int { fetches.load(ordering: .relaxed) }
 
-    func countFetch() { fetches.wrappingAdd(1, ordering: .relaxed) }
+    package func countFetch() { fetches.wrappingAdd(1, ordering: .relaxed) }
 }
 
 /// All services that there have been.

@@ -25,10 +25,12 @@ enum ConnectionFailure {
     ///   - text: what is known of the end.
     static func closed(_ place: String, _ address: String?, isHeadComplete: Bool, text: String) -> UpstreamError {
         let address = address.map { " at \($0)" } ?? ""
-        if isHeadComplete {
-            return UpstreamError(.truncated, detail: "\(place)\(address) ended the connection within the body: \(text)")
-        }
-        let detail = "\(place)\(address) ended the connection before a response head: \(text); see its log"
-        return UpstreamError(.closed, detail: detail)
+        let what =
+            isHeadComplete ? "within the body: \(text)" : "before a response head: \(text); see its log"
+        return UpstreamError(
+            isHeadComplete ? .truncated : .closed,
+            detail: "\(place)\(address) ended the connection \(what)",
+            told: "\(place) ended the connection \(what)"
+        )
     }
 }

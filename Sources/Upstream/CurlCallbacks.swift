@@ -100,7 +100,11 @@ extension EasyHandle {
         if reader.isHeadComplete {
             transfer.headReceived()
             if reader.mustClose { forbidReuse() }
-            if reader.framing == .none || reader.framing == .length(0) { listenForExcess() }
+            switch reader.framing {
+            case .none, .length(0): listenForExcess()
+            case .untilClose where transfer.destination?.isTLS == true: listenForEnd()
+            default: break
+            }
         }
         return true
     }

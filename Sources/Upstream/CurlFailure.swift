@@ -13,6 +13,8 @@ enum CurlFailure {
         let osError: Int32
         /// libcurl's own words.
         let text: String
+        /// Where OpenSSL has said more of it.
+        let certificate: BadCertificate?
         let tls: TLSOptions
     }
 
@@ -48,11 +50,22 @@ enum CurlFailure {
     }
 
     private static func certificate(_ context: Context) -> UpstreamError {
-        let advice =
-            context.tls.ca.map { "put its authority into \($0)" } ?? "name its authority's PEM file in tls.ca"
-        let detail =
-            "the certificate of \(context.place) does not verify: \(context.text); \(advice), or correct the certificate"
-        return UpstreamError(.certificate, detail: detail)
+        let file = context.tls.ca
+        let name = file.map { "put the PEM of its authority into \($0), which 'tls.ca' names" }
+        let authority = name ?? "name the PEM file of its authority in 'tls.ca'"
+        let whose = context.certificate?.isAuthority == true ? "the authority's certificate of" : "the certificate of"
+        let what: String =
+            switch context.certificate?.reason {
+            case .expired(let time)?: "has expired on \(HTTPDate.format(time)); renew it there"
+            case .notYetValid(let time)?:
+                "is not valid before \(HTTPDate.format(time)); correct it there, or the clock of this machine"
+            case .unknownAuthority?:
+                "is of an authority that \(file ?? "this machine") does not know (\(context.text)); \(authority)"
+            case nil where context.text.contains("subject name"):
+                "is for another name (\(context.text)); correct the host in 'base_url', or the certificate there"
+            case .other?, nil: "does not verify: \(context.text); correct it there, or \(authority)"
+            }
+        return UpstreamError(.certificate, detail: "\(whose) \(context.place) \(what)")
     }
 
     private static func tlsFile(_ context: Context) -> UpstreamError {
@@ -83,7 +96,7 @@ enum CurlFailure {
             default: .fieldNameMalformed
             }
         let error = WireError(reason, side: .response)
-        let detail = "\(context.place) sent a response that is refused: \(context.text); \(reason.advice)"
+        let detail = "\(context.place) sent a response that is refused: \(context.text); \(reason.responseAdvice)"
         return UpstreamError(.protocolViolation(error), detail: detail)
     }
 

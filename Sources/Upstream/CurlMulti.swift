@@ -9,6 +9,7 @@ import Glibc
 /// It outlives the handle: `curl_multi_cleanup` still calls back while it closes idle connections.
 final class CurlMulti {
     let loop: EventLoop
+    let certificates = CertificateWatch()
     // The handle; freed by `close()`, which sets it to nil.
     private(set) var raw: UnsafeMutableRawPointer?
     private var sockets: [Int32: SocketWatch] = [:]
@@ -24,6 +25,8 @@ final class CurlMulti {
     /// libcurl's timer is due.
     private(set) var isDue = false
     private var running: Int32 = 0
+    /// The TLS sessions whose ends are listened for, and whether they have said so; addresses that are compared and never read.
+    private var tlsEnds: [UnsafeRawPointer: Bool] = [:]
 
     /// - Parameter settle: called after every event, outside libcurl.
     init?(on loop: isolated EventLoop, limits: UpstreamLimits, settle: @escaping () -> Void) {
@@ -163,17 +166,21 @@ final class CurlMulti {
     }
 
     /// A transfer left its connection in libcurl's cache.
-    func becameIdle(_ descriptor: Int32, name: ConnectionName) {
+    /// - Parameter longestIdle: for how long it may be used again, in nanoseconds; nil: the origin has not said.
+    func becameIdle(_ descriptor: Int32, name: ConnectionName, longestIdle: UInt64?) {
         guard let watch = sockets[descriptor] else { return }
         watch.name = name
+        watch.idleUntil = longestIdle.map { Monotonic.coarse() &+ $0 } ?? .max
         watch.isIdle = true
         idle[name] = descriptor
         watch.event?.watch(.read)
     }
 
-    /// Whether an idle connection has something to read: then it ended, or it holds bytes that nobody asked for.
-    func hasUnread(_ name: ConnectionName) -> Bool {
+    /// Whether an idle connection is not to be used again: its origin's time for it is over, or it has something to read, so that it
+    /// ended or holds bytes that nobody asked for.
+    func isSpent(_ name: ConnectionName) -> Bool {
         guard let descriptor = idle[name] else { return false }
+        if let watch = sockets[descriptor], watch.idleUntil <= Monotonic.coarse() { return true }
         var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return Glibc.poll(&poll, 1, 0) > 0
     }
@@ -184,6 +191,34 @@ final class CurlMulti {
         guard let descriptor = idle.removeValue(forKey: name) else { return }
         sockets[descriptor]?.isIdle = false
     }
+
+    // MARK: - The ends of TLS
+
+    /// Listens for close_notify on the connection of a handle; within libcurl.
+    /// - Returns: what to ask for it by; nil where it cannot be heard.
+    func hearEnd(of easy: UnsafeMutableRawPointer) -> UnsafeRawPointer? {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        let session = c_curl_hear_tls(
+            easy,
+            { isSent, _, type, bytes, length, session, context in
+                // An alert (RFC 8446 section 6): its level, which is ignored, and what it says.
+                guard isSent == 0, type == 21, length == 2, let bytes, let session, let context else { return }
+                guard bytes.load(fromByteOffset: 1, as: UInt8.self) == CurlMulti.closeNotify else { return }
+                // Unretained: sessions last no longer than the multi handle, which this object outlives.
+                Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue().heardEnd(UnsafeRawPointer(session))
+            },
+            context
+        )
+        if let session { tlsEnds[session] = false }
+        return session
+    }
+
+    /// Whether close_notify has come; it is not listened for any more.
+    func takeEnd(_ session: UnsafeRawPointer) -> Bool { tlsEnds.removeValue(forKey: session) ?? false }
+
+    private func heardEnd(_ session: UnsafeRawPointer) { if tlsEnds[session] != nil { tlsEnds[session] = true } }
+
+    private static let closeNotify: UInt8 = 0
 
     /// Descriptors that are known here, idle connections included.
     var socketCount: Int { sockets.count }
@@ -228,6 +263,8 @@ private final class SocketWatch: IOHandler {
     var isUnowned = false
     /// It lies in libcurl's cache.
     var isIdle = false
+    /// To when it may be used again: coarse monotonic nanoseconds.
+    var idleUntil = UInt64.max
     var name: ConnectionName?
     private unowned let multi: CurlMulti
 

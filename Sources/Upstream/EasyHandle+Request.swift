@@ -76,7 +76,7 @@ extension EasyHandle {
         let present = request.fields.present
         var isTogether = !request.hasBody
         request.fields.forEachLine { name, value, known in
-            if value.isEmpty { isTogether = false }
+            if value.isEmpty || known == .expect { isTogether = false }
             if known == .host { fields.append(name: name, value: value) }
         }
         if let host = request.terms.host, !present.contains(.host) { fields.append("Host: \(host)") }
@@ -84,7 +84,8 @@ extension EasyHandle {
             fields.appendTogether(request.fields)
         } else {
             request.fields.forEachLine { name, value, known in
-                if known != .host { fields.append(name: name, value: value) }
+                // libcurl would wait for the 100 by itself, and ask again after a 417, whose body it throws away.
+                if known != .host, known != .expect { fields.append(name: name, value: value) }
             }
         }
         if request.bodyFraming == .chunked, !present.contains(.transferEncoding) {
@@ -92,7 +93,7 @@ extension EasyHandle {
         }
         // Else libcurl adds its own.
         if isTogether || !present.contains(.accept) { fields.append("Accept:") }
-        if request.hasBody, !present.contains(.expect) { fields.append("Expect:") }
+        if request.hasBody { fields.append("Expect:") }
         c_curl_set_list(raw, CURLOPT_HTTPHEADER, fields.link())
     }
 

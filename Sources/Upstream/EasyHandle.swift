@@ -18,6 +18,10 @@ final class EasyHandle: Carrier {
     private let errorBuffer: UnsafeMutablePointer<CChar>
     private var isForbidden = false
     private var isVerbose = false
+    /// Whose end is listened for: an address that is compared and never read.
+    private var tlsSession: UnsafeRawPointer?
+    /// The origin has ended the connection by close_notify.
+    private(set) var wasEndSaid = false
 
     init?(multi: CurlMulti, bufferSize: Int) {
         guard let raw = curl_easy_init() else { return nil }
@@ -28,6 +32,7 @@ final class EasyHandle: Carrier {
         super.init(on: multi.loop)
         CurlCallbacks.install(on: raw, context: Unmanaged.passUnretained(self).toOpaque(), multi: multi)
         c_curl_set_pointer(raw, CURLOPT_ERRORBUFFER, errorBuffer)
+        multi.certificates.install(on: raw)
         setConstants(bufferSize: bufferSize)
     }
 
@@ -47,6 +52,8 @@ final class EasyHandle: Carrier {
         guard isAdded else { return }
         isAdded = false
         _ = multi.enter { curl_multi_remove_handle($0, raw) }
+        if let tlsSession { wasEndSaid = multi.takeEnd(tlsSession) }
+        tlsSession = nil
     }
 
     override func goOn(receive: Bool, send: Bool) {
@@ -96,12 +103,16 @@ final class EasyHandle: Carrier {
         set(CURLOPT_VERBOSE, 1)
     }
 
+    /// libcurl takes every end of a TLS connection for one that the origin meant: from here on it is looked at how it comes.
+    func listenForEnd() { tlsSession = multi.hearEnd(of: raw) }
+
     /// Back to the state between two transfers.
     func rewind() {
         if isForbidden { set(CURLOPT_FORBID_REUSE, 0) }
         if isVerbose { set(CURLOPT_VERBOSE, 0) }
         isForbidden = false
         isVerbose = false
+        wasEndSaid = false
         errorBuffer.pointee = 0
     }
 }

@@ -47,17 +47,15 @@ package final class Resolver: Sendable {
         if let known = known(host, port: port, rules: rules) { return try known.get() }
         let identifier = table.withLock { $0.nextIdentifier() }
         let key = ResolverKey(host: host, port: port)
-        let answer: Result<[SocketAddress], UpstreamError> = await withTaskCancellationHandler {
+        let answer: ResolverAnswer = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                begin(key, identifier: identifier) { answer in
-                    continuation.resume(returning: Self.judge(answer, key: key, rules: rules))
-                }
+                begin(key, identifier: identifier) { continuation.resume(returning: $0) }
                 if Task.isCancelled { abandon(key, identifier) }
             }
         } onCancel: {
             abandon(key, identifier)
         }
-        return try answer.get()
+        return try Self.judge(answer, key: key, rules: rules).get()
     }
 
     /// The same without waiting: a numeric host or a remembered name; nil where the name has to be asked for.
@@ -126,9 +124,7 @@ package final class Resolver: Sendable {
             if !allowed.isEmpty { return .success(allowed) }
             if addresses.isEmpty { return .failure(notFound(key)) }
             let list = addresses.map(\.host).joined(separator: ", ")
-            let detail =
-                "\(key.host) leads to \(list), an internal address: name the host under forward.allow to allow it"
-            return .failure(UpstreamError(.addressRefused, detail: detail))
+            return .failure(.refused(key.host, at: list))
         case .notFound: return .failure(notFound(key))
         case .failed(let reason):
             let detail = "cannot resolve \(key.host): \(reason); check the name servers in /etc/resolv.conf"

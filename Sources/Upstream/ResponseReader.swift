@@ -15,6 +15,10 @@ final class ResponseReader {
     private(set) var isHeadComplete = false
     /// The origin's connection may not be used again: it said so, or its framing is dubious.
     private(set) var mustClose = false
+    /// For how long the connection may lie idle after this response, in nanoseconds; nil: the origin has not said.
+    private(set) var longestIdle: UInt64?
+    /// The request's credentials are the connection's from here on, so that nobody else's request goes over it.
+    private var authenticatesConnection = false
     /// Why the bytes were refused.
     private(set) var failure: UpstreamError.Kind?
 
@@ -24,12 +28,13 @@ final class ResponseReader {
     @exclusivity(unchecked) var bytes: [UInt8] = []
     /// The start of a head that has not come to its end.
     @exclusivity(unchecked) private var part: [UInt8] = []
-    /// Of the interim heads so far, in bytes.
+    /// Of the interim heads so far: bytes, and how many.
     private var interimLength = 0
-    /// Bytes of interim heads that one request may be answered with, besides one head.
-    private static let longestInterims = 256 << 10
+    private var interimCount = 0
+    /// A head so far, of an interim response or the final one, may be read otherwise by others.
+    private var hasOddFraming = false
 
-    init() { parser = ResponseParser() }
+    init() { parser = ResponseParser(limits: .response, isLenient: true) }
 
     var framing: BodyFraming { decoder.framing }
     var trailers: Fields { decoder.trailers }
@@ -38,16 +43,24 @@ final class ResponseReader {
 
     /// Makes ready for the next request; keeps capacity within a bound.
     func reset(for request: UpstreamRequest) {
-        let limits = request.terms.limits
-        if parser.limits == limits { parser.reset() } else { parser = ResponseParser(limits: limits) }
+        let terms = request.terms
+        if parser.limits == terms.limits, parser.isLenient == terms.isLenient {
+            parser.reset()
+        } else {
+            parser = ResponseParser(limits: terms.limits, isLenient: terms.isLenient)
+        }
         decoder = BodyDecoder(.none, side: .response)
         method = request.method
         isConditional = request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince)
         hasReceived = false
         isHeadComplete = false
         mustClose = false
+        longestIdle = nil
+        authenticatesConnection = ConnectionTerms.authenticateConnection(request.fields)
         failure = nil
         interimLength = 0
+        interimCount = 0
+        hasOddFraming = false
         interims.removeAll(keepingCapacity: true)
         head = nil
         part.removeAll(keepingCapacity: true)
@@ -85,23 +98,32 @@ final class ResponseReader {
     /// Counts bytes of heads before the final one, whose own length the parser limits; false: refused.
     private func count(interim length: Int) -> Bool {
         interimLength += length
-        guard interimLength > Self.longestInterims + parser.limits.head else { return true }
-        return refuse(.protocolViolation(WireError(.headTooLong, side: .response)))
+        guard interimLength > InterimBound.mostBytes + parser.limits.head else { return true }
+        return refuse(.protocolViolation(WireError(.tooManyInterims, side: .response)))
     }
 
     /// A complete head; false: refused.
     private func accept(_ head: consuming ResponseHead) -> Bool {
+        if head.isOddlyFramed { hasOddFraming = true }
         // No request that asks for a switch of protocols goes out as a transfer.
         if head.status == 101 { return refuse(.unexpectedStatus(101)) }
         if head.status < 200 {
+            interimCount += 1
+            guard interimCount <= InterimBound.mostHeads else {
+                return refuse(.protocolViolation(WireError(.tooManyInterims, side: .response)))
+            }
             interims.append(head)
             return true
         }
         if head.status == 304, !isConditional { return refuse(.unexpectedStatus(304)) }
         isHeadComplete = true
-        mustClose = !parser.keepAlive
+        longestIdle = ConnectionTerms.longestIdle(head.fields)
+        mustClose =
+            !parser.keepAlive || longestIdle == 0 || hasOddFraming || authenticatesConnection
+            || ConnectionTerms.authenticateConnection(head.fields)
+        head.isOddlyFramed = hasOddFraming
         self.head = head
-        decoder = BodyDecoder(parser.framing, side: .response)
+        decoder = BodyDecoder(parser.framing, side: .response, isLenient: parser.isLenient)
         return true
     }
 

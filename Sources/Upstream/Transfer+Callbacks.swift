@@ -45,7 +45,7 @@ extension Transfer {
             abort = isReused ? .staleConnection : .addressRefused(name.remote)
             return false
         }
-        if isReused, multi.hasUnread(name) || destination?.isTLS == true && c_curl_get_tls_pending(handle.raw) > 0 {
+        if isReused, multi.isSpent(name) || destination?.isTLS == true && c_curl_get_tls_pending(handle.raw) > 0 {
             abort = .staleConnection
             return false
         }

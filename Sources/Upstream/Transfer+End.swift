@@ -7,7 +7,7 @@ internal import HTTPWire
 extension Transfer {
     /// libcurl is done with the handle; outside libcurl.
     func finish(_ result: CURLcode) {
-        guard let handle, state != .ended, outcome == nil else { return }
+        guard let handle, state != .ended, !isConcluded else { return }
         if result == CURLE_OK { keepConnection(handle) }
         let osError = Int32(truncatingIfNeeded: c_curl_get_long(handle.raw, CURLINFO_OS_ERRNO))
         handle.release()
@@ -21,7 +21,7 @@ extension Transfer {
     private func keepConnection(_ handle: EasyHandle) {
         let descriptor = c_curl_get_active_socket(handle.raw)
         guard descriptor != CURL_SOCKET_BAD, let connection else { return }
-        handle.multi.becameIdle(descriptor, name: connection)
+        handle.multi.becameIdle(descriptor, name: connection, longestIdle: handle.reader.longestIdle)
     }
 
     /// Tries again where libcurl was stopped before it sent anything.
@@ -44,14 +44,17 @@ extension Transfer {
         handle.reader.endOfLines()
         if let failure = handle.reader.failure { return .failure(violation(failure)) }
         if result == CURLE_OK {
-            if handle.reader.end() { return .success(handle.reader.trailers) }
+            if handle.reader.end() {
+                let endsItself = if case .untilClose = handle.reader.framing { false } else { true }
+                isEndProven = endsItself || destination?.isTLS != true || handle.wasEndSaid
+                return .success(handle.reader.trailers)
+            }
             let kind: UpstreamError.Kind = handle.reader.isHeadComplete ? .truncated : .closed
             return .failure(
                 UpstreamError(kind, detail: "\(place) ended the connection before its response was complete")
             )
         }
-        // The whole response came, and only what libcurl wanted to do after it failed: such as to send the request again
-        // after a 417.
+        // The whole response came, and only what libcurl wanted to do after it failed.
         if handle.reader.isComplete { return .success(handle.reader.trailers) }
         if let abort { return .failure(abortError(abort)) }
         let context = CurlFailure.Context(
@@ -61,6 +64,7 @@ extension Transfer {
             hasReceived: handle.reader.hasReceived,
             osError: osError,
             text: handle.errorText,
+            certificate: handle.multi.certificates.take(handle.raw),
             tls: request.terms.tls
         )
         return .failure(CurlFailure.error(result, context))
@@ -95,7 +99,8 @@ extension Transfer {
 
     // MARK: - Words
 
-    var place: String { destination?.url.place ?? request.terms.url + request.path }
+    /// The origin; a query stays out of messages, since it may hold secrets.
+    var place: String { destination?.url.place ?? request.terms.url + request.path.prefix { $0 != "?" } }
 
     func timeoutError(_ phase: TimeoutPhase) -> UpstreamError {
         let what =
@@ -134,9 +139,7 @@ extension Transfer {
         case .unresolved:
             return UpstreamError(.resolver, detail: "the addresses of \(place) were lost: try again")
         case .addressRefused(let address):
-            let detail =
-                "\(place) leads to \(address), an internal address: name the host under forward.allow to allow it"
-            return UpstreamError(.addressRefused, detail: detail)
+            return .refused(place, at: address)
         case .requestBody:
             let detail = "the request's body ended early, so that the request to \(place) was given up"
             return UpstreamError(.requestBody, detail: detail)

@@ -59,8 +59,12 @@ package final class Transfer {
     /// Content of known length came with the final head, which is handed on now: bytes are next.
     // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
     @exclusivity(unchecked) package internal(set) var hasContent = false
+    /// False where a body that lasts to the end of its connection came over TLS, and that ended without close_notify: anybody on
+    /// the way may have cut it (RFC 9112 section 9.8). For the delegate's `transferFinished`.
+    package internal(set) var isEndProven = true
     /// How it ended, while bytes before the end wait for the delegate.
     var outcome: Result<Fields, UpstreamError>?
+    var isConcluded: Bool { outcome != nil }
 
     init(
         _ request: UpstreamRequest,
@@ -168,6 +172,9 @@ package final class Transfer {
 
     // MARK: - Back-pressure
 
+    /// Bytes that should be read at a time, at most.
+    var mostAtOnce: Int { delegate?.mostAtOnce ?? .max }
+
     /// Asked before more bytes come than the `buffered` that wait.
     func mustPause(buffered: Int) -> Bool {
         guard isHeld || buffered >= Carrier.mostBuffered else { return false }
@@ -177,7 +184,7 @@ package final class Transfer {
     }
 
     private func unpause() {
-        guard let carrier, state == .running, outcome == nil else { return }
+        guard let carrier, state == .running, !isConcluded else { return }
         let canReceive = isReceivePaused && !isHeld && carrier.reader.bytes.isEmpty
         let canSend = isSendPaused && isBodyAnnounced
         guard canReceive || canSend else { return }
@@ -202,7 +209,7 @@ package final class Transfer {
 
     /// From the loop, outside libcurl.
     func timerFired() {
-        guard state != .ended, outcome == nil else { return }
+        guard state != .ended, !isConcluded else { return }
         guard let phase = deadlines.expired(now: Monotonic.now()) else { return armTimer() }
         end(.failure(timeoutError(phase)))
     }

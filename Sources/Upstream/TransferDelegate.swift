@@ -19,6 +19,8 @@ package protocol TransferDelegate: AnyObject {
     /// Bytes may come while libcurl is on the stack, which saves a copy of them: then the delegate may cancel, resume or
     /// allow silence, and begin no other transfer. False unless it says otherwise.
     var takesBytesAtOnce: Bool { get }
+    /// Bytes that should come at a time, at most; over libcurl that is for libcurl to say. No limit unless it says otherwise.
+    var mostAtOnce: Int { get }
     /// A 1xx head; never 101.
     func transfer(_ transfer: Transfer, received interim: ResponseHead)
     /// The final head. Its fields are as the origin sent them, hop-by-hop fields included.
@@ -30,7 +32,7 @@ package protocol TransferDelegate: AnyObject {
     /// Content waits in a socket: the delegate may take at most `count` bytes of it from there by itself, without a copy through
     /// this process. Nil, as unless it says otherwise: not now, so that they are read and come as bytes.
     func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent?
-    /// The message is complete by the framing it declared.
+    /// The message is complete by the framing it declared; but see `Transfer.isEndProven`.
     func transferFinished(_ transfer: Transfer, trailers: Fields)
     /// The message did not come, or not to its end: what came of it must not pass as complete.
     func transfer(_ transfer: Transfer, failed error: UpstreamError)
@@ -38,6 +40,7 @@ package protocol TransferDelegate: AnyObject {
 
 extension TransferDelegate {
     package var takesBytesAtOnce: Bool { false }
+    package var mostAtOnce: Int { .max }
     package var movesContent: Bool { false }
     package func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent? { nil }
 }

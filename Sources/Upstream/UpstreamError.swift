@@ -47,12 +47,27 @@ package struct UpstreamError: Error, Sendable, Equatable {
     }
 
     package let kind: Kind
-    /// Names the host, the place and what to do.
-    package let detail: String
+    /// One reference: an outcome that may be such an error is copied with each answer, and a long one by slow calls.
+    private let words: Words
 
-    package init(_ kind: Kind, detail: String) {
+    /// Names the host, the place and what to do; for logs and for whoever runs the daemon.
+    package var detail: String { words.detail }
+    /// The same for clients, which do not learn from it where a name leads.
+    package var told: String { words.told }
+
+    private final class Words: Sendable, Equatable {
+        let detail: String
+        let told: String
+
+        init(_ detail: String, _ told: String) { (self.detail, self.told) = (detail, told) }
+
+        static func == (one: Words, other: Words) -> Bool { (one.detail, one.told) == (other.detail, other.told) }
+    }
+
+    /// - Parameter told: where the detail has an address that the name servers gave.
+    package init(_ kind: Kind, detail: String, told: String? = nil) {
         self.kind = kind
-        self.detail = detail
+        words = Words(detail, told ?? detail)
     }
 
     /// The status to answer with (RFC 9209 section 2.3): 502, 503 or 504.
@@ -107,6 +122,18 @@ package struct UpstreamError: Error, Sendable, Equatable {
             true
         default: false
         }
+    }
+}
+
+extension UpstreamError {
+    /// The rules of forward mode allow none of the addresses of a place.
+    static func refused(_ place: String, at addresses: String) -> UpstreamError {
+        let advice = "name the host under forward.allow to allow it"
+        return UpstreamError(
+            .addressRefused,
+            detail: "\(place) leads to \(addresses), an internal address: \(advice)",
+            told: "\(place) leads to an internal address: \(advice)"
+        )
     }
 }
 

@@ -15,8 +15,11 @@ package final class UpstreamTerms: Sendable {
     package let tls: TLSOptions
     /// Which addresses the requests may go to.
     package let target: TargetRules
-    /// What a response head may measure.
+    /// What a response head may measure; libcurl has limits of its own besides: 100 KiB a line and, where it is not older than 8.3 or has
+    /// that fix, 300 KiB in all.
     package let limits: HeadLimits
+    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken.
+    package let isLenient: Bool
 
     package init(
         url: String,
@@ -24,7 +27,8 @@ package final class UpstreamTerms: Sendable {
         timeouts: Timeouts = Timeouts(),
         tls: TLSOptions = TLSOptions(),
         target: TargetRules = .any,
-        limits: HeadLimits = HeadLimits()
+        limits: HeadLimits = .response,
+        isLenient: Bool = true
     ) {
         self.url = url
         self.host = host
@@ -32,6 +36,7 @@ package final class UpstreamTerms: Sendable {
         self.tls = tls
         self.target = target
         self.limits = limits
+        self.isLenient = isLenient
     }
 }
 

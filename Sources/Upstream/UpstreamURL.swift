@@ -87,6 +87,7 @@ struct UpstreamURL: Equatable {
     }
 
     private static func refuse(_ url: String, _ advice: String) -> UpstreamError {
-        UpstreamError(.request, detail: "cannot ask for \(url): \(advice)")
+        // A query may hold secrets.
+        UpstreamError(.request, detail: "cannot ask for \(url.prefix { $0 != "?" }): \(advice)")
     }
 }

@@ -45,9 +45,9 @@ extension WireConnection {
 
     /// Goes on with the request: from the source, the loop, or both.
     func send(_ transfer: Transfer) {
-        guard state == .open, transfer.outcome == nil else { return }
+        guard state == .open, !transfer.isConcluded else { return }
         fill(transfer)
-        guard transfer.state != .ended, transfer.outcome == nil, self.transfer === transfer else { return }
+        guard transfer.state != .ended, !transfer.isConcluded, self.transfer === transfer else { return }
         flush()
         if outgoing == nil { watchWriting(progress == .body && !transfer.isSendPaused) }
         concludeIfComplete(transfer)

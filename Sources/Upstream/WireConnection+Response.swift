@@ -9,7 +9,7 @@ extension WireConnection {
     func receive(_ transfer: Transfer) {
         if reader.isComplete { return excess(transfer) }
         // Who holds back hears of all that comes, its end included, once it goes on.
-        if transfer.outcome != nil || transfer.mustPause(buffered: reader.bytes.count) { return watchReading(false) }
+        if transfer.isConcluded || transfer.mustPause(buffered: reader.bytes.count) { return watchReading(false) }
         if move(transfer) { return }
         guard !reader.isHeadComplete, transfer.movesContent else {
             _ = read(transfer, atMost: pool.buffer.count)
@@ -25,13 +25,15 @@ extension WireConnection {
 
     /// The transfer still wants what waits in the socket.
     private func mayReceive(_ transfer: Transfer) -> Bool {
-        self.transfer === transfer && transfer.state == .running && transfer.outcome == nil && !reader.isComplete
+        self.transfer === transfer && transfer.state == .running && !transfer.isConcluded && !reader.isComplete
             && !transfer.mustPause(buffered: reader.bytes.count)
     }
 
     /// Reads once.
     /// - Returns: whether as much was there.
-    private func read(_ transfer: Transfer, atMost length: Int) -> Bool {
+    private func read(_ transfer: Transfer, atMost most: Int) -> Bool {
+        // Nobody wants less than that at a time.
+        let length = most <= Self.leastMoved ? most : min(most, transfer.mostAtOnce)
         let room = UnsafeMutableRawBufferPointer(rebasing: pool.buffer.prefix(length))
         switch Socket.read(descriptor, into: room) {
         case .bytes(let count):
@@ -46,7 +48,7 @@ extension WireConnection {
 
     /// Has long content go on from socket to socket, where its taker can do that. False where it is to be read.
     private func move(_ transfer: Transfer) -> Bool {
-        guard transfer.state == .running, transfer.outcome == nil, self.transfer === transfer,
+        guard transfer.state == .running, !transfer.isConcluded, self.transfer === transfer,
             let left = reader.lengthLeft, left >= Self.leastMoved,
             let result = transfer.move(Int(clamping: left), from: descriptor)
         else { return false }
@@ -134,7 +136,7 @@ extension WireConnection {
     // MARK: - The end
 
     func concludeIfComplete(_ transfer: Transfer) {
-        guard reader.isComplete, isRequestOver, transfer.outcome == nil else { return }
+        guard reader.isComplete, isRequestOver, !transfer.isConcluded else { return }
         transfer.conclude(.success(reader.trailers))
     }
 

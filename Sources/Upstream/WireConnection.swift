@@ -21,8 +21,9 @@ final class WireConnection: Carrier, IOHandler {
     private(set) var remote: SocketAddress?
     /// Another transfer had it before this one.
     private(set) var isReused = false
-    /// Coarse monotonic nanoseconds.
+    /// From when it lies idle, and to when it may be used again: coarse monotonic nanoseconds.
     private(set) var idleSince: UInt64 = 0
+    private(set) var idleUntil: UInt64 = 0
     // Open in the states open and idle.
     private(set) var descriptor: Int32 = -1
     private var event: IOEvent?
@@ -144,6 +145,7 @@ final class WireConnection: Carrier, IOHandler {
     private func rest() {
         state = .idle
         idleSince = Monotonic.coarse()
+        idleUntil = idleSince &+ min(reader.longestIdle ?? .max, WirePool.longestIdle)
         reader.shrink()
         watch(.read)
         if !pool.keep(self) { end() }

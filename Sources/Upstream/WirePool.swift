@@ -19,8 +19,9 @@ final class WirePlace {
 
 /// Loop-bound; the client and every connection hold it, until `close()` lets the idle connections go.
 final class WirePool {
-    /// For so long a connection lies idle, in nanoseconds: libcurl's default for its own.
-    private static let longestIdle: UInt64 = 118_000_000_000
+    /// For so long a connection lies idle, in nanoseconds: libcurl's default for its own. Where its origin keeps it for a shorter
+    /// time and says so, for that time less a margin.
+    static let longestIdle: UInt64 = 118_000_000_000
 
     let loop: EventLoop
     private let limits: UpstreamLimits
@@ -107,7 +108,7 @@ final class WirePool {
             guard let remote = connection.remote, addresses.contains(remote) else { continue }
             place.idle.remove(at: position)
             idleCount -= 1
-            if now < connection.idleSince &+ Self.longestIdle, connection.isQuiet { return connection }
+            if now < connection.idleUntil, connection.isQuiet { return connection }
             drop(connection)
         }
         return nil
@@ -191,7 +192,7 @@ final class WirePool {
         isSweeping = false
         let now = Monotonic.coarse()
         for place in places.values {
-            while let oldest = place.idle.first, now >= oldest.idleSince &+ Self.longestIdle { dropIdle(oldest) }
+            for connection in place.idle where now >= connection.idleUntil { dropIdle(connection) }
         }
         if idleCount > 0 { startSweep() }
     }

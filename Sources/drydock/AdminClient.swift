@@ -9,19 +9,6 @@ struct AdminClient {
     /// Seconds without a byte of the answer.
     var patience = 10
 
-    /// `DRYDOCK_ADMIN`, else the configuration's, else the user's socket if there is one, else the system's.
-    static func defaultAddress(
-        _ environment: [String: String],
-        configured: ([String: String]) -> String?
-    ) -> String {
-        if let named = environment["DRYDOCK_ADMIN"], !named.isEmpty { return named }
-        if let address = configured(environment) { return address }
-        if let folder = environment["XDG_RUNTIME_DIR"], access("\(folder)/drydock/admin.sock", F_OK) == 0 {
-            return "unix:\(folder)/drydock/admin.sock"
-        }
-        return "unix:/run/drydock/admin.sock"
-    }
-
     /// Percent-encodes a value of a query.
     static func escape(_ text: String) -> String {
         text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
@@ -54,7 +41,9 @@ struct AdminClient {
             do {
                 return try decoder.decode(type, from: Data(body))
             } catch {
-                throw Failure(message: "the daemon's answer is not understood; is it of another version? (\(error))")
+                throw Failure(
+                    message: "the daemon's answer cannot be read; is the daemon of another version? (\(error))"
+                )
             }
         }
     }
@@ -74,12 +63,21 @@ struct AdminClient {
 
     // MARK: - The socket
 
+    /// Whether somebody listens there; where nobody does, `errno` says why.
+    var isThere: Bool {
+        guard let descriptor = open() else { return false }
+        close(descriptor)
+        return true
+    }
+
+    private func open() -> Int32? {
+        address.hasPrefix("unix:") || address.hasPrefix("/") ? connectUnix() : connectTCP()
+    }
+
     private func connect() throws -> Int32 {
-        let isPath = address.hasPrefix("unix:") || address.hasPrefix("/")
-        let descriptor = isPath ? connectUnix() : connectTCP()
-        guard let descriptor else {
+        guard let descriptor = open() else {
             throw Failure.noDaemon(
-                "no daemon at \(address): \(String(cString: strerror(errno))); start one, or name it with --admin"
+                "no daemon at \(address): \(String(cString: strerror(errno))); start the daemon, or name its address with --admin or -c"
             )
         }
         var time = timeval(tv_sec: patience, tv_usec: 0)
@@ -171,7 +169,7 @@ struct AdminClient {
         guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: mark) }),
             let line = String(decoding: bytes[..<end], as: UTF8.self).split(separator: "\r\n").first,
             let status = line.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
-        else { throw Failure(message: "what answers at \(address) is no drydock daemon") }
+        else { throw Failure(message: "the program that answers at \(address) is not a Drydock daemon") }
         return Answer(status: status, body: Array(bytes[(end + 4)...]))
     }
 }

@@ -1,41 +1,10 @@
 // `drydock status` and `reload`: the commands that ask a running daemon over its admin socket.
 
 import ArgumentParser
-import Configuration
 import Drydock
-import Foundation
-
-/// Where the daemon's admin socket is, and how to print.
-struct AdminOptions: ParsableArguments {
-    @Option(
-        help:
-            "The admin address: unix:PATH, an absolute path, or HOST:PORT. Default: DRYDOCK_ADMIN, else that of ./drydock.yaml or /etc/drydock/drydock.yaml, else $XDG_RUNTIME_DIR/drydock/admin.sock, else /run/drydock/admin.sock."
-    )
-    var admin: String?
-    @Flag(help: "Print one JSON document.")
-    var json = false
-
-    func validate() throws {
-        guard let admin, !admin.hasPrefix("unix:"), !admin.hasPrefix("/"), !admin.contains(":") else { return }
-        throw ValidationError("--admin '\(admin)' is no address; write unix:PATH, an absolute path, or HOST:PORT")
-    }
-
-    var client: AdminClient {
-        let environment = processEnvironment()
-        return AdminClient(address: admin ?? AdminClient.defaultAddress(environment, configured: Self.configured))
-    }
-
-    /// The admin address of the configuration that `serve` reads here; nil where that is none, or cannot be read.
-    private static func configured(_ environment: [String: String]) -> String? {
-        guard let path = ConfigurationOption.defaultPath,
-            let configuration = try? Configuration.load(path: path, environment: environment)
-        else { return nil }
-        return configuration.admin?.listen.first?.description
-    }
-}
 
 struct Status: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "What the daemon is doing.")
+    static let configuration = CommandConfiguration(abstract: "Show what the daemon is doing.")
     @OptionGroup var options: AdminOptions
 
     private struct Document: Decodable {
@@ -49,6 +18,10 @@ struct Status: ParsableCommand {
             let target: String
             let match: String
             let isDemo: Bool
+            /// Nil from an older daemon.
+            let isPartlyDemo: Bool?
+
+            var goal: String { isPartlyDemo == true ? "demo and \(target)" : isDemo ? "demo" : target }
         }
         let version: String
         let pid: Int
@@ -84,9 +57,7 @@ struct Status: ParsableCommand {
             "disk           \(status.disk.map(tier) ?? "off")",
         ]
         for service in status.services {
-            lines.append(
-                "service        \(service.name) \(service.match) -> \(service.isDemo ? "demo" : service.target)"
-            )
+            lines.append("service        \(service.name) \(service.match) -> \(service.goal)")
         }
         print(lines.joined(separator: "\n"))
     }
@@ -107,8 +78,10 @@ struct Reload: ParsableCommand {
     }
 
     func run() throws {
-        let answer = try options.client.request("POST", "/v1/reload")
+        let client = try options.client
+        let answer = try client.request("POST", "/v1/reload")
         guard answer.status == 200 || answer.status == 422 else { throw answer.failure }
+        client.sayWhich()
         if options.json { print(answer.text, terminator: "") }
         let result = try answer.decode(Document.self)
         guard result.isReloaded else {

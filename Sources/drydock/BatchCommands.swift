@@ -6,25 +6,27 @@ import Foundation
 
 /// What both commands take.
 struct ListOptions: ParsableArguments {
-    @Argument(help: "URLs as a client sends them: /github/users, http://localhost:8080/github/users, or an origin's.")
+    @Argument(
+        help: "URLs as a client sends them (/github/users, http://localhost:8080/github/users), or the origin's URLs."
+    )
     var urls: [String] = []
     @Option(
         help: ArgumentHelp(
-            "A file with more: a URL a line, or a JSON object a line with url, method, headers, body, force, seed and store; - is standard input. May be repeated.",
+            "A file with more URLs. Each line has a URL, or a JSON object with url, method, headers, body, force, seed and store. - is standard input. May be repeated.",
             valueName: "list"
         )
     )
     var file: [String] = []
     @Option(
         name: [.customShort("H"), .customLong("header")],
-        help: "A field of every request, 'Name: value'; may be repeated."
+        help: "A field for every request, 'Name: value'; may be repeated."
     )
     var header: [String] = []
-    @Flag(help: "Ask the origins, whatever is stored.")
+    @Flag(help: "Ask the origins even if a fresh response is stored.")
     var force = false
-    @Option(help: "Items under way at a time, 1 to 1000. Default: 10.")
+    @Option(help: "The number of items under way at the same time, 1 to 1000. Default: 10.")
     var concurrency: Int?
-    @Flag(help: "One item after the other.")
+    @Flag(help: "Download one item after the other; the same as --concurrency 1.")
     var serial = false
 
     var isEmpty: Bool { urls.isEmpty && file.isEmpty }
@@ -36,7 +38,7 @@ struct ListOptions: ParsableArguments {
         if serial, concurrency != nil { throw ValidationError("--serial is --concurrency 1; give only one of them") }
         if file.count(where: { $0 == "-" }) > 1 { throw ValidationError("standard input can be read only once") }
         for field in header where !field.contains(":") || field.hasPrefix(":") {
-            throw ValidationError("-H '\(field)' is no field; write 'Name: value'")
+            throw ValidationError("-H '\(field)' is not a field; write 'Name: value'")
         }
     }
 
@@ -54,10 +56,10 @@ struct ListOptions: ParsableArguments {
                 name == "-"
                 ? FileHandle.standardInput.readDataToEndOfFile() : FileManager.default.contents(atPath: name)
             guard let data else {
-                throw Failure(message: "\(name) cannot be read; check that it is there, and its permissions")
+                throw Failure(message: "\(name) cannot be read; check that it exists, and its permissions")
             }
             guard let text = String(validating: data, as: UTF8.self) else {
-                throw Failure(message: "\(name) is not in UTF-8; write it anew in UTF-8")
+                throw Failure(message: "\(name) is not UTF-8; save it as UTF-8")
             }
             order.lists.append((name == "-" ? "standard input" : name, text))
         }
@@ -74,14 +76,15 @@ struct ListOptions: ParsableArguments {
 
 struct Size: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "How many bytes a list would download; nothing is downloaded or changed.",
+        abstract: "Show how many bytes a list would download, without downloading or changing anything.",
         discussion: """
-            What is stored and fresh, and what the origin says is current by HEAD, needs no download. What has no known size, \
-            and what fails, is told. With --save the daemon keeps what was found, and 'drydock prefetch --job ID' downloads it.
+            A resource needs no download if its stored response is fresh, or if the origin confirms it by HEAD. The command \
+            lists resources of unknown size and failures. With --save the daemon keeps the list as a job, and \
+            'drydock prefetch --job ID' downloads it.
             """
     )
     @OptionGroup var list: ListOptions
-    @Flag(help: "Keep the list as a job.")
+    @Flag(help: "Keep the list as a job, for 'drydock prefetch --job ID'.")
     var save = false
     @OptionGroup var options: AdminOptions
 
@@ -92,7 +95,7 @@ struct Size: ParsableCommand {
     func run() throws {
         var order = try list.order()
         order.save = save
-        let client = options.client
+        let client = try options.client
         let follower = JobFollower(client: client)
         let job = try list.submit("/v1/size", order, to: client)
         guard let ended = try follower.follow(job.id) else {
@@ -100,7 +103,7 @@ struct Size: ParsableCommand {
             throw ExitCode(130)
         }
         let answer = try follower.whole(job.id)
-        if !save { _ = try client.request("DELETE", "/v1/jobs/\(job.id)") }
+        if save { client.sayWhich() } else { _ = try client.request("DELETE", "/v1/jobs/\(job.id)") }
         if options.json {
             print(answer.text, terminator: "")
         } else {
@@ -114,10 +117,10 @@ struct Size: ParsableCommand {
 
 struct Prefetch: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Download a list into the cache, ahead of the clients.",
+        abstract: "Download a list into the cache before clients ask for it.",
         discussion: """
-            The daemon does it: with --detach, or after Ctrl-C, it goes on, and 'drydock jobs' tells how far it is. What is \
-            stored and fresh is not downloaded again.
+            The daemon downloads the list. With --detach, or after Ctrl-C, it continues, and 'drydock jobs' shows its \
+            progress. Fresh stored responses are not downloaded again.
             """
     )
     enum OnError: String, ExpressibleByArgument, CaseIterable {
@@ -126,35 +129,44 @@ struct Prefetch: ParsableCommand {
     }
 
     @OptionGroup var list: ListOptions
-    @Option(help: "What the failure of an item means for the others.")
+    @Option(help: "What happens to the other items when an item fails.")
     var onError: OnError = .continue
-    @Option(help: ArgumentHelp("Download what 'size --save' has found, or what was stopped.", valueName: "id"))
+    @Option(
+        help: ArgumentHelp(
+            "Download the items that 'size --save' found, or continue a job that was stopped.",
+            valueName: "id"
+        )
+    )
     var job: String?
-    @Flag(help: "With --job: ask again for what has failed or was cancelled. Else: once more for what fails.")
+    @Flag(
+        help:
+            "With --job: try the items again that have failed or were cancelled. Otherwise: try failed items once more."
+    )
     var retryFailed = false
-    @Flag(help: "Do not wait for the end.")
+    @Flag(help: "Do not wait until the job has finished.")
     var detach = false
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
-        if job == nil, list.isEmpty { throw ValidationError("give URLs, --file LIST, or --job ID") }
-        if job != nil, !list.isEmpty { throw ValidationError("a job has its list; give either --job or URLs") }
+        if job == nil, list.isEmpty { throw ValidationError("give URLs, --file LIST or --job ID") }
+        if job != nil, !list.isEmpty { throw ValidationError("a job has its own list; give either --job or URLs") }
         if job != nil, list.force || list.serial || list.concurrency != nil || !list.header.isEmpty {
-            throw ValidationError("a job has its options already; give them with 'drydock size --save'")
+            throw ValidationError("a job has its own options; give them to 'drydock size --save' instead")
         }
         if detach, retryFailed, job == nil {
             throw ValidationError(
-                "--detach does not wait for failures; use 'drydock prefetch --job ID --retry-failed' later"
+                "--retry-failed has to wait for the end, and --detach does not wait; run 'drydock prefetch --job ID --retry-failed' later"
             )
         }
     }
 
     func run() throws {
-        let client = options.client
+        let client = try options.client
         let begun = try begin(client)
+        client.sayWhich()
         if detach {
             if options.json { return print(try follower(client).whole(begun.id).text, terminator: "") }
-            return print("job \(begun.id): 'drydock jobs show \(begun.id)' tells how far it is")
+            return print("job \(begun.id): 'drydock jobs show \(begun.id)' shows its progress")
         }
         var ended = try follow(begun.id, client)
         if retryFailed, job == nil, ended.totals.failed > 0 {
@@ -193,7 +205,7 @@ struct Prefetch: ParsableCommand {
     private func follow(_ id: String, _ client: AdminClient) throws -> JobDocument {
         guard let ended = try follower(client).follow(id) else {
             printError(
-                "job \(id) goes on: 'drydock jobs show \(id)' tells how far it is, 'drydock jobs cancel \(id)' ends it"
+                "job \(id) continues: 'drydock jobs show \(id)' shows its progress, 'drydock jobs cancel \(id)' ends it"
             )
             throw ExitCode(130)
         }

@@ -4,11 +4,11 @@ import ArgumentParser
 
 struct Cancel: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "End fetches that are under way; what is stored stays.",
+        abstract: "End fetches that are under way; stored responses stay.",
         discussion: """
-            Requests that wait for the head of a response are answered 503 with the title "Cancelled"; those whose body \
-            is on its way are cut off, so that no client takes it for whole. Stored responses keep their lifetimes, \
-            later requests fetch anew, and requests with other methods than GET and HEAD go on.
+            Requests that wait for the head of a response get a 503 with the title "Cancelled". Connections whose body \
+            is being sent are closed, so that no client takes the body for complete. Stored responses keep their \
+            lifetimes, later requests begin a new fetch, and requests with methods other than GET and HEAD continue.
             """
     )
     @Argument(
@@ -24,7 +24,7 @@ struct Cancel: ParsableCommand {
 
     func validate() throws {
         if all == (target != nil) {
-            throw ValidationError("name a URL or a service, or give --all: one of them")
+            throw ValidationError("give one of a URL, a service and --all")
         }
     }
 
@@ -37,10 +37,12 @@ struct Cancel: ParsableCommand {
         var query = "all"
         // Names of services have no slash, and URLs and paths do.
         if let target { query = (target.contains("/") ? "url=" : "service=") + AdminClient.escape(target) }
-        let answer = try options.client.request("POST", "/v1/cancel?\(query)").successful()
+        let client = try options.client
+        let answer = try client.request("POST", "/v1/cancel?\(query)").successful()
+        client.sayWhich()
         if options.json { return print(answer.text, terminator: "") }
         let ended = try answer.decode(Document.self)
-        if ended.fetches == 0 { return print("no such fetch is under way") }
+        if ended.fetches == 0 { return print("no matching fetch is under way") }
         let fetches = ended.fetches == 1 ? "1 fetch" : "\(ended.fetches) fetches"
         print("\(fetches) ended, \(ended.waiters) waiting request\(ended.waiters == 1 ? "" : "s") told")
     }

@@ -8,10 +8,10 @@ import Glibc
 struct DrydockCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "drydock",
-        abstract: "A caching proxy for one machine: keeps apps working when the origin is slow or gone.",
+        abstract: "A caching HTTP proxy: it keeps programs working when the origin is slow or down.",
         discussion: """
-            Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no daemon there.
-            The configuration file is documented in the README and by 'drydock config default'.
+            Exit codes: 0 success, 1 failure, 2 wrong usage, 3 no daemon.
+            'drydock config default' prints every key of the configuration file with its default.
             """,
         version: DrydockVersion.current,
         subcommands: [

@@ -4,29 +4,35 @@ import ArgumentParser
 
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "What becomes of a GET, and which rule decides; nothing is asked or changed.",
+        abstract:
+            "Show how Drydock decides about a GET and which rule decides, without asking an origin or changing anything.",
         discussion: """
-            The key, where it is stored, the variants with the fields that select them, the age term by term, the lifetime \
-            and where it comes from, the decision with its section, and what the origin would be sent.
+            It shows the key, the tiers that have a response, the variants with the fields that select them, the age term by \
+            term, the freshness lifetime and where it comes from, the decision with its section of the RFC, and the request \
+            that would be sent to the origin. If nothing is stored, it says why the last response was not stored. It also \
+            says how long a failed validation is not repeated, and what a placeholder or a fallback would do.
             """
     )
     @Argument(
         help:
-            "The URL as a client sends it: /github/users, http://localhost:8080/github/users, or that of an origin in forward mode."
+            "The URL as a client sends it (/github/users, http://localhost:8080/github/users), or the origin's URL, as 'drydock list' prints it: in forward mode if that accepts it, or else through the service that leads there."
     )
     var url: String
+    @Option(help: "Explain the request through this service; '' is forward mode.")
+    var service: String?
     @Option(name: [.customShort("H"), .customLong("header")], help: "A request field, 'Name: value'; may be repeated.")
     var header: [String] = []
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
         for field in header where !field.contains(":") || field.hasPrefix(":") {
-            throw ValidationError("-H '\(field)' is no field; write 'Name: value'")
+            throw ValidationError("-H '\(field)' is not a field; write 'Name: value'")
         }
     }
 
     func run() throws {
         var path = "/v1/explain?as=\(options.json ? "json" : "text")&url=\(AdminClient.escape(url))"
+        if let service { path += "&service=\(AdminClient.escape(service))" }
         for field in header { path += "&field=\(AdminClient.escape(field))" }
         print(try options.client.request("GET", path).successful().text, terminator: "")
     }

@@ -4,13 +4,13 @@ import ArgumentParser
 
 struct Jobs: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "The batches that the daemon knows: list, show, cancel, retry, remove.",
+        abstract: "List, show, cancel, retry or remove batches.",
         subcommands: [List.self, Show.self, Cancel.self, Retry.self, Remove.self],
         defaultSubcommand: List.self
     )
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "One line a job, the oldest first.")
+        static let configuration = CommandConfiguration(abstract: "Print one line for each job, the oldest first.")
         @OptionGroup var options: AdminOptions
 
         private struct Document: Decodable { let jobs: [JobDocument] }
@@ -23,7 +23,7 @@ struct Jobs: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "One job, item by item.")
+        static let configuration = CommandConfiguration(abstract: "Print one job, item by item.")
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
 
@@ -37,14 +37,16 @@ struct Jobs: ParsableCommand {
     }
 
     struct Cancel: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "End a job; what is done stays done.")
+        static let configuration = CommandConfiguration(abstract: "End a job; items that are done stay done.")
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
         func run() throws { try options.act("POST", id, "/cancel") }
     }
 
     struct Retry: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Ask again for what has failed or was cancelled.")
+        static let configuration = CommandConfiguration(
+            abstract: "Try the items again that have failed or were cancelled."
+        )
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
         func run() throws { try options.act("POST", id, "/retry") }
@@ -52,7 +54,7 @@ struct Jobs: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Forget a job that is not under way; what it has stored stays."
+            abstract: "Forget a job that is not under way; the responses that it stored stay."
         )
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
@@ -62,7 +64,9 @@ struct Jobs: ParsableCommand {
 
 extension AdminOptions {
     fileprivate func act(_ method: String, _ id: String, _ what: String) throws {
+        let client = try client
         let answer = try client.request(method, "/v1/jobs/\(AdminClient.escape(id))\(what)").successful()
+        client.sayWhich()
         if json { return print(answer.text, terminator: "") }
         print(try answer.decode(JobDocument.self).line)
     }

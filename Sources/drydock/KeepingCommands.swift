@@ -5,30 +5,34 @@ import Configuration
 
 struct Purge: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Remove what is stored, or make it stale.",
+        abstract: "Remove stored responses, or make them stale.",
         discussion: """
-            In force in memory, on the disk and for fetches under way when the command returns, and after a restart; files \
-            go behind. Pinned responses go, too, but not by --older-than. With --soft what is stored becomes stale: it \
-            answers where stale answers are allowed, and a check makes it fresh again.
+            When the command returns, the purge is in force in memory, on disk, for fetches under way, and after a restart; \
+            the files are removed in the background. It also removes pinned responses, except with --older-than. With \
+            --soft the stored responses become stale: they are used where stale responses are allowed, and a successful \
+            validation makes them fresh again.
             """
     )
     @Argument(
-        help: ArgumentHelp("URLs, as 'drydock list' prints them, or paths as clients send them.", valueName: "url")
+        help: ArgumentHelp(
+            "URLs, as 'drydock list' prints them, or URLs and paths as clients send them.",
+            valueName: "url"
+        )
     )
     var urls: [String] = []
-    @Option(help: "All URLs that begin like this; may be repeated.")
+    @Option(help: "All URLs that begin with this text; may be repeated.")
     var prefix: [String] = []
-    @Option(help: "All URLs of this form, where * stands for anything; may be repeated.")
+    @Option(help: "All URLs that match this pattern, in which * matches anything; may be repeated.")
     var glob: [String] = []
-    @Option(help: "Everything with this tag (Cache-Tag, Surrogate-Key, Cache-Groups); may be repeated.")
+    @Option(help: "All responses with this tag (Cache-Tag, Surrogate-Key, Cache-Groups); may be repeated.")
     var tag: [String] = []
-    @Option(help: "What arrived, or was last found current, longer ago than this, such as 12h or 7d.")
+    @Option(help: "Responses that arrived, or were last validated, longer ago than this, such as 12h or 7d.")
     var olderThan: String?
     @Flag(help: "Everything.")
     var all = false
-    @Option(help: "Only what is stored for this service; '' is forward mode.")
+    @Option(help: "Only what is stored for this service; 'forward' is forward mode.")
     var service: String?
-    @Flag(help: "Make it stale rather than removing it.")
+    @Flag(help: "Make the responses stale instead of removing them.")
     var soft = false
     @OptionGroup var options: AdminOptions
 
@@ -57,7 +61,9 @@ struct Purge: ParsableCommand {
         if all { members.append("all") }
         if let service { members.append("service=\(AdminClient.escape(service))") }
         if soft { members.append("soft") }
-        let answer = try options.client.request("DELETE", "/v1/entries?\(members.joined(separator: "&"))").successful()
+        let client = try options.client
+        let answer = try client.request("DELETE", "/v1/entries?\(members.joined(separator: "&"))").successful()
+        client.sayWhich()
         if options.json { return print(answer.text, terminator: "") }
         let document = try answer.decode(Document.self)
         let responses = "\(document.purged) stored response\(document.purged == 1 ? "" : "s")"
@@ -67,11 +73,11 @@ struct Purge: ParsableCommand {
 
 struct Pin: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Keep what is stored for a URL from making room for others.",
+        abstract: "Protect a URL's stored responses from eviction.",
         discussion: """
-            It holds for all variants, for what is stored later, and over restarts; at most 1000 URLs. A pinned response \
-            becomes stale like any other. 'drydock purge --older-than' spares it; other purges remove it, and the URL \
-            stays pinned.
+            A pin protects all variants, also those that are stored later, and survives restarts. There may be 1000 pins. \
+            A pinned response becomes stale like any other. 'drydock purge --older-than' does not remove it; other purges \
+            do, and the URL stays pinned.
             """
     )
     @Argument(help: "The URL, as 'drydock list' prints it, or a path as clients send it.")
@@ -83,7 +89,7 @@ struct Pin: ParsableCommand {
 
 struct Unpin: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Let what is stored for a URL make room for others again."
+        abstract: "End the protection of a URL's stored responses from eviction."
     )
     @Argument(help: "The URL, as 'drydock pins' prints it, or a path as clients send it.")
     var url: String
@@ -93,7 +99,7 @@ struct Unpin: ParsableCommand {
 }
 
 struct Pins: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Which URLs are pinned.")
+    static let configuration = CommandConfiguration(abstract: "List the pinned URLs.")
     @OptionGroup var options: AdminOptions
 
     private struct Document: Decodable { let urls: [String] }
@@ -113,7 +119,9 @@ extension AdminOptions {
     }
 
     fileprivate func setPinned(_ url: String, _ method: String) throws {
+        let client = try client
         let answer = try client.request(method, "/v1/pins?url=\(AdminClient.escape(url))").successful()
+        client.sayWhich()
         if json { return print(answer.text, terminator: "") }
         let document = try answer.decode(PinDocument.self)
         let word = document.isPinned ? "pinned" : "unpinned"

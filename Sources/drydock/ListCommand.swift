@@ -6,37 +6,47 @@ import Foundation
 
 struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "What is stored: URL, size, tier, age, freshness.",
-        discussion: "Ordered by URL. Freshness is in seconds; below zero it is staleness."
+        abstract: "List stored responses: URL, size, tier, age, freshness.",
+        discussion: """
+            The list is ordered by URL. Freshness is in seconds; a negative value says for how long a response has been stale. \
+            Braces show what else is part of the key, and brackets show the fields that Vary names.
+            """
     )
     enum Tier: String, ExpressibleByArgument, CaseIterable { case memory, disk }
 
-    @Argument(help: "A part of the URLs to list, or the form of the whole URL, where * stands for anything.")
+    @Argument(
+        help:
+            "A part of the URLs to list, or, with *, a pattern for the whole URL, in which * matches anything. It may be the origin's URL, or written as clients send it."
+    )
     var pattern: String?
-    @Option(help: "Only URLs that begin like this.")
+    @Option(help: "Only URLs that begin with this text.")
     var prefix: String?
-    @Option(help: "Only what is stored for this service; '' is forward mode.")
+    @Option(help: "Only what is stored for this service; 'forward' is forward mode.")
     var service: String?
-    @Option(help: "Only what this tier holds: memory or disk.")
+    @Option(help: "Only responses in this tier: memory or disk.")
     var tier: Tier?
-    @Flag(help: "Only what is fresh.")
+    @Flag(help: "Only fresh responses.")
     var fresh = false
-    @Flag(help: "Only what is stale.")
+    @Flag(help: "Only stale responses.")
     var stale = false
-    @Flag(help: "Only what is pinned.")
+    @Flag(help: "Only pinned responses.")
     var pinned = false
-    @Option(help: "Only bodies of so many bytes or more, such as 64KiB.")
+    @Option(help: "Only bodies of at least this size, such as 64KiB.")
     var minSize: String?
-    @Option(help: "Only what arrived, or was last found current, longer ago than this, such as 12h or 7d.")
+    @Option(help: "Only responses that arrived, or were last validated, longer ago than this, such as 12h or 7d.")
     var olderThan: String?
-    @Option(help: "The most entries to print.")
+    @Option(help: "The most entries to print, but for further variants of the last URL.")
     var limit = 1000
+    @Option(help: ArgumentHelp("Only URLs behind this one in the order of the list.", valueName: "url"))
+    var after: String?
     @OptionGroup var options: AdminOptions
 
     private struct Document: Codable {
         struct Entry: Codable {
             let url: String
             let service: String
+            /// Nil from an older daemon.
+            let key: [String]?
             let status: Int
             let size: Int?
             let tiers: [String]
@@ -47,12 +57,17 @@ struct List: ParsableCommand {
             let tags: [String]
         }
         var entries: [Entry]
+        /// How many entries follow that were not asked for, counted up to `mostCounted`; nil from the daemon.
+        var more: Int?
         let next: String?
     }
 
+    /// Entries that are counted behind the last one that is printed.
+    private static let mostCounted = 10_000
+
     func validate() throws {
-        if limit < 1 { throw ValidationError("--limit is \(limit); give a number from 1 on") }
-        if fresh && stale { throw ValidationError("give either --fresh or --stale") }
+        if limit < 1 { throw ValidationError("--limit is \(limit); give 1 or more") }
+        if fresh && stale { throw ValidationError("give --fresh or --stale, not both") }
         if pattern?.isEmpty == true { throw ValidationError("the pattern is empty; leave it out to list everything") }
         do throws(Lifetimes.Malformed) { if let olderThan { _ = try Lifetimes.seconds(olderThan) } } catch {
             throw ValidationError("--older-than: \(error)")
@@ -74,23 +89,34 @@ struct List: ParsableCommand {
 
     func run() throws {
         var found: [Document.Entry] = []
-        var after: String?
+        var after = after
         let query = try query()
-        repeat {
-            var path = "/v1/entries?limit=\(min(limit - found.count, 1000))\(query)"
+        let client = try options.client
+        func page(_ limit: Int) throws -> [Document.Entry] {
+            var path = "/v1/entries?limit=\(min(limit, 1000))\(query)"
             if let after { path += "&after=\(AdminClient.escape(after))" }
-            let page = try options.client.request("GET", path).successful().decode(Document.self)
+            let page = try client.request("GET", path).successful().decode(Document.self)
+            after = page.next
+            return page.entries
+        }
+        repeat {
             // A page never splits a URL, so that it may hold more than was asked for.
-            let entries = page.entries.prefix(limit - found.count)
+            let entries = try page(limit - found.count)
             if !options.json { for entry in entries { print(line(entry)) } }
             found += entries
-            after = page.next
         } while after != nil && found.count < limit
-        guard options.json else { return }
+        let next = after
+        var more = 0
+        while after != nil, more < Self.mostCounted { more += try page(1000).count }
+        guard options.json else {
+            guard more > 0, let next else { return }
+            let count = after == nil ? "\(more)" : "more than \(more)"
+            return printError("\(count) more: use --limit \(found.count + more), or --after '\(next)' for what follows")
+        }
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let document = Document(entries: found, next: after)
+        let document = Document(entries: found, more: more, next: more > 0 ? next : nil)
         print(String(decoding: try encoder.encode(document), as: UTF8.self))
     }
 
@@ -101,7 +127,10 @@ struct List: ParsableCommand {
                 "age \(Format.duration(entry.age))", "ttl \(entry.ttl.map { "\($0)s" } ?? "?")",
                 entry.service.isEmpty ? "forward" : entry.service, entry.url,
             ] + (entry.isPinned ? ["pinned"] : [])
+        let key = entry.key ?? []
+        let keyed = key.isEmpty ? "" : "  {\(key.joined(separator: ", "))}"
         let variant = entry.variant.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
-        return columns.joined(separator: "  ") + (variant.isEmpty ? "" : "  [\(variant.joined(separator: ", "))]")
+        return columns.joined(separator: "  ") + keyed
+            + (variant.isEmpty ? "" : "  [\(variant.joined(separator: ", "))]")
     }
 }

@@ -5,24 +5,24 @@ import Foundation
 
 struct Seed: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Copy what is stored into a folder, or a folder into the store.",
+        abstract: "Copy stored responses into a folder, or a folder into the store.",
         discussion: """
-            A folder has a file HOST/PATH for each response, and beside it a JSON document with its URL, status and fields. \
-            The daemon reads and writes the folder, so that its user needs the permissions. A folder can also be used in \
-            place: cache: { seed_dir: DIR }.
+            The folder has a file HOST/PATH for each response, and beside it a JSON document with its URL, status and fields. \
+            The daemon reads and writes the folder, so its user needs the permissions. A service can also use such a folder \
+            directly: cache: { seed_dir: DIR }.
             """,
         subcommands: [Export.self, Import.self]
     )
 
     struct Export: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Write what is stored into a folder.",
+            abstract: "Write stored responses into a folder.",
             discussion:
-                "Seeds of the same URL are replaced, and others stay. What only one user may have been told is left out."
+                "Seeds of the same URL are replaced, and others stay. Responses to requests with credentials are left out."
         )
-        @Argument(help: "The folder; it is made where there is none.")
+        @Argument(help: "The folder; it is created if it does not exist.")
         var dir: String
-        @Option(help: "Only what is stored for this service.")
+        @Option(help: "Only the stored responses of this service.")
         var service: String?
         @OptionGroup var options: AdminOptions
 
@@ -37,7 +37,9 @@ struct Seed: ParsableCommand {
         func run() throws {
             var path = "/v1/seed?export=\(AdminClient.escape(Seed.absolute(dir)))"
             if let service { path += "&service=\(AdminClient.escape(service))" }
-            let answer = try options.patient.request("POST", path).successful()
+            let client = try options.patient
+            let answer = try client.request("POST", path).successful()
+            client.sayWhich()
             let result = try answer.decode(Document.self)
             if options.json {
                 print(answer.text, terminator: "")
@@ -52,18 +54,18 @@ struct Seed: ParsableCommand {
 
     struct Import: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Store what a folder has and what is not stored yet.",
+            abstract: "Store the responses of a folder that are not stored yet.",
             discussion: """
-                What is stored and as new stays. What is imported is stale from that moment on, so that its first use checks \
-                it with the origin. In the old layout a name tells a hash of its folder only: those below base URLs and \
-                endpoints are known, others are named with --parent.
+                A stored response stays unless the seed is newer. An imported response is stale, so its first use validates \
+                it with the origin. In the docker layout a file name has only a hash of the URL's folder: Drydock tries the \
+                folders of base URLs and endpoints, and --parent names others.
                 """
         )
         @Argument(help: "The folder.")
         var dir: String
-        @Option(help: "url or docker. Default: as the names look.")
+        @Option(help: "url or docker. Default: recognized by the file names.")
         var layout: Layout?
-        @Option(help: "The URL of a folder that files of the old layout come from; may be given several times.")
+        @Option(help: "The URL of a folder from which files in the docker layout come; may be repeated.")
         var parent: [String] = []
         @OptionGroup var options: AdminOptions
 
@@ -82,7 +84,9 @@ struct Seed: ParsableCommand {
             var path = "/v1/seed?import=\(AdminClient.escape(Seed.absolute(dir)))"
             if let layout { path += "&layout=\(layout.rawValue)" }
             for url in parent { path += "&parent=\(AdminClient.escape(url))" }
-            let answer = try options.patient.request("POST", path).successful()
+            let client = try options.patient
+            let answer = try client.request("POST", path).successful()
+            client.sayWhich()
             let result = try answer.decode(Document.self)
             if options.json {
                 print(answer.text, terminator: "")
@@ -103,8 +107,10 @@ struct Seed: ParsableCommand {
 extension AdminOptions {
     /// For orders that take their time.
     fileprivate var patient: AdminClient {
-        var client = client
-        client.patience = 3600
-        return client
+        get throws {
+            var client = try client
+            client.patience = 3600
+            return client
+        }
     }
 }

@@ -9,20 +9,21 @@ import Glibc
 struct ConfigurationOption: ParsableArguments {
     @Option(
         name: [.customShort("c"), .customLong("config")],
-        help: "The configuration file. Default: ./drydock.yaml, else /etc/drydock/drydock.yaml."
+        help: "The configuration file; - is standard input. Default: ./drydock.yaml, else /etc/drydock/drydock.yaml."
     )
     var file: String?
 
-    /// The file to read where none is named; nil where there is none.
-    static var defaultPath: String? {
-        ["drydock.yaml", "/etc/drydock/drydock.yaml"].first { access($0, F_OK) == 0 }
-    }
+    /// The file of the working folder, and that of the machine; nil where there is none.
+    static var localPath: String? { present("drydock.yaml") }
+    static var systemPath: String? { present("/etc/drydock/drydock.yaml") }
+
+    private static func present(_ path: String) -> String? { access(path, F_OK) == 0 ? path : nil }
 
     /// The file to read.
     /// - Parameter alternative: what else can be given.
     /// - Throws: `Failure` where none is named and none is in its usual place.
     func path(alternative: String = "") throws -> String {
-        if let path = file ?? Self.defaultPath { return path }
+        if let path = file ?? Self.localPath ?? Self.systemPath { return path }
         throw Failure(
             message: "there is no ./drydock.yaml and no /etc/drydock/drydock.yaml; name a file with -c FILE"
                 + alternative
@@ -32,23 +33,46 @@ struct ConfigurationOption: ParsableArguments {
 
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run the daemon in the foreground, from a file or for one URL.",
-        discussion: "SIGHUP reloads the configuration; SIGTERM finishes the answers under way and ends."
+        abstract: "Run the daemon in the foreground, with a configuration file or for one URL.",
+        discussion: """
+            SIGHUP reloads the configuration. SIGTERM and Ctrl-C finish the answers under way and end; a second one ends at once.
+            Commands such as 'drydock status' go to the admin address of the configuration, else to DRYDOCK_ADMIN, else to a private \
+            socket of the user; the log says where.
+            """
     )
 
     @OptionGroup var option: ConfigurationOption
-    @Argument(help: "An origin to stand before, such as https://api.example.com; no file is needed then.")
+    @Argument(help: "The origin to serve, such as https://api.example.com; this needs no configuration file.")
     var url: String?
+    @Option(
+        help: ArgumentHelp(
+            "With a URL, where clients connect: ADDRESS:PORT, localhost:PORT, :PORT (all addresses) or unix:/PATH; may be repeated. Default: localhost:8080.",
+            valueName: "address"
+        )
+    )
+    var listen: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "With a URL, who may connect: loopback, any, an address or a network such as 192.168.0.0/16; may be repeated. Default: loopback.",
+            valueName: "rule"
+        )
+    )
+    var clients: [String] = []
 
     func validate() throws {
         if url != nil, option.file != nil {
             throw ValidationError("give a URL or a configuration file, not both")
         }
+        for (name, values) in [("listen", listen), ("clients", clients)] where url == nil && !values.isEmpty {
+            throw ValidationError(
+                "--\(name) needs the URL of an origin; in a configuration file it is the key '\(name)'"
+            )
+        }
     }
 
     func run() async throws {
         let source: ConfigurationSource =
-            if let url { .url(url) } else {
+            if let url { .url(url, listen: listen, clients: clients) } else {
                 .file(path: try option.path(alternative: ", or give the URL of an origin"))
             }
         let daemon: Daemon
@@ -63,24 +87,28 @@ struct Serve: AsyncParsableCommand {
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Read a configuration and print ok, or every error with its place."
+        abstract: "Check a configuration: print ok, or every error with its line and column."
     )
 
     @OptionGroup var option: ConfigurationOption
 
     func run() throws {
-        print(try load(option.path()).summary)
+        let configuration = try load(option.path())
+        print(configuration.summary)
+        for warning in configuration.warnings { printError("\(warning.place): warning: \(warning.message)") }
     }
 }
 
 struct Config: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "What a configuration file may hold, and what is in force.",
+        abstract: "Print what a configuration file may contain, or the settings that result from one.",
         subcommands: [Schema.self, Default.self, Show.self]
     )
 
     struct Schema: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Print the JSON Schema that editors complete from.")
+        static let configuration = CommandConfiguration(
+            abstract: "Print the JSON Schema that editors use for completion."
+        )
         func run() { print(Configuration.schema, terminator: "") }
     }
 
@@ -91,7 +119,7 @@ struct Config: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print a file's configuration with everything it inherits; secrets are hidden."
+            abstract: "Print the settings that result from a file, with inherited ones; secrets are hidden."
         )
         @OptionGroup var option: ConfigurationOption
         func run() throws { print(try load(option.path()).shown(), terminator: "") }

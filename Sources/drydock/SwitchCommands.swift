@@ -15,22 +15,24 @@ struct ClockDocument: Decodable {
 
 struct Offline: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Answer from what is stored, whatever its age, and ask no origin.",
+        abstract: "Answer from stored responses, whatever their age, and ask no origin.",
         discussion: """
-            Everything that is not stored is answered 504, and no connection to an origin is opened; those under way end \
-            as they may. Demo answers are given as ever. A reload puts the configuration's 'offline' in force again.
+            Requests for anything else get a 504, and no connection to an origin is opened; fetches under way finish. Demo \
+            answers are given as usual. A reload applies the configuration's 'offline' again.
             """
     )
     enum Word: String, ExpressibleByArgument, CaseIterable { case on, off }
 
-    @Argument(help: ArgumentHelp("Whether origins are left alone.", valueName: "on|off"))
+    @Argument(help: ArgumentHelp("on: no origin is asked; off: origins are asked.", valueName: "on|off"))
     var word: Word
     @OptionGroup var options: AdminOptions
 
     private struct Document: Decodable { let isOffline: Bool }
 
     func run() throws {
-        let answer = try options.client.request("POST", "/v1/offline?\(word.rawValue)").successful()
+        let client = try options.client
+        let answer = try client.request("POST", "/v1/offline?\(word.rawValue)").successful()
+        client.sayWhich()
         if options.json { return print(answer.text, terminator: "") }
         print(try answer.decode(Document.self).isOffline ? "offline, no origin is asked" : "online, origins are asked")
     }
@@ -38,17 +40,17 @@ struct Offline: ParsableCommand {
 
 struct Clock: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Move the clock that lifetimes are counted by, for tests.",
+        abstract: "Move the clock that freshness lifetimes are counted by, for tests.",
         discussion: """
-            Lifetimes, windows and the Date of answers go by this clock; deadlines and the logs do not. It is the \
-            system's clock again after a restart. The configuration has to allow it: clock: { movable: true }.
+            Freshness lifetimes, the windows for stale responses and the Date of answers follow this clock; timeouts and logs \
+            do not. A restart sets it back to the system's clock. The configuration must allow it: clock: { movable: true }.
             """,
         subcommands: [Advance.self, Reset.self]
     )
 
     struct Advance: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Move it forward.",
+            abstract: "Move the clock forward.",
             discussion: "Several moves add up, to 25000d at most."
         )
         @Argument(help: "How far: whole seconds with a unit, such as 59s, 2m, 2h or 7d.")
@@ -65,7 +67,7 @@ struct Clock: ParsableCommand {
     }
 
     struct Reset: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Set it back to the system's time.")
+        static let configuration = CommandConfiguration(abstract: "Set the clock back to the system's time.")
         @OptionGroup var options: AdminOptions
 
         func run() throws { try options.moveClock("reset") }
@@ -74,7 +76,9 @@ struct Clock: ParsableCommand {
 
 extension AdminOptions {
     fileprivate func moveClock(_ query: String) throws {
+        let client = try client
         let answer = try client.request("POST", "/v1/clock?\(query)").successful()
+        client.sayWhich()
         if json { return print(answer.text, terminator: "") }
         print("clock: \(try answer.decode(ClockDocument.self).line)")
     }

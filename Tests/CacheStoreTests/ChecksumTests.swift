@@ -1,8 +1,5 @@
-// Checksums and digests against published values, and the budget of windows.
+// Checksums and digests against published values.
 
-import EventLoop
-import LoopSupport
-import Synchronization
 import Testing
 
 @testable import CacheStore
@@ -50,77 +47,5 @@ import Testing
         #expect(digest.high == high)
         #expect(digest.low == low)
         #expect(Digest(hex: digest.description) == digest)
-    }
-}
-
-@Suite(.timeLimit(.minutes(5))) struct FillBudgetTests {
-    @Test func `the fuller the budget, the smaller the windows, and never below the least`() {
-        let budget = FillBudget(limit: 8 << 20)
-        #expect(budget.charge(0, window: 1 << 20) == 1 << 20)
-        #expect(budget.charge(6 << 20, window: 1 << 20) == 512 << 10)
-        #expect(budget.charge(4 << 20, window: 1 << 20) == FillBudget.leastWindow)
-        #expect(budget.charge(-10 << 20, window: 1 << 20) == 1 << 20)
-        #expect(budget.used == 0)
-    }
-
-    @Test func `past the limit fills queue, first come, first served, and a cancelled one leaves the queue`()
-        async throws
-    {
-        let loop = try EventLoop.start()
-        defer { loop.stop() }
-        let budget = FillBudget(limit: 10 * FillBudget.seatSize)
-        _ = budget.charge(budget.limit, window: 1)
-        let order = Order()
-        await onLoop(loop) { loop in
-            var tasks: [Task<Void, Never>] = []
-            for number in 0..<4 {
-                tasks.append(
-                    Task.immediate(executorPreference: loop.taskExecutor) {
-                        let seat = try? await budget.waitForRoom(on: loop)
-                        order.note(seat == nil ? -number : number, seat)
-                    }
-                )
-                #expect(await settled({ budget.queued == number + 1 }, on: loop))
-            }
-            tasks[1].cancel()
-            await tasks[1].value
-            #expect(order.numbers == [-1])
-            // Room for one, and only one.
-            _ = budget.charge(-FillBudget.seatSize, window: 1)
-            await tasks[0].value
-            #expect(order.numbers == [-1, 0])
-            #expect(budget.queued == 2)
-            // A seat that is given back goes to the next.
-            order.leave()
-            await tasks[2].value
-            #expect(order.numbers == [-1, 0, 2])
-            _ = budget.charge(-9 * FillBudget.seatSize, window: 1)
-            await tasks[3].value
-            #expect(order.numbers == [-1, 0, 2, 3])
-            order.leave()
-            #expect(budget.used == 0)
-        }
-    }
-}
-
-/// Sendable: everything is under the mutex.
-private final class Order: Sendable {
-    private let state = Mutex<(numbers: [Int], seats: [FillSeat])>(([], []))
-
-    var numbers: [Int] { state.withLock { $0.numbers } }
-
-    func note(_ number: Int, _ seat: FillSeat?) {
-        state.withLock { state in
-            state.numbers.append(number)
-            if let seat { state.seats.append(seat) }
-        }
-    }
-
-    func leave() {
-        let seats = state.withLock { state in
-            defer { state.seats = [] }
-            return state.seats
-        }
-        _ = consume seats
     }
 }

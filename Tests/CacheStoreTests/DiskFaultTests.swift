@@ -93,6 +93,8 @@ import Testing
         try await withPool { pool, _ in
             let tier = try await open(pool)
             try await tier.store(pattern(500), key(1))
+            // A file system that is full takes what is not pinned.
+            tier.pin(key(1))
             for fault in Self.writing where fault.call != .makeFolder && fault.after == 0 {
                 files.fail(fault)
                 await #expect(throws: DiskTierError.self) { try await tier.store(pattern(900), key(1)) }
@@ -281,6 +283,71 @@ import Testing
             #expect(text.contains(path) && text.contains(advice), "\(text)")
             files.fail(nil)
             try await open(pool).close()
+        }
+    }
+
+    // MARK: - Out of inodes, or of quota
+
+    @Test(arguments: [ENOSPC, EDQUOT])
+    func `where the file system takes no more files, stored responses make room`(code: Int32) async throws {
+        try await withPool { pool, loop in
+            let tier = try await open(pool)
+            files.limitInodes(60, code: code)
+            for number in 0..<80 {
+                try await tier.store(pattern(4000), key(number))
+                #expect(await tier.bytes(key(number)) == pattern(4000))
+            }
+            let (objects, left) = (tier.statistics.objects, files.inodes)
+            #expect(objects > 10 && objects < 25 && Folder.files(below: "\(path)/objects").count == objects)
+            #expect(tier.statistics.evictions == 80 - objects && left >= 0 && !tier.isFailing)
+            #expect(Set(told.kinds) == [.full])
+            let text = told.all.first?.text ?? ""
+            #expect(text.contains(path) && text.contains("inodes"), "\(text)")
+            #expect(text.contains(SystemError("", code: code).named), "\(text)")
+            // What is written while it arrives, too.
+            let (read, stored) = await transfer(tier, 100, on: loop)
+            #expect(read.count == 1_000_000 && read.error == nil && stored)
+            tier.close()
+        }
+    }
+
+    @Test(arguments: [ENOSPC, EDQUOT])
+    func `where a write finds no room that was counted, stored responses make it`(code: Int32) async throws {
+        try await withPool { pool, loop in
+            let tier = try await open(pool)
+            for number in 0..<40 { try await tier.store(pattern(4000), key(number)) }
+            for (number, isSpilled) in [(50, false), (51, true)] {
+                let before = tier.statistics.objects
+                // A part of the bytes goes, then none, until something was removed.
+                files.fail(Fault(call: .write, code: code, place: "cache/tmp/", after: 0, partly: 1000, times: 2))
+                if isSpilled {
+                    let (read, stored) = await transfer(tier, number, on: loop)
+                    #expect(read.count == 1_000_000 && read.wrongAt == nil && stored)
+                } else {
+                    try await tier.store(pattern(4000), key(number))
+                    #expect(await tier.bytes(key(number)) == pattern(4000))
+                }
+                files.fail(nil)
+                #expect(tier.statistics.objects < before && tier.statistics.objects > 0)
+            }
+            #expect(Set(told.kinds) == [.full])
+            tier.close()
+        }
+    }
+
+    @Test func `where that does not help, it costs a few of them, and nothing is tried for a while`() async throws {
+        try await withPool { pool, _ in
+            let tier = try await open(pool)
+            for number in 0..<100 { try await tier.store(pattern(4000), key(number)) }
+            #expect(!tier.isFailing)
+            files.fail(Fault(call: .open, code: ENOSPC, place: "cache/tmp/"))
+            await #expect(throws: DiskTierError.self) { try await tier.store(pattern(4000), key(200)) }
+            #expect(tier.statistics.objects == 88 && tier.isFailing)
+            #expect(told.kinds == [.full, .unwritable])
+            files.fail(nil)
+            try await tier.store(pattern(4000), key(200))
+            #expect(!tier.isFailing && tier.statistics.objects == 89)
+            tier.close()
         }
     }
 

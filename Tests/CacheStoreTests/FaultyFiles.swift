@@ -18,6 +18,8 @@ struct Fault: Sendable, CustomTestStringConvertible {
     var after = 0
     /// The call does so many bytes before the next one fails.
     var partly: Int?
+    /// Calls that fail, or do a part; then all goes well again.
+    var times = Int.max
 
     var testDescription: String { "\(call) in \(place): errno \(code)\(after > 0 ? " after \(after)" : "")" }
 }
@@ -30,6 +32,9 @@ final class FaultyFiles: Sendable {
         var paths: [Int32: String] = [:]
         var available: Int64?
         var failures = 0
+        /// Inodes that are left, and how it fails without.
+        var inodes: (left: Int, code: Int32)?
+        var bytesRead = 0
     }
 
     private let state = Mutex(State())
@@ -45,6 +50,36 @@ final class FaultyFiles: Sendable {
     /// What the file system has left; nil for what it really has.
     func setAvailable(_ bytes: Int64?) { state.withLock { $0.available = bytes } }
 
+    /// A file system that takes so many more files and folders, and no more until some are removed.
+    func limitInodes(_ count: Int, code: Int32) { state.withLock { $0.inodes = (count, code) } }
+
+    /// Inodes that are left.
+    var inodes: Int { state.withLock { $0.inodes?.left ?? .max } }
+
+    /// Bytes that have been read since the last time.
+    func takeBytesRead() -> Int {
+        state.withLock { state in
+            defer { state.bytesRead = 0 }
+            return state.bytesRead
+        }
+    }
+
+    private func takeInode() -> Bool {
+        let code: Int32? = state.withLock { state in
+            guard let inodes = state.inodes else { return nil }
+            guard inodes.left > 0 else {
+                state.failures += 1
+                return inodes.code
+            }
+            state.inodes?.left -= 1
+            return nil
+        }
+        if let code { errno = code }
+        return code == nil
+    }
+
+    private func giveInode() { state.withLock { $0.inodes?.left += 1 } }
+
     /// Calls that were made to fail.
     var failures: Int { state.withLock { $0.failures } }
 
@@ -53,12 +88,19 @@ final class FaultyFiles: Sendable {
         var calls = real
         calls.open = { [self] path, flags, mode in
             if let verdict = check(.open, path) { return verdict < 0 ? -1 : real.open(path, flags, mode) }
+            let isNew = flags & O_CREAT != 0 && access(path, F_OK) != 0
+            if isNew, !takeInode() { return -1 }
             let file = real.open(path, flags, mode)
+            if isNew, file < 0 { giveInode() }
             if file >= 0 { state.withLock { $0.paths[file] = path } }
             return file
         }
         calls.read = { [self] file, room, offset in
-            guard let verdict = check(.read, path(file)) else { return real.read(file, room, offset) }
+            guard let verdict = check(.read, path(file)) else {
+                let count = real.read(file, room, offset)
+                state.withLock { $0.bytesRead += max(0, count) }
+                return count
+            }
             return verdict < 0 ? -1 : real.read(file, Self.first(verdict, of: room), offset)
         }
         calls.write = { [self] file, bytes, offset in
@@ -68,9 +110,36 @@ final class FaultyFiles: Sendable {
         }
         calls.truncate = { [self] file, length in check(.truncate, path(file)) == nil ? real.truncate(file, length) : -1
         }
-        calls.rename = { [self] from, to in check(.rename, from + to) == nil ? real.rename(from, to) : -1 }
-        calls.unlink = { [self] path in check(.unlink, path) == nil ? real.unlink(path) : -1 }
-        calls.makeFolder = { [self] path in check(.makeFolder, path) == nil ? real.makeFolder(path) : -1 }
+        calls.rename = { [self] from, to in
+            guard check(.rename, from + to) == nil else { return -1 }
+            let replaces = access(to, F_OK) == 0
+            let result = real.rename(from, to)
+            if result == 0, replaces { giveInode() }
+            return result
+        }
+        calls.unlink = { [self] path in
+            guard check(.unlink, path) == nil else { return -1 }
+            let result = real.unlink(path)
+            if result == 0 { giveInode() }
+            return result
+        }
+        calls.makeFolder = { [self] path in
+            guard check(.makeFolder, path) == nil else { return -1 }
+            let isNew = access(path, F_OK) != 0 && access(String(path.dropLast(3)), F_OK) == 0
+            if isNew, !takeInode() { return -1 }
+            let result = real.makeFolder(path)
+            if isNew, result != 0 {
+                let code = errno
+                giveInode()
+                errno = code
+            }
+            return result
+        }
+        calls.removeFolder = { [self] path in
+            let result = real.removeFolder(path)
+            if result == 0 { giveInode() }
+            return result
+        }
         calls.available = { [self] folder in state.withLock { $0.available } ?? real.available(folder) }
         return calls
     }
@@ -86,7 +155,7 @@ final class FaultyFiles: Sendable {
         let (verdict, code): (Int?, Int32) = state.withLock { state in
             guard let fault = state.fault, fault.call == call, path.contains(fault.place) else { return (nil, 0) }
             state.seen += 1
-            guard state.seen > fault.after else { return (nil, 0) }
+            guard state.seen > fault.after, state.seen - fault.after <= fault.times else { return (nil, 0) }
             state.failures += 1
             if let partly = fault.partly, state.seen == fault.after + 1 { return (partly, 0) }
             return (-1, fault.code)
@@ -113,4 +182,13 @@ final class SettableClock: Sendable {
     var now: UInt64 { nanoseconds.load(ordering: .relaxed) }
 
     func advance(_ count: UInt64) { nanoseconds.wrappingAdd(count, ordering: .relaxed) }
+}
+
+/// So many times yes.
+final class Countdown: Sendable {
+    private let left: Atomic<Int>
+
+    init(_ count: Int) { left = Atomic(count) }
+
+    func next() -> Bool { left.wrappingSubtract(1, ordering: .relaxed).oldValue > 0 }
 }

@@ -15,7 +15,7 @@ import Testing
             head: head,
             body: .complete(pattern(size)),
             preparedHead: ready ?? StoredResponse.prepare(head, length: Int64(size), via: "1.1 drydock"),
-            hot: HotPathWindow(freshUntil: 2000, ageBase: 990),
+            hot: HotPathWindow(start: 1000, freshFor: 1000, initialAge: 10),
             tier: .memory,
             shape: 5,
             number: number
@@ -49,6 +49,7 @@ import Testing
             head.hadAuthorization = Bool.random(using: &random)
             head.requestMethod = Bool.random(using: &random) ? .get : .post
             head.staleSince = Bool.random(using: &random) ? nil : 50
+            head.changedSince = Bool.random(using: &random) ? nil : 1 << 39
             if Bool.random(using: &random) {
                 head.varyNames = ["accept", "x-a"]
                 head.varyFields = Fields([("Accept", "a, b"), ("X-A", "")])
@@ -65,7 +66,8 @@ import Testing
             let response = held.response
             #expect(response.head == head && response.preparedHead == ready && response.key == key(1))
             #expect(response.shape == 5 && response.number == 7)
-            #expect(response.hot == (head.staleSince == nil ? HotPathWindow(freshUntil: 2000, ageBase: 990) : nil))
+            let isStale = head.staleSince != nil || head.changedSince != nil
+            #expect(response.hot == (isStale ? nil : HotPathWindow(start: 1000, freshFor: 1000, initialAge: 10)))
             #expect(held.hasTag == Caching.hasTag(head) && held.acceptsRanges == head.fields.contains(.acceptRanges))
         }
     }

@@ -129,6 +129,67 @@ import Testing
         }
     }
 
+    /// Same length, one bit: only a look at the body shows it.
+    @Test(arguments: [0, 300_000, 599_999])
+    func `a file that was changed since it was verified is verified again`(position: Int) async throws {
+        try await withOpenFile { tier, entry, _ in
+            let file = try onlyFile(path)
+            usleep(20_000)
+            let descriptor = open(file, O_WRONLY)
+            #expect(pwrite(descriptor, [patternByte(position) ^ 1], 1, off_t(4096 + position)) == 1)
+            close(descriptor)
+            #expect(tier.loaded(entry) == nil)
+            await #expect(throws: DiskTierError.damaged) {
+                _ = try await tier.load(entry, via: nil, policy: CachePolicy())
+            }
+            #expect(tier.lookup(key(1)).isEmpty && tier.statistics.damaged == 1)
+        }
+    }
+
+    @Test func `what verified a file is known until it changes: our own head is no such change`() async throws {
+        try await withPool { pool, _ in
+            let files = FaultyFiles()
+            let tier = try await DiskTier.open(path: path, limits: ample, pool: pool, calls: files.calls)
+            try await tier.store(pattern(size), key(1))
+            func readByLoading() async throws -> Int {
+                let entry = try #require(tier.lookup(key(1)).first)
+                _ = files.takeBytesRead()
+                _ = try await tier.load(entry, via: nil, policy: CachePolicy())
+                return files.takeBytesRead()
+            }
+            #expect(try await readByLoading() > size)
+            #expect(try await readByLoading() < 8192)
+            let entry = try #require(tier.lookup(key(1)).first)
+            usleep(20_000)
+            #expect(await tier.freshen(entry, head: storedHead([("X-New", "1")])))
+            #expect(try await readByLoading() < 8192)
+            #expect(try await readByLoading() < 8192)
+            // Another time of change, the same bytes.
+            usleep(20_000)
+            #expect(chmod(try onlyFile(path), 0o640) == 0)
+            #expect(try await readByLoading() > size)
+            #expect(try await readByLoading() < 8192)
+            tier.close()
+        }
+    }
+
+    @Test func `the heads of many variants are read without their bodies`() async throws {
+        try await withPool { pool, _ in
+            let files = FaultyFiles()
+            let tier = try await DiskTier.open(path: path, limits: ample, pool: pool, calls: files.calls)
+            for number in 0..<32 {
+                let head = storedHead([("Vary", "Accept-Language")], vary: [("Accept-Language", "l\(number)")])
+                try await tier.store(pattern(size), key(1), head: head)
+            }
+            let entries = tier.lookup(key(1))
+            _ = files.takeBytesRead()
+            #expect(entries.count == 32)
+            #expect(Set(await tier.heads(entries).map { $0.head.varyFields.first(.acceptLanguage) }).count == 32)
+            #expect(files.takeBytesRead() < 32 * 1024)
+            tier.close()
+        }
+    }
+
     /// What the hot path finds of a key.
     private func ready(_ tier: DiskTier, _ key: CacheKey, selects: Bool = false) -> ReadyFile? {
         key.bytes.withUnsafeBytes { tier.readyFile($0) { _ in selects } }

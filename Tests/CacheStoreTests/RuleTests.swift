@@ -84,7 +84,7 @@ private struct Case: Sendable, CustomTestStringConvertible {
         var rules = RuleSet()
         rules.add(test.rule, RuleSet.Mark(number: 5, time: 0))
         #expect((rules.verdict(test.subject, 4) == .gone) == test.isConcerned)
-        #expect(name.purge == test.rule.target)
+        #expect(name.purge == test.rule && !name.needsLook)
     }
 
     @Test(arguments: [
@@ -126,12 +126,12 @@ private struct Case: Sendable, CustomTestStringConvertible {
         for rule in [PurgeRule(.all), PurgeRule(.url("http://a.test/x"))] {
             rules.add(rule, mark(rules.newest + 10))
             let number = rules.newest
-            #expect(rules.unswept.map(\.rule) == [rule])
+            #expect(rules.unswept().map(\.rule) == [rule])
             #expect(rules.verdict(page, number - 1) == .gone && !rules.admits(page, number - 1))
             rules.markSwept(rule, number - 1)
-            #expect(rules.unswept.count == 1, "another purge was meant")
+            #expect(rules.unswept().count == 1, "another purge was meant")
             rules.markSwept(rule, number)
-            #expect(rules.unswept.isEmpty && rules.records.isEmpty)
+            #expect(rules.unswept().isEmpty && rules.records.isEmpty)
             #expect(rules.verdict(page, number - 1) == .gone, "it may have been found before it was removed")
             #expect(!rules.admits(page, number - 1))
             #expect(rules.admits(page, number + 1))
@@ -187,7 +187,7 @@ private struct Case: Sendable, CustomTestStringConvertible {
             if number % 2 == 1 { rules.markSwept(PurgeRule(.tag("\(number)")), number) }
         }
         #expect(rules.named.count <= RuleSet.mostNames / 2 + 1)
-        #expect(rules.unswept.map(\.rule) == [PurgeRule(.tag("kept"))])
+        #expect(rules.unswept().map(\.rule) == [PurgeRule(.tag("kept"))])
         #expect(rules.verdict(subject("http://a.test/", tags: ["kept"]), 0) == .gone)
         for number in stride(from: UInt64(2), to: UInt64(RuleSet.mostNames), by: 98) {
             guard case .stale = rules.verdict(subject("http://a.test/", tags: ["\(number)"]), number - 1) else {
@@ -196,6 +196,101 @@ private struct Case: Sendable, CustomTestStringConvertible {
             }
         }
         #expect(!rules.admits(subject("http://a.test/"), 5))
+    }
+
+    @Test func `past the bound the URLs of one origin become one rule for it, and no other origin is touched`() {
+        var rules = RuleSet()
+        let key = { (host: String, path: Int) in CacheKey(service: "s", url: "http://\(host)/\(path)", lines: ["a: 1"])
+        }
+        let about = { (key: CacheKey) in
+            RuleSubject(key: key, names: [.keyed(key)], arrivedAt: 0, isPinned: { false })
+        }
+        rules.invalidate([.url(of: key("few.test", 1))], 1)
+        for number in 2...RuleSet.mostNames + 1 {
+            rules.invalidate([.url(of: key("many.test", number))], UInt64(number))
+        }
+        #expect(rules.named.count < 10 && rules.unsweptNames == rules.unswept(hasGroups: true).count)
+        for number in stride(from: 2, through: RuleSet.mostNames, by: 997) {
+            #expect(rules.verdict(about(key("many.test", number)), UInt64(number) - 1) == .gone)
+        }
+        #expect(rules.verdict(about(key("many.test", 0)), 1) == .gone, "it costs a fetch")
+        #expect(rules.verdict(about(key("many.test", 0)), UInt64(RuleSet.mostNames) + 1) == .valid)
+        for other in [
+            key("few.test", 2), key("many.test.example", 2), CacheKey(service: "s", url: "https://many.test/2"),
+        ] {
+            #expect(rules.verdict(about(other), 0) == .valid, "\(other)")
+        }
+        #expect(rules.verdict(about(key("few.test", 1)), 0) == .gone)
+        // What finds the files of an origin, and what outlives the process.
+        #expect(rules.unswept().map(\.rule).contains(PurgeRule(.prefix("http://many.test/"))))
+        var again = RuleSet()
+        again.restore(rules.records)
+        #expect(again.verdict(about(key("many.test", 5)), 4) == .gone)
+        #expect(again.verdict(about(key("few.test", 2)), 0) == .valid)
+    }
+
+    @Test func `a path on any host is one name within its service, and is bounded like others`() throws {
+        var rules = RuleSet()
+        let page = { (service: String, url: String) in
+            RuleSubject(key: CacheKey(service: service, url: url), names: [], arrivedAt: 0, isPinned: { false })
+        }
+        let name = InvalidationRule.anyHost(of: CacheKey(service: "s", url: "http://a.test/x?y=*&z"))
+        rules.invalidate([name], 5)
+        for (service, url, isGone) in [
+            ("s", "http://a.test/x?y=*&z", true), ("s", "http://b.test:81/x?y=*&z", true),
+            ("s", "service.i://b.test/x?y=*&z", true), ("s", "http://a.test/x?y=1&z", false),
+            ("s", "http://a.test/w/x?y=*&z", false), ("s", "http://a.test/x", false),
+            ("t", "http://a.test/x?y=*&z", false), ("", "http://a.test/x?y=*&z", false),
+        ] {
+            #expect((rules.verdict(page(service, url), 4) == .gone) == isGone, "\(service) \(url)")
+            #expect(rules.verdict(page(service, url), 5) == .valid)
+            let key = CacheKey(service: service, url: url).bytes
+            #expect(!isGone || key.withUnsafeBytes { name.mayConcern($0) })
+            // What finds the files finds all that are concerned.
+            if isGone { #expect(try #require(name.purge).concerns(page(service, url))) }
+        }
+        #expect(name.needsLook && rules.unswept().map(\.name) == [name])
+        var again = RuleSet()
+        again.restore(rules.records)
+        #expect(again.verdict(page("s", "http://c.test/x?y=*&z"), 4) == .gone)
+        for number in 6...UInt64(RuleSet.mostNames) + 6 {
+            rules.invalidate([.anyHost(of: CacheKey(service: "s", url: "http://a.test/\(number)"))], number)
+        }
+        #expect(rules.named.count <= RuleSet.mostNames / 2 + 1)
+        #expect(rules.verdict(page("s", "http://c.test/x?y=*&z"), 4) == .gone)
+    }
+
+    @Test func `rules that nothing stored is concerned by any more are forgotten, and no other is`() {
+        var rules = RuleSet()
+        let page = { (path: UInt64) in subject("http://a.test/\(path)") }
+        let count = UInt64(RuleSet.mostNames / 2 + 100)
+        for number in 1...count { rules.invalidate([.url(of: page(number).key)], number) }
+        #expect(rules.isCrowded && rules.unsweptNames == Int(count))
+        for rule in rules.unswept() where rule.number % 2 == 0 { rules.markSwept(rule) }
+        rules.forgetSpent(upTo: 0)
+        #expect(rules.named.count == Int(count), "memory may still hold what they concern")
+        rules.forgetSpent(upTo: count)
+        #expect(rules.named.count == Int(count) - Int(count / 4) && !rules.isCrowded)
+        #expect(rules.softFloor == nil && rules.groupFloor == 0 && rules.patterns.isEmpty)
+        for number in 1...count where number % 2 == 1 { #expect(rules.verdict(page(number), number - 1) == .gone) }
+        #expect(rules.verdict(page(count + 1), 0) == .valid)
+        #expect(!rules.admits(page(2), 1), "a fetch that began before it is not stored")
+        // What is invalidated again is to be swept again.
+        rules.invalidate([.url(of: page(count).key)], count + 1)
+        #expect(rules.unsweptNames == Int(count) - Int(count / 2) + 1)
+    }
+
+    @Test func `where there are more origins than names, the older half of what they invalidated is for everything`() {
+        var rules = RuleSet()
+        for number in 1...UInt64(RuleSet.mostNames) + 1 {
+            rules.invalidate([.url(of: CacheKey(service: "", url: "http://\(number).test/"))], number)
+        }
+        #expect(rules.named.count <= RuleSet.mostNames / 2 + 1 && rules.patterns.map(\.rule) == [PurgeRule(.all)])
+        let all = rules.patterns.first?.mark.number ?? 0
+        #expect(rules.verdict(subject("http://other.test/"), all) == .valid)
+        for number in stride(from: UInt64(1), to: UInt64(RuleSet.mostNames), by: 997) {
+            #expect(rules.verdict(subject("http://\(number).test/"), number - 1) == .gone)
+        }
     }
 
     @Test func `records of every kind are read up to the first that is damaged, whatever stands there`() {
@@ -237,7 +332,9 @@ private struct Case: Sendable, CustomTestStringConvertible {
         rules.invalidate([.group("g", of: CacheKey(service: "s", url: "http://a.test/"))], 2000)
         var again = RuleSet()
         again.restore(rules.records.shuffled())
-        #expect(again.newest == rules.newest && again.named == rules.named && again.patterns == rules.patterns)
+        #expect(again.newest == rules.newest && again.patterns == rules.patterns)
+        let inForce = { (rules: RuleSet) in rules.named.mapValues { [$0.hard, $0.soft?.number ?? 0] } }
+        #expect(inForce(again) == inForce(rules) && again.recordCount == rules.records.count)
         #expect(again.softFloor == rules.softFloor && again.groupFloor == rules.groupFloor)
         for number in 1...UInt64(RuleSet.mostPatterns) {
             let page = subject("http://\(number).test/", tags: ["\(number)"])

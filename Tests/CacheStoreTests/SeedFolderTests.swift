@@ -203,7 +203,7 @@ final class SeedRig: Sendable {
     @Test func `what is no folder is told`() throws {
         let rig = try SeedRig()
         try rig.write("file", "x")
-        for (path, part) in [("/nowhere", "No such file"), ("/file", "no folder")] {
+        for (path, part) in [("/nowhere", "No such file"), ("/file", "not a folder")] {
             let error = #expect(throws: SeedError.self) { try rig.open(at: rig.folder.path + path) }
             #expect(error.map { "\($0)".contains(part) && "\($0)".contains("correct the path") } == true, "\(path)")
         }
@@ -243,6 +243,6 @@ final class SeedRig: Sendable {
         #expect(!imported.head.fields.contains(.lastModified) && !imported.head.fields.contains(.etag))
         try rig.write("ResourceInfos.plist", "no list")
         let error = #expect(throws: SeedError.self) { try rig.open(.docker) }
-        #expect(error.map { "\($0)".contains("ResourceInfos.plist is no property list") } == true)
+        #expect(error.map { "\($0)".contains("ResourceInfos.plist is not a property list") } == true)
     }
 }

@@ -13,7 +13,8 @@ import Testing
         let standard = try cache("{ mode: standard }")
         #expect(standard == CacheConfiguration())
         #expect(standard.ttl == nil && standard.staleIfError == 86_400 && standard.checkPause == 30)
-        #expect(standard.gone == .pass && standard.methods == [.get] && standard.setCookie == .explicit)
+        #expect(standard.gone == .pass && standard.methods == [.get] && standard.setCookie == .strict)
+        #expect(standard.cookies == .explicit)
         let library = try cache("{ mode: library }")
         #expect(library.mode == .library && library.ttl == 7200 && library.staleIfError == 36_500 * 86_400)
         #expect(library.compare == [.etag, .lastModified, .length])
@@ -24,11 +25,12 @@ import Testing
 
     @Test func everythingElse() throws {
         let text = """
-            { check_pause: 5m, gone: serve-stale, set_cookie: strip, min_length: 100B,
+            { check_pause: 5m, gone: serve-stale, set_cookie: strip, cookies: any, min_length: 100B,
               key: { ignore_query: ["utm_*", fbclid], fields: [X-Tenant] } }
             """
         let cache = try cache(text)
         #expect(cache.checkPause == 300 && cache.gone == .serveStale && cache.setCookie == .strip)
+        #expect(cache.cookies == .any)
         #expect(cache.minLength == 100)
         #expect(cache.ignoreQuery == ["utm_*", "fbclid"] && cache.keyFields == ["X-Tenant"])
     }
@@ -36,18 +38,19 @@ import Testing
     @Test(arguments: [
         ("{ compare: [etag] }", "5:23", "'cache.compare' is for 'mode: library'"),
         ("{ mode: none, compare: [etag] }", "5:35", "'cache.compare' is for 'mode: library'"),
-        ("{ mode: library, compare: [] }", "5:38", "no check could succeed"),
+        ("{ mode: library, compare: [] }", "5:38", "no validation could succeed"),
         ("{ mode: library, compare: [date] }", "5:39", "does not know 'date'"),
-        ("{ methods: [GET, POST] }", "5:23", "in library mode only"),
+        ("{ methods: [GET, POST] }", "5:23", "only in library mode"),
         ("{ methods: [] }", "5:23", "write mode: none"),
         ("{ mode: library, methods: [PUT] }", "5:39", "it takes POST, GET"),
         ("{ gone: stale }", "5:20", "it takes pass, serve-stale, evict"),
-        ("{ check_pause: 500ms }", "5:27", "no whole number of seconds"),
+        ("{ check_pause: 500ms }", "5:27", "not a whole number of seconds"),
         ("{ min_length: 100 }", "5:26", "write 100B"),
-        ("{ key: { ignore_query: [\"a=b\"] } }", "5:36", "no name of a query item"),
-        ("{ key: { ignore_query: [\"\"] } }", "5:36", "no name of a query item"),
-        ("{ key: { fields: [\"X Y\"] } }", "5:30", "no token"),
-        ("{ set_cookie: keep }", "5:26", "explicit, strip, skip"),
+        ("{ key: { ignore_query: [\"a=b\"] } }", "5:36", "not the name of a query item"),
+        ("{ key: { ignore_query: [\"\"] } }", "5:36", "not the name of a query item"),
+        ("{ key: { fields: [\"X Y\"] } }", "5:30", "not a token"),
+        ("{ set_cookie: keep }", "5:26", "strict, explicit, strip, skip"),
+        ("{ cookies: all }", "5:23", "explicit, any, never"),
     ])
     func conflicts(text: String, place: String, part: String) {
         expectError("services:\n" + service("a", "cache: \(text)"), place, [part])

@@ -1,5 +1,6 @@
 // The daemon's own keys: listeners, forward mode, tiers, logs, restarts, the configuration of a URL.
 
+import Foundation
 import Testing
 
 @testable import Configuration
@@ -12,14 +13,57 @@ import Testing
         expectError("listen: [localhost:80, localhost:80]\n", "1:24", ["listed twice"])
         expectError("listen: [\"[::1]:80\", localhost:80]\n", "1:22", ["listed twice"])
         expectError("listen: []\n", "1:9", ["empty list"])
-        expectError("clients: []\n", "1:10", ["nobody could connect"])
+        expectError("clients: []\n", "1:10", ["no client could connect"])
+    }
+
+    @Test(
+        "A port without a host is that port of all addresses",
+        arguments: [":8080", "*:8080", "\":8080\"", "\"*:8080\""]
+    )
+    func allAddresses(_ text: String) throws {
+        guard text != "*:8080" else {
+            // To YAML that is an alias.
+            return expectError("listen: *:8080\n", "1:10", ["not YAML"])
+        }
+        let loaded = try load("listen: \(text)\nclients: [any]")
+        #expect(loaded.listen == [.tcp(host: "*", port: 8080)] && loaded.listen[0].description == "*:8080")
+        #expect(!loaded.listen[0].isLoopback && loaded.warnings.isEmpty)
+        expectError("listen: \(text)\n", "1:9", ["forward mode on *:8080 would be open to the whole network"])
+        expectError("listen: \(text)\nclients: [any]\nadmin: \":8081\"\n", "3:8", ["no password"])
+    }
+
+    @Test("What takes a port of an address that another takes is an error")
+    func addressesThatMeet() throws {
+        for (first, second, also) in [
+            ("\":80\"", "localhost:80", ", by *:80 too"), ("0.0.0.0:80", "127.0.0.1:80", ", by 0.0.0.0:80 too"),
+            ("\"[::]:80\"", "\"[::1]:80\"", ", by [::]:80 too"), ("\":80\"", "\"*:80\"", ""),
+            ("\"[::1]:80\"", "\"[0::1]:80\"", ", by [::1]:80 too"), ("unix:/a", "unix:/a", ""),
+        ] {
+            let text = "clients: [any]\nlisten:\n- \(first)\n- \(second)\n"
+            expectError(text, "4:3", ["is listed twice\(also); remove one"])
+        }
+        let apart = "clients: [any]\nlisten: [0.0.0.0:80, \"[::]:80\", \":81\", \"[::]:0\", \":0\", unix:/a, unix:/b]\n"
+        #expect(try load(apart).listen.count == 7)
+        expectError("clients: [any]\nlisten: \":80\"\nadmin: localhost:80\n", "3:8", ["its own address"])
+    }
+
+    @Test("Where other machines can connect and nobody there may, check says so")
+    func onlyThisMachine() throws {
+        let loaded = try load("name: x\nlisten: [localhost:80, \":81\"]\nforward: { enabled: false }\n")
+        #expect(loaded.warnings.count == 1)
+        let said = loaded.warnings.first?.description ?? ""
+        #expect(said.hasPrefix("test.yaml:2:24: other machines can connect to *:81, and each gets a 403"), "\(said)")
+        for text in ["listen: localhost:80", "listen: \":80\"\nclients: [loopback]", "listen: \":80\"\nclients: [any]"]
+        {
+            #expect(try load(text + "\nforward: { enabled: false }\n").warnings.isEmpty, "\(text)")
+        }
     }
 
     @Test func forwardModeOnTheNetwork() throws {
         expectError(
-            "name: x\nlisten: [localhost:80, 0.0.0.0:80]\n",
+            "name: x\nlisten: [localhost:80, 0.0.0.0:81]\n",
             "2:24",
-            ["forward mode on 0.0.0.0:80", "clients:"]
+            ["forward mode on 0.0.0.0:81", "clients:"]
         )
         expectError("listen: 192.168.0.1:80\nforward: { enabled: true }\n", "2:21", ["forward mode on 192.168.0.1:80"])
         #expect(try load("listen: 0.0.0.0:80\nforward: { enabled: false }").clients == [.loopback])
@@ -34,6 +78,14 @@ import Testing
         )
         #expect(loaded.forward.allow == ["example.com", "*.local", "[::1]"])
         #expect(loaded.forward.connectAllow == ["*:443", "git.local:22"])
+        let ports = try load(
+            #"forward: { allow: ["Example.com:8443", "*.Local:80", "*:8080", "[::1]:81", "a.test:*", "::1"] }"#
+        )
+        #expect(ports.forward.allow == ["example.com:8443", "*.local:80", "*:8080", "[::1]:81", "a.test:*", "[::1]"])
+        expectError("forward: { allow: [\"a.test:\"] }\n", "1:20", ["'' is not a port"])
+        expectError("forward: { allow: [\"a.test:65536\"] }\n", "1:20", ["'65536' is not a port"])
+        expectError("forward: { allow: [\"http://a.test\"] }\n", "1:20", ["is not a port"])
+        expectError("forward: { allow: [\"::1:x\"] }\n", "1:20", ["'x' is not a port"])
     }
 
     @Test func admin() throws {
@@ -45,9 +97,15 @@ import Testing
         #expect(long?.mode == 0o600)
         #expect(long?.group == "staff")
         expectError("admin: 0.0.0.0:81\n", "1:8", ["no password"])
-        expectError("admin: localhost:8080\nlisten: localhost:8080\n", "1:8", ["an address of its own"])
+        expectError("admin: localhost:8080\nlisten: localhost:8080\n", "1:8", ["its own address"])
         expectError("admin: { listen: localhost:81, group: x }\n", "1:39", ["'admin.group' is for unix sockets"])
         expectError("admin: []\n", "1:8", ["empty list"])
+        #expect(try load("name: x").admin == nil)
+        for text in ["admin: none", "admin: { listen: none }", "admin: \"${NONE}\""] {
+            #expect(try load(text, environment: ["NONE": "none"]).admin == AdminConfiguration(listen: []), "\(text)")
+        }
+        expectError("admin: nnoe\n", "1:8", ["'nnoe' has no port", "or 'none'"])
+        expectError("admin: { listen: none, mode: \"0600\" }\n", "1:30", ["is for unix sockets"])
         for mode in ["\"0999\"", "\"600000\"", "rw", "\"4755\""] {
             expectError("admin: { listen: unix:/a, mode: \(mode) }\n", "1:33", ["octal permissions"])
         }
@@ -73,7 +131,17 @@ import Testing
 
     @Test func boundsThatLeaveNothing() {
         expectError("limits: { head: 100B }\n", "1:17", ["too small"])
-        expectError("limits: { head_timeout: 0s }\n", "1:25", ["no time at all"])
+        expectError(
+            "limits: { response_line: 100B }\n",
+            "1:26",
+            ["'limits.response_line' is too small for any response"]
+        )
+        expectError(
+            "limits: { response_head: 4KiB, response_line: 8KiB }\n",
+            "1:47",
+            ["larger than 'limits.response_head'"]
+        )
+        expectError("limits: { head_timeout: 0s }\n", "1:25", ["is too short"])
         expectError("services:\n" + service("a", "timeout: { total: 0ms }"), "5:23", ["write none"])
     }
 
@@ -102,18 +170,18 @@ import Testing
         #expect(differences.map { "\($0.place.line):\($0.place.column)" } == ["2:1", "3:1", "1:1", "5:11", "6:10"])
         #expect(
             differences.first?.description
-                == "test.yaml:2:1: 'listen' cannot change from localhost:1 to localhost:2 while the daemon runs; restart it, or put the old value back"
+                == "test.yaml:2:1: 'listen' cannot change from localhost:1 to localhost:2 while the daemon runs; restart it, or restore the old value"
         )
         let gone = try load("listen: localhost:1\n").restartOnlyDifferences(from: old)
         let keys = ["path", "size", "max_object", "min_free"].map { "cache.disk.\($0)" }
         #expect(gone.map(\.key) == keys + ["admin.listen", "admin.mode"])
-        #expect(gone.allSatisfy { $0.new == "none" })
+        #expect(gone.allSatisfy { $0.new == ($0.key == "admin.listen" ? "the default" : "none") })
         let sizes = try load(
             "listen: localhost:1\nadmin: unix:/a\ncache: { memory: { size: 9MiB }, disk: { path: /x } }"
         )
         #expect(
             sizes.restartOnlyDifferences(from: old).map(\.description) == [
-                "test.yaml:3:20: 'cache.memory.size' cannot change from 256MiB to 9MiB while the daemon runs; restart it, or put the old value back"
+                "test.yaml:3:20: 'cache.memory.size' cannot change from 256MiB to 9MiB while the daemon runs; restart it, or restore the old value"
             ]
         )
     }
@@ -124,6 +192,29 @@ import Testing
         #expect(try load(text) != load(text + "shutdown: 1s\n"))
     }
 
+    @Test("The store's folder is empty or has the daemon's mark; whatever else is there is an error with its place")
+    func foldersOfTheStore() throws {
+        let folder = try Folder()
+        let text = "cache:\n  disk: { path: ./c }\nservices:\n" + service()
+        #expect(folder.errors(text).isEmpty, "there is none")
+        try FileManager.default.createDirectory(atPath: folder.path + "/c", withIntermediateDirectories: true)
+        #expect(folder.errors(text).isEmpty, "it is empty")
+        try folder.write("c/HEAD", "ref: refs/heads/main\n")
+        let found = folder.errors(text)
+        #expect(found.count == 1 && found[0].hasPrefix("main.yaml:2:17: 'cache.disk.path' "), "\(found)")
+        #expect(found[0].contains("'HEAD'") && found[0].contains("name an empty folder"), "\(found)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path + "/c") == ["HEAD"])
+        for (version, part) in [("1 shared", nil), ("1 private", "'private'"), ("9 shared", "format 9")] {
+            try folder.write("c/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n")
+            try folder.write("c/version", "drydock \(version)\n")
+            let found = folder.errors(text)
+            #expect(found.count == (part == nil ? 0 : 1) && found.allSatisfy { $0.contains(part ?? "") }, "\(found)")
+        }
+        try folder.write("drydock/serve/file", "mine")
+        let environment = ["XDG_CACHE_HOME": folder.path]
+        #expect(throws: ConfigurationErrors.self) { try Configuration.forURL("http://a", environment: environment) }
+    }
+
     @Test func ofAURL() throws {
         let environment = ["HOME": "/home/u", "XDG_RUNTIME_DIR": "/run/user/1"]
         let made = try Configuration.forURL("https://api.example.com/v1/", environment: environment)
@@ -132,12 +223,32 @@ import Testing
         #expect(service.match == .prefix("/"))
         #expect(service.baseURL == .origin(OriginURL(scheme: "https", host: "api.example.com", port: nil, path: "/v1")))
         #expect(service.cache == CacheConfiguration())
-        #expect(made.cache.disk?.path == "/home/u/.cache/drydock")
-        #expect(made.admin?.listen == [.unix(path: "/run/user/1/drydock/admin.sock")])
+        // Beside the store of `make run`, and of a size that a laptop bears.
+        #expect(made.cache.disk?.path == "/home/u/.cache/drydock/serve")
+        #expect(made.cache.disk?.size == 1 << 30 && made.cache.disk?.maxObject == 1 << 30)
+        #expect(made.admin == nil && made.forward.enabled && made.warnings.isEmpty)
         #expect(
-            try Configuration.forURL("http://a", environment: ["XDG_CACHE_HOME": "/c"]).cache.disk?.path == "/c/drydock"
+            try Configuration.forURL("http://a", environment: ["XDG_CACHE_HOME": "/c"]).cache.disk?.path
+                == "/c/drydock/serve"
         )
         #expect(try Configuration.forURL("http://[::1]:80", environment: [:]).services.first?.name == "--1")
+        let open = try Configuration.forURL("http://a", listen: [":80", "unix:/a"], clients: [], environment: [:])
+        #expect(open.listen == [.tcp(host: "*", port: 80), .unix(path: "/a")])
+        #expect(!open.forward.enabled, "nobody gets an open proxy by an address")
+        #expect(open.clients == [.loopback] && open.warnings.map(\.message).allSatisfy { $0.contains("--clients") })
+        #expect(open.warnings.count == 1)
+        let named = try Configuration.forURL("http://a", listen: ["*:80"], clients: ["10.0.0.0/8"], environment: [:])
+        #expect(named.clients.map(\.description) == ["10.0.0.0/8"] && named.warnings.isEmpty && !named.forward.enabled)
+        for (listen, clients, part) in [
+            (["8080"], [], "an address needs a host"),
+            ([":80", "localhost:80"], [], "localhost:80 takes a port twice"),
+            ([], ["everybody"], "'everybody' is not a client rule"),
+        ] {
+            let error = #expect(throws: ConfigurationErrors.self) {
+                try Configuration.forURL("http://a", listen: listen, clients: clients, environment: [:])
+            }
+            #expect(error?.errors.first?.message.contains(part) == true, "\(String(describing: error))")
+        }
         for text in ["api.example.com", "ftp://a", "service:a", "https://", "drydock.yaml"] {
             #expect(throws: ConfigurationErrors.self) { try Configuration.forURL(text, environment: [:]) }
         }

@@ -24,7 +24,7 @@ import Testing
         let found = errors(text)
         #expect(found.count == 4, "\(found)")
         #expect(found.map { $0.prefix { $0 != " " } } == ["1:9:", "2:1:", "4:9:", "9:19:"])
-        #expect(found.first == "1:9: 'listen' an address needs its host; write localhost:8080")
+        #expect(found.first == "1:9: 'listen' an address needs a host; write localhost:8080")
         #expect(found.dropFirst().first == "2:1: unknown key 'lisen'; did you mean 'listen'?")
     }
 
@@ -61,6 +61,34 @@ import Testing
         expectError("<<: { listen: x }\n", "1:1", ["merge keys are not supported"])
     }
 
+    @Test("Keys of the user's own, for anchors, at the top, in a service and in an endpoint")
+    func ownKeys() throws {
+        let folder = try Folder()
+        try folder.write("more.yaml", "x-a: [1]\nservices:\n" + service("more", "x-b: { c: d }"))
+        let text = """
+            x-cache: &cache { ttl: 7m }
+            x-nothing:
+            include: [more.yaml]
+            services:
+            \(service("a", "x-why: because", "cache: *cache", "endpoints: [{ name: e, path: /e, x-y: [z] }]"))
+            """
+        let loaded = try folder.load(text)
+        #expect(loaded.service(named: "a")?.cache.ttl == 420)
+        #expect(loaded.services.map(\.name) == ["a", "more"])
+        #expect(!loaded.shown().contains("x-"))
+        expectError("x-a: 1\nx-a: 2\n", "2:1", ["duplicate key 'x-a'"])
+        for (text, place) in [
+            ("cache: { x-a: 1 }\n", "1:10"), ("defaults: { x-a: 1 }\n", "1:13"), ("X-a: 1\n", "1:1"),
+            ("defaults: { headers: { x-api-key: 1 } }\n", "1:24"),
+        ] {
+            expectError(text, place, ["unknown key '"])
+        }
+        expectError("limits: { x-a: 1 }\n", "1:11", ["stand at the top of a file, in a service or in an endpoint"])
+        // Where the user chooses the keys, such a key is one of them.
+        let fields = try load("services:\n" + service("a", "headers: { set: { x-a: b } }"))
+        #expect(fields.services.first?.headers.set == [HeaderValue(name: "x-a", value: "b")])
+    }
+
     @Test func duplicates() {
         let text = """
             listen: localhost:1
@@ -90,12 +118,39 @@ import Testing
     @Test(arguments: [
         ("listen: [localhost:80\nname: x\n", "2:5"), ("listen: \"x\nname: y\n", "3:1"), ("a: b: c\n", "1:5"),
         ("listen: localhost:80\n\tname: x\n", "2:1"), ("limits:\n  head: 1KiB\n idle: 5s\n", "3:2"), ("a: *b\n", "1:4"),
-        ("---\na: b\n---\nc: d\n", "3:1"), ("name: a\u{7}b\n", "1:8"),
+        ("name: a\u{7}b\n", "1:8"),
     ])
     func brokenYAML(_ text: String, _ place: String) {
         let found = errors(text).filter { !$0.contains("unknown key") }
         #expect(found.count == 1, "\(found)")
         #expect(found.first?.hasPrefix(place + ": not YAML: ") == true, "\(found)")
+    }
+
+    @Test("only one document would be read: a second one is an error where it begins")
+    func twoDocuments() {
+        for (text, place) in [("---\nname: b\n---\nlisten: localhost:1\n", "3:1"), ("name: b\n--- # more\n", "2:1")] {
+            let found = errors(text)
+            #expect(found.count == 1 && found[0].hasPrefix(place + ": a second document begins here"), "\(found)")
+            #expect(found[0].contains("name it under 'include'"), "\(found)")
+        }
+        #expect(errors("---\nlisten: localhost:80\n...\n").isEmpty)
+    }
+
+    @Test(
+        "a tab that indents is named where it is",
+        arguments: [
+            ("listen: localhost:80\n\tname: x\n", "2:1"), ("limits:\n\thead: 1KiB\n", "2:1"),
+            ("limits:\n  \thead: 1KiB\n", "2:3"), ("name: a\n\tb\n", "2:1"), ("name: |\n\tb\n", "2:1"),
+            ("services:\n  - name: a\n\t  base_url: http://b\n", "3:1"),
+        ]
+    )
+    func tabs(_ text: String, _ place: String) {
+        let found = errors(text)
+        #expect(found.count == 1, "\(found)")
+        #expect(
+            found.first == place + ": not YAML: a tab indents this line, and YAML takes none for that; use spaces",
+            "\(found)"
+        )
     }
 
     @Test func nestingAndAliasesAreBounded() {
@@ -132,7 +187,7 @@ import Testing
             forward: { enabled: "${ON}" }
             cache: { memory: { size: "${SIZE}" } }
             """
-        expectError(text, "2:7", ["is no token"], environment: environment)
+        expectError(text, "2:7", ["is not a token"], environment: environment)
         let loaded = try load(text.replacing("$${N}", with: ""), environment: environment)
         #expect(loaded.listen == [.tcp(host: "127.0.0.1", port: 81)])
         #expect(loaded.name == "xy3-z")
@@ -148,9 +203,9 @@ import Testing
 
     @Test(arguments: [
         ("${TOKEN}", "the environment variable TOKEN is not set; set it, or write ${TOKEN:-default}"),
-        ("${TOKEN", "'${' without '}'"), ("${}", "names no environment variable"),
-        ("${1A}", "names no environment variable"),
-        ("${A-B}", "names no environment variable"), ("${A:-${TOKEN}}", "TOKEN is not set"),
+        ("${TOKEN", "'${' has no '}'"), ("${}", "does not name an environment variable"),
+        ("${1A}", "does not name an environment variable"),
+        ("${A-B}", "does not name an environment variable"), ("${A:-${TOKEN}}", "TOKEN is not set"),
     ])
     func badVariables(_ text: String, _ message: String) {
         expectError("shutdown: 5s\nname: \"\(text)\"\n", "2:7", [message])
@@ -187,7 +242,7 @@ import Testing
         #expect(found.count == 5, "\(found)")
         #expect(found[0].hasPrefix("main.yaml:1:35: the file d.yaml does not exist"), "\(found)")
         #expect(found[1].hasPrefix("main.yaml:2:8: "), "\(found)")
-        #expect(found[2].hasPrefix("a.yaml:5:5: unknown key 'hots'; did you mean 'host'?"), "\(found)")
+        #expect(found[2].hasPrefix("a.yaml:5:5: unknown key 'hots'; did you mean 'hosts'?"), "\(found)")
         #expect(found[3].hasPrefix("b.yaml:1:1: 'listen' belongs in the main file"), "\(found)")
         #expect(found[4].hasPrefix("c.yaml:2:1: not YAML: "), "\(found)")
     }

@@ -140,7 +140,8 @@ extension ValueKind {
         case .list(let element), .oneOrMore(let element): "[\(element.anotherValue(than: key))]"
         case .map(.status, let element): "{ 404: \(element.anotherValue(than: key)) }"
         case .map(_, let element): "{ X-Z: \(element.anotherValue(than: key)) }"
-        case .section, .sections, .shorthand: "{}"
+        case .shorthand(let section, let name): section.key(name)?.kind.anotherValue(than: key) ?? "{}"
+        case .section, .sections: "{}"
         }
     }
 }

@@ -28,7 +28,8 @@ import Testing
             ("{ every: 1d }", "purges nothing"), ("{ tag: a }", "every"),
             ("{ tag: a, every: 10ms }", "write 1s or more"),
             ("{ tag: '', every: 1d }", "is empty"), ("{ older_than: 7, every: 1d }", "older_than"),
-            ("{ tag: a, every: 1d, sotf: true }", "soft"), ("{ tag: a, every: 1d, service: t }", "names no service"),
+            ("{ tag: a, every: 1d, sotf: true }", "soft"),
+            ("{ tag: a, every: 1d, service: t }", "names a service that does not exist"),
         ]
     )
     func refusals(entry: String, words: String) throws {

@@ -47,7 +47,7 @@ import Testing
     @Test func `what a folder needs`() throws {
         let folder = try Folder()
         try folder.write("file", "")
-        for (path, reason) in [("./nowhere", "does not exist"), ("./file", "is no folder")] {
+        for (path, reason) in [("./nowhere", "does not exist"), ("./file", "is not a folder")] {
             let error = #expect(throws: ConfigurationErrors.self) {
                 try folder.load("forward: { cache: { seed_dir: \(path) } }\n")
             }
@@ -74,10 +74,10 @@ import Testing
         )
         expectRefused(
             text("- { name: e, path: /e, cache: { store_as: x } }", "- { name: f, path: /f, cache: { store_as: x } }"),
-            "the endpoint 'e' is stored as 'x' already"
+            "the endpoint 'e' is already stored as 'x'"
         )
         for path in ["/x", "../x", "a/../x", "a//x", "x/", ".", "a/./b", "\"a\\nb\""] {
-            expectRefused(text("- { name: e, path: /e, cache: { store_as: \(path) } }"), "is no relative path")
+            expectRefused(text("- { name: e, path: /e, cache: { store_as: \(path) } }"), "is not a relative path")
         }
         expectError("services:\n" + service("a", "cache: { store_as: x }"), "5:14", ["unknown key 'store_as'"])
     }

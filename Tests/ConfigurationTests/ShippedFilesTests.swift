@@ -15,7 +15,7 @@ import Testing
             environment: ["DRYDOCK_HOME": "/home/u/d"]
         )
         #expect(loaded.summary == "ok (2 services, 4 endpoints)")
-        #expect(loaded.admin?.listen == [.unix(path: "/home/u/d/admin.sock")])
+        #expect(loaded.admin == nil, "commands find the user's own socket")
         #expect(loaded.cache.disk?.path == "/home/u/d/store")
         let demo = try #require(loaded.service(named: "demo"))
         #expect(demo.endpoints.allSatisfy { $0.demo.enabled })
@@ -43,7 +43,7 @@ import Testing
         let text = try String(contentsOfFile: Self.folder + "/drydock.yaml", encoding: .utf8)
         let inForce = try Configuration.load(text: text, file: "drydock.yaml", environment: [:])
         let names =
-            ["loops", "name", "clients", "shutdown", "limits", "offline", "clock"]
+            ["loops", "name", "clients", "hosts", "shutdown", "limits", "offline", "clock"]
             + KeyTable.limits.keys.map { "  " + $0.name }
         var count = 0
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
@@ -84,6 +84,8 @@ import Testing
                 if step.isList { object = object?["items"] as? [String: Any] }
             }
             #expect(object?["additionalProperties"] as? Bool == false, "\(one.testDescription)")
+            let patterns = object?["patternProperties"] as? [String: Any]
+            #expect(patterns?.keys.sorted() == (one.section.hasOwnKeys ? ["^x-"] : nil), "\(one.testDescription)")
             let key = (object?["properties"] as? [String: Any])?[one.key.name] as? [String: Any]
             #expect(key?["description"] as? String == one.key.doc, "\(one.testDescription)")
         }

@@ -61,6 +61,7 @@ import Testing
     @Test(arguments: [
         ("localhost:8080", ListenAddress.tcp(host: "localhost", port: 8080)),
         ("LocalHost:0", .tcp(host: "localhost", port: 0)), ("127.0.0.1:80", .tcp(host: "127.0.0.1", port: 80)),
+        (":80", .tcp(host: "*", port: 80)), ("*:0", .tcp(host: "*", port: 0)),
         ("[::1]:8080", .tcp(host: "::1", port: 8080)), ("unix:/run/a.sock", .unix(path: "/run/a.sock")),
     ])
     func address(_ text: String, _ expected: ListenAddress) throws {
@@ -70,7 +71,7 @@ import Testing
     @Test(arguments: [
         "8080", "localhost", "localhost:", "localhost:65536", "localhost:+80", "::1:8080", "[127.0.0.1]:80",
         "example.com:80",
-        "unix:relative", "unix:", "unix:/folder/", "", ":8080", "0127.0.0.1:80",
+        "unix:relative", "unix:", "unix:/folder/", "", ":", "*", "*:", "**:80", "0127.0.0.1:80",
     ])
     func noAddress(_ text: String) {
         #expect(throws: ScalarProblem.self) { try Addresses.listen(text) }
@@ -146,9 +147,11 @@ import Testing
         (.prefix, "a", false), (.prefix, "/a//b", false), (.prefix, "/a/../b", false), (.prefix, "/a?b", false),
         (.prefix, "/", true),
         (.hostName, "api.localhost", true), (.hostName, "api.localhost:80", false), (.hostName, "http://a", false),
-        (.hostPattern, "*.example.com", true), (.hostPattern, "*", true), (.hostPattern, "a.*", false),
-        (.hostPattern, "10.0.0.1", true),
-        (.hostPattern, "fd00::1", true), (.connectPattern, "*:443", true), (.connectPattern, "*:*", true),
+        (.targetPattern, "*.example.com", true), (.targetPattern, "*", true), (.targetPattern, "a.*", false),
+        (.targetPattern, "10.0.0.1", true),
+        (.targetPattern, "a.test:8443", true), (.targetPattern, "*:80", true), (.targetPattern, "[fd00::1]:80", true),
+        (.targetPattern, "a.test:0", false), (.targetPattern, "a.test:", false), (.targetPattern, "[fd00::1", false),
+        (.targetPattern, "fd00::1", true), (.connectPattern, "*:443", true), (.connectPattern, "*:*", true),
         (.connectPattern, "*", false),
         (.connectPattern, "a:0", false), (.connectPattern, "a:65536", false),
         (.webOrigin, "http://localhost:3000", true),

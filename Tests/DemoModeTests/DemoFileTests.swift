@@ -32,6 +32,16 @@ import Testing
         #expect(file.contentType == "image/png")
     }
 
+    @Test("the entity tag is that of the bytes: another one for each change, and the same under another name")
+    func entityTags() throws {
+        func tag(_ bytes: [UInt8]) -> String { DemoFile(path: "a", bytes: bytes, contentType: "b").entityTag }
+        let tags = [[], [0], [0, 0], [1], [1, 2], [2, 1]].map(tag)
+        #expect(Set(tags).count == tags.count)
+        #expect(tags.allSatisfy { $0.wholeMatch(of: /"[0-9a-f]+-[0-9a-f]+"/) != nil }, "\(tags)")
+        #expect(DemoFile(path: "c", bytes: [1, 2], contentType: "d").entityTag == tags[4])
+        #expect(try DemoFile.load(path: write("a.json", [1, 2])).entityTag == tags[4])
+    }
+
     @Test func readsAnEmptyFile() throws {
         #expect(try DemoFile.load(path: write("empty.json", [])).bytes.isEmpty)
     }

@@ -69,6 +69,10 @@ struct BatchTests {
         case "/noHEAD" where isHead: return .headOnly(405, [("Content-Length", "0")])
         case "/unknown" where isHead: return .headOnly(200, lasting)
         case "/unknown": return .pieces(lasting, [.bytes(Array("1234567".utf8)), .end(Fields())])
+        case "/unproven" where isHead: return .headOnly(200, lasting)
+        case "/unproven":
+            let head = ResponseHead(status: 200, reason: "R", fields: Fields(lasting))
+            return Reply(steps: [.head(head, .untilClose), .bytes(Array("1234567".utf8)), .unprovenEnd])
         case "/fresh": return .whole(200, lasting)
         default:
             let body = Array("0123456789".utf8)
@@ -95,6 +99,20 @@ struct BatchTests {
         "/a done check=duplicate duplicate of=0", "/b done check=sized downloaded size=10 received=10 status=200",
         "! failed check=failed (no such place)",
     ]
+
+    @Test("what may have been cut is not stored, and says so")
+    func unprovenEnd() async throws {
+        try await withRig { rig in
+            rig.origin.answers(Self.answer)
+            let runner = rig.runner(["/unproven"])
+            await rig.run(runner)
+            #expect(
+                runner.batch.entries.map(\.line) == [
+                    "/unproven done not-stored size=7 received=7 status=200 (unproven-end)"
+                ]
+            )
+        }
+    }
 
     @Test("sizes are told apart and nothing is dropped; then what is queued is downloaded, and nothing else")
     func checkThenRun() async throws {
@@ -372,6 +390,10 @@ struct BatchTests {
             await task.value
             #expect(runner.batch.state == .cancelled)
             #expect(runner.batch.entries.map(\.state) == [.done, .cancelled, .cancelled])
+            // What was on its way counts as far as it came.
+            let (totals, whole) = (runner.progress.totals, runner.entry(0).received)
+            #expect((totals.bytes, totals.received, totals.remaining) == (whole + 5, whole + 5, 0))
+            #expect(totals == runner.batch.totals)
             #expect(runner.requeue() == 2)
             let again = await begin(on: rig.loops[0]) { loop in await runner.run(on: loop) }
             #expect(await eventually { runner.entry(1).received == 5 })

@@ -3,6 +3,7 @@
 import CacheStore
 import DownloadCore
 import EventLoop
+import Glibc
 import HTTPCaching
 import HTTPWire
 import TestSupport
@@ -109,6 +110,46 @@ struct DiskTests {
                 #expect(got.text == language && got.cache == "hit; ttl=6000; detail=disk")
             }
             #expect(await rig.get("/a", [("Accept-Language", "de")]).cache == "fwd=vary-miss; fwd-status=200; stored")
+        }
+    }
+
+    /// Bodies that nobody has asked for are neither read nor verified: damage in them would show.
+    @Test(
+        "a hit among many variants opens the heads of all of them, and the body of one",
+        arguments: [(32, 500), (5, 300_000)]
+    )
+    func manyVariants(_ count: Int, _ size: Int) async throws {
+        try await withRig(disk: true) { rig in
+            let vary = [("Cache-Control", "max-age=6000"), ("Vary", "Accept-Language")]
+            rig.origin.answers { asked in
+                let language = asked.fields.first(.acceptLanguage) ?? "-"
+                let text = Array("\(language):".utf8)
+                return .whole(200, vary, text + [UInt8](repeating: 7, count: size - text.count))
+            }
+            for number in 0..<count { _ = await rig.get("/a", [("Accept-Language", "l\(number)")]) }
+            #expect(await rig.settle())
+            let files = try Shell.must("find", [rig.folder.file("cache/objects"), "-type", "f"]).split(separator: "\n")
+            #expect(files.count == count)
+            for file in files {
+                let bytes = try readBytes(String(file))
+                guard !bytes[4096...].starts(with: "l3:".utf8) else { continue }
+                let descriptor = open(String(file), O_WRONLY)
+                #expect(pwrite(descriptor, [UInt8(8)], 1, off_t(4096 + size - 1)) == 1)
+                close(descriptor)
+            }
+            rig.memory.removeAll()
+            let used = rig.disk?.statistics.hits ?? 0
+            for _ in 0..<2 {
+                let got = await rig.get("/a", [("Accept-Language", "l3")])
+                #expect(got.cache.hasPrefix("hit; ttl=6000; detail=") && got.body?.count == size)
+                #expect(got.text?.hasPrefix("l3:") == true)
+                #expect(rig.disk?.statistics.damaged == 0 && rig.disk?.lookup(rig.key()).count == count)
+            }
+            #expect((rig.disk?.statistics.hits ?? 0) - used <= 2, "the others were not used")
+            // A selected body that is damaged is a miss.
+            let other = await rig.get("/a", [("Accept-Language", "l4")])
+            #expect(other.cache == "fwd=vary-miss; fwd-status=200; stored" && other.text?.hasPrefix("l4:") == true)
+            #expect((rig.disk?.statistics.damaged ?? 0) > 0)
         }
     }
 

@@ -76,6 +76,93 @@ struct ExplainTests {
         }
     }
 
+    @Test(
+        "why the last answer was not stored",
+        arguments: [
+            ([("Cache-Control", "no-store")], 200, "no-store", "RFC 9111 section 5.2.2.5"),
+            ([("Cache-Control", "private")], 200, "private", "RFC 9111 section 5.2.2.7"),
+            ([fresh, ("Vary", "*")], 200, "vary-star", "RFC 9111 section 4.1"),
+            ([fresh], 429, "status-never-stored", ""),
+        ]
+    )
+    func unstored(_ fields: [(String, String)], _ status: Int, _ reason: String, _ section: String) async throws {
+        try await withRig { rig in
+            rig.origin.answers { _ in .whole(status, fields) }
+            #expect(await rig.explain(rig.ask()).unstored == nil)
+            _ = await rig.get()
+            let now = rig.clock.now()
+            rig.clock.advance(seconds: 50)
+            let unstored = try #require(await rig.explain(rig.ask()).unstored)
+            #expect(unstored.reason == reason && (now - 2...now).contains(unstored.time))
+            #expect(section.isEmpty || unstored.section == section)
+            #expect(await rig.explain(rig.ask("/b")).unstored == nil)
+            // What is stored takes it back.
+            rig.origin.answers { _ in .whole(200, [fresh]) }
+            rig.clock.advance(seconds: 200)
+            _ = await rig.get()
+            #expect(await rig.settle())
+            let stored = await rig.explain(rig.ask())
+            #expect(stored.unstored == nil && stored.rules.variants.count == 1)
+            let wish = await rig.explain(rig.ask("/c", [("Cache-Control", "no-store")]))
+            #expect(wish.unstored?.reason == "request-no-store")
+        }
+    }
+
+    @Test("bodies that no tier takes, that are cut, and fetches that fail are reasons, too")
+    func unkept() async throws {
+        try await withRig(memoryMaxObject: 1000) { rig in
+            rig.origin.answers { _ in .whole(200, [fresh], [UInt8](repeating: 1, count: 2000)) }
+            _ = await rig.get()
+            #expect(await rig.settle())
+            #expect(await rig.explain(rig.ask()).unstored?.reason == "too-large")
+            rig.origin.answers { _ in .pieces([fresh], length: 100, [.bytes([1, 2]), .end(Fields())]) }
+            _ = await rig.get("/b")
+            #expect(await rig.settle())
+            #expect(await rig.explain(rig.ask("/b")).unstored?.reason == "cut")
+        }
+    }
+
+    @Test("how long a failed check is not made again")
+    func pause() async throws {
+        try await withRig { rig in
+            _ = await rig.get()
+            #expect(await rig.explain(rig.ask()).checkPause == nil)
+            rig.clock.advance(seconds: 7000)
+            rig.origin.answers { _ in .whole(503, []) }
+            _ = await rig.get()
+            let until = try #require(await rig.explain(rig.ask()).checkPause)
+            #expect((1...30).contains(until - rig.clock.now()))
+            rig.clock.advance(seconds: 31)
+            #expect(await rig.explain(rig.ask()).checkPause == nil)
+        }
+    }
+
+    @Test("what a placeholder and a fallback would do")
+    func standing() async throws {
+        try await withRig { rig in
+            let file = { (path: String) in StandIn(path: path, status: 202, bytes: [1], contentType: "image/png") }
+            let phases = PhasePlan(placeholder: file("/p.png"), patience: 250_000_000, fallback: file("/f.png"))
+            var ask = rig.ask()
+            ask.phases = phases
+            let nothing = await rig.explain(ask)
+            let waits = try #require(nothing.placeholder)
+            #expect(waits.path == "/p.png" && waits.status == 202 && waits.patience == 250_000_000 && waits.mayAnswer)
+            let fails = try #require(nothing.fallback)
+            #expect(fails.path == "/f.png" && fails.status == 202 && fails.patience == 0 && fails.mayAnswer)
+            #expect(await rig.explain(rig.ask()).placeholder == nil)
+            var reload = rig.ask("/a", [("Cache-Control", "no-cache")])
+            reload.phases = phases
+            let reloaded = await rig.explain(reload)
+            #expect(reloaded.placeholder?.mayAnswer == false && reloaded.fallback?.mayAnswer == true)
+            _ = await rig.get()
+            let stored = await rig.explain(ask)
+            #expect(stored.placeholder?.mayAnswer == false && stored.fallback?.mayAnswer == false)
+            rig.clock.advance(seconds: 7000)
+            let stale = await rig.explain(ask)
+            #expect(stale.placeholder?.mayAnswer == false && stale.fallback?.mayAnswer == true)
+        }
+    }
+
     @Test("what a check would send, and by which method, as the origin's habits have it")
     func check() async throws {
         try await withRig { rig in
@@ -88,9 +175,11 @@ struct ExplainTests {
             #expect(before.rules.check?.kind == .head && before.habits.head == .unknown)
             #expect(before.rules.check?.conditions.first(.ifNoneMatch) == "\"1\"")
             _ = await rig.get()
+            #expect(await rig.settle())
+            #expect(await rig.explain(rig.ask()).habits.head == .refused)
             rig.clock.advance(seconds: 6100)
             let after = await rig.explain(rig.ask())
-            #expect(after.rules.check?.kind == .conditional && after.habits.head == .refused)
+            #expect(after.rules.check?.kind == .head && after.habits.head == .unknown)
         }
     }
 
@@ -100,7 +189,7 @@ struct ExplainTests {
             rig.origin.answers { _ in .whole(200, [fresh, ("Cache-Groups", "\"g\"")]) }
             _ = await rig.get()
             #expect(await rig.settle())
-            rig.core.invalidate([.group("g", of: rig.key())])
+            await rig.core.invalidate([], [.group("g", of: rig.key())])
             let explained = await rig.explain(rig.ask())
             #expect(explained.places == [.init(tiers: [.memory, .disk], isInvalidated: true)])
             #expect(explained.rules.chosen == nil && explained.rules.variants.first?.groups == ["g"])

@@ -5,7 +5,9 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import TestSupport
 import Testing
+import Upstream
 
 private let fields = [("Cache-Control", "max-age=6000"), ("ETag", "\"1\"")]
 private let auto = CachePolicy(revalidate: .auto)
@@ -103,6 +105,204 @@ struct HabitTests {
                     "200 2 -1",
                 ]
             )
+        }
+    }
+}
+
+/// What an origin does with HEAD, and with HEAD alone.
+enum BrokenHead: Sendable, CaseIterable, CustomTestStringConvertible {
+    case closed, garbage, hanging, cutTransfer
+    case badRequest, unauthorized, forbidden, notFound, notAllowed, gone, tooMany
+    case serverError, notImplemented, badGateway, unavailable, timeout
+
+    var testDescription: String { "\(self)" }
+
+    var status: Int? {
+        switch self {
+        case .closed, .garbage, .hanging, .cutTransfer: nil
+        case .badRequest: 400
+        case .unauthorized: 401
+        case .forbidden: 403
+        case .notFound: 404
+        case .notAllowed: 405
+        case .gone: 410
+        case .tooMany: 429
+        case .serverError: 500
+        case .notImplemented: 501
+        case .badGateway: 502
+        case .unavailable: 503
+        case .timeout: 504
+        }
+    }
+
+    func reply() -> Reply {
+        switch self {
+        case .closed: failing(.closed)
+        case .garbage: failing(.protocolViolation(WireError(.statusLineMalformed, side: .response)))
+        case .cutTransfer: failing(.truncated)
+        // Nobody ever opens it.
+        case .hanging: Reply(steps: [.valve(Valve())])
+        default: .headOnly(status ?? 0, [])
+        }
+    }
+
+    private func failing(_ kind: UpstreamError.Kind) -> Reply {
+        Reply(steps: [.fail(.upstream(UpstreamError(kind, detail: "HEAD alone")))])
+    }
+}
+
+/// Which copies are stored, and whether they may stand in for a failure.
+private let ways: [(CachePolicy, String)] = [
+    (CachePolicy(checkPause: 300), "max-age=100"), (CachePolicy(checkPause: 300), "max-age=100, must-revalidate"),
+    (CachePolicy(mode: .library, ttl: 100, checkPause: 300), "no-cache"),
+    (CachePolicy(revalidate: .auto, checkPause: 300), "max-age=100"),
+    (CachePolicy(checkPause: 300, gone: .serveStale), "max-age=100"),
+]
+
+@Suite(.timeLimit(.minutes(5)))
+struct BrokenHeadTests {
+    private static let patience: UInt64 = 50_000_000
+
+    /// Stored, and stale since 100 seconds.
+    private func withStale(
+        _ policy: CachePolicy,
+        _ control: String,
+        disk: Bool = false,
+        _ test: (Rig, [(String, String)]) async throws -> Void
+    ) async throws {
+        try await withRig(disk: disk, headPatience: Self.patience) { rig in
+            let fields = [("Cache-Control", control), ("ETag", "\"1\"")]
+            rig.origin.answers { _ in .whole(200, fields, long) }
+            _ = await rig.get("/a", policy: policy)
+            #expect(await rig.settle())
+            rig.clock.advance(seconds: 200)
+            try await test(rig, fields)
+        }
+    }
+
+    @Test(
+        "HEAD alone is broken: one conditional GET, which also asks for five minutes; then HEAD is tried again",
+        arguments: BrokenHead.allCases,
+        0..<ways.count
+    )
+    func causes(_ cause: BrokenHead, _ way: Int) async throws {
+        let (policy, control) = ways[way]
+        try await withStale(policy, control) { rig, fields in
+            rig.origin.answers { asked in
+                if asked.method == .head { return cause.reply() }
+                return asked.fields.contains(.ifNoneMatch) ? .whole(304, fields) : .whole(200, fields, [9])
+            }
+            let good = "fwd=stale; fwd-status=304; ttl=100; detail=revalidated"
+            let first = await rig.get("/a", policy: policy)
+            #expect(first.cache == good && first.body == long && first.status == 200)
+            #expect(rig.origin.methods == "GET HEAD GET")
+            #expect(rig.origin.log[2].fields.first(.ifNoneMatch) == "\"1\"")
+            #expect(await rig.get("/a", policy: policy).cache.hasPrefix("hit; ttl=100; detail="))
+            rig.clock.advance(seconds: 200)
+            let explained = await rig.explain(rig.ask(policy: policy))
+            #expect(explained.habits.head == .refused && explained.rules.check?.kind == .conditional)
+            #expect(await rig.get("/a", policy: policy).cache == good)
+            #expect(rig.origin.methods == "GET HEAD GET GET")
+            rig.clock.advance(seconds: 200)
+            // What is known to answer 304 is asked by nothing else with `auto`.
+            let kind: Revalidation.Kind = policy.revalidate == .auto ? .conditional : .head
+            #expect(await rig.explain(rig.ask(policy: policy)).rules.check?.kind == kind)
+            #expect(await rig.get("/a", policy: policy).cache == good)
+            #expect(rig.origin.methods == (kind == .head ? "GET HEAD GET GET HEAD GET" : "GET HEAD GET GET GET"))
+        }
+    }
+
+    @Test("what the GET brings instead replaces the copy", arguments: BrokenHead.allCases, [0, 1, 2])
+    func replaced(_ cause: BrokenHead, _ way: Int) async throws {
+        let (policy, control) = ways[way]
+        try await withStale(policy, control, disk: true) { rig, _ in
+            let new = [("Cache-Control", "max-age=100"), ("ETag", "\"2\"")]
+            rig.origin.answers { $0.method == .head ? cause.reply() : .whole(200, new, [9]) }
+            let got = await rig.get("/a", policy: policy)
+            #expect(got.body == [9] && got.cache == "fwd=stale; fwd-status=200; stored; detail=replaced")
+            #expect(await rig.settle())
+            #expect(await rig.get("/a", policy: policy).body == [9])
+            #expect(rig.origin.methods == "GET HEAD GET")
+        }
+    }
+
+    @Test("where GET fails as well, that is the failure; HEAD is not blamed, and asks again", arguments: ways.indices)
+    func bothFail(_ way: Int) async throws {
+        var (policy, control) = ways[way]
+        policy.checkPause = 0
+        try await withStale(policy, control) { [policy] rig, _ in
+            let isAllowed = !control.contains("must-revalidate")
+            for (failing, status) in [(BrokenHead.closed, 503), (.hanging, 500), (.unavailable, 502)] {
+                rig.origin.answers { $0.method == .head ? failing.reply() : .whole(status, [], [1]) }
+                let got = await rig.get("/a", policy: policy)
+                #expect(got.status == (isAllowed ? 200 : status))
+                let stale = "fwd=stale; fwd-status=\(status); ttl=-100; detail=stale-if-error"
+                if isAllowed { #expect(got.cache == stale) }
+                #expect(await rig.settle())
+            }
+            #expect(rig.origin.methods == "GET HEAD GET HEAD GET HEAD GET")
+            #expect(await rig.explain(rig.ask(policy: policy)).habits.head == .unknown)
+        }
+    }
+
+    @Test("no connection at all is a failure at once, and so is a fetch that was not admitted", arguments: ways.indices)
+    func noConnection(_ way: Int) async throws {
+        var (policy, control) = ways[way]
+        policy.checkPause = 0
+        try await withStale(policy, control) { [policy] rig, _ in
+            let kinds: [UpstreamError.Kind] = [
+                .connectionRefused, .unreachable, .nameNotFound, .timeout(.connect), .certificate, .tls,
+            ]
+            let errors = kinds.map { FetchError.upstream(UpstreamError($0, detail: "none")) } + [.notAdmitted("full")]
+            for error in errors {
+                rig.origin.answers { _ in Reply(refusal: error) }
+                let got = await rig.get("/a", policy: policy)
+                #expect((got.failure != nil) == control.contains("must-revalidate"))
+            }
+            #expect(rig.origin.methods == "GET" + String(repeating: " HEAD", count: errors.count))
+        }
+    }
+
+    @Test(
+        "a client's HEAD of what is stale is answered by what a GET confirms, and GET alone is asked from then on",
+        arguments: BrokenHead.allCases,
+        0..<ways.count
+    )
+    func clientsHead(_ cause: BrokenHead, _ way: Int) async throws {
+        let (policy, control) = ways[way]
+        let counts = cause.status.map { policy.countsAsFailure($0) } ?? true
+        try await withStale(policy, control) { rig, fields in
+            rig.origin.answers { $0.method == .head ? cause.reply() : .whole(304, fields) }
+            let got = await rig.get(rig.ask(method: .head, [("Range", "bytes=0-1")], policy: policy))
+            guard counts else {
+                // It is the origin's answer to this very request.
+                #expect(got.status == cause.status && rig.origin.methods == "GET HEAD")
+                return
+            }
+            #expect(got.cache == "fwd=stale; fwd-status=304; ttl=100; detail=revalidated")
+            #expect(got.status == 200 && got.body == nil && got.length == Int64(long.count))
+            #expect(rig.origin.methods == "GET HEAD GET" && !rig.origin.log[2].fields.contains(.range))
+            rig.clock.advance(seconds: 200)
+            #expect(await rig.get(rig.ask(method: .head, policy: policy)).cache.hasSuffix("detail=revalidated"))
+            #expect(rig.origin.methods == "GET HEAD GET GET")
+        }
+    }
+
+    @Test("a client that leaves a HEAD that hangs ends it, and nothing else is asked")
+    func leaving() async throws {
+        try await withRig { rig in
+            rig.origin.answers { _ in .whole(200, [("Cache-Control", "max-age=100"), ("ETag", "\"1\"")]) }
+            _ = await rig.get()
+            rig.clock.advance(seconds: 200)
+            rig.origin.answers { _ in BrokenHead.hanging.reply() }
+            var ask = rig.ask()
+            ask.onClientAbort = .abort
+            let task = await rig.start(ask)
+            #expect(await eventually { rig.origin.count == 2 })
+            task.cancel()
+            #expect(await task.value.failure == .cancelled)
+            #expect(await eventually { rig.origin.cancelled == 1 })
+            #expect(rig.origin.methods == "GET HEAD")
         }
     }
 }

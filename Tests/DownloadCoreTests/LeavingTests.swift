@@ -80,29 +80,6 @@ struct LeavingTests {
         }
     }
 
-    @Test("what nothing keeps ends as well where the client left while the answer waited for room")
-    func queued() async throws {
-        try await withRig(budget: FillBudget.seatSize) { rig in
-            let (first, never, open) = (Valve(), Valve(), Valve())
-            open.open()
-            rig.origin.answers { asked in
-                asked.path == "/first"
-                    ? .pieces(length: nil, [.valve(first), .end(Fields())]) : Unkept.tooLarge.reply(head: open, never)
-            }
-            let other = await rig.start(rig.ask("/first"))
-            #expect(await eventually { rig.budget.used == FillBudget.seatSize })
-            let task = await rig.start(rig.ask())
-            #expect(await eventually { rig.budget.queued == 1 })
-            task.cancel()
-            #expect(await task.value.failure == .cancelled)
-            first.open()
-            #expect(await other.value.error == nil)
-            #expect(await eventually { rig.origin.cancelled == 1 })
-            #expect(await rig.settle())
-            never.open()
-        }
-    }
-
     @Test("what is kept goes on, whenever its only client leaves", arguments: 0...3, [false, true])
     func kept(_ turns: Int, _ isPart: Bool) async throws {
         try await withRig { rig in

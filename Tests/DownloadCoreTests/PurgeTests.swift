@@ -271,7 +271,7 @@ struct PurgeTests {
                 disk.sweep()
                 await disk.settleSweep()
                 #expect(disk.statistics.objects == 3 - way.purges.count)
-                #expect(disk.generations.unswept.isEmpty)
+                #expect(disk.generations.unsweptCount == 0)
             }
         }
     }

@@ -51,6 +51,8 @@ struct Reply: Sendable {
         case bytes([UInt8])
         case valve(Valve)
         case end(Fields)
+        /// The same, but it may be a cut for all that anybody knows.
+        case unprovenEnd
         case fail(FetchError)
     }
 
@@ -186,6 +188,7 @@ final class ScriptedFetch: FetchHandle {
     private var sink: (any FetchSink)?
     private let loop: EventLoop
     private var isPaused = false
+    private(set) var isEndProven = true
     private let box = Box()
 
     init(_ origin: Origin, _ steps: [Reply.Step], _ sink: any FetchSink, _ loop: EventLoop) {
@@ -226,6 +229,9 @@ final class ScriptedFetch: FetchHandle {
             case .bytes(let bytes): isPaused = bytes.withUnsafeBytes { sink.received($0) } == .pause
             case .valve: break
             case .end(let trailers): end { sink.finished(trailers: trailers) }
+            case .unprovenEnd:
+                isEndProven = false
+                end { sink.finished(trailers: Fields()) }
             case .fail(let error): end { sink.failed(error) }
             }
         }

@@ -3,6 +3,7 @@
 import CacheStore
 import DownloadCore
 import EventLoop
+import Foundation
 import HTTPCaching
 import HTTPWire
 import LoopSupport
@@ -116,6 +117,88 @@ struct UnsafeTests {
             #expect(await rig.get().body == [2])
             rig.memory.removeAll()
             #expect(await rig.get().body == [2])
+        }
+    }
+
+    /// A copy of the folder at that moment is what kill -9 would leave.
+    @Test("once an unsafe request is answered, nothing that it invalidated comes back", arguments: [false, true])
+    func killedAfterwards(_ losesIndex: Bool) async throws {
+        try await withRig(disk: true) { rig in
+            let vary = [fresh, ("Vary", "Accept-Language"), ("Cache-Groups", "\"g\"")]
+            rig.origin.answers { $0.method == .get ? .whole(200, vary) : .whole(204, []) }
+            var keyed = rig.ask("/3")
+            keyed.key = CacheKey(service: "s", url: host + "/3", lines: ["x-user: 1"])
+            let asks = (0..<10).map { rig.ask("/\($0)") } + [keyed]
+            for ask in asks {
+                // Only the member that is asked for is invalidated with its group, and all of them have the group.
+                _ = await rig.get(ask)
+            }
+            rig.origin.answers { $0.method == .get ? .whole(200, [fresh]) : .whole(204, []) }
+            for path in ["/20", "/21"] { _ = await rig.get(path) }
+            #expect(await rig.settle())
+            await rig.disk?.settle()
+            #expect(await rig.pass(.put, "/3").status == 204)
+            #expect(await rig.pass(.delete, "/20").status == 204)
+            let copy = rig.folder.file("killed")
+            try FileManager.default.copyItem(atPath: rig.folder.file("cache"), toPath: copy)
+            if losesIndex { try Shell.must("sh", ["-c", "rm -f '\(copy)'/index.sqlite*"]) }
+            let disk = try await DiskTier.open(
+                path: copy,
+                limits: DiskLimits(size: 1 << 30, minFree: 0),
+                pool: rig.pool
+            )
+            defer { disk.close() }
+            let core = DownloadCore(
+                cacheName: "drydock",
+                memory: MemoryTier(),
+                memoryMaxObject: 1 << 20,
+                disk: disk,
+                diskMaxObject: 1 << 20,
+                budget: rig.budget,
+                clock: rig.clock
+            )
+            for isSettled in [false, true] {
+                if isSettled { await disk.settle() }
+                for ask in asks + [rig.ask("/20"), rig.ask("/21")] {
+                    var ask = ask
+                    ask.request.fields.append("Cache-Control", "only-if-cached")
+                    let (asked, origin) = (ask, rig.origin)
+                    let status = await onLoop(rig.loops[0]) { loop in
+                        let answer = await core.answer(asked, from: ScriptedSource(origin), on: loop)
+                        answer.reader?.close()
+                        return answer.head.status
+                    }
+                    if ask.path == "/21" {
+                        #expect(status == 200, "nobody has invalidated it")
+                    } else {
+                        #expect(status == 504, "\(ask.key)")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("thousands of invalidations of keyed URLs cost nothing but these", arguments: [true, false])
+    func manyKeyed(_ hasDisk: Bool) async throws {
+        try await withRig(disk: hasDisk) { rig in
+            func ask(_ service: String, _ path: String) -> CacheAsk {
+                var ask = rig.ask(path)
+                ask.key = CacheKey(service: service, url: host + path, lines: ["x-user: 1"])
+                ask.sharesURL = true
+                return ask
+            }
+            let others = [ask("t", "/other"), ask("s", "/same"), rig.ask("/plain")]
+            for ask in others { _ = await rig.get(ask) }
+            for number in 0..<300 { _ = await rig.get(ask("s", "/k\(number)")) }
+            #expect(await rig.settle())
+            let count = 9000
+            for number in 0..<count { await rig.core.invalidate([rig.key("/k\(number)")]) }
+            for ask in others { #expect(await rig.get(ask).cache.hasPrefix("hit")) }
+            rig.memory.removeAll()
+            if hasDisk { for ask in others { #expect(await rig.get(ask).cache.hasPrefix("hit")) } }
+            for number in [0, 150, 299] {
+                #expect(await rig.get(ask("s", "/k\(number)")).cache.hasPrefix("fwd=uri-miss"))
+            }
         }
     }
 
@@ -242,7 +325,7 @@ struct GroupTests {
             rig.origin.answers { asked in Self.grouped(asked.path == "/a" ? "\"g\"" : "\"h\"") }
             for path in ["/a", "/b"] { _ = await rig.get(path) }
             #expect(await rig.settle())
-            rig.core.invalidate([.group("g", of: rig.key())])
+            await rig.core.invalidate([], [.group("g", of: rig.key())])
             rig.disk?.close()
             let disk = try await DiskTier.open(
                 path: rig.folder.file("cache"),

@@ -127,6 +127,26 @@ import Testing
         }
     }
 
+    /// 0: the connection is closed.
+    @Test(arguments: [400, 401, 403, 404, 405, 429, 500, 503, 0]) func headAloneFails(status: Int) async throws {
+        let resource = Resource()
+        try await withManager {
+            $0.lifetime = .zero
+        } _: { request in
+            guard request.method == "HEAD" else { return resource.reply(request) }
+            return status == 0 ? .cut : .answer(status, to: request, "")
+        } _: { manager, origin in
+            _ = try await manager.download(origin.url())
+            #expect(try await manager.download(origin.url()).outcome == .confirmed)
+            resource.change()
+            let result = try await manager.download(origin.url())
+            #expect(result.outcome == .downloaded && result.text == "version 2")
+            #expect(origin.count("GET") == 3)
+            // What was cut on a connection that had been used before is sent again, once.
+            if status != 0 { #expect(origin.count("HEAD") == 1) }
+        }
+    }
+
     @Test func downloadFailed() async throws {
         try await withManager {
             .answer(404, to: $0, "nothing here")

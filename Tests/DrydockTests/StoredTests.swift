@@ -22,6 +22,42 @@ import Testing
         }
     }
 
+    @Test("A folder that is not empty and has no mark of a manager is refused, and nothing in it is touched")
+    func foreignFolders() async throws {
+        for (name, text, part) in [
+            ("HEAD", "ref: refs/heads/main\n", "name an empty folder"), ("version", "drydock 1 shared\n", "a daemon"),
+            ("version", "drydock 9 private\n", "newer version"),
+        ] {
+            let folder = try TemporaryFolder("drydock-library")
+            try folder.write("store/\(name)", text)
+            try folder.write("store/tmp/mine", "mine")
+            let manager = makeManager(folder)
+            let error = await #expect(throws: DownloadError.self) {
+                _ = try await manager.state(of: URL(string: "http://127.0.0.1:1/")!)
+            }
+            guard case .unavailable(let reason) = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+            #expect(reason.contains(folder.file("store")) && reason.contains(part), "\(reason)")
+            #expect(folder.text("store/\(name)") == text && folder.text("store/tmp/mine") == "mine")
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.file("store"))
+            #expect(Set(names) == [name, "tmp"])
+            await manager.close()
+        }
+    }
+
+    @Test("A manager marks its folder as private, and takes it again") func ownFolders() async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        let origin = Origin(try ScriptedOrigin { .answer(to: $0, "hello") })
+        for outcome in [DownloadOutcome.downloaded, .stillValid] {
+            let manager = makeManager(folder)
+            #expect(try await manager.download(origin.url()).outcome == outcome)
+            await manager.close()
+            #expect(folder.text("store/version") == "drydock 1 private\n")
+        }
+    }
+
     @Test func staleWithoutALifetime() async throws {
         let resource = Resource()
         try await withManager {

@@ -36,12 +36,44 @@ import Testing
         unlink(path)
     }
 
+    @Test func `of many that begin at once on one unix socket, one has it, whatever was there before`() async throws {
+        let path = "/tmp/drydock-many-\(getpid()).sock"
+        for _ in 0..<50 {
+            // Nobody listens on it any more: each finds a file that it may replace.
+            Socket.close(try ListeningSocket.bind(unixPath: path, mode: 0o600).descriptor)
+            let bound = await withTaskGroup(of: ListeningSocket?.self) { group in
+                for _ in 0..<8 { group.addTask { try? ListeningSocket.bind(unixPath: path, mode: 0o600) } }
+                return await group.reduce(into: [ListeningSocket]()) { all, socket in
+                    if let socket { all.append(socket) }
+                }
+            }
+            #expect(bound.count == 1)
+            for socket in bound { Socket.close(socket.descriptor) }
+        }
+        unlink(path)
+    }
+
+    @Test func `somebody who holds the folder's lock keeps nobody from a unix socket`() throws {
+        let folder = "/tmp/drydock-held-\(getpid())"
+        #expect(mkdir(folder, 0o700) == 0)
+        let held = open(folder, O_RDONLY | O_DIRECTORY)
+        #expect(flock(held, LOCK_EX) == 0)
+        let path = "\(folder)/a.sock"
+        Socket.close(try ListeningSocket.bind(unixPath: path, mode: 0o600).descriptor)
+        close(held)
+        unlink(path)
+        rmdir(folder)
+    }
+
     @Test(arguments: [
         ("127.0.0.1", true), ("127.9.9.9", true), ("10.1.2.3", true), ("172.16.0.1", true), ("172.32.0.1", false),
         ("192.168.1.1", true), ("169.254.169.254", true), ("100.64.0.1", true), ("8.8.8.8", false), ("0.0.0.0", true),
         ("224.0.0.1", true), ("::1", true), ("::", true), ("fe80::1", true), ("fd00::1", true), ("ff02::1", true),
         ("::ffff:10.0.0.1", true), ("::ffff:8.8.8.8", false), ("2606:4700::1", false), ("64:ff9b::a00:1", true),
-        ("2002:7f00:1::", true),
+        ("2002:7f00:1::", true), ("::2", true), ("::127.0.0.1", true), ("::10.0.0.1", true), ("::8.8.8.8", true),
+        ("::ffff:0:127.0.0.1", true), ("::ffff:0:a00:1", true), ("::ffff:1:a00:1", false), ("::1:0:0:1", false),
+        ("2001:0:4136:e378:8000:63bf:3fff:fdd2", true), ("2001::1", true), ("2001:1::1", false),
+        ("2001:4860:4860::8888", false), ("2003::1", false),
     ])
     func `internal addresses are known`(host: String, isInternal: Bool) throws {
         let address = try #require(SocketAddress(numericHost: host, port: 80))

@@ -29,7 +29,9 @@ struct CacheTagTests {
         let lookup = { (now: Int64) in
             Caching.lookup(request: request(), stored: head, policy: policy, now: arrival + now)
         }
-        #expect(lookup(99) == .fresh(age: 99, ttl: 1))
+        // It is still to come: the clock was set back.
+        #expect(lookup(99) == .stale(age: 99, by: 0, reason: .clockSetBack))
+        #expect(lookup(100) == .stale(age: 100, by: 0, reason: .expired))
         #expect(lookup(103) == .stale(age: 103, by: 3, reason: .expired))
         #expect(Caching.freshnessLifetime(head, policy: policy) == Lifetime(seconds: 100, source: .purge))
         #expect(Caching.hotPath(stored: head, policy: policy) == nil)

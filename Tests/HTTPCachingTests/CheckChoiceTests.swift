@@ -47,7 +47,7 @@ struct CheckChoiceTests {
             (304, .unchanged(stored()), OriginHabits(head: .honoured, conditional: .honoured)),
             (200, .unchanged(stored()), OriginHabits(head: .honoured, conditional: .refused)),
             (200, .changed(.etag), OriginHabits(head: .honoured)), (200, .changed(.noValidator), OriginHabits()),
-            (405, .unsupported, OriginHabits(head: .refused)), (404, .gone(404), OriginHabits()),
+            (405, .unsupported, OriginHabits()), (404, .gone(404), OriginHabits()),
             (500, .failed(500), OriginHabits()),
         ] as [(Int, HeadVerdict, OriginHabits)]
     )
@@ -55,6 +55,23 @@ struct CheckChoiceTests {
         var habits = OriginHabits()
         habits.noteHead(status: status, verdict: verdict)
         #expect(habits == expected)
+    }
+
+    @Test(
+        "A HEAD that failed where GET did not is left alone for five minutes, and no longer where the clock is set back",
+        arguments: [
+            (0, .refused), (299, .refused), (300, .unknown), (100_000, .unknown), (-1, .unknown), (.min, .unknown),
+        ] as [(Int64, OriginHabits.Habit)]
+    )
+    func failedHead(seconds: Int64, expected: OriginHabits.Habit) {
+        var habits = OriginHabits(head: .honoured, conditional: .honoured)
+        habits.noteFailedHead(now: arrival)
+        let later = habits.current(at: seconds == .min ? .min : arrival + seconds)
+        #expect(later.head == expected && later.conditional == .honoured)
+        let kind = Caching.chooseCheck(policy: CachePolicy(), habits: later, length: nil)
+        #expect(kind == (expected == .refused ? .conditional : .head))
+        habits.noteHead(status: 200, verdict: .unchanged(stored()))
+        #expect(habits.head == .honoured && habits.headFailedAt == nil)
     }
 
     @Test("What was seen of conditional GETs outweighs what a HEAD suggests")

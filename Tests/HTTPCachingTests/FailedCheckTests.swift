@@ -46,6 +46,65 @@ struct FailedCheckTests {
     }
 
     @Test(
+        "what may still serve, so that no server error takes its place",
+        arguments: [
+            (standard, "max-age=60", 200, 59, true), (standard, "max-age=60, must-revalidate", 200, 59, true),
+            (standard, "max-age=60, no-cache", 200, 59, false), (standard, "max-age=60", 503, 59, false),
+            (standard, "max-age=60", 404, 59, true), (standard, "max-age=60", 200, 60, true),
+            (standard, "max-age=60", 200, 60 + 86400, true), (standard, "max-age=60", 200, 60 + 86401, false),
+            (standard, "max-age=60, stale-if-error=5", 200, 65, true),
+            (standard, "max-age=60, stale-if-error=5", 200, 66, false),
+            (standard, "max-age=60, must-revalidate", 200, 60, false), (standard, "s-maxage=60", 200, 60, false),
+            (CachePolicy(staleIfError: 0), "max-age=60", 200, 60, false),
+            (CachePolicy(staleIfError: 0), "max-age=60, stale-while-revalidate=5", 200, 65, true),
+            (CachePolicy(staleIfError: 0), "max-age=60, stale-while-revalidate=5", 200, 66, false),
+            (CachePolicy(staleIfError: 0, staleWhileRevalidate: 5), "max-age=60", 200, 65, true),
+            (
+                CachePolicy(staleIfError: 0, staleWhileRevalidate: 5), "max-age=60, stale-while-revalidate=0", 200, 60,
+                false
+            ),
+            (library, "no-store, must-revalidate", 200, 100_000_000, true),
+            // A clock that was set back: as stale as what has just expired.
+            (standard, "max-age=60", 200, -1000, true), (standard, "max-age=60, must-revalidate", 200, -1000, false),
+        ] as [(CachePolicy, String, Int, Int64, Bool)]
+    )
+    func stillServes(policy: CachePolicy, control: String, status: Int, after: Int64, expected: Bool) {
+        let head = stored([("Cache-Control", control)], status: status, policy: policy)
+        let now = arrival + after
+        #expect(Caching.mayStillServe(head, errorStatus: 503, policy: policy, now: now) == expected)
+    }
+
+    @Test(
+        "a time that is still to come: stale since no time, to be checked, and good for nothing but an origin that fails",
+        arguments: [
+            (nil, .stale(age: 0, by: 0, reason: .clockSetBack)),
+            ("max-stale", .stale(age: 0, by: 0, reason: .clockSetBack)),
+            ("max-stale=9", .stale(age: 0, by: 0, reason: .clockSetBack)),
+            ("only-if-cached", .onlyIfCachedMiss(.clockSetBack)),
+            ("no-cache", .stale(age: 0, by: 0, reason: .requestNoCache)),
+        ] as [(String?, ReuseDecision)]
+    )
+    func clockSetBack(wish: String?, expected: ReuseDecision) {
+        let fields = [("Cache-Control", "max-age=60, immutable, stale-while-revalidate=9")]
+        let asked = request(.get, wish.map { [("Cache-Control", $0)] } ?? [])
+        for policy in [Self.standard, CachePolicy(mode: .library, staleWhileRevalidate: 9)] {
+            let head = stored(fields, policy: policy)
+            #expect(Caching.lookup(request: asked, stored: head, policy: policy, now: arrival - 1) == expected)
+            let now = Caching.lookup(request: request(), stored: head, policy: policy, now: arrival)
+            #expect(now == .fresh(age: 0, ttl: policy.mode == .library ? CachePolicy.libraryTTL : 60))
+            #expect(Caching.staleness(head, policy: policy, now: arrival - 1) == 0)
+        }
+        // What was shown to be stale does not become fresh again.
+        var changed = stored(fields)
+        changed.changedSince = arrival + 30
+        for (now, by) in [(29, 0), (30, 0), (31, 1)] as [(Int64, Int64)] {
+            #expect(Caching.staleness(changed, policy: Self.standard, now: arrival + now) == by)
+        }
+        #expect(Caching.freshnessLifetime(changed, policy: Self.standard) == Lifetime(seconds: 30, source: .head))
+        #expect(StaleReason.clockSetBack.section == "RFC 9111 section 4.2.3")
+    }
+
+    @Test(
         "check_pause: what may stand in answers without another check, unless the request or the response asks for one",
         arguments: [
             ("max-age=60", nil, 70, nil, .staleAllowed(age: 70, by: 10, allowance: .checkPause)),

@@ -120,6 +120,13 @@ struct FreshnessTests {
         }
     }
 
+    @Test("cache.ttl is for what there is, and no error sticks by it")
+    func statusesOfTheConfiguredTTL() {
+        let policy = CachePolicy(ttl: 7)
+        let given = (100...599).filter { Caching.freshnessLifetime(stored([], status: $0), policy: policy).seconds > 0 }
+        #expect(given == [200, 203, 204, 301, 308])
+    }
+
     @Test(
         "The configured ttl gives freshness to responses that bring none; override_origin makes it win",
         arguments: [
@@ -129,7 +136,15 @@ struct FreshnessTests {
             LifetimeCase([("Expires", "0")], 0, .invalid, policy: CachePolicy(ttl: 7)),
             LifetimeCase([], 0, .none, status: 302, policy: CachePolicy(ttl: 7)),
             LifetimeCase([], 0, .none, status: 500, policy: CachePolicy(ttl: 7)),
-            LifetimeCase([], 7, .ttl, status: 404, policy: CachePolicy(ttl: 7)),
+            LifetimeCase([], 0, .none, status: 404, policy: CachePolicy(ttl: 7)),
+            LifetimeCase([("Cache-Control", "max-age=60")], 60, .maxAge, status: 404, policy: CachePolicy(ttl: 7)),
+            LifetimeCase(
+                [("Cache-Control", "max-age=60")],
+                60,
+                .maxAge,
+                status: 404,
+                policy: CachePolicy(ttl: 7, overrideOrigin: true)
+            ),
             LifetimeCase([], 3, .ttlByStatus, status: 404, policy: CachePolicy(ttl: 7, ttlByStatus: [404: 3])),
             LifetimeCase([], 3, .ttlByStatus, status: 302, policy: CachePolicy(ttlByStatus: [302: 3])),
             LifetimeCase([], 0, .ttlByStatus, status: 404, policy: CachePolicy(ttl: 7, ttlByStatus: [404: 0])),
@@ -170,6 +185,41 @@ struct FreshnessTests {
     )
     func ageParsing(lines: [String], age: Int64) {
         #expect(stored(lines.map { ("Age", $0) }).initialAge == age)
+    }
+
+    @Test("where the clock was moved, a Date of the system's time is that of a new response")
+    func agesOfAMovedClock() {
+        let moved = arrival + 7200
+        func age(_ fields: [(String, String)], delay: Int64 = 0) -> Int64 {
+            let answer = response(200, fields)
+            let (sent, came) = (moved - delay, moved)
+            let head = Caching.makeStoredHead(
+                request: request(),
+                response: answer,
+                requestTime: sent,
+                responseTime: came,
+                ahead: 7200
+            )
+            let checked = Caching.freshened(
+                stored: stored([]),
+                by: answer,
+                requestTime: sent,
+                responseTime: came,
+                ahead: 7200
+            )
+            #expect(head.initialAge == checked.initialAge && head.responseTime == moved && checked.validatedAt == moved)
+            #expect(Caching.age(head, now: moved + 9) == head.initialAge + 9)
+            return head.initialAge
+        }
+        #expect(age([("Date", date())]) == 0)
+        #expect(age([("Date", date(-2))]) == 2)
+        #expect(age([("Date", date(2))]) == 0)
+        #expect(age([("Date", date(-1)), ("Age", "30")], delay: 2) == 32)
+        // The origin was moved along, or its response is as old as it says.
+        #expect(age([("Date", date(7200))]) == 0)
+        #expect(age([("Date", date(7180))]) == 20)
+        #expect(age([("Date", date(-20))]) == 7220)
+        #expect(age([]) == 0)
     }
 
     @Test("RFC 9111 4.2.3: the greater of the apparent age and Age plus the response's delay, then resident time")

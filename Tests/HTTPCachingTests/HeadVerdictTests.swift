@@ -129,6 +129,29 @@ struct HeadVerdictTests {
         #expect(decision == .fresh(age: 3, ttl: 87))
     }
 
+    @Test("A check by HEAD takes over neither Set-Cookie nor Content-Type", arguments: [200, 304])
+    func fieldsOfHead(status: Int) throws {
+        let kept = [("Cache-Control", "max-age=60, public"), Self.tag]
+        let policy = CachePolicy(setCookie: .explicit)
+        for own in [[("Content-Type", "image/png"), ("Set-Cookie", "a=stored")], []] {
+            let told = kept + [("Content-Type", "text/html"), ("Set-Cookie", "a=told"), ("X-New", "1")]
+            let verdict = Caching.judgeHead(
+                stored: stored(kept + own, policy: policy),
+                headAnswer: response(status, told),
+                now: arrival,
+                policy: policy
+            )
+            guard case .unchanged(let head) = verdict else {
+                Issue.record("expected unchanged, got \(verdict)")
+                return
+            }
+            #expect(head.fields.first("X-New") == "1")
+            for (name, value) in [("Content-Type", "image/png"), ("Set-Cookie", "a=stored")] {
+                #expect(head.fields.all(name) == (own.isEmpty ? [] : [value]))
+            }
+        }
+    }
+
     private func check(_ example: VerdictCase) {
         let verdict = Caching.judgeHead(
             stored: stored(example.before, status: example.storedStatus),

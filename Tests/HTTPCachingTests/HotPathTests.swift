@@ -18,7 +18,7 @@ struct HotPathTests {
         ] as [([(String, String)], CachePolicy)] {
             let head = stored(fields, policy: policy)
             let window = try #require(Caching.hotPath(stored: head, policy: policy))
-            for now in (arrival)...(arrival + 30) {
+            for now in (arrival - 5)...(arrival + 30) {
                 let decision = Caching.lookup(request: request(), stored: head, policy: policy, now: now)
                 if window.isFresh(now: now) {
                     #expect(decision == .fresh(age: window.age(now: now), ttl: window.ttl(now: now)))
@@ -27,6 +27,9 @@ struct HotPathTests {
                 }
             }
             #expect(window.isFresh(now: arrival + 14) && !window.isFresh(now: arrival + 15))
+            // The clock was set back, by a second or by any other time.
+            #expect(window.isFresh(now: arrival) && !window.isFresh(now: arrival - 1))
+            for now in [0, -arrival, 1 - .max, .min] as [Int64] { #expect(!window.isFresh(now: now)) }
         }
     }
 
@@ -51,6 +54,14 @@ struct HotPathTests {
         #expect(window([("Cache-Control", "max-age=9")], for: authorized) == nil)
         #expect(window([("Cache-Control", "max-age=9, public")], for: authorized) != nil)
         #expect(window([("Cache-Control", "max-age=9")], for: request(.post)) == nil)
+        var changed = stored([("Cache-Control", "max-age=9")])
+        changed.changedSince = arrival + 5
+        #expect(Caching.hotPath(stored: changed, policy: CachePolicy()) == nil)
+        var odd = stored([("Cache-Control", "max-age=9")])
+        for time in [.min, .max, 1 << 62] as [Int64] {
+            odd.responseTime = time
+            #expect(Caching.hotPath(stored: odd, policy: CachePolicy()) == nil)
+        }
     }
 
     @Test("Requests with a field that decides about reuse take the long way")

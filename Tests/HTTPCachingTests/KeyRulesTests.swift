@@ -18,6 +18,9 @@ struct KeyRulesTests {
             ("/a?b=%7E&x=1&c=a+b", ["x"], "/a?b=%7E&c=a+b"), ("/a?x=1", ["*"], "/a"), ("/a?x=1", [], "/a?x=1"),
             ("/a?session_id=1&sid=2&s=3", ["s*id"], "/a?s=3"), ("/a?x=1?x=2", ["x"], "/a"),
             ("/a?fbclid=1&gclid=2&q=3", ["fbclid", "gclid"], "/a?q=3"), ("/a?aXbXc=1", ["a*b*c"], "/a"),
+            ("/a?utm_a=1;admin=1&utm_b=2&q", ["utm_*"], "/a?utm_a=1;admin=1&q"),
+            ("/a?q;utm_a", ["utm_*"], "/a?q;utm_a"),
+            ("/a?utm_a;", ["*"], "/a?utm_a;"), ("/a?utm_a=%3B", ["utm_*"], "/a"),
             ("/a?aXb=1", ["a*b*c"], "/a?aXb=1"), ("/a?=1", [""], "/a"), ("/a?a.b=1&axb=2", ["a.b"], "/a?axb=2"),
         ]
     )
@@ -34,6 +37,18 @@ struct KeyRulesTests {
                 == ["x-tenant: a, b", "accept-language: "]
         )
         #expect(KeyRules().lines(Fields([("X-Tenant", "a")])) == [])
+    }
+
+    @Test(
+        "a field that differs from one of the key only in an underscore is not it, and is told from others",
+        arguments: [
+            ("X_Tenant", true), ("x_tenant", true), ("X-Tenant", false), ("X-Tenant_", false), ("X_Tenan", false),
+            ("A-B_C", true), ("a_b-c", true), ("a_b_c", true), ("a-b-c", true), ("A_B-D", false),
+        ]
+    )
+    func twins(name: String, isTwin: Bool) {
+        let rules = KeyRules(fields: ["X-Tenant", name == "a_b-c" ? "a-b_c" : "a_b-c"])
+        #expect(Array(name.utf8).withUnsafeBytes { rules.hasTwin(of: $0) } == isTwin)
     }
 
     @Test("key.fields: names are found in any case")

@@ -81,30 +81,6 @@ struct RangePartsTests {
     }
 
     @Test(
-        "a part that is passed on is what the request went on with",
-        arguments: [
-            (nil, "bytes 0-1/10", .unasked), ("bytes=0-1", "bytes 0-1/10", nil),
-            ("bytes=0-1", "bytes 5-6/10", .range), ("items=0-1", "items 0-1/10", nil),
-            ("bytes=0-1,5-6", "bytes 0-6/10", nil), ("bytes=0-1,5-6", nil, .contentRange),
-        ] as [(String?, String?, PartMismatch?)]
-    )
-    func relayed(_ asked: String?, _ range: String?, _ expected: PartMismatch?) {
-        let fields = Fields(asked.map { [("Range", $0)] } ?? [])
-        do throws(PartMismatch) {
-            try Caching.checkRelayedPart(part(range), request: fields)
-            #expect(expected == nil)
-        } catch {
-            #expect(error == expected)
-        }
-        let multipart = response(206, [("Content-Type", "multipart/byteranges; boundary=x")])
-        do throws(PartMismatch) {
-            try Caching.checkRelayedPart(multipart, request: Fields([("Range", "bytes=0-1,5-6")]))
-        } catch {
-            Issue.record("\(error)")
-        }
-    }
-
-    @Test(
         "RFC 9111 3.3: a part is stored where the whole would be, under a strong validator",
         arguments: [
             ([strong, fresh], "bytes 0-1/10", "store"),

@@ -75,6 +75,23 @@ struct RevalidationTests {
         )
     }
 
+    @Test("of a 304 that others may read otherwise nothing is taken over", arguments: [false, true])
+    func odd(byHead: Bool) {
+        let update = [("Cache-Control", "max-age=99999"), ("Content-Security-Policy", "none"), ("X-A", "1")]
+        var check = ResponseHead(status: byHead ? 200 : 304, reason: "", version: .http11, fields: Fields(update))
+        check.isOddlyFramed = true
+        let before = stored([("Cache-Control", "max-age=60"), Self.tag])
+        let head = Caching.freshened(
+            stored: before,
+            by: check,
+            requestTime: arrival + 99,
+            responseTime: arrival + 100,
+            byHead: byHead
+        )
+        #expect(head.fields.first(.cacheControl) == "max-age=60" && head.fields.first(.etag) == "\"a\"")
+        #expect(head.fields.lines.allSatisfy { !["x-a", "content-security-policy"].contains($0.name.lowercased()) })
+    }
+
     @Test("RFC 9111 3.2: every line of an updated field is replaced, the others stay")
     func update() {
         let head = freshened(
@@ -142,9 +159,12 @@ struct RevalidationTests {
         #expect(!head.fields.contains("X-A") && head.fields.contains("X-B"))
     }
 
-    @Test("A 304's Set-Cookie is kept with explicit freshness only")
+    @Test("A 304's Set-Cookie is kept with explicit freshness that is for all only")
     func cookies() {
-        #expect(freshened([("Cache-Control", "max-age=60")], [("Set-Cookie", "a=2")]).fields.contains(.setCookie))
+        for (control, isKept) in [("s-maxage=60", true), ("public, max-age=60", true), ("max-age=60", false)] {
+            let head = freshened([("Cache-Control", control)], [("Set-Cookie", "a=2")])
+            #expect(head.fields.contains(.setCookie) == isKept)
+        }
         #expect(!freshened([Self.tag, Self.modified], [("Set-Cookie", "a=2")]).fields.contains(.setCookie))
     }
 

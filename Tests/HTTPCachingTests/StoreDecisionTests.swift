@@ -52,6 +52,9 @@ struct StoreDecisionTests {
             StoreCase([fresh], .refuse(.status304), status: 304),
             StoreCase([fresh], .refuse(.statusConditional), status: 412),
             StoreCase([fresh], .refuse(.statusConditional), status: 416),
+            StoreCase([fresh], .store(.explicit), status: 599),
+            StoreCase([fresh], .refuse(.statusUnknown), status: 600),
+            StoreCase([fresh], .refuse(.statusUnknown), status: 999),
             StoreCase([fresh, ("Cache-Control", "no-store")], .refuse(.noStore)),
             StoreCase([("Cache-Control", "max-age=60, No-StOrE")], .refuse(.noStore)),
             StoreCase([fresh], .refuse(.requestNoStore), request: request(.get, [("Cache-Control", "no-store")])),
@@ -61,6 +64,21 @@ struct StoreDecisionTests {
             StoreCase([fresh, ("Vary", "Accept, *")], .refuse(.varyStar)),
             StoreCase([fresh, ("Vary", ""), ("Vary", "*")], .refuse(.varyStar)),
             StoreCase([fresh, ("Vary", "Accept Encoding")], .refuse(.varyInvalid)),
+            StoreCase(
+                [fresh, ("Vary", "Accept, X-Tenant")],
+                .refuse(.varyUnderscore),
+                request: HTTPCachingTests.request(.get, [("X_Tenant", "a")])
+            ),
+            StoreCase(
+                [fresh, ("Vary", "x_tenant")],
+                .refuse(.varyUnderscore),
+                request: HTTPCachingTests.request(.get, [("X-Tenant", "a")])
+            ),
+            StoreCase(
+                [fresh, ("Vary", "X-Tenant")],
+                .store(.explicit),
+                request: HTTPCachingTests.request(.get, [("X-Tenant", "a"), ("api_key", "b")])
+            ),
             StoreCase([fresh, ("Vary", "Accept, Accept-Encoding")], .store(.explicit)),
             StoreCase([fresh, ("Content-Type", "text/event-stream;charset=utf-8")], .refuse(.eventStream)),
             StoreCase([fresh, ("Content-Type", "text/event-streams")], .store(.explicit)),
@@ -95,6 +113,9 @@ struct StoreDecisionTests {
             StoreCase([], .store(.ttl), policy: CachePolicy(ttl: 5)),
             StoreCase([], .refuse(.statusNotCacheable), status: 302, policy: CachePolicy(ttl: 5)),
             StoreCase([], .store(.ttl), status: 302, policy: CachePolicy(ttlByStatus: [302: 5])),
+            StoreCase([], .refuse(.noFreshnessAndNoValidator), status: 404, policy: CachePolicy(ttl: 5)),
+            StoreCase([("ETag", "\"a\"")], .store(.validator), status: 404, policy: CachePolicy(ttl: 5)),
+            StoreCase([], .store(.ttl), status: 404, policy: CachePolicy(ttl: 5, ttlByStatus: [404: 1])),
         ]
     )
     func implicitFreshness(example: StoreCase) { check(example) }
@@ -285,6 +306,28 @@ struct StoreDecisionTests {
         #expect(Caching.mayShareUpdate(head, request: request(), policy: CachePolicy()))
         let noStore = request(.get, [("Cache-Control", "no-store")])
         #expect(!Caching.mayShareUpdate(head, request: noStore, policy: CachePolicy()))
+    }
+
+    @Test(
+        "RFC 9112 6.3: nothing is stored of a message whose end others may find elsewhere, whatever it says",
+        arguments: [200, 206, 404]
+    )
+    func oddFraming(status: Int) {
+        for policy in [CachePolicy(), CachePolicy(mode: .library)] {
+            var head = response(status, [Self.fresh, Self.tag, ("Content-Range", "bytes 0-1/9")])
+            head.isOddlyFramed = true
+            let decision = Caching.decideStore(request: request(), response: head, policy: policy, now: arrival)
+            #expect(decision == .refuse(.oddFraming))
+            let part = Caching.decidePart(
+                request: request(),
+                response: head,
+                content: ContentRange(range: 0..<2, length: 9),
+                policy: policy,
+                requestTime: arrival,
+                now: arrival
+            )
+            #expect(part == .refuse(.oddFraming))
+        }
     }
 
     @Test("The reasons are what diagnostics print")

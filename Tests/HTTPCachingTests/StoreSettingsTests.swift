@@ -1,4 +1,4 @@
-// set_cookie and min_length: what the configuration keeps out of the store, in either mode.
+// set_cookie, cookies and min_length: what the configuration keeps out of the store, in either mode.
 
 import HTTPWire
 import Testing
@@ -11,9 +11,11 @@ struct StoreSettingsTests {
     static let explicit = [("Set-Cookie", "id=1"), ("Cache-Control", "max-age=60")]
 
     @Test(
-        "set_cookie: explicit, strip, skip",
+        "set_cookie: strict, explicit, strip, skip",
         arguments: [
-            (.explicit, cookie, .refuse(.setCookieHeuristic)), (.explicit, explicit, .store(.explicit)),
+            (.strict, cookie, .refuse(.setCookieHeuristic)), (.strict, explicit, .store(.explicit)),
+            (.strict, [], .store(.ttl)), (.explicit, cookie, .refuse(.setCookieHeuristic)),
+            (.explicit, explicit, .store(.explicit)),
             (.strip, cookie, .store(.ttl)), (.strip, explicit, .store(.explicit)),
             (.skip, cookie, .refuse(.setCookie)), (.skip, explicit, .refuse(.setCookie)),
             (.skip, [], .store(.ttl)),
@@ -25,17 +27,89 @@ struct StoreSettingsTests {
             Caching.decideStore(request: request(), response: response(200, fields), policy: policy, now: arrival)
                 == expected
         )
-        #expect(stored(fields, policy: policy).fields.contains(.setCookie) == (rule != .strip && !fields.isEmpty))
+        let keeps = (rule == .explicit || rule == .skip) && !fields.isEmpty
+        #expect(stored(fields, policy: policy).fields.contains(.setCookie) == keeps)
+    }
+
+    @Test(
+        "set_cookie: strict keeps the cookie where public or s-maxage says that it is for all",
+        arguments: [
+            ("max-age=60", false), ("max-age=60, public", true), ("s-maxage=60", true), ("max-age=60, public=x", false),
+            ("max-age=60, s-maxage=x", false), ("max-age=60, must-revalidate", false), ("s-maxage=0", true),
+            ("public, max-age=60, private=\"set-cookie\"", false),
+        ]
+    )
+    func strictly(control: String, isKept: Bool) {
+        let head = stored([("Set-Cookie", "id=1"), ("Set-Cookie", "b=2"), ("Cache-Control", control)])
+        #expect(head.fields.all(.setCookie) == (isKept ? ["id=1", "b=2"] : []))
+        // It is for nobody who waited, whatever is stored of it, and what was stored before answers as it would be stored now.
+        let fields = Fields([("Set-Cookie", "id=1"), ("Cache-Control", "public")])
+        for rule in SetCookiePolicy.allCases {
+            #expect(!Caching.shared(fields, policy: CachePolicy(setCookie: rule)).contains(.setCookie))
+        }
+        var before = head
+        before.fields.set(.setCookie, "id=0")
+        let isUsable = isKept || control.contains("private")
+        #expect(Caching.usable(before, policy: CachePolicy()).fields.contains(.setCookie) == isUsable)
+        #expect(!Caching.usable(before, policy: CachePolicy(setCookie: .skip)).fields.contains(.setCookie))
+    }
+
+    static let modified = [("Last-Modified", date(-1000))]
+
+    @Test(
+        "cookies: explicit, any, never",
+        arguments: [
+            (.explicit, [("Cache-Control", "max-age=60")], .store(.explicit)),
+            (.explicit, [("Expires", date(60))], .store(.explicit)),
+            (.explicit, [("Cache-Control", "max-age=0"), ("ETag", "\"a\"")], .store(.validator)),
+            (.explicit, [], .refuse(.requestCookie)), (.explicit, modified, .refuse(.requestCookie)),
+            (.explicit, [("Cache-Control", "public")], .refuse(.requestCookie)),
+            (.explicit, [("Cache-Control", "no-cache"), ("ETag", "\"a\"")], .refuse(.requestCookie)),
+            (.explicit, [("Cache-Control", "max-age=x"), ("ETag", "\"a\"")], .refuse(.requestCookie)),
+            (.explicit, [("Cache-Control", "no-store")], .refuse(.noStore)),
+            (.any, [], .store(.ttl)), (.any, [("Cache-Control", "max-age=60")], .store(.explicit)),
+            (.never, [], .refuse(.requestCookie)),
+            (.never, [("Cache-Control", "public, max-age=60")], .refuse(.requestCookie)),
+        ] as [(CookiePolicy, [(String, String)], StoreDecision)]
+    )
+    func cookies(rule: CookiePolicy, fields: [(String, String)], expected: StoreDecision) {
+        let asked = request(.get, [("Cookie", "id=1")])
+        for mode in [CacheMode.standard, .library] {
+            let policy = CachePolicy(mode: mode, ttl: 60, cookies: rule)
+            let found = Caching.decideStore(
+                request: asked,
+                response: response(200, fields),
+                policy: policy,
+                now: arrival
+            )
+            switch (expected, mode) {
+            case (.store, .library): #expect(found == .store(.library))
+            default: #expect(found == expected)
+            }
+            // Without a cookie the key changes nothing.
+            let other = Caching.decideStore(
+                request: request(),
+                response: response(200, fields),
+                policy: policy,
+                now: arrival
+            )
+            #expect(other != .refuse(.requestCookie))
+            // The same holds for what a check brings.
+            let head = stored(fields, policy: policy)
+            let isStored = if case .store = expected { true } else { false }
+            #expect(Caching.mayShareUpdate(head, request: asked, policy: policy) == isStored)
+        }
+        #expect(StoreRefusal.requestCookie.section == "configuration, cache.cookies")
     }
 
     @Test(
         "a cookie that comes with a check is for one client, unless cookies are stored",
-        arguments: [(.explicit, "id=2"), (.strip, nil), (.skip, "id=1")] as [(SetCookiePolicy, String?)]
+        arguments: [(.strict, nil), (.explicit, "id=2"), (.strip, nil), (.skip, "id=1")] as [(SetCookiePolicy, String?)]
     )
     func cookieOfACheck(rule: SetCookiePolicy, expected: String?) {
         let policy = CachePolicy(setCookie: rule)
         let head = Caching.freshened(
-            stored: stored(Self.explicit),
+            stored: stored(Self.explicit, policy: CachePolicy(setCookie: .explicit)),
             by: response(304, [("Set-Cookie", "id=2"), ("Cache-Control", "max-age=60")]),
             requestTime: arrival + 60,
             responseTime: arrival + 60,

@@ -83,7 +83,11 @@ struct StoredHeadTests {
         bare.requestMethod = .other("SEARCH")
         bare.reason = "Tr\u{E8}s bien"
         bare.status = 599
-        for head in [Self.sample, bare] {
+        var changed = Self.sample
+        changed.changedSince = arrival + 9
+        var open = bare
+        (open.changedSince, open.hadAuthorization) = (1, false)
+        for head in [Self.sample, bare, changed, open] {
             #expect(try Self.decoded(Self.encoded(head)) == head)
         }
         #expect(Self.sample.varyNames == ["accept", "x-tenant"])

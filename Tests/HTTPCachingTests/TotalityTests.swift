@@ -52,7 +52,7 @@ struct TotalityTests {
             switch Caching.lookup(request: next, stored: head, policy: policy, now: now) {
             case .fresh(let age, let ttl):
                 reused += 1
-                #expect(age >= 0 && ttl > 0)
+                #expect(age >= 0 && ttl > 0 && now >= arrival)
                 #expect(
                     Reference.mayReuse(asked, answer, next, after: now - arrival, ttl: policy.ttl),
                     "seed \(seed) round \(round): reused for\n\(next.fields)\nafter \(now - arrival)\n\(answer.fields)"
@@ -66,7 +66,7 @@ struct TotalityTests {
         }
         // The rounds reach both sides.
         #expect(storedCount > 100 && storedCount < 900)
-        #expect(reused > 20 && posted > 0)
+        #expect(reused > 5 && posted > 0)
     }
 
     static let url = "http://a.test/"
@@ -252,7 +252,6 @@ struct TotalityTests {
             #expect(!parts.isEmpty && parts.allSatisfy { $0.lowerBound >= 0 && !$0.isEmpty && $0.upperBound <= length })
         }
         for spec in ByteRanges.parse(asked.fields)?.specs ?? [] { _ = try? Caching.checkPart(answer, asked: spec) }
-        _ = try? Caching.checkRelayedPart(answer, request: asked.fields)
         for isCheck in [false, true] {
             #expect(Caching.partConditions(head, isCheck: isCheck).isEmpty == (Caching.strongValidator(head) == nil))
         }

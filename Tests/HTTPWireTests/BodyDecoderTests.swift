@@ -29,6 +29,33 @@ struct BodyDecoderTests {
         }
     }
 
+    @Test(
+        "Whitespace behind a chunk size: taken in a lenient reader's answers, and in nothing else",
+        arguments: ChunkedCorpus.padded
+    )
+    func padded(body: String) {
+        let expected = BodyOutcome.finished(content: bytes("hello"), trailers: Fields(), consumed: bytes(body).count)
+        #expect(bodyOutcome(bytes(body), side: .response, isLenient: true) == expected)
+        for side in [MessageSide.request, .response] {
+            guard case .refused(let error) = bodyOutcome(bytes(body), side: side) else {
+                Issue.record("taken or incomplete: \(body.debugDescription)")
+                return
+            }
+            #expect(error.reason == .chunkSizeMalformed)
+        }
+    }
+
+    @Test("A lenient reader of chunks refuses all else that a strict one refuses", arguments: ChunkedCorpus.refused)
+    func lenientRefusals(reason: WireReason, body: String) {
+        let rest = "\r\nhello\r\n0"
+        if ChunkedCorpus.padded.contains(body) || body.contains(" " + rest) || body.hasSuffix("0 \r\n\r\n") { return }
+        guard case .refused(let error) = bodyOutcome(bytes(body), side: .response, isLenient: true) else {
+            Issue.record("taken or incomplete: \(body.debugDescription)")
+            return
+        }
+        #expect(error.status == 502 && error.reason == reason)
+    }
+
     @Test("RFC 9112 8: a chunked body that is cut short anywhere is not complete", arguments: ChunkedCorpus.taken)
     func short(content: String, trailers: [(String, String)], body: String) throws {
         let whole = bytes(body)

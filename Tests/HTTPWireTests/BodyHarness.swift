@@ -15,9 +15,10 @@ func decodeBody(
     cuts: [Int],
     _ framing: BodyFraming,
     side: MessageSide = .request,
+    isLenient: Bool = false,
     trailerLimits: HeadLimits = HeadLimits(head: 16384)
 ) -> BodyOutcome {
-    var decoder = BodyDecoder(framing, side: side, trailerLimits: trailerLimits)
+    var decoder = BodyDecoder(framing, side: side, isLenient: isLenient, trailerLimits: trailerLimits)
     var content: [UInt8] = []
     var start = 0
     for end in cuts + [bytes.count] {
@@ -53,15 +54,18 @@ func bodyOutcome(
     _ bytes: [UInt8],
     _ framing: BodyFraming = .chunked,
     side: MessageSide = .request,
+    isLenient: Bool = false,
     trailerLimits: HeadLimits = HeadLimits(head: 16384),
     sourceLocation: SourceLocation = #_sourceLocation
 ) -> BodyOutcome {
-    let whole = decodeBody(bytes, cuts: [], framing, side: side, trailerLimits: trailerLimits)
-    for split in 0...bytes.count {
-        let parts = decodeBody(bytes, cuts: [split], framing, side: side, trailerLimits: trailerLimits)
-        #expect(parts == whole, "split at \(split)", sourceLocation: sourceLocation)
+    let outcome = { (cuts: [Int]) in
+        decodeBody(bytes, cuts: cuts, framing, side: side, isLenient: isLenient, trailerLimits: trailerLimits)
     }
-    let single = decodeBody(bytes, cuts: Array(0..<bytes.count), framing, side: side, trailerLimits: trailerLimits)
+    let whole = outcome([])
+    for split in 0...bytes.count {
+        #expect(outcome([split]) == whole, "split at \(split)", sourceLocation: sourceLocation)
+    }
+    let single = outcome(Array(0..<bytes.count))
     #expect(single == whole, "byte by byte", sourceLocation: sourceLocation)
     return whole
 }

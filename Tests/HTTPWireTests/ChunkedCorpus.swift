@@ -12,9 +12,18 @@ enum ChunkedCorpus {
         ("0123456789abcdef", [], "A\r\n0123456789\r\n0000000000000006\r\nabcdef\r\n0\r\n\r\n"),
         ("hello", [], "5;name=value;q=\"a b\t\u{E9}\"\r\nhello\r\n0;last\r\n\r\n"),
         ("hello", [], "5;\r\nhello\r\n0\r\n\r\n"),
+        // RFC 9112 section 7.1.1: whitespace may stand around a `;`.
+        ("hello", [], "5 ;a\r\nhello\r\n0\r\n\r\n"),
+        ("hello", [], "5\t ; a = b ; c \r\nhello\r\n0 \t;\r\n\r\n"),
         ("\r\n0\r\n\r\n", [], "7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n"),
         ("x", [("X-Sum", "1"), ("y", "\u{E9}")], "1\r\nx\r\n0\r\nX-Sum:1 \r\ny: \u{E9}\r\n\r\n"),
         ("", [("A", "1")], "0\r\nContent-Length: 5\r\nA: 1\r\nHost: b\r\nTransfer-Encoding: gzip\r\n\r\n"),
+    ]
+
+    /// Bodies that a lenient reader takes from an origin, and no other: all of them say `hello`.
+    static let padded = [
+        "5 \r\nhello\r\n0\r\n\r\n", "5\t\r\nhello\r\n0\r\n\r\n", "5    \t \r\nhello\r\n0  \r\n\r\n",
+        "2 ;a\r\nhe\r\n3 \r\nllo\r\n0\t\r\n\r\n",
     ]
 
     /// Bodies that are refused: reason, body.
@@ -42,8 +51,14 @@ enum ChunkedCorpus {
         (.chunkSizeMalformed, "0x5\r\nhello\r\n0\r\n\r\n"),
         (.chunkSizeMalformed, " 5\r\nhello\r\n0\r\n\r\n"),
         (.chunkSizeMalformed, "5 \r\nhello\r\n0\r\n\r\n"),
-        (.chunkSizeMalformed, "5 ;a\r\nhello\r\n0\r\n\r\n"),
         (.chunkSizeMalformed, "5\t\r\nhello\r\n0\r\n\r\n"),
+        (.chunkSizeMalformed, "5\r\nhello\r\n0 \r\n\r\n"),
+        (.chunkSizeMalformed, "5 5\r\nhello\r\n0\r\n\r\n"),
+        (.chunkSizeMalformed, "5 x;a\r\nhello\r\n0\r\n\r\n"),
+        (.chunkSizeMalformed, "5\u{B};a\r\nhello\r\n0\r\n\r\n"),
+        (.bareLineFeed, "5 \nhello\r\n0\r\n\r\n"),
+        (.bareCarriageReturn, "5 ;a\rb\r\nhello\r\n0\r\n\r\n"),
+        (.chunkExtensionTooLong, "5\(String(repeating: " ", count: 257))\r\nhello\r\n0\r\n\r\n"),
         (.chunkSizeMalformed, "5_0\r\n"),
         (.chunkSizeMalformed, "g\r\n"),
         (.chunkSizeMalformed, "\u{EF}\u{BC}\u{95}\r\nhello\r\n0\r\n\r\n"),

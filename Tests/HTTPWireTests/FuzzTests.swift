@@ -77,9 +77,56 @@ struct FuzzTests {
         #expect((Self.rounds / 50..<Self.rounds * 9 / 10).contains(takenCount))
     }
 
+    @Test(
+        "Responses to a lenient reader: all that it takes is what a strict one takes, once written anew",
+        arguments: [8, 9] as [UInt64]
+    )
+    func lenientResponses(seed: UInt64) {
+        let corpus =
+            ResponseCorpus.refused.map(\.1) + ResponseCorpus.taken.map(\.3) + ResponseCorpus.mended.map(\.head)
+            + ResponseCorpus.neverMended.map(\.1)
+        var mutator = Mutator(corpus: corpus, seed: seed)
+        var lenient = ResponseParser(isLenient: true)
+        var strict = ResponseParser()
+        var takenCount = 0
+        for round in 0..<Self.rounds {
+            let input = mutator.next()
+            let method: HTTPWire.Method = round % 5 == 0 ? .head : .get
+            let place = "seed \(seed) round \(round): \(text(input).debugDescription)"
+            let whole = parseResponse(input, ends: [input.count], method: method, with: &lenient)
+            let cuts = mutator.cuts(input.count)
+            let inParts = parseResponse(input, ends: cuts + [input.count], method: method, with: &lenient)
+            let isSame = inParts == whole && feedResponse(input, method: method, with: &lenient) == whole
+            #expect(isSame, "\(place) cuts \(cuts)")
+            let byStrict = parseResponse(input, ends: [input.count], method: method, with: &strict)
+            if case .taken = byStrict { #expect(whole == byStrict, "\(place)") }
+            guard case .taken(let seen) = whole else { continue }
+            takenCount += 1
+            if seen.head.isOddlyFramed { #expect(!seen.keepAlive, "\(place)") }
+            var head = seen.head
+            head.isOddlyFramed = false
+            head.version = .http11
+            if head.status > 599 { head.status = 500 }
+            var written: [UInt8] = []
+            Serializer.write(head, into: &written)
+            #expect(WellFormed.fault(lines: written, fieldsFrom: 1) == nil, "\(place)")
+            let again = parseResponse(written, ends: [written.count], method: method, with: &strict)
+            guard case .taken(let clean) = again else {
+                Issue.record("not taken again: \(place)")
+                continue
+            }
+            let isBodiless = seen.head.status > 599 || clean.framing == seen.framing
+            #expect(clean.head == head && isBodiless, "\(place)")
+        }
+        #expect((Self.rounds / 50..<Self.rounds * 9 / 10).contains(takenCount))
+    }
+
     @Test("Chunked bodies", arguments: [5, 6] as [UInt64])
     func bodies(seed: UInt64) {
-        var mutator = Mutator(corpus: ChunkedCorpus.refused.map(\.1) + ChunkedCorpus.taken.map(\.2), seed: seed)
+        var mutator = Mutator(
+            corpus: ChunkedCorpus.refused.map(\.1) + ChunkedCorpus.taken.map(\.2) + ChunkedCorpus.padded,
+            seed: seed
+        )
         var finished = 0
         for round in 0..<Self.rounds {
             let input = mutator.next()
@@ -87,7 +134,12 @@ struct FuzzTests {
             let cuts = mutator.cuts(input.count)
             let isSame = decodeBody(input, cuts: cuts, .chunked) == whole
             #expect(isSame, "seed \(seed) round \(round) cuts \(cuts): \(text(input).debugDescription)")
+            let lenient = decodeBody(input, cuts: [], .chunked, side: .response, isLenient: true)
+            let lenientSame = decodeBody(input, cuts: cuts, .chunked, side: .response, isLenient: true) == lenient
+            #expect(lenientSame, "seed \(seed) round \(round) cuts \(cuts), lenient: \(text(input).debugDescription)")
             guard case .finished(let content, let trailers, let consumed) = whole else { continue }
+            // A lenient reader finds nothing else where a strict one finds an end.
+            #expect(lenient == whole, "seed \(seed) round \(round): \(text(input).debugDescription)")
             finished += 1
             var written: [UInt8] = []
             Serializer.chunkHeader(content.count, into: &written)

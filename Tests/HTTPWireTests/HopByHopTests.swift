@@ -54,6 +54,13 @@ struct HopByHopTests {
         #expect(HopByHop.forwardable(fields, isRequest: false).isEmpty)
     }
 
+    @Test("Proxy, of which CGI makes HTTP_PROXY, goes from requests in any case")
+    func proxy() {
+        let fields = Fields([("Proxy", "http://evil.test"), ("pROXY", "2"), ("Proxy-Host", "a"), ("X-Proxy", "b")])
+        #expect(HopByHop.forwardable(fields, isRequest: true).lines.map(\.name) == ["Proxy-Host", "X-Proxy"])
+        #expect(HopByHop.forwardable(fields, isRequest: false).count == 4)
+    }
+
     @Test("TE with anything else is not")
     func codings() {
         for lines in [[("TE", "trailers, gzip")], [("TE", "trailers"), ("TE", "gzip")], [("TE", "")]] {

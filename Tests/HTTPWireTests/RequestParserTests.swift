@@ -45,6 +45,51 @@ struct RequestParserTests {
         #expect(seen.present == FieldSet(.host, .other, .accept))
     }
 
+    @Test(
+        "UTF-8 in a target is percent-encoded, so that a resource has one name however it is written",
+        arguments: [
+            ("GET", "/\u{FC}", "/%C3%BC"), ("GET", "/%C3%BC", "/%C3%BC"),
+            ("GET", "/a/\u{FC}b?\u{20AC}=\u{1F600}", "/a/%C3%BCb?%E2%82%AC=%F0%9F%98%80"),
+            ("DELETE", "/\u{7FF}\u{800}\u{FFFF}\u{10FFFF}", "/%DF%BF%E0%A0%80%EF%BF%BF%F4%8F%BF%BF"),
+            ("GET", "http://a.test/\u{FC}", "http://a.test/%C3%BC"),
+            ("OPTIONS", "http://a.test?\u{FC}", "http://a.test?%C3%BC"),
+        ]
+    )
+    func rawTarget(method: String, sent: String, target: String) throws {
+        let raw = text(Array(sent.utf8))
+        #expect(try expectTaken("\(method) \(raw) HTTP/1.1\r\nHost: a\r\n\r\n").head.target == target)
+        var parser = RequestParser()
+        // The mark goes with the head: the same fields, said again, belong to another target.
+        for (path, isRaw) in [(raw, raw != target), ("/plain", false), (raw, raw != target)] {
+            parser.reset()
+            let head = bytes("\(method) \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
+            try head.withUnsafeBytes { (buffer: UnsafeRawBufferPointer) throws in
+                #expect(try parser.parse(buffer) == .complete(headLength: head.count))
+                #expect(parser.hasRawTarget == isRaw)
+                #expect(parser.isOrdinary == !isRaw)
+                let made = parser.makeHead(buffer)
+                #expect(made.target == (path == raw ? target : "/plain"))
+                _ = try parser.makeTarget(made)
+            }
+        }
+    }
+
+    @Test(
+        "What is no UTF-8 in a target, or stands where a host stands, is refused",
+        arguments: [
+            ("GET", "/\u{80}", .targetMalformed), ("GET", "/\u{C3}", .targetMalformed),
+            ("GET", "/\u{C3}/\u{BC}", .targetMalformed), ("GET", "/\u{C0}\u{AF}", .targetMalformed),
+            ("GET", "/\u{E0}\u{80}\u{AF}", .targetMalformed), ("GET", "/\u{ED}\u{A0}\u{80}", .targetMalformed),
+            ("GET", "/\u{F4}\u{90}\u{80}\u{80}", .targetMalformed), ("GET", "/\u{FF}", .targetMalformed),
+            ("GET", "/\u{C3}\u{BC}#", .targetMalformed), ("GET", "/\u{C3}\u{BC}\u{7F}", .targetMalformed),
+            ("GET", "\u{C3}\u{BC}", .targetMalformed), ("GET", "http://\u{C3}\u{BC}/", .authorityMalformed),
+            ("CONNECT", "\u{C3}\u{BC}:443", .authorityMalformed),
+        ] as [(String, String, WireReason)]
+    )
+    func rawTargetRefused(method: String, target: String, reason: WireReason) {
+        expectRefused("\(method) \(target) HTTP/1.1\r\nHost: a\r\n\r\n", 400, reason)
+    }
+
     @Test("Offsets point into the buffer")
     func offsets() throws {
         let head = bytes("\r\nPUT /x HTTP/1.1\r\nHost: a\r\nETag: \"e\" \r\n\r\n")

@@ -27,7 +27,15 @@ private final class ScriptedActions: AdminActions {
             configuration: "/etc/drydock.yaml",
             loops: 2,
             listen: ["127.0.0.1:8080"],
-            services: [.init(name: "github", target: "https://api.github.com", match: "/github", isDemo: false)],
+            services: [
+                .init(
+                    name: "github",
+                    target: "https://api.github.com",
+                    match: "/github",
+                    isDemo: false,
+                    isPartlyDemo: false
+                )
+            ],
             counters: CounterValues(),
             isOffline: false,
             clock: AdminClock(isMovable: false, ahead: 0, time: "2026-01-31T12:00:00Z", unixTime: 1_769_860_800),
@@ -268,6 +276,18 @@ private final class ScriptedActions: AdminActions {
         }
         await harness.stop()
         try result.get()
+    }
+
+    @Test func `a port of all addresses is bound on IPv4 and, where the machine has it, on IPv6`() throws {
+        let sockets = try ListeningSet.bind([.tcp(host: "*", port: 0)])
+        defer { for socket in sockets { Socket.close(socket.descriptor) } }
+        #expect(sockets.first?.address.host == "0.0.0.0")
+        let six = try ListeningSet.bind([.tcp(host: "localhost", port: 0)])
+        defer { for socket in six { Socket.close(socket.descriptor) } }
+        #expect(sockets.count == six.count)
+        if sockets.count == 2 {
+            #expect(sockets[1].address.host == "::")
+        }
     }
 
     @Test func `the folders above a socket are made`() throws {

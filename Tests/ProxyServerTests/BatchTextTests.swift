@@ -117,6 +117,22 @@ import Testing
         #expect(some.checkBar(columns: 20).count == 19)
     }
 
+    @Test("what is over tells what came, and what is cancelled counts for nothing")
+    func over() {
+        let cancelled = progress {
+            ($0.queued, $0.done, $0.cancelled) = (0, 4, 6)
+            ($0.bytes, $0.received) = (1024, 1024)
+        }
+        #expect(cancelled.sentence == "4 of 10 items, 1.0 KiB, 6 cancelled")
+        #expect(cancelled.share == 0.4)
+        #expect(
+            cancelled.bar(columns: 120, seconds: 0, since: 0)
+                == "[################------------------------]   40%  1.0 KiB  4/10 items  6 cancelled"
+        )
+        let done = progress { ($0.queued, $0.done, $0.bytes, $0.received) = (0, 10, 100, 100) }
+        #expect(done.sentence == "10 of 10 items, 100 B")
+    }
+
     @Test("a narrow terminal gets what fits, and never more than a line", arguments: [0, 1, 5, 20, 40, 60, 80, 200])
     func narrow(_ columns: Int) {
         let some = progress {
@@ -140,7 +156,7 @@ import Testing
             ($0.duplicates, $0.valid, $0.notStored, $0.unknownSize) = (1, 1, 1, 1)
             ($0.bytes, $0.received, $0.remaining) = (3000, 1000, 2000)
         }
-        #expect(all.sentence == "8 of 10 items, 1000 B of 2.9 KiB, 1 of unknown size, 2 failed")
+        #expect(all.sentence == "7 of 10 items, 1000 B of 2.9 KiB, 1 of unknown size, 1 cancelled, 2 failed")
         #expect(
             all.sizes
                 == "10 items: 2 to download, 2.0 KiB and 1 of unknown size, 1 valid, 1 duplicate, 1 cancelled, 2 failed"

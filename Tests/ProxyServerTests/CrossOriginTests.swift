@@ -14,6 +14,9 @@ import Testing
             ("headers: { add: { Cookie: a=b } }", 403), ("headers: { set: { X-Api-Key: x } }", 403),
             ("headers: { set: { PRIVATE-TOKEN: x } }", 403), ("headers: { set: { X-Debug: x } }", 200),
             ("endpoints: [{ name: e, path: /e, headers: { set: { Authorization: x } } }]", 403),
+            ("query: { api_key: x }", 403), ("query: { q: { value: x, secret: true } }", 403),
+            ("query: { api_key: { value: x, secret: false } }", 200), ("query: { page: 2 }", 200),
+            ("endpoints: [{ name: e, path: /e, query: { token: x } }]", 403),
             ("auth: { bearer: x }, cors: { origins: [\"http://page.test\"] }", 200),
         ] as [(String, Int)]
     )
@@ -40,6 +43,82 @@ import Testing
                 #expect(null.status == (isNamed ? 403 : status))
             }
             #expect(origin.requests() <= 2)
+        }
+    }
+
+    /// What browsers say of scripts, images, frames and links, which come without Origin (Fetch Metadata).
+    @Test(
+        arguments: [
+            (["Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"], 403),
+            (["Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"], 403),
+            (["Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"], 403),
+            (["Sec-Fetch-Site": "cross-site"], 403), (["Sec-Fetch-Site": "something-new"], 403),
+            (["Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"], 403),
+            (["Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "object"], 403),
+            (["Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"], 200),
+            (["Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"], 200),
+            (["Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"], 200),
+            (["Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"], 200),
+            (["Sec-Fetch-Mode": "no-cors"], 200),
+            // Where Origin is sent, that decides.
+            (["Sec-Fetch-Site": "cross-site", "Origin": "http://named.test"], 200),
+            (["Sec-Fetch-Site": "same-site", "Origin": "http://localhost:3000"], 403),
+        ] as [([String: String], Int)]
+    )
+    func `what a page of another origin loads is refused where credentials are added`(
+        fields: [String: String],
+        status: Int
+    ) async throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, fields: [("Cache-Control", "max-age=60")], "x") }
+        let folder = try TemporaryFolder()
+        let file = try folder.write("demo.txt", "demo")
+        let text = """
+            services:
+              - name: s
+                match: { prefix: /s }
+                base_url: "\(origin.url)"
+                auth: { bearer: x }
+                cors: { origins: ["http://named.test"] }
+                endpoints: [{ name: demo, path: /demo, demo: { enabled: true, file: "\(file)" } }]
+              - { name: none, match: { prefix: /none }, base_url: "\(origin.url)", auth: { bearer: x }, cache: { mode: none } }
+              - { name: any, match: { prefix: /any }, base_url: "\(origin.url)", headers: { set: { X-Api-Key: x } },
+                  cors: { origins: ["*"] } }
+              - { name: open, match: { prefix: /open }, base_url: "\(origin.url)" }
+            """
+        let sent = fields.map { ($0.key, $0.value) }
+        try await HandlerHarness.run(text) { harness throws in
+            // Stored, so that the hot path would answer.
+            for path in ["/s/x", "/any/x", "/open/x", "/none/x"] { #expect(try harness.get(path).status == 200) }
+            try harness.settle()
+            let asked = origin.requests()
+            for _ in 0..<2 {
+                for path in ["/s/x", "/s/demo"] {
+                    #expect(try harness.get(path, fields: sent).status == status, "\(path)")
+                }
+                if fields["Origin"] == nil { #expect(try harness.get("/none/x", fields: sent).status == status) }
+                #expect(try harness.get("/any/x", fields: sent).status == 200)
+                #expect(try harness.get("/open/x", fields: sent).status == 200)
+            }
+            #expect(try harness.exchange("HEAD", "/s/x", fields: sent).status == status)
+            if status == 403 {
+                #expect(origin.requests() == asked)
+                #expect(try harness.explanation("/s/x", fields: sent).contains("403 Foreign origin"))
+                #expect(try harness.exchange("POST", "/s/x", fields: sent, body: [1]).status == 403)
+            }
+        }
+    }
+
+    /// Following a link does not change anything; sending a form does.
+    @Test func `only what reads may be opened from elsewhere`() async throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, "x") }
+        let text = "services: [{ name: s, match: { prefix: /s }, base_url: \"\(origin.url)\", auth: { bearer: x } }]"
+        let link = [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
+        try await HandlerHarness.run(text) { harness throws in
+            #expect(try harness.get("/s/x", fields: link).status == 200)
+            for method in ["POST", "PUT", "DELETE"] {
+                #expect(try harness.exchange(method, "/s/x", fields: link, body: [1]).status == 403)
+            }
+            #expect(origin.requests() == 1)
         }
     }
 

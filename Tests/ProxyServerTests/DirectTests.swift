@@ -109,6 +109,12 @@ private let cases: [Case] = [
     Case("a part that nobody asked for", get) { _ in
         raw("206 Partial Content\r\nContent-Range: bytes 0-4/10\r\nContent-Length: 5", OriginReply.text("hello"))
     },
+    Case("a wider part", "GET /x HTTP/1.1\r\n#\r\nRange: bytes=0-4\r\nConnection: close") { _ in
+        raw("206 Partial Content\r\nContent-Range: bytes 0-9/10\r\nContent-Length: 10", OriginReply.text("hellohello"))
+    },
+    Case("a part of another length", "GET /x HTTP/1.1\r\n#\r\nRange: bytes=0-4\r\nConnection: close") { _ in
+        raw("206 Partial Content\r\nContent-Range: bytes 0-4/10\r\nContent-Length: 3", OriginReply.text("hel"))
+    },
     Case("404", get) { .answer(404, to: $0, fields: [date, noStore], "no") },
     Case("500", get) { .answer(500, to: $0, fields: [date, noStore], "broken") },
     Case("early hints", get) { request in
@@ -162,7 +168,7 @@ private let cases: [Case] = [
     Case("more than its length", get) { _ in raw("200 OK\r\nContent-Length: 2", OriginReply.text("okay")) },
     Case("no head", get) { _ in .cut },
     Case("half a head", get) { _ in OriginReply([OriginReply.text("HTTP/1.1 200 OK\r\nContent-"), .cut]) },
-    Case("a head that is none", get) { _ in .raw("HTTP/1.1 200 OK\r\nName : value\r\n\r\n") },
+    Case("a head that is none", get) { _ in .raw("HTTP/1.1 200 OK\r\nNa(me: value\r\n\r\n") },
     Case("a body that is cut", get) { _ in
         raw("200 OK\r\nContent-Length: 10", OriginReply.text("hello"), .pause(milliseconds: 50), .cut)
     },

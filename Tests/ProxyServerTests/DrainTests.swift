@@ -32,7 +32,7 @@ import Testing
             #expect(idleReady.wait(for: 1, seconds: 10))
         }
         let drained = Counter()
-        let drain = Task {
+        let drain = Task(executorPreference: BlockingExecutor.shared) {
             await harness.server.drain(grace: 20_000_000_000)
             drained.add()
         }
@@ -63,10 +63,27 @@ import Testing
             }
             result.update { $0 = outcome }
         }
-        await withTaskExecutorPreference(BlockingExecutor.shared) {
+        // One whose head has not come whole, and one that wants nothing.
+        let clients = try await withTaskExecutorPreference(BlockingExecutor.shared) {
             #expect(harness.observations.seen.wait(10) { $0.waiting == 1 })
+            let (begun, idle) = (try harness.client(), try harness.client())
+            _ = try idle.exchange("/a")
+            let before = harness.received
+            try begun.send("GET /b HTTP/1.1\r\n")
+            #expect(harness.eventually { harness.received > before && harness.server.limits.open == 3 })
+            return (begun, idle)
         }
-        await harness.server.drain(grace: 50_000_000)
+        defer { withExtendedLifetime(clients) {} }
+        let waiting = Monitor([[WaitedFor]]())
+        let cut = await harness.server.drain(grace: 50_000_000) { found in waiting.update { $0.append(found) } }
+        #expect(
+            cut.contains {
+                $0.kind == .request && $0.client == "127.0.0.1" && $0.request == "GET /wait" && $0.sent == 0
+            }
+        )
+        #expect(waiting.read { $0.count } == 1, "all loops are told of at once")
+        #expect(waiting.read { $0.first?.count } == 2 && cut.count == 2)
+        #expect(cut.contains { $0.request == nil }, "its head has not come whole")
         await withTaskExecutorPreference(BlockingExecutor.shared) {
             #expect(result.wait(10) { $0 != nil })
             #expect(harness.observations.seen.wait(10) { $0.cancelled == 1 })
@@ -74,6 +91,18 @@ import Testing
         #expect(throws: RawClientError.self) { try result.read { $0 }?.get() }
         harness.loops.stop()
         harness.pool.stop()
+    }
+
+    @Test func `what is waited for is counted by its kind`() {
+        let all = [WaitedFor.Kind.request, .tunnel, .request, .command].map {
+            WaitedFor(kind: $0, client: "127.0.0.1", since: Monotonic.now())
+        }
+        #expect(WaitedFor.summary(all) == "2 requests, 1 tunnel and 1 command")
+        #expect(WaitedFor.summary(Array(all[..<2])) == "1 request and 1 tunnel")
+        #expect(WaitedFor.summary(Array(all[1..<2])) == "1 tunnel")
+        #expect(all[0].description == "127.0.0.1 with a request that has not come whole, 0 s, 0 bytes sent")
+        #expect(WaitedFor.text("GET", .string("/a\u{1b}b?token=x")) == "GET /a.b")
+        #expect(WaitedFor.text("GET", .string("/" + String(repeating: "a", count: 300))).utf8.count == 204)
     }
 
     @Test func `connections are spread over the loops`() async throws {

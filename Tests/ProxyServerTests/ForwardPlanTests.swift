@@ -29,14 +29,40 @@ import Testing
         ] as [(String, String, ForwardPlan.Verdict)]
     )
     func `a host is taken by its rule`(rule: String, host: String, expected: ForwardPlan.Verdict) throws {
-        #expect(try Self.plan(allow: [rule]).verdict(host: host) == expected)
+        #expect(try Self.plan(allow: [rule]).verdict(host: host, port: 80) == expected)
+    }
+
+    @Test(
+        arguments: [
+            ("example.com:8443", "example.com", 8443, .named), ("example.com:8443", "example.com", 80, .refused),
+            ("*.example.org:8443", "www.example.org", 8443, .anyPublic),
+            ("*.example.org:8443", "www.example.org", 80, .refused), ("*:8080", "example.com", 8080, .anyPublic),
+            ("*:8080", "example.com", 80, .refused), ("example.com:*", "example.com", 81, .named),
+            ("localhost:8080", "localhost", 8080, .named), ("localhost:8080", "localhost", 8081, .refused),
+            ("127.0.0.1:80", "127.1", 80, .named), ("[::1]:8080", "[::1]", 8080, .named),
+            ("[::1]:8080", "[::1]", 80, .refused), ("::1", "[::1]", 80, .named), ("[::1]", "[::1]", 8080, .named),
+        ] as [(String, String, UInt16, ForwardPlan.Verdict)]
+    )
+    func `a rule may be for one port`(
+        rule: String,
+        host: String,
+        port: UInt16,
+        expected: ForwardPlan.Verdict
+    ) throws {
+        #expect(try Self.plan(allow: [rule]).verdict(host: host, port: port) == expected)
+    }
+
+    @Test func `a rule for one port opens no other to internal addresses`() throws {
+        let plan = try Self.plan(allow: ["*", "localhost:8080"])
+        #expect(plan.verdict(host: "localhost", port: 8080) == .named)
+        #expect(plan.verdict(host: "localhost", port: 22) == .anyPublic)
     }
 
     @Test func `of several rules the one that names the host counts`() throws {
         let plan = try Self.plan(allow: ["*", "localhost"])
-        #expect(plan.verdict(host: "localhost") == .named)
-        #expect(plan.verdict(host: "example.com") == .anyPublic)
-        #expect(try Self.plan(allow: []).verdict(host: "example.com") == .refused)
+        #expect(plan.verdict(host: "localhost", port: 80) == .named)
+        #expect(plan.verdict(host: "example.com", port: 80) == .anyPublic)
+        #expect(try Self.plan(allow: []).verdict(host: "example.com", port: 80) == .refused)
     }
 
     @Test(
@@ -48,6 +74,9 @@ import Testing
             (["*"], ["localhost:8443"], "localhost:443", .refused),
             (["*", "localhost"], ["*:443"], "localhost:443", .named), (["a.test"], ["*:443"], "b.test:443", .refused),
             (["*"], ["::1:443"], "[::1]:443", .named),
+            (["localhost:443"], ["*:*"], "localhost:443", .named),
+            (["localhost:443"], ["*:*"], "localhost:22", .refused),
+            (["*:443"], ["*:*"], "example.com:443", .anyPublic), (["*:443"], ["*:*"], "example.com:25", .refused),
         ] as [([String], [String], String, ForwardPlan.Verdict)]
     )
     func `CONNECT needs a rule for the port and one for the host`(

@@ -32,11 +32,13 @@ final class HandlerHarness: Sendable {
     ///   - adminPort: a port that the daemon's own admin API is said to listen on.
     ///   - disk: the folder of a disk tier, beside which memory takes bodies of up to 64 KiB.
     ///   - log: where answers are logged.
+    ///   - daemonLog: told what clients do wrong, and what becomes of requests.
     init(
         _ text: String,
         adminPort: Int? = nil,
         disk path: String? = nil,
-        log: LogConfiguration? = nil
+        log: LogConfiguration? = nil,
+        daemonLog: ServerLog = .nowhere
     ) async throws {
         let loops = try LoopGroup.start(count: 1)
         let pool = try IOPool(threads: 2)
@@ -68,7 +70,13 @@ final class HandlerHarness: Sendable {
             adminListeners: admin.map { [$0] } ?? []
         )
         sink = try log.map { try AccessLogSink($0, pool: pool) }
-        server = await Server(parts, loops: loops, settings: ServerSettings(), sink: sink) { _ in }
+        server = await Server(
+            parts,
+            loops: loops,
+            settings: ServerSettings(),
+            sink: sink,
+            daemonLog: daemonLog
+        ) { _ in }
         await server.listen(on: socket, role: .proxy)
         self.loops = loops
         self.pool = pool
@@ -119,11 +127,59 @@ final class HandlerHarness: Sendable {
     /// Puts a purge in force; blocks until it is.
     func purge(_ rule: PurgeRule) throws {
         let isDone = Monitor(false)
-        Task { [core, pool] in
+        Task(executorPreference: BlockingExecutor.shared) { [core, pool] in
             _ = try await core.purge([rule], on: pool)
             isDone.update { $0 = true }
         }
         guard isDone.wait(10, until: { $0 }) else { throw TestSupportError.timedOut("the purge") }
+    }
+
+    /// What is said of a request, as text, or the refusal; blocks until it is.
+    func explanation(_ url: String, fields: [(String, String)] = []) throws -> String {
+        let question = ExplainQuestion(url: url, fields: fields.map { .init(name: $0.0, value: $0.1) })
+        let text = Monitor(String?.none)
+        Task(executorPreference: BlockingExecutor.shared) { [server] in
+            let result = await server.explain(question)
+            text.update { $0 = "\(result.map { "\($0)" } ?? "no handler")" }
+        }
+        guard text.wait(10, until: { $0 != nil }), let text = text.read({ $0 }) else {
+            throw TestSupportError.timedOut("the explanation")
+        }
+        return text
+    }
+
+    /// What is stored, as a listing names it; blocks until it is known.
+    func listed() throws -> [String] {
+        let text = Monitor([String]?.none)
+        Task(executorPreference: BlockingExecutor.shared) { [core, pool] in
+            let listing = StoreListing(memory: core.memory, disk: core.disk, generations: core.generations, pool: pool)
+            let page = try await listing.page(ListQuery())
+            text.update { $0 = page.responses.map { "\($0.key) \($0.key.extras ?? "")" } }
+        }
+        guard text.wait(10, until: { $0 != nil }), let text = text.read({ $0 }) else {
+            throw TestSupportError.timedOut("the listing")
+        }
+        return text
+    }
+
+    /// The key that an item of a batch is asked for under, or the refusal; blocks until it is known.
+    func batchKey(_ item: BatchItem) throws -> String {
+        let text = Monitor(String?.none)
+        server.forEachHandler(of: .proxy) { handler, loop in
+            guard let handler = handler as? ProxyHandler else { return }
+            do throws(BatchRefusal) {
+                switch try handler.batchRoute(item, on: loop) {
+                case .store(let ask, _): text.update { $0 = "\(ask.key) \(ask.path)" }
+                case .other(let key, _): text.update { $0 = "\(key)" }
+                }
+            } catch {
+                text.update { $0 = "\(error)" }
+            }
+        }
+        guard text.wait(10, until: { $0 != nil }), let text = text.read({ $0 }) else {
+            throw TestSupportError.timedOut("the batch")
+        }
+        return text
     }
 
     /// Blocks until everything that has arrived is stored, or will not be.
@@ -141,9 +197,16 @@ final class HandlerHarness: Sendable {
         adminPort: Int? = nil,
         disk: String? = nil,
         log: LogConfiguration? = nil,
+        daemonLog: ServerLog = .nowhere,
         _ body: @escaping @Sendable (HandlerHarness) throws -> Void
     ) async throws {
-        let harness = try await HandlerHarness(text, adminPort: adminPort, disk: disk, log: log)
+        let harness = try await HandlerHarness(
+            text,
+            adminPort: adminPort,
+            disk: disk,
+            log: log,
+            daemonLog: daemonLog
+        )
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
         await harness.server.drain(grace: 100_000_000)
         await harness.sink?.drain()

@@ -77,7 +77,7 @@ import Testing
         let hot = HotState(plan: plan, memory: MemoryTier(size: 0), clock: WallClock())
         for host in hosts {
             let authority = try #require(Authority.parse(host))
-            hot.note(host: host, authority, route: plan.service(host: authority.host))
+            hot.note(KnownHost(host, authority, plan, isOwn: true))
         }
         return hot
     }
@@ -94,9 +94,9 @@ import Testing
                     // As the waiting path goes about it.
                     let authority = try #require(Authority.parse(host))
                     var text = target
-                    let found =
-                        plan.service(host: authority.host)
-                        ?? text.withUTF8 { plan.service(target: UnsafeRawBufferPointer($0)) }
+                    let found = text.withUTF8 { bytes in
+                        plan.routes(host: authority.name).first { $0.leads(UnsafeRawBufferPointer(bytes)) }
+                    }
                     let route = try #require(found)
                     let below = String(decoding: target.utf8.dropFirst(route.prefix.count), as: UTF8.self)
                     let expected = route.key(rest: below, host: host)
@@ -254,7 +254,8 @@ import Testing
         let plan = try compile(Self.services)
         let hot = HotState(plan: plan, memory: MemoryTier(size: 0), clock: WallClock())
         for number in 0..<100 {
-            hot.note(host: "h\(number).localhost", Authority(host: "h\(number).localhost"), route: nil)
+            let host = "h\(number).localhost"
+            hot.note(KnownHost(host, Authority(host: host), plan, isOwn: true))
         }
         #expect(Self.hotKey(hot, "/base/x", host: "h99.localhost") != nil)
         #expect(Self.hotKey(hot, "/base/x", host: "h0.localhost") == nil)

@@ -9,9 +9,13 @@ import Testing
     private static func rewrite(
         _ fields: [(String, String)],
         prefix: String = "/gh",
-        base: String = "http://api.test/v1"
+        base: String = "http://api.test/v1",
+        more: String = ""
     ) throws -> Fields {
-        let plan = try compile("services: [{ name: s, match: { prefix: \(prefix) }, base_url: \"\(base)\" }]")
+        let match = prefix.hasPrefix("/") ? "prefix" : "host"
+        let plan = try compile(
+            "services: [{ name: s, match: { \(match): \(prefix) }, base_url: \"\(base)\" }\(more)]"
+        )
         var result = Fields(fields)
         try #require(plan.service(named: "s")).rewriting.apply(to: &result)
         return result
@@ -61,6 +65,129 @@ import Testing
     ) throws {
         let fields = try Self.rewrite([("Location", value)], prefix: prefix, base: base)
         #expect(fields.first(.location) == expected)
+    }
+
+    /// Browsers drop tabs, and read a backslash as a slash.
+    @Test(arguments: [
+        ("/", "http://api.test/base", "/base/\\evil.test/", "/./\\evil.test/"),
+        ("/", "http://api.test/base", "/base/\t/evil.test/", "/.//evil.test/"),
+        ("/", "http://api.test/base", "/base\\\\evil.test/", "/./\\evil.test/"),
+        ("/", "http://api.test/base", "/base\\/evil.test/", "/.//evil.test/"),
+        ("/", "http://api.test/base", "http://api.test/base/\\evil.test", "/./\\evil.test"),
+        ("/", "http://api.test/base", "http://api.test/base/\t\\evil.test", "/./\\evil.test"),
+        ("/", "http://api.test", "/\\evil.test/", "/./\\evil.test/"),
+        ("/", "http://api.test", "/\t/evil.test/", "/.//evil.test/"),
+        ("/", "http://api.test", "\\/evil.test/", "/.//evil.test/"),
+        ("/", "http://api.test", "\\\\evil.test/", "/./\\evil.test/"),
+        ("/", "http://api.test", "http://api.test\\\\evil.test/", "/./\\evil.test/"),
+        ("/", "http://api.test", "http://api.test\\@evil.test/", "/@evil.test/"),
+        ("/", "http://api.test", "/x\\y?a\\b", "/x\\y?a\\b"),
+        ("/gh", "http://api.test/v1", "/v1\\x", "/gh/x"), ("/gh", "http://api.test/v1", "\\v1/x", "/gh/x"),
+        ("/gh", "http://api.test/v1", "/\\evil.test/", "http://api.test/\\evil.test/"),
+        ("/gh", "http://api.test/v1", "/\t/evil.test/", "http://api.test//evil.test/"),
+        ("/gh", "http://api.test/v1", "ht\ttp://api.test/v1/x", "/gh/x"),
+        // Where a path with dots leads on the origin is where it leads here.
+        ("/gh", "http://api.test/v1", "/v1/../v2/x", "http://api.test/v1/../v2/x"),
+        ("/gh", "http://api.test/v1", "http://api.test/v1/%2e%2e/v2", "http://api.test/v1/%2e%2e/v2"),
+        ("/gh", "http://api.test/v1", "/v1/a/../b?x=/../", "/gh/b?x=/../"),
+        ("/gh", "http://api.test/v1", "/v1/a\\..\\..\\..\\x", "http://api.test/v1/a\\..\\..\\..\\x"),
+        ("/gh", "http://api.test/v1", "/v2/../v1/x", "/gh/x"),
+        ("/", "http://api.test/base", "/base/.//evil.test/", "/.//evil.test/"),
+    ])
+    func `no reference to the origin becomes one to another host or service`(
+        prefix: String,
+        base: String,
+        value: String,
+        expected: String
+    ) throws {
+        let fields = try Self.rewrite([("Location", value), ("Content-Location", value)], prefix: prefix, base: base)
+        #expect(fields.first(.location) == expected)
+        #expect(fields.first(.contentLocation) == expected)
+    }
+
+    @Test(arguments: [
+        ("0; url=/v1/x", "0; url=/gh/x"), ("5;URL='http://api.test/v1/x'", "5; url=/gh/x"),
+        ("0, /v1/x", "0; url=/gh/x"),
+        ("0;\turl = \"/v1/\\x\" more", "0; url=/gh/\\x"), ("0.5 url=/v2", "0.5 ; url=http://api.test/v2"),
+        ("5", "5"), ("5; url=next", "5; url=next"), ("0; url=http://other.test/v1", "0; url=http://other.test/v1"),
+        ("url=/v1/x", "url=/v1/x"), ("", ""),
+    ])
+    func `the URL of Refresh is a reference, too`(value: String, expected: String) throws {
+        #expect(try Self.rewrite([("Refresh", value)]).first("Refresh") == expected)
+    }
+
+    @Test(arguments: [
+        ("/gh", "a=b; Domain=api.test; Path=/v1", "a=b; Path=/gh"),
+        ("/gh", "a=b;domain = .api.test;Secure", "a=b;Secure"),
+        ("/gh", "a=b; Domain=localhost", "a=b"), ("/gh", "domain=api.test; HttpOnly", "domain=api.test; HttpOnly"),
+        ("/gh", "a=b; Domain", "a=b; Domain"),
+        // By host: what covers that host is taken by browsers, all else is thrown away.
+        ("app.example.test", "a=b; Domain=example.test", "a=b; Domain=example.test"),
+        ("app.example.test", "a=b; domain=.APP.example.test; Secure", "a=b; domain=.APP.example.test; Secure"),
+        ("app.example.test", "a=b; Domain=api.test", "a=b"),
+        ("app.example.test", "a=b; Domain=other.example.test", "a=b"),
+        ("app.example.test", "a=b; Domain=ample.test", "a=b"), ("api.localhost", "a=b; Domain=localhost", "a=b"),
+    ])
+    func `a cookie's domain is the origin's`(match: String, cookie: String, expected: String) throws {
+        let base = match.hasPrefix("/") ? "http://api.test/v1" : "http://api.test"
+        #expect(try Self.rewrite([("Set-Cookie", cookie)], prefix: match, base: base).all(.setCookie) == [expected])
+    }
+
+    @Test(arguments: [
+        ("/", "/gh/"), ("/v1", "/gh/"), ("/v1/", "/gh/"), ("/v1/app/", "/gh/app/"),
+        ("http://api.test/v1/app/", "/gh/app/"),
+        ("/v2/", nil), ("/v1/../", "/gh/"), ("/v1/..%2f", "/gh/..%2f"), ("../", nil), ("./", nil),
+        ("//other.test/", nil),
+        ("http://other.test/", nil),
+    ])
+    func `a service worker watches over its own service`(value: String, expected: String?) throws {
+        #expect(try Self.rewrite([("Service-Worker-Allowed", value)]).first(.serviceWorkerAllowed) == expected)
+        let hosted = try Self.rewrite(
+            [("Service-Worker-Allowed", value)],
+            prefix: "api.localhost",
+            base: "http://api.test"
+        )
+        #expect(hosted.first(.serviceWorkerAllowed) == value)
+    }
+
+    @Test func `no service clears the data of another`() throws {
+        let clear = [("Clear-Site-Data", "\"cookies\", \"storage\"")]
+        let other = ", { name: o, match: { prefix: /o }, base_url: \"http://o.test\" }"
+        let hosted = ", { name: o, match: { host: o.localhost }, base_url: \"http://o.test\" }"
+        #expect(try Self.rewrite(clear, more: other).isEmpty)
+        #expect(try Self.rewrite(clear, prefix: "/", more: other).isEmpty)
+        #expect(try Self.rewrite(clear).count == 1)
+        #expect(try Self.rewrite(clear, more: hosted).count == 1)
+        #expect(try Self.rewrite(clear, prefix: "api.localhost", more: other).count == 1)
+    }
+
+    @Test func `no secret of the query is passed back`() throws {
+        let plan = try compile(
+            """
+            services:
+              - { name: outer, match: { prefix: /outer }, base_url: service:inner, query: { token: 0uter } }
+              - name: inner
+                match: { prefix: /inner }
+                base_url: "http://api.test/v1"
+                query: { page: 1 }
+                endpoints: [{ name: e, path: /e, query: { appid: { value: "1n ner", secret: true } } }]
+            """
+        )
+        for (name, prefix) in [("outer", "/outer"), ("inner", "/inner")] {
+            var fields = Fields([
+                ("Location", "http://api.test/v1/x?page=1&appid=1n%20ner"), ("Content-Location", "/v1/x?appid=1n+ner"),
+                ("Refresh", "0; url=http://other.test/x?appid=1n%20ner"),
+                ("Link", "</v1/x?appid=1n%20ner&page=2>; rel=next"), ("Link", "</v1/y>; rel=last"),
+            ])
+            try #require(plan.service(named: name)).rewriting.apply(to: &fields)
+            #expect(fields.first(.location) == prefix + "/x?page=1")
+            #expect(fields.first(.contentLocation) == prefix + "/x")
+            #expect(fields.first("Refresh") == "0; url=http://other.test/x")
+            #expect(fields.all("Link") == ["</v1/x?page=2>; rel=next", "</v1/y>; rel=last"])
+        }
+        var fields = Fields([("Location", "/v1/x?token=0uter&appid=1n%20ner")])
+        try #require(plan.service(named: "outer")).rewriting.apply(to: &fields)
+        #expect(fields.first(.location) == "/outer/x")
     }
 
     @Test(arguments: [

@@ -20,7 +20,8 @@ import Testing
             "{ name: \($0.0), match: { prefix: \($0.1) }, base_url: \"http://o.test\" }"
         }
         let plan = try compile("services: [\(services.joined(separator: ", "))]")
-        let found = Array(target.utf8).withUnsafeBytes { plan.service(target: $0) }
+        let host = KnownHost("localhost", Authority(host: "localhost"), plan, isOwn: true)
+        let found = Array(target.utf8).withUnsafeBytes { host.service(target: $0) }
         #expect(found?.plan.name == expected)
     }
 
@@ -93,6 +94,7 @@ import Testing
 
     @Test(arguments: ["127.0.0.1", "localhost", "localhost.", "127.1", "2130706433", "a.localhost"])
     func `no listener of the daemon is a target, whatever it is called`(host: String) async throws {
+        // What clients reach is answered as if it had been asked directly; the admin API is not.
         let admin = try ScriptedOrigin { _ in .answer("admin") }
         let text = """
             forward:
@@ -101,8 +103,8 @@ import Testing
               connect: { allow: ["*:*"] }
             """
         try await HandlerHarness.run(text, adminPort: admin.port) { harness throws in
-            for port in [harness.port, admin.port] {
-                #expect(try harness.get("http://\(host):\(port)/x").status == 508)
+            for (port, status) in [(harness.port, 404), (admin.port, 508)] {
+                #expect(try harness.get("http://\(host):\(port)/x").status == status)
                 let client = try harness.client()
                 try client.send("CONNECT \(host):\(port) HTTP/1.1\r\nHost: \(host):\(port)\r\n\r\n")
                 #expect(try client.readResponse(method: "CONNECT").status == 508)

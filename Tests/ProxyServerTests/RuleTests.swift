@@ -13,7 +13,8 @@ import Testing
         ("localhost", true), ("localhost:8080", true), ("api.localhost", true), ("127.0.0.1:1", true),
         ("127.8.9.10", true), ("[::1]:8080", true), ("api.test", true), ("API.TEST", true), ("192.0.2.7:8080", true),
         ("evil.example", false), ("localhost.evil.example", false), ("127.0.0.1.evil.example", false),
-        ("192.0.2.8", false), ("[::2]", false), ("notlocalhost", false), ("128.0.0.1", false),
+        ("192.0.2.8", false), ("[::2]", false), ("notlocalhost", false), ("128.0.0.1", false), ("localhost.", true),
+        ("api.test.:80", true), ("127.1", true), ("evil.example.", false),
     ])
     func `reverse mode answers for configured names, loopback and the listen address`(
         host: String,

@@ -160,7 +160,9 @@ final class ScriptedHandler: ExchangeHandler {
         try await text(exchange, "opened")
     }
 
+    /// `/wait` outlives the end of its client's side, `/wait/bound` does not.
     private func waitForCancellation(_ exchange: Exchange, on loop: isolated EventLoop) async {
+        if exchange.request.target == "/wait/bound" { exchange.endWithClient() }
         observations.seen.update { $0.waiting += 1 }
         do {
             try await loop.sleep(nanoseconds: 20_000_000_000)
@@ -232,7 +234,7 @@ final class ScriptedHandler: ExchangeHandler {
             )
             let isImpatient = exchange.request.fields.contains("Impatient")
             let timeout: UInt64 = isImpatient ? 100_000_000 : 20_000_000_000
-            let upgrade = UpgradeTunnel(exchange, remote: remote, firstByte: timeout) { head in
+            let upgrade = UpgradeTunnel(exchange, remote: remote, firstByte: timeout, idle: timeout) { head in
                 head.fields.append(.via, "1.1 test")
             }
             await upgrade.run(request, on: loop)

@@ -35,7 +35,8 @@ final class ServerHarness: Sendable {
     init(
         loops count: Int = 1,
         settings: ServerSettings = ServerSettings(),
-        log: LogConfiguration? = nil
+        log: LogConfiguration? = nil,
+        daemonLog: ServerLog = .nowhere
     ) async throws {
         SignalWatch.ignoreBrokenPipes()
         let loops = try LoopGroup.start(count: count)
@@ -44,8 +45,14 @@ final class ServerHarness: Sendable {
         if let log { sink = try AccessLogSink(log, pool: pool) }
         let observations = self.observations
         let gate = self.gate
-        server = await Server(loops: loops, settings: settings, sink: sink, clock: WallClock(), acceptFailed: { _ in })
-        { _, _ in
+        server = await Server(
+            loops: loops,
+            settings: settings,
+            sink: sink,
+            daemonLog: daemonLog,
+            clock: WallClock(),
+            acceptFailed: { _ in }
+        ) { _, _ in
             ScriptedHandler(observations: observations, gate: gate, pool: pool)
         }
         let socket = try ListeningSocket.bind(Self.anyPort())
@@ -89,7 +96,7 @@ final class ServerHarness: Sendable {
     var counters: CounterValues {
         let result = Monitor(CounterValues?.none)
         let server = self.server
-        Task { [result] in
+        Task(executorPreference: BlockingExecutor.shared) { [result] in
             let values = await server.counters()
             result.update { $0 = values }
         }
@@ -99,6 +106,7 @@ final class ServerHarness: Sendable {
 
     func stop(grace: UInt64 = 100_000_000) async {
         await server.drain(grace: grace)
+        await sink?.drain()
         loops.stop()
         pool.stop()
     }
@@ -108,9 +116,10 @@ final class ServerHarness: Sendable {
         loops: Int = 1,
         settings: ServerSettings = ServerSettings(),
         log: LogConfiguration? = nil,
+        daemonLog: ServerLog = .nowhere,
         _ body: @escaping @Sendable (ServerHarness) throws -> Void
     ) async throws {
-        let harness = try await ServerHarness(loops: loops, settings: settings, log: log)
+        let harness = try await ServerHarness(loops: loops, settings: settings, log: log, daemonLog: daemonLog)
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
         await harness.stop()
         try result.get()

@@ -200,6 +200,70 @@ import Testing
         }
     }
 
+    private static let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+
+    @Test("an interim answer to an upgrade ends its fields of this hop here, and names this proxy")
+    func interimFields() async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                _ = try peer.readHead()
+                let early = """
+                    HTTP/1.1 103 Early\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n\
+                    Proxy-Authenticate: Basic\r\nTransfer-Encoding: chunked\r\nUpgrade: a\r\nLink: </a>\r\n\r\n
+                    """
+                try peer.send(Array("HTTP/1.1 100 Continue\r\n\r\n\(early)HTTP/1.1 204 No\r\n\r\n".utf8))
+            }
+            let response = try harness.client().exchange("GET", "/upgrade/\(port)", fields: Self.upgrade)
+            #expect(response.status == 204)
+            #expect(response.interim.map(\.status) == [103])
+            let fields = try #require(response.interim.first).fields.map { "\($0.name): \($0.value)" }
+            #expect(fields == ["Link: </a>", "Via: 1.1 test"])
+        }
+    }
+
+    @Test(
+        "interim answers to an upgrade have a bound, and then it is a 502 that names it",
+        arguments: [(100, 10, 200), (101, 10, 502), (40, 6000, 200), (50, 6000, 502), (100_000, 10, 502)]
+    )
+    func interimsWithoutEnd(_ count: Int, _ length: Int, _ status: Int) async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                _ = try peer.readHead()
+                let hint = "HTTP/1.1 103 Early\r\nX: \(String(repeating: "x", count: length))\r\n\r\n"
+                let end = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+                try peer.send(Array((String(repeating: hint, count: count) + end).utf8))
+            }
+            let client = try harness.client()
+            let response = try client.exchange("GET", "/upgrade/\(port)", fields: Self.upgrade)
+            #expect(response.status == status)
+            #expect(response.interim.count == (status == 200 ? count : min(count - 1, length == 10 ? 100 : 43)))
+            if status == 502 {
+                #expect(response.field("Proxy-Status")?.hasPrefix("drydock; error=http_protocol_error") == true)
+                #expect(response.text.contains("too-many-interims"))
+            }
+            #expect(try client.exchange("/next").text == "/next")
+        }
+    }
+
+    @Test("interim answers do not put the deadline of the final one off")
+    func interimsAndTheDeadline() async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                _ = try peer.readHead()
+                for _ in 0..<90 {
+                    try peer.send(Array("HTTP/1.1 102 Processing\r\n\r\n".utf8))
+                    usleep(20_000)
+                }
+                while try peer.read() != nil {}
+            }
+            let fields = Self.upgrade + [("Impatient", "1")]
+            let response = try harness.client().exchange("GET", "/upgrade/\(port)", fields: fields)
+            #expect(response.status == 504)
+            #expect(response.field("Proxy-Status")?.contains("error=http_response_timeout") == true)
+            #expect(response.interim.count < 90)
+        }
+    }
+
     @Test func `an origin that does not answer an upgrade is a 504`() async throws {
         try await ServerHarness.run { harness in
             let port = try Self.peer { peer in

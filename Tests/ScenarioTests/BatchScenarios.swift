@@ -103,7 +103,7 @@ extension Scenarios {
             if hasSecond {
                 // The same list and more of its own, while the first is under way.
                 let begun = try daemon.command("prefetch", "--detach", "--file", list, "/api/other")
-                #expect(begun.output == "job 2: 'drydock jobs show 2' tells how far it is\n", "\(begun.report)")
+                #expect(begun.output == "job 2: 'drydock jobs show 2' shows its progress\n", "\(begun.report)")
                 #expect(origin.waitForRequests(1, method: "GET", target: "/other"))
             }
             gate.open()
@@ -171,7 +171,7 @@ extension Scenarios {
             #expect(origin.waitForRequests(2))
             #expect(try daemon.command("jobs", "cancel", "1").succeeded)
             #expect(
-                try eventually { try daemon.command("jobs").output.contains("1  prefetch  cancelled  2 of 2 items") }
+                try daemon.command("jobs").output.hasPrefix("1  prefetch  cancelled  0 of 2 items, 2 cancelled\n")
             )
             gate.open()
             let again = try daemon.command("prefetch", "--job", "1", "--retry-failed")
@@ -185,6 +185,30 @@ extension Scenarios {
             let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
             #expect(metrics.contains("\ndrydock_batch_items_total 2\n"), "\(metrics)")
             #expect(metrics.contains("\ndrydock_jobs 1\n") && metrics.contains("\ndrydock_jobs_running 0\n"))
+        }
+
+        @Test("what a cancelled job tells is what has come, when the command returns and later")
+        func cancelTellsWhatCame() throws {
+            let gate = Gate()
+            let origin = try ScriptedOrigin { request in
+                if request.target == "/whole" { return .answer(to: request, fields: Self.fields, "0123456789") }
+                let head = OriginReply.head(200, fields: Self.fields + [("Content-Length", "1000")])
+                return OriginReply([head, .pattern(100, from: 0), .wait(gate), .pattern(900, from: 100)])
+            }
+            let daemon = try Daemon(services(service("api", origin.url)))
+            let urls = ["/api/whole", "/api/half", "/api/never"]
+            #expect(try daemon.command(["prefetch", "--detach", "--serial"] + urls).succeeded)
+            let isHalf = try eventually {
+                try daemon.command("jobs").output.contains("running  1 of 3 items, 110 B of 1010 B")
+            }
+            #expect(isHalf)
+            let line = "1  prefetch  cancelled  1 of 3 items, 110 B, 2 cancelled\n"
+            #expect(try daemon.command("jobs", "cancel", "1").output == line)
+            #expect(try daemon.command("jobs").output == line)
+            let document = try daemon.command("jobs", "show", "1", "--json").output
+            #expect(document.contains("\"bytes\":110,\"cancelled\":2"), "\(document)")
+            #expect(document.contains("\"received\":110,\"remaining\":0"), "\(document)")
+            gate.open()
         }
 
         @Test("a POST, a demo answer and what may not be stored are downloaded, and said not to be stored")

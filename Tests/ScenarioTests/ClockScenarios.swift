@@ -55,12 +55,56 @@ extension Scenarios {
             #expect(status.output.contains("clock          10801s ahead, 20"), "\(status.report)")
             let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
             #expect(metrics.contains("\ndrydock_clock_ahead_seconds 10801\n"))
-            #expect(daemon.errors.contains("clock moved ahead=10801s time=20"), "\(daemon.errors)")
+            #expect(daemon.errors.contains("\"clock moved\",\"ahead\":\"10801s\",\"time_\":\"20"), "\(daemon.errors)")
 
             let back = try daemon.command("clock", "reset", "--json")
             let document = try JSONSerialization.jsonObject(with: Data(back.output.utf8)) as? [String: Any]
             #expect(document?["ahead"] as? Int == 0 && document?["is_movable"] as? Bool == true, "\(back.report)")
             #expect(abs(try seconds(daemon.exchange("/nowhere").field("Date"))) <= 300)
+        }
+
+        @Test(
+            "what is checked or fetched after an advance is fresh from then on, whatever the origin's own clock says",
+            arguments: ["head", "conditional"]
+        )
+        func anOriginThatStaysBehind(_ check: String) throws {
+            let origin = try ScriptedOrigin { request in
+                switch request.target {
+                case "/expires":
+                    let fields = [("Expires", httpDate(6000))]
+                    return .resource(request, etag: "\"1\"", fields: fields, "kept")
+                default:
+                    return .resource(request, etag: "\"1\"", fields: [("Cache-Control", "max-age=6000")], "kept")
+                }
+            }
+            var settings = services(service("api", origin.url, "cache: { revalidate: \(check) }"))
+            settings.rest += Self.movable
+            let daemon = try Daemon(settings)
+            for target in ["/api/kept", "/api/expires"] {
+                #expect(try daemon.exchange(target).cacheStatus?.forwarded == "uri-miss")
+            }
+            for round in 1...2 {
+                #expect(try daemon.command("clock", "advance", "2h").succeeded)
+                for target in ["/api/kept", "/api/expires"] {
+                    let checked = try daemon.exchange(target)
+                    #expect(checked.cacheStatus?.detail == "revalidated", "\(round) \(checked.head)")
+                    let fresh = try daemon.exchange(target)
+                    #expect(fresh.cacheStatus?.isHit == true, "\(round) \(fresh.head)")
+                    #expect((0...300).contains(fresh.field("Age").flatMap { Int($0) } ?? -1), "\(fresh.head)")
+                }
+            }
+            #expect(try daemon.exchange("/api/new").cacheStatus?.isStored == true)
+            #expect(try daemon.exchange("/api/new").cacheStatus?.isHit == true)
+            #expect(try daemon.command("clock", "advance", "90m").succeeded)
+            for target in ["/api/kept", "/api/new"] {
+                #expect(try daemon.exchange(target).cacheStatus?.isHit == true, "\(target)")
+            }
+            let explained = try daemon.command("explain", "/api/kept")
+            let apparent = explained.output.firstMatch(of: /apparent_age = .* = ([0-9]+)\n/).flatMap { Int($0.1) }
+            #expect(apparent.map { (0...300).contains($0) } == true, "\(explained.report)")
+            // Expires lay a hundred minutes ahead of the last check, 90 of which are over.
+            #expect(try daemon.command("clock", "advance", "11m").succeeded)
+            #expect(try daemon.exchange("/api/expires").cacheStatus?.detail == "revalidated")
         }
 
         @Test func withoutLeaveItStays() throws {

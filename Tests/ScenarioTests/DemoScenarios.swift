@@ -165,6 +165,142 @@ extension Scenarios {
             #expect(live.text == "live")
             #expect(live.field("Drydock-Demo") == nil)
             #expect(origin.requests() == 1)
+            // It is called by both.
+            let status = try daemon.command("status")
+            #expect(status.output.contains("service        api /api -> demo and \(origin.url)\n"), "\(status.report)")
+            let document = try daemon.command("status", "--json").output
+            #expect(document.contains("\"is_demo\":true,\"is_partly_demo\":true"), "\(document)")
+        }
+
+        @Test("a service is partly demo where some of its requests still go to an origin")
+        func partlyDemo() throws {
+            let place = try DaemonPlace()
+            let file = try place.folder.write("a.json", "{}")
+            func service(_ name: String, _ more: String) -> String {
+                "  - { name: \(name), match: { prefix: /\(name) }, \(more) }\n"
+            }
+            let on = "demo: { enabled: true, file: \"\(file)\" }"
+            let off = "demo: { enabled: false }"
+            let base = "base_url: http://127.0.0.1:9"
+            let text =
+                "services:\n" + service("whole", "\(base), \(on)")
+                + service("listed", "\(base), unlisted: 404, endpoints: [{ name: a, path: /a, \(on) }]")
+                + service("hole", "\(base), \(on), endpoints: [{ name: a, path: /a, \(off) }]")
+                + service("rest", "\(base), endpoints: [{ name: a, path: /a, \(on) }]")
+                + service("own", "\(on), endpoints: [{ name: a, path: /a, \(on) }]") + service("live", base)
+            let daemon = try Daemon(DaemonSettings(text), at: place)
+            let status = try daemon.command("status").output
+            let both = "demo and http://127.0.0.1:9"
+            for (name, goal) in [
+                ("whole", "demo"), ("listed", "demo"), ("hole", both), ("rest", both), ("own", "demo"),
+                ("live", "http://127.0.0.1:9"),
+            ] {
+                #expect(
+                    status.contains("service        \(name) /\(name) -> \(goal)\n") || status.hasSuffix("-> \(goal)\n"),
+                    "\(status)"
+                )
+            }
+        }
+
+        @Test("demo answers obey conditions and ranges as nginx does for the same file")
+        func asStaticFiles() throws {
+            let place = try DaemonPlace()
+            let bytes = Pattern.bytes(0..<1000)
+            let file = try place.folder.write("data.bin", bytes)
+            let down = try place.folder.write("down.txt", "down")
+            let demo = "file: \"\(file)\", headers: { Last-Modified: \"Sun, 06 Nov 1994 08:49:37 GMT\" }"
+            let daemon = try Daemon(
+                DaemonSettings(
+                    """
+                    services:
+                      - name: own
+                        match: { prefix: /own }
+                        demo: { enabled: true, file: "\(file)" }
+                        endpoints:
+                          - { name: dated, path: /dated, demo: { \(demo) } }
+                          - { name: late, path: /late, demo: { file: "\(file)", latency: 1ms } }
+                          - { name: made, path: /made, demo: { file: "\(file)", status: 201 } }
+                          - { name: fails, path: /fails, demo: { file: "\(file)", failure: { chance: 100%, file: "\(down)" } } }
+                          - { name: tagged, path: /tagged, demo: { file: "\(file)", headers: { ETag: "W/\\"mine\\"" } } }
+                    """
+                ),
+                at: place
+            )
+            let nginx = try NginxOrigin()
+            try nginx.write("data", bytes)
+            let served = try RawClient(port: nginx.port).exchange("/data")
+            let (modified, theirs) = (try #require(served.field("Last-Modified")), try #require(served.field("ETag")))
+            // The first request makes the host known: what follows is answered on the hot path where that can be.
+            let whole = try daemon.exchange("/own/data")
+            let tag = try #require(whole.field("ETag"))
+            #expect(whole.body == bytes && tag.hasPrefix("\"") && whole.field("Accept-Ranges") == "bytes")
+            #expect(try daemon.exchange("/own/other").field("ETag") == tag)
+            let client = try daemon.client()
+            func own(_ path: String, _ fields: [(String, String)], _ method: String = "GET") throws -> RawResponse {
+                try client.exchange(method, path, host: "127.0.0.1:\(daemon.port)", fields: fields, body: nil)
+            }
+            let cases: [(String, [(String, String)])] = [
+                ("GET", []), ("GET", [("If-None-Match", "TAG")]), ("HEAD", [("If-None-Match", "TAG")]),
+                ("GET", [("If-None-Match", "\"x\", W/TAG")]), ("GET", [("If-None-Match", "*")]),
+                ("GET", [("If-None-Match", "\"x\"")]), ("GET", [("If-Match", "\"x\"")]), ("GET", [("If-Match", "TAG")]),
+                ("GET", [("Range", "bytes=0-9")]), ("GET", [("Range", "bytes=990-2000")]),
+                ("GET", [("Range", "bytes=-5")]),
+                ("GET", [("Range", "bytes=1000-")]), ("GET", [("Range", "items=0-9")]),
+                ("HEAD", [("Range", "bytes=0-9")]),
+                ("GET", [("Range", "bytes=0-9"), ("If-Range", "TAG")]),
+                ("GET", [("Range", "bytes=0-9"), ("If-Range", "\"x\"")]),
+                ("GET", [("Range", "bytes=0-9"), ("If-None-Match", "TAG")]),
+            ]
+            for path in ["/own/data", "/own/late"] {
+                for (method, fields) in cases {
+                    func named(_ tag: String) -> [(String, String)] {
+                        fields.map { ($0.0, $0.1.replacing("TAG", with: tag)) }
+                    }
+                    let wanted = try RawClient(port: nginx.port).exchange(
+                        method,
+                        "/data",
+                        host: "127.0.0.1:\(nginx.port)",
+                        fields: named(theirs),
+                        body: nil
+                    )
+                    // nginx takes the size of a HEAD's part, which is not defined (RFC 9110 section 14.2).
+                    let isPartOfHead = method == "HEAD" && wanted.status == 206
+                    let got = try own(path, named(tag), method)
+                    #expect(
+                        got.status == (isPartOfHead ? 200 : wanted.status),
+                        "\(path) \(method) \(fields): \(got.head)"
+                    )
+                    #expect(got.field("Content-Range") == (isPartOfHead ? nil : wanted.field("Content-Range")))
+                    if got.status < 400 {
+                        #expect((got.field("ETag") == nil) == (wanted.field("ETag") == nil), "\(got.head)")
+                    }
+                    if got.status < 300 { #expect(got.body == wanted.body, "\(path) \(fields)") }
+                    #expect(got.field("Drydock-Demo")?.contains("status=200") == true, "\(got.head)")
+                }
+            }
+            let parts = try own("/own/data", [("Range", "bytes=0-1,10-11")])
+            #expect(parts.status == 206)
+            #expect(parts.field("Content-Type")?.hasPrefix("multipart/byteranges; boundary=") == true)
+            // A date counts where the rule brings one, and only then.
+            #expect(try own("/own/dated", [("If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT")]).status == 304)
+            #expect(try own("/own/dated", [("If-Modified-Since", "Sun, 06 Nov 1994 08:49:36 GMT")]).status == 200)
+            #expect(try own("/own/data", [("If-Modified-Since", modified)]).status == 200)
+            #expect(try own("/own/data", [("If-Modified-Since", "Sun, 06 Nov 2094 08:49:36 GMT")]).status == 200)
+            // What is no success, or no representation, has neither.
+            for (path, status) in [("/own/made", 201), ("/own/fails", 503)] {
+                let got = try own(path, [("If-None-Match", "*"), ("Range", "bytes=0-0")])
+                #expect(got.status == status && got.field("ETag") == nil && got.field("Accept-Ranges") == nil)
+            }
+            #expect(try own("/own/tagged", [("If-None-Match", "\"mine\"")]).status == 304)
+            #expect(try own("/own/tagged", []).field("ETag") == "W/\"mine\"")
+            let posted = try client.exchange(
+                "POST",
+                "/own/data",
+                host: "127.0.0.1:\(daemon.port)",
+                fields: [("If-None-Match", "*")],
+                body: []
+            )
+            #expect(posted.status == 200 && posted.field("ETag") == nil)
         }
 
         @Test func aServiceMayStandBeforeADemoService() throws {

@@ -116,6 +116,58 @@ extension Scenarios {
             #expect(lines.count == 1, "\(lines)")
         }
 
+        @Test(arguments: [1000, 300_000])
+        func whereTheFolderIsEmptiedUnderTheDaemonItIsMadeAnewAndTheLogSaysSoOnce(_ size: Int) throws {
+            let origin = try Self.makeOrigin(size)
+            var settings = services(service("api", origin.url))
+            settings.memory = "{ size: 1MiB, max_object: 256B }"
+            let daemon = try Daemon(settings)
+            for number in 0..<5 { _ = try daemon.exchange("/api/\(number)") }
+            #expect(eventually { Self.files(daemon).count == 5 })
+            try Shell.must("sh", ["-c", "rm -rf '\(daemon.place.cache)'/*"])
+            for number in 0..<5 {
+                let answer = try daemon.exchange("/api/\(number)")
+                #expect(answer.status == 200 && answer.body.count == size && answer.end == .complete)
+                #expect(
+                    answer.field("Cache-Status")?.hasSuffix("; stored") == true,
+                    "\(answer.field("Cache-Status") ?? "")"
+                )
+                #expect(eventually { Self.files(daemon).count == number + 1 })
+            }
+            for number in 0..<5 {
+                #expect(try daemon.exchange("/api/\(number)").field("Cache-Status")?.contains("; hit") == true)
+            }
+            try daemon.restart()
+            for number in 0..<5 {
+                #expect(try daemon.exchange("/api/\(number)").field("Cache-Status")?.contains("; hit") == true)
+            }
+            daemon.end()
+            let lines = (daemon.errors + daemon.output).split(separator: "\n").filter { $0.contains("warning") }
+            #expect(lines.count == 1, "\(lines)")
+            #expect(
+                lines.first?.contains("somebody has removed") == true
+                    && lines.first?.contains(daemon.place.cache) == true
+            )
+        }
+
+        @Test func aPipeInThePlaceOfAFileIsAMissAndNotWaitedFor() throws {
+            let size = 300_000
+            let origin = try Self.makeOrigin(size)
+            let daemon = try Daemon(services(service("api", origin.url)))
+            for path in ["a", "b"] { _ = try daemon.exchange("/api/\(path)") }
+            #expect(eventually { Self.files(daemon).count == 2 })
+            daemon.end()
+            for file in Self.files(daemon) { try Shell.must("sh", ["-c", "rm '\(file)' && mkfifo '\(file)'"]) }
+            // As after a kill, too: the walk meets it.
+            try FileManager.default.removeItem(atPath: daemon.place.cache + "/index.sqlite")
+            try daemon.restart()
+            for path in ["a", "b", "a", "b"] {
+                let answer = try daemon.exchange("/api/\(path)")
+                #expect(answer.status == 200 && answer.body.count == size && answer.end == .complete)
+            }
+            #expect(origin.requests() == 4)
+        }
+
         @Test func aSecondDaemonOnTheFolderIsRefusedAndTheFolderIsNobodyElses() throws {
             let origin = try Self.makeOrigin(10)
             let daemon = try Daemon(services(service("api", origin.url)))

@@ -201,7 +201,7 @@ extension Scenarios {
             let daemon = try Self.daemon(Self.origin())
             let ways: [(arguments: [String], code: Int32, words: String)] = [
                 (["/nowhere"], 1, "is answered 404 No such service"),
-                (["https://example.com/"], 1, "use CONNECT for https"),
+                (["https://example.com/"], 1, "no rule allows example.com:443"),
                 (["http://10.0.0.1/"], 1, "is answered 403"), (["nonsense"], 1, "write a path, or http://HOST/PATH"),
                 (["/api/x", "-H", "Via: 1.1 drydock"], 1, "is answered 508"),
                 (["/api/x", "-H", "Host: evil.example"], 1, "is answered 421"),

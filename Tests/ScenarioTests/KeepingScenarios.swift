@@ -141,6 +141,81 @@ extension Scenarios {
             }
         }
 
+        @Test("a listing that is cut says how much more there is, and goes on where it ended")
+        func aListingSaysThatThereIsMore() throws {
+            let origin = try ScriptedOrigin { request in
+                let fields = [("Cache-Control", "max-age=600"), ("Vary", "Accept-Language")]
+                return .resource(request, etag: "\"1\"", fields: fields, "kept \(request.target)")
+            }
+            let daemon = try daemon(origin)
+            for path in ["a", "b", "c", "d"] { _ = try daemon.exchange("/api/\(path)") }
+            for language in ["de", "fr"] { _ = try daemon.exchange("/api/b", fields: [("Accept-Language", language)]) }
+            #expect(try settled(daemon))
+            let whole = try daemon.command("list", "--limit", "6")
+            #expect(whole.output.split(separator: "\n").count == 6 && whole.errors.isEmpty, "\(whole.report)")
+            // The variants of one URL stay together: what follows is behind it.
+            let cut = try daemon.command("list", "--limit", "2")
+            #expect(cut.end == .exited(0) && cut.output.split(separator: "\n").count == 4, "\(cut.report)")
+            let url = "http://127.0.0.1:\(origin.port)/b"
+            #expect(cut.errors == "2 more: use --limit 6, or --after '\(url)' for what follows\n", "\(cut.report)")
+            let rest = try daemon.command("list", "--after", url)
+            #expect(rest.output.split(separator: "\n").count == 2 && rest.errors.isEmpty, "\(rest.report)")
+            // Ages and tiers change meanwhile.
+            func urls(_ text: String) -> [Substring] { text.matches(of: /http:.*/).map(\.0) }
+            #expect(urls(cut.output + rest.output) == urls(whole.output) && urls(whole.output).count == 6)
+            for (limit, more) in [("2", 2), ("6", 0)] {
+                let text = try daemon.command("list", "--json", "--limit", limit).output
+                let document = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+                #expect(document["more"] as? Int == more && document["next"] as? String == (more > 0 ? url : nil))
+            }
+        }
+
+        @Test(
+            "a service that does not exist is refused, with the nearest name; one that is gone is reached as long as it has something"
+        )
+        func servicesThatDoNotExist() throws {
+            let origin = try Self.origin()
+            let daemon = try daemon(origin)
+            for path in ["/api/a", "/other/a"] { _ = try daemon.exchange(path) }
+            #expect(try settled(daemon))
+            for arguments in [["list", "--service", "ohter"], ["purge", "--all", "--service", "ohter"]] {
+                let refused = try daemon.command(arguments)
+                #expect(refused.end == .exited(1), "\(refused.report)")
+                #expect(
+                    refused.errors.contains("no service is called ohter; did you mean 'other'?"),
+                    "\(refused.report)"
+                )
+                var far = arguments
+                far[far.count - 1] = "something-else"
+                let listed = try daemon.command(far)
+                #expect(listed.errors.contains("something-else; there are api, other"), "\(listed.report)")
+            }
+            #expect(try isStored(daemon, "/api/a") && isStored(daemon, "/other/a"))
+            let forward = try daemon.command("list", "--service", "forward")
+            #expect(forward.succeeded && forward.output.isEmpty, "\(forward.report)")
+            try daemon.rewrite(services(service("api", origin.url)))
+            #expect(try daemon.command("reload").succeeded)
+            #expect(try daemon.command("list", "--service", "other").output.split(separator: "\n").count == 1)
+            #expect(try daemon.command("purge", "--all", "--service", "other").output == "1 stored response purged\n")
+            #expect(try eventually { try daemon.command("list", "--service", "other").end == .exited(1) })
+        }
+
+        @Test(
+            "only a URL or a path can be pinned",
+            arguments: ["nonsense", "a b", "api/a", "ftp://a/b", "http://", "*"]
+        )
+        func onlyURLsArePinned(_ text: String) throws {
+            let origin = try Self.origin()
+            let daemon = try daemon(origin)
+            let refused = try daemon.command("pin", "--", text)
+            #expect(refused.end == .exited(1), "\(refused.report)")
+            #expect(
+                refused.errors.contains("'\(text)' is no URL; give a path, or http://HOST/PATH"),
+                "\(refused.report)"
+            )
+            #expect(try daemon.command("pins").output.isEmpty)
+        }
+
         @Test func whatIsDoneIsCountedAndTold() throws {
             let origin = try Self.origin()
             let daemon = try daemon(origin)

@@ -50,6 +50,34 @@ extension Scenarios {
             #expect(daemon.notify.received.contains { $0.hasPrefix("MONOTONIC_USEC=") })
         }
 
+        @Test("SIGHUP as soon as a port is open is a reload, and not the end")
+        func reloadAtOnce() throws {
+            let origin = try ScriptedOrigin { _ in .answer("fine") }
+            for _ in 0..<10 {
+                let place = try DaemonPlace()
+                try place.folder.write("drydock.yaml", Self.settings(origin, plan: "0").text(at: place))
+                let notify = try NotifySocket(place.folder.file("notify.sock"))
+                var variables = Shell.cleanEnvironment()
+                variables["NOTIFY_SOCKET"] = notify.path
+                let process = try ChildProcess(
+                    Daemon.binary(),
+                    ["serve", "-c", place.configuration],
+                    environment: variables,
+                    folder: place.folder.path,
+                    errors: place.folder.file("stderr.log")
+                )
+                defer { process.signal(SIGKILL, group: true) }
+                // Without a rest between two looks, and without an end of its own but the process's.
+                while process.isRunning, (try? RawClient(port: place.port, seconds: 1)) == nil {}
+                process.signal(SIGHUP)
+                #expect(notify.wait(for: "RELOADING=1"))
+                #expect(notify.wait(for: "READY=1", count: 2))
+                #expect(process.isRunning, "\(place.folder.text("stderr.log"))")
+                process.signal(SIGTERM)
+                #expect(process.waitForEnd(seconds: 20) == .exited(0))
+            }
+        }
+
         @Test func aBadReloadKeepsTheOldPlanAndSaysWhy() throws {
             let origin = try ScriptedOrigin { request in
                 .answer(request.field("X-Plan") ?? "none", fields: [("Cache-Control", "no-store")])

@@ -49,7 +49,7 @@ extension Scenarios {
             #expect(document?["is_offline"] as? Bool == true)
             let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
             #expect(metrics.contains("\ndrydock_offline 1\n"))
-            #expect(daemon.errors.contains("notice drydock: offline, no origin is asked"))
+            #expect(daemon.errors.contains("\"notice\",\"message\":\"offline, no origin is asked\""))
 
             let off = try daemon.command("offline", "off", "--json")
             #expect(off.output == "{\"is_offline\":false}\n", "\(off.report)")

@@ -183,7 +183,7 @@ extension Scenarios {
             )
             #expect(try daemon.command("cancel").end == .exited(2))
             #expect(try daemon.command("cancel", "api", "--all").end == .exited(2))
-            #expect(try daemon.command("cancel", "/api/none").output == "no such fetch is under way\n")
+            #expect(try daemon.command("cancel", "/api/none").output == "no matching fetch is under way\n")
             let one = try daemon.command("cancel", "/api/head")
             #expect(one.succeeded && one.output == "1 fetch ended, 5 waiting requests told\n", "\(one.report)")
             for client in waiting {

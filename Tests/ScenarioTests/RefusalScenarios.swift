@@ -128,12 +128,70 @@ extension Scenarios {
             let origin = try ScriptedOrigin { request in
                 request.ordinal + request.connection == 2 ? .raw(lines) : .answer("good")
             }
-            let daemon = try Self.daemon(origin)
+            // Some of them are taken where the service is lenient: see below.
+            let daemon = try Daemon(services(service("api", origin.url, "lenient: false")))
             let bad = try daemon.exchange("/api/a")
             expectProblem(bad, 502)
             #expect(bad.field("Proxy-Status")?.contains("error=") == true)
             #expect(try daemon.exchange("/api/a").text == "good")
             #expect(origin.connections == 2, "the bad connection is not used again")
+        }
+
+        @Test(arguments: [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", false),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello", false),
+            ("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", false),
+            ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", false),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: a\r\n b\r\n\r\nhello", true),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX : a\u{1}b\r\n\r\nhello", true),
+        ])
+        func answersThatCanBeReadInOneWayOnlyArePassedOn(_ text: String, isStored: Bool) throws {
+            let end = text.contains("\r\n\r\n") ? "\r\n\r\n" : "\n\n"
+            let line = end == "\n\n" ? "\n" : "\r\n"
+            let lines = text.replacing(end, with: "\(line)Cache-Control: max-age=600\(end)", maxReplacements: 1)
+            let origin = try ScriptedOrigin { _ in .raw(lines) }
+            let daemon = try Self.daemon(origin)
+            for turn in 0..<2 {
+                let answer = try daemon.exchange("/api/a")
+                #expect(answer.status == 200 && answer.text == "hello", "\(answer.head)")
+                #expect(answer.head.all("Content-Length").count <= 1 && answer.field("X") ?? "a b" == "a b")
+                #expect(answer.cacheStatus?.isHit == (isStored && turn == 1), "\(answer.head)")
+                if !isStored { #expect(answer.cacheStatus?.detail == "odd-framing", "\(answer.head)") }
+            }
+            #expect(origin.connections == (isStored ? 1 : 2), "a connection of odd framing is not used again")
+        }
+
+        @Test func rawUTF8InATargetIsPercentEncoded() throws {
+            let fields = [("Cache-Control", "max-age=600")]
+            let origin = try ScriptedOrigin { .answer(to: $0, fields: fields, $0.target) }
+            let daemon = try Self.daemon(origin)
+            for target in ["/api/ü?€", "/api/%C3%BC?%E2%82%AC"] {
+                #expect(try daemon.exchange(target).text == "/%C3%BC?%E2%82%AC")
+            }
+            #expect(origin.requests() == 1)
+            let client = try daemon.client(seconds: 5)
+            try client.send(Array("GET /api/".utf8) + [0xC3] + Array(" HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+            #expect(try client.readResponse().status == 400)
+        }
+
+        @Test func aClientThatEndsItsSideGetsItsAnswer() throws {
+            let origin = try ScriptedOrigin { request in
+                OriginReply([.pause(milliseconds: 200)]).then(
+                    .answer(to: request, "\(request.method) \(request.bodyLength)")
+                )
+            }
+            let daemon = try Self.daemon(origin)
+            let requests = [
+                ("GET /api/a HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET 0"),
+                ("POST /api/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello", "POST 5"),
+            ]
+            for (text, expected) in requests {
+                let client = try daemon.client(seconds: 20)
+                try client.send(text)
+                client.finishSending()
+                #expect(try client.readResponse().text == expected)
+                #expect(try client.isClosedByServer())
+            }
         }
     }
 }

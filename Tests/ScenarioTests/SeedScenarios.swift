@@ -95,7 +95,9 @@ extension Scenarios {
             try folder.write("\(seed)/x", "seed")
             try folder.write("\(seed)/x.head.json", "{ \"fields\": [[\"ETag\", \"\\\"e\\\"\"]] }")
             let daemon = try Daemon(settings(origin, folder, ", seed_mode: import"))
-            #expect(eventually { daemon.errors.contains("seeds imported") && daemon.errors.contains("imported=1") })
+            #expect(
+                eventually { daemon.errors.contains("seeds imported") && daemon.errors.contains("\"imported\":\"1\"") }
+            )
             let list = try daemon.command("list")
             #expect(list.output.contains("\(origin.url)/x"), "\(list.report)")
             let first = try daemon.exchange("/api/x")
@@ -104,7 +106,7 @@ extension Scenarios {
             #expect(origin.requests() == 1)
             // A restart copies nothing over it.
             try daemon.restart()
-            #expect(eventually { daemon.errors.contains("kept=1") }, "\(daemon.errors)")
+            #expect(eventually { daemon.errors.contains("\"kept\":\"1\"") }, "\(daemon.errors)")
             #expect(try daemon.exchange("/api/x").cacheStatus?.isHit == true)
         }
 

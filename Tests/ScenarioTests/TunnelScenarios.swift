@@ -74,6 +74,41 @@ extension Scenarios {
             #expect(failed.field("Proxy-Status")?.contains("tls") == true)
         }
 
+        @Test("what ended without close_notify is passed on, told and not stored, nor by a service in front")
+        func anEndWithoutCloseNotify() throws {
+            let folder = try TemporaryFolder()
+            let files = try TLSFiles(in: folder)
+            let origin = try EndingOverTLS(folder, files)
+            let daemon = try Daemon(
+                services(
+                    service("api", origin.url, "tls: { ca: \(files.authority) }"),
+                    service("front", "service:plain"),
+                    service("plain", origin.url, "tls: { ca: \(files.authority) }", "cache: { mode: none }")
+                )
+            )
+            for path in ["/api", "/front"] {
+                for _ in 0..<2 {
+                    let response = try daemon.exchange("\(path)/cut/100000")
+                    #expect(response.status == 200 && response.end == .complete && response.body.count == 100_000)
+                    #expect(response.cacheStatus?.isHit == false)
+                }
+            }
+            #expect(origin.requests("/cut/100000") == 4)
+            #expect(try daemon.exchange("/api/cut/100000").cacheStatus?.detail == "unproven-end")
+            for line in ["/cut/100000 of service api ended", "of service front ended"] {
+                #expect(eventually { daemon.errors.contains("\(line) with its TLS connection") })
+            }
+            for target in ["said", "length", "chunked"] {
+                for path in ["/api", "/front"] {
+                    #expect(try daemon.exchange("\(path)/\(target)/70000").body.count == 70_000)
+                    let isStored = try eventually {
+                        try daemon.exchange("\(path)/\(target)/70000").cacheStatus?.isHit == true
+                    }
+                    #expect(isStored, "\(path)/\(target)")
+                }
+            }
+        }
+
         @Test(arguments: ["reverse", "forward"])
         func aWebSocketEchoes(_ mode: String) throws {
             let origin = try webSocketEcho()
@@ -150,6 +185,52 @@ extension Scenarios {
             #expect(origin.requests() == 0)
             #expect(try daemon.exchange("/api/listed", fields: upgrade).text == "live")
             #expect(origin.log.first?.field("X-Own") == "mine")
+        }
+
+        @Test(
+            "with another method than GET an Upgrade is ignored, and the request counts as any other",
+            arguments: ["POST", "DELETE"]
+        )
+        func anUpgradeOfAnUnsafeRequest(_ method: String) throws {
+            let origin = try ScriptedOrigin { request in
+                .answer(request.field("Upgrade") ?? "plain", fields: [("Cache-Control", "max-age=600")])
+            }
+            let daemon = try Daemon(services(service("api", origin.url)))
+            #expect(try daemon.exchange("/api/x").text == "plain")
+            #expect(try daemon.exchange("/api/x").cacheStatus?.isHit == true)
+            let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+            #expect(try daemon.exchange(method, "/api/x", fields: upgrade).text == "plain")
+            // It has invalidated what was stored.
+            #expect(try daemon.exchange("/api/x").cacheStatus?.isHit == false)
+            #expect(origin.log.map(\.method) == ["GET", method, "GET"])
+        }
+
+        @Test("a tunnel is one of the fetches that max_concurrent counts, to its end")
+        func tunnelsAreCounted() throws {
+            let origin = try webSocketEcho()
+            let limit = "max_concurrent: 1\n    max_queue: { length: 1, wait: 200ms }"
+            let daemon = try Daemon(services(service("ws", origin.url, limit), service("front", "service:ws")))
+            let handshake = [
+                ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
+                ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ]
+            for prefix in ["/ws", "/front"] {
+                let client = try daemon.client()
+                try client.request("GET", "\(prefix)/chat", host: "127.0.0.1:\(daemon.port)", fields: handshake)
+                #expect(try client.readHead().status == 101)
+                let asked = origin.requests()
+                for fields in [handshake, []] {
+                    let refused = try daemon.exchange("/ws/other", fields: fields)
+                    expectProblem(refused, 503)
+                    #expect(refused.field("Retry-After") == "1")
+                    #expect(refused.field("Proxy-Status")?.contains("error=connection_limit_reached") == true)
+                    #expect(refused.text.contains("max_concurrent"))
+                }
+                #expect(origin.requests() == asked)
+                client.close()
+                // Its end gives the place back.
+                #expect(try eventually { try daemon.exchange("/ws/other").status == 400 })
+            }
         }
 
         @Test func anUpgradeWithoutADeadlineWaits() throws {

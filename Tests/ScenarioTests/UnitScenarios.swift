@@ -14,26 +14,45 @@ extension Scenarios {
         /// Installs into a fresh tree and adds what the unit needs from the rest of the system.
         private func install() throws -> TemporaryFolder {
             let tree = try TemporaryFolder("install")
+            try make("install", in: tree)
+            return tree
+        }
+
+        private func make(_ target: String, in tree: TemporaryFolder) throws {
             let run = try Shell.run(
                 "make",
-                ["install", "RELEASE=\(Daemon.binary())", "DESTDIR=\(tree.path)", "PREFIX=/usr", "SYSCONFDIR=/etc"],
+                [target, "RELEASE=\(Daemon.binary())", "DESTDIR=\(tree.path)", "PREFIX=/usr", "SYSCONFDIR=/etc"],
                 folder: Self.root()
             )
             #expect(run.succeeded, "\(run.report)")
-            return tree
         }
 
         @Test func installLaysOutTheTree() throws {
             let tree = try install()
-            for name in ["usr/bin/drydock", "usr/lib/systemd/system/drydock.service", "etc/drydock/drydock.yaml"] {
+            let names = [
+                "usr/bin/drydock", "usr/lib/systemd/system/drydock.service", "etc/drydock/drydock.yaml",
+                "usr/share/man/man1/drydock.1", "usr/share/man/man1/drydock-purge.1",
+                "usr/share/bash-completion/completions/drydock", "usr/share/zsh/site-functions/_drydock",
+                "usr/share/fish/vendor_completions.d/drydock.fish", "usr/share/doc/drydock/THIRD-PARTY-NOTICES",
+            ]
+            for name in names {
                 #expect(access(tree.file(name), R_OK) == 0, "\(name)")
             }
+            let purge = tree.text("usr/share/man/man1/drydock-purge.1")
+            #expect(purge.contains("\\fB\\-\\-older\\-than\\fR"), "the page names every option: \(purge)")
             #expect(access(tree.file("usr/bin/drydock"), X_OK) == 0)
             let run = try Shell.run(
                 tree.file("usr/bin/drydock"),
                 ["check", "-c", tree.file("etc/drydock/drydock.yaml")]
             )
             #expect(run.succeeded, "\(run.report)")
+        }
+
+        @Test func uninstallLeavesTheConfigurationAlone() throws {
+            let tree = try install()
+            try make("uninstall", in: tree)
+            let left = try Shell.must("find", [tree.path, "-type", "f"])
+            #expect(left.split(separator: "\n").map(String.init) == [tree.file("etc/drydock/drydock.yaml")])
         }
 
         @Test func theUnitVerifiesAndIsExposedByAtMostTwo() throws {

@@ -131,11 +131,49 @@ struct QueryDefaultsTests {
     )
     func applies(_ target: String, _ result: String) { #expect(Self.defaults.apply(to: target) == result) }
 
+    @Test(
+        "what a target may have been before is told from its end",
+        arguments: [
+            ("/a?empty=&per%20page=50", ["/a?empty=&per%20page=50", "/a?empty=&", "/a?empty=", "/a?", "/a"]),
+            ("/a?x&tag%5B%5D=a", ["/a?x&tag%5B%5D=a", "/a?x&", "/a?x"]), ("/a?tag%5B%5D=a&x", ["/a?tag%5B%5D=a&x"]),
+            ("/aempty=", ["/aempty="]), ("/a", ["/a"]),
+        ]
+    )
+    func targets(_ target: String, _ before: [String]) { #expect(Self.defaults.targets(of: target) == before) }
+
     @Test("none changes nothing")
     func none() {
         #expect(QueryDefaults([]).isEmpty && QueryDefaults([]).apply(to: "/a?") == "/a?")
         #expect(QueryDefaults([("a", ["1"])]) == QueryDefaults([("a", ["1"])]))
         #expect(QueryDefaults([("a", ["1"])]) != QueryDefaults([("a", ["2"])]))
+    }
+
+    static let withSecret = QueryDefaults([("page", ["1"])], secrets: [("api key", ["s&1"]), ("t", ["a", "b"])])
+
+    @Test("a secret is not among what is added for all to see")
+    func secrets() {
+        let query = Self.withSecret
+        #expect(query.hasSecrets && !query.isEmpty && !Self.defaults.hasSecrets)
+        #expect(query.apply(to: "/a") == "/a?page=1")
+        #expect(query.hidden(missingIn: "/a?page=1") == ["api%20key=s%261", "t=a", "t=b"])
+        #expect(query.hidden(missingIn: "/a?api+key=mine") == ["t=a", "t=b"])
+        #expect(QueryDefaults([], secrets: [("a", ["1"])]).isEmpty)
+        #expect(QueryDefaults([], secrets: [("a", ["1"])]) != QueryDefaults([("a", ["1"])]))
+    }
+
+    @Test("what services in front add counts as named")
+    func behind() {
+        #expect(Self.withSecret.apply(to: "/a", behind: ["page=9"]) == "/a")
+        #expect(Self.withSecret.hidden(missingIn: "/a", behind: ["t=z"]) == ["api%20key=s%261"])
+    }
+
+    @Test(
+        "items go to the end of the query",
+        arguments: [("/a", "/a?x=1"), ("/a?", "/a?x=1"), ("/a?b", "/a?b&x=1"), ("/a?b&", "/a?b&x=1")]
+    )
+    func adding(target: String, result: String) {
+        #expect(QueryDefaults.adding(["x=1"], to: target) == result)
+        #expect(QueryDefaults.adding([], to: target) == target)
     }
 
     @Test("every byte but the unreserved is encoded")
@@ -144,6 +182,18 @@ struct QueryDefaultsTests {
 
 @Suite
 struct FieldRulesTests {
+    @Test("names with an underscore go where they are dropped, but for those that are set")
+    func underscores() {
+        var fields = Fields([("api_key", "1"), ("X-A", "2"), ("_", "3"), ("X_A", "4")])
+        let rules = FieldRules(set: [("a_b", "5")], dropsUnderscores: true)
+        rules.apply(to: &fields)
+        #expect(fields.lines.map { "\($0.name): \($0.value)" } == ["X-A: 2", "a_b: 5"])
+        #expect(
+            !rules.isEmpty && !FieldRules(dropsUnderscores: true).isEmpty
+                && FieldRules() != FieldRules(dropsUnderscores: true)
+        )
+    }
+
     @Test("remove, then set, then add")
     func order() {
         let rules = FieldRules(
@@ -159,5 +209,46 @@ struct FieldRulesTests {
         #expect(fields.all("X-Both") == ["set"] && fields.all("X-Set") == ["one", "two"])
         #expect(fields.all("X-Add") == ["0", "three"] && fields.all("K") == ["v"])
         #expect(!rules.isEmpty && FieldRules().isEmpty && rules == rules && rules != FieldRules())
+    }
+}
+
+@Suite
+struct SecretQueryTests {
+    static let secrets: SecretQuery = {
+        var secrets = SecretQuery()
+        secrets.insert("api_key", ["s3cret/1 +%41"])
+        secrets.insert("t", ["", "x=="])
+        return secrets
+    }()
+
+    @Test(
+        "an item goes, with one mark beside it, and what is around it stays",
+        arguments: [
+            ("/a?api_key=s3cret%2F1%20%2B%2541", "/a"), ("/a?api_key=s3cret/1+%2B%41&b=2", "/a?b=2"),
+            ("/a?b=2&api_key=s3cret%2f1%20%2b%2541", "/a?b=2"),
+            ("/a?b=2&api%5fkey=s3cret%2F1%20%2B%2541&c", "/a?b=2&c"),
+            ("http://h/a?b&api_key=s3cret%2F1%20%2B%2541#f", "http://h/a?b#f"),
+            ("/a#api_key=s3cret%2F1%20%2B%2541", "/a#"), ("/a?b;api_key=s3cret%2F1%20%2B%2541;c", "/a?b;c"),
+            // In the query of a URL in a query.
+            ("/in?next=%2Fa%3Fapi_key%3Ds3cret%252F1%2520%252B%252541&lang=de", "/in?next=%2Fa&lang=de"),
+            ("/in?next=%2Fa%3Fapi_key%3Ds3cret%252F1%2520%252B%252541%26b%3D2&c", "/in?next=%2Fa%3Fb%3D2&c"),
+            ("/in?next=%2Fa%3Fb%3D2%26api_key%3Ds3cret%252F1%2520%252B%252541&c", "/in?next=%2Fa%3Fb%3D2&c"),
+            // Twice, and another one.
+            ("/a?t=x%3D%3D&b&t=x==&api_key=s3cret%2F1%20%2B%2541", "/a?b"),
+            ("<http://h/a?t=x==>; rel=next, <http://h/b?c&t=x==>", "<http://h/a>; rel=next, <http://h/b?c>"),
+            // The client's own, and what only begins or ends alike.
+            ("/a?api_key=mine", "/a?api_key=mine"),
+            ("/a?my_api_key=s3cret%2F1%20%2B%2541", "/a?my_api_key=s3cret%2F1%20%2B%2541"),
+            ("/a?api_key=s3cret%2F1%20%2B%25412", "/a?api_key=s3cret%2F1%20%2B%25412"), ("/a?t=", "/a?t="),
+            ("/a?t", "/a?t"),
+            ("", ""), ("/a%", "/a%"),
+        ]
+    )
+    func removes(text: String, shown: String) { #expect(Self.secrets.removed(from: text) == shown) }
+
+    @Test("none changes nothing")
+    func none() {
+        #expect(SecretQuery().isEmpty && !Self.secrets.isEmpty)
+        #expect(SecretQuery().removed(from: "/a?t=x==") == "/a?t=x==")
     }
 }

@@ -60,6 +60,7 @@ package final class Daemon: Sendable {
     package let notify: NotifySocket
     private let child: Monitor<ChildProcess>
     private let environment: [String: String]
+    private let launcher: [String]
 
     /// The path of the release binary: `DRYDOCK_BINARY`, else `.build/release/drydock` of this package.
     ///
@@ -89,12 +90,19 @@ package final class Daemon: Sendable {
     }
 
     /// As above, with the whole text of the file.
-    package init(text: String, at place: DaemonPlace, environment: [String: String] = [:]) throws {
+    /// - Parameter launcher: a program with its first arguments that becomes the daemon, such as `ip netns exec NAME`.
+    package init(
+        text: String,
+        at place: DaemonPlace,
+        environment: [String: String] = [:],
+        launcher: [String] = []
+    ) throws {
         self.place = place
         self.environment = environment
+        self.launcher = launcher
         try place.folder.write("drydock.yaml", text)
         notify = try NotifySocket(place.folder.file("notify.sock"))
-        child = Monitor(try Daemon.start(place, notify, environment))
+        child = Monitor(try Daemon.start(place, notify, environment, launcher))
         try waitUntilReady()
     }
 
@@ -136,7 +144,9 @@ package final class Daemon: Sendable {
     }
 
     /// Runs `drydock` with this daemon's admin socket in `DRYDOCK_ADMIN`.
-    package func command(_ arguments: String...) throws -> ShellResult {
+    package func command(_ arguments: String...) throws -> ShellResult { try command(arguments) }
+
+    package func command(_ arguments: [String]) throws -> ShellResult {
         let admin = ["DRYDOCK_ADMIN": "unix:\(place.adminSocket)"]
         return try Shell.run(try Daemon.binary(), arguments, environment: admin, seconds: 20)
     }
@@ -159,7 +169,7 @@ package final class Daemon: Sendable {
     package func restart(_ number: Int32 = SIGTERM) throws {
         guard end(number) != nil else { throw TestSupportError.timedOut("the daemon did not end: \(errors)") }
         let readies = notify.received.count { $0 == "READY=1" }
-        let fresh = try Daemon.start(place, notify, environment)
+        let fresh = try Daemon.start(place, notify, environment, launcher)
         child.update { $0 = fresh }
         try waitUntilReady(after: readies)
     }
@@ -172,14 +182,18 @@ package final class Daemon: Sendable {
         throw TestSupportError.failed("the daemon is not ready\n\(output)\n\(errors)")
     }
 
-    private static func start(_ place: DaemonPlace, _ notify: NotifySocket, _ environment: [String: String]) throws
-        -> ChildProcess
-    {
+    private static func start(
+        _ place: DaemonPlace,
+        _ notify: NotifySocket,
+        _ environment: [String: String],
+        _ launcher: [String]
+    ) throws -> ChildProcess {
         var variables = Shell.cleanEnvironment(adding: environment)
         variables["NOTIFY_SOCKET"] = notify.path
+        let command = launcher + [try binary(), "serve", "-c", place.configuration]
         return try ChildProcess(
-            binary(),
-            ["serve", "-c", place.configuration],
+            command[0],
+            Array(command.dropFirst()),
             environment: variables,
             folder: place.folder.path,
             output: place.folder.file("stdout.log"),
@@ -193,6 +207,9 @@ package final class Daemon: Sendable {
 extension Daemon {
     /// Resident memory in bytes that no file of a disk backs.
     package var anonymousMemory: Int { ((status("RssAnon") ?? 0) + (status("RssShmem") ?? 0)) * 1024 }
+
+    /// Bytes of all that is in memory (VmRSS).
+    package var residentMemory: Int { (status("VmRSS") ?? 0) * 1024 }
 
     package var threads: Int { status("Threads") ?? 0 }
 

@@ -15,14 +15,23 @@ extension UpstreamRequest {
         timeouts: Timeouts = Timeouts(),
         tls: TLSOptions = TLSOptions(),
         target: TargetRules = .any,
-        limits: HeadLimits = HeadLimits()
+        limits: HeadLimits = HeadLimits(),
+        isLenient: Bool = true
     ) {
         self.init(
             method: method,
             path: path,
             fields: fields,
             bodyFraming: bodyFraming,
-            terms: UpstreamTerms(url: url, host: host, timeouts: timeouts, tls: tls, target: target, limits: limits)
+            terms: UpstreamTerms(
+                url: url,
+                host: host,
+                timeouts: timeouts,
+                tls: tls,
+                target: target,
+                limits: limits,
+                isLenient: isLenient
+            )
         )
     }
 
@@ -48,7 +57,8 @@ extension UpstreamRequest {
             timeouts: timeouts ?? terms.timeouts,
             tls: tls ?? terms.tls,
             target: terms.target,
-            limits: terms.limits
+            limits: terms.limits,
+            isLenient: terms.isLenient
         )
     }
 }

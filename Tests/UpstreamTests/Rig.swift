@@ -18,6 +18,7 @@ struct Heard: Sendable {
     var trailers = Fields()
     var error: UpstreamError?
     var isFinished = false
+    var isEndProven: Bool?
     /// Kinds of calls in order: i, h, b, f (finished), e (failed).
     var calls = ""
     var largestPiece = 0
@@ -89,6 +90,7 @@ final class Recorder: TransferDelegate {
         heard.update {
             $0.trailers = trailers
             $0.isFinished = true
+            $0.isEndProven = transfer.isEndProven
             $0.calls += "f"
         }
         onEnd(transfer)

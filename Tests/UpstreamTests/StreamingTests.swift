@@ -159,6 +159,21 @@ import Upstream
         #expect(heard.text == "4")
         #expect(origin.log[0].field("Expect") == "100-continue")
     }
+
+    @Test("no Expect goes through libcurl, whatever the request has", arguments: [true, false])
+    func expectByLibcurl(hasBody: Bool) throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, "\($0.bodyLength)") }
+        let rig = try Rig(by: .libcurl)
+        defer { rig.close() }
+        var fields = Fields([("Expect", "100-continue"), ("X-Own", "1")])
+        if hasBody { fields.set(.contentLength, "4") }
+        let framing: BodyFraming = hasBody ? .length(4) : .none
+        let request = UpstreamRequest(method: .post, url: origin.url, fields: fields, bodyFraming: framing)
+        let heard = rig.run(request, source: { hasBody ? PatternSource(4) : nil })
+        #expect(heard.text == (hasBody ? "4" : "0"))
+        #expect(heard.interims.isEmpty)
+        #expect(origin.log[0].field("Expect") == nil && origin.log[0].field("X-Own") == "1")
+    }
 }
 
 /// Counts the bytes that are taken from another source; loop-bound.

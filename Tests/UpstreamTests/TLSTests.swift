@@ -42,6 +42,45 @@ import Upstream
         let heard = rig.run(UpstreamRequest(url: url, tls: TLSOptions(ca: files.authority)))
         #expect(heard.error?.kind == .certificate)
         #expect(heard.error?.detail.contains("other.test") == true)
+        #expect(heard.error?.detail.contains("correct the host in 'base_url'") == true)
+    }
+
+    @Test("an error says what is wrong with a certificate, since when, and what helps")
+    func badCertificates() throws {
+        func detail(_ files: TLSFiles, _ tls: TLSOptions) throws -> String {
+            let origin = try NginxOrigin(tls: files)
+            let rig = try Rig()
+            defer { rig.close() }
+            // Twice: what was found is that of the handshake at hand.
+            let heard = (0..<2).map { _ in rig.run(UpstreamRequest(url: "\(origin.url)/", tls: tls)) }
+            #expect(heard.allSatisfy { $0.error?.kind == .certificate })
+            #expect(heard[0].error?.detail == heard[1].error?.detail)
+            return heard[0].error?.detail ?? ""
+        }
+        let unknown = try detail(files, TLSOptions())
+        #expect(unknown.contains("is of an authority that this machine does not know"), "\(unknown)")
+        #expect(unknown.hasSuffix("name the PEM file of its authority in 'tls.ca'"), "\(unknown)")
+        let other = try TLSFiles(in: folder, "other")
+        let wrong = try detail(files, TLSOptions(ca: other.authority))
+        #expect(wrong.contains("an authority that \(other.authority) does not know"), "\(wrong)")
+        #expect(
+            wrong.hasSuffix("put the PEM of its authority into \(other.authority), which 'tls.ca' names"),
+            "\(wrong)"
+        )
+
+        let trusted = TLSOptions(ca: files.authority)
+        try files.expire()
+        let end = try Shell.must("openssl", ["x509", "-in", files.certificate, "-noout", "-enddate"])
+        // `notAfter=Nov 22 03:37:35 2026 GMT`
+        let words = end.dropFirst("notAfter=".count).split(whereSeparator: \.isWhitespace)
+        let expired = try detail(files, trusted)
+        #expect(expired.contains(" has expired on "), "\(expired)")
+        #expect(words.dropLast().allSatisfy { expired.contains($0) } && words.count == 5, "\(expired) \(end)")
+        #expect(expired.hasSuffix("; renew it there") && !expired.contains("tls.ca"), "\(expired)")
+        try files.postpone()
+        let early = try detail(files, trusted)
+        #expect(early.contains(" is not valid before Sun, 01 Jan 2040 00:00:00 GMT;"), "\(early)")
+        #expect(early.hasSuffix("or the clock of this machine"), "\(early)")
     }
 
     @Test func `a client certificate is shown where the origin asks for one`() throws {
@@ -102,6 +141,44 @@ import Upstream
             #expect(heard.bodyIsPattern)
         }
         #expect(rig.connectionCount == 1)
+    }
+
+    /// A body's length, and whether more than the end of the connection said that it was whole.
+    static let ends = [
+        ("/said", 5, true), ("/said/0", 0, true), ("/said/16384", 16_384, true), ("/said/3000000", 3_000_000, true),
+        ("/cut", 5, false), ("/cut/0", 0, false), ("/cut/16384", 16_384, false), ("/cut/3000000", 3_000_000, false),
+        ("/length", 5, true), ("/chunked/70000", 70_000, true),
+    ]
+
+    @Test("what ends with its connection is proven whole by close_notify alone", arguments: ["1.2", "1.3"])
+    func ends(version: String) throws {
+        let origin = try EndingOverTLS(folder, files, version: version)
+        let rig = try Rig()
+        defer { rig.close() }
+        // Twice, and mixed: what one connection said must not count for another one.
+        for (target, length, isProven) in Self.ends + Self.ends.reversed() {
+            let request = UpstreamRequest(url: "\(origin.url)\(target)", tls: TLSOptions(ca: files.authority))
+            let heard = rig.run(request)
+            #expect(heard.error == nil && heard.isFinished, "\(target)")
+            #expect(heard.bodyLength == length, "\(target)")
+            #expect(heard.isEndProven == isProven, "\(target)")
+        }
+    }
+
+    @Test("many ends at a time are told apart")
+    func manyEnds() throws {
+        let origin = try EndingOverTLS(folder, files)
+        let rig = try Rig()
+        defer { rig.close() }
+        let targets = (0..<24).map { $0 % 3 == 0 ? "/cut/40000" : "/said/40000" }
+        let all = targets.map { target in
+            rig.start(UpstreamRequest(url: "\(origin.url)\(target)", tls: TLSOptions(ca: files.authority))).heard
+        }
+        for (target, heard) in zip(targets, all) {
+            #expect(heard.wait(20) { $0.isOver })
+            #expect(heard.read { $0.bodyLength } == 40_000)
+            #expect(heard.read { $0.isEndProven } == target.hasPrefix("/said"))
+        }
     }
 
     @Test(arguments: ["/none", "/small", "/large", "/chunked"])

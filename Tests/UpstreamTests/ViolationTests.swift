@@ -107,7 +107,7 @@ struct Violation: Sendable, CustomTestStringConvertible {
         let rig = try Rig(by: carriage)
         defer { rig.close() }
         #expect(rig.get("\(origin.url)/good").text == "good")
-        let heard = rig.get("\(origin.url)/bad")
+        let heard = rig.run(UpstreamRequest(url: "\(origin.url)/bad", isLenient: false))
         guard case .protocolViolation(let error) = heard.error?.kind else {
             Issue.record("not refused: \(heard)")
             return

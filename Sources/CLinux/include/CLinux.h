@@ -19,6 +19,9 @@ int c_linux_memory_file(size_t size);
 /// Names the calling thread for ps and gdb; at most 15 characters count.
 void c_linux_name_thread(const char *name);
 
+/// The kernel's number of the calling thread, as in /proc/self/task.
+int c_linux_thread_number(void);
+
 /// pipe2(2), both ends non-blocking and close-on-exec, with room for `size` bytes where the kernel allows it; the end to read
 /// from first. -1 and errno on failure.
 int c_linux_pipe(int ends[2], int size);

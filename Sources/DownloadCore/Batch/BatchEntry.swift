@@ -99,7 +99,7 @@ package struct BatchTotals: Sendable, Equatable, Codable {
     package var notStored = 0
     /// Of those queued or running: nobody knows how many bytes they have.
     package var unknownSize = 0
-    /// The known sizes of what is to be downloaded, or has been; in bytes.
+    /// The known sizes of what is to be downloaded, or has been; in bytes. What has failed or was cancelled counts as far as it came.
     package var bytes: Int64 = 0
     /// Bytes of bodies that have come for this batch, and for no other.
     package var received: Int64 = 0
@@ -129,7 +129,8 @@ package struct BatchTotals: Sendable, Equatable, Codable {
         if entry.needsNothing {
             if entry.outcome == .duplicate { duplicates += sign } else { valid += sign }
         } else if let size = entry.size {
-            let size = min(size, Self.longest)
+            let isLost = entry.state == .failed || entry.state == .cancelled
+            let size = min(isLost ? min(size, entry.received) : size, Self.longest)
             bytes &+= Int64(sign) &* size
             if !entry.state.isEnd { remaining &+= Int64(sign) &* max(0, size - entry.received) }
         } else if !entry.state.isEnd {

@@ -46,6 +46,7 @@ extension BatchRunner {
 
     func download(_ index: Int, on loop: isolated EventLoop) async {
         let answer: Answer
+        var shown: ((String) -> String)?
         do throws(BatchRefusal) {
             switch try await resolve(entry(index).item, loop) {
             case .store(var ask, let source):
@@ -55,21 +56,28 @@ extension BatchRunner {
                 ask.phases?.placeholder = nil
                 ask.phases?.fallback = nil
                 ask.onClientAbort = .finish
+                shown = ask.shown
                 answer = await core.answer(ask, from: source, on: loop)
             case .other(_, let make): answer = try await make()
             }
         } catch {
             return fail(index, error.description)
         }
-        await take(answer, index, on: loop)
+        await take(answer, index, shown, on: loop)
     }
 
-    private func take(_ answer: Answer, _ index: Int, on loop: isolated EventLoop) async {
+    private func take(
+        _ answer: Answer,
+        _ index: Int,
+        _ shown: ((String) -> String)?,
+        on loop: isolated EventLoop
+    ) async {
         defer { answer.reader?.close() }
         if Task.isCancelled { return cancelled(index) }
         let status = answer.head.status
         if let failure = answer.failure { return fail(index, failure.description) }
-        guard 200..<300 ~= status else { return fail(index, answer.head.refusal, status: status) }
+        guard 200..<300 ~= status else { return fail(index, answer.head.refusal(shown), status: status) }
+        if status == 206 { return fail(index, "the origin answered 206, and no part was asked for", status: status) }
         if let reason = substitute(answer) { return fail(index, reason, status: status) }
         let cache = answer.cacheStatus
         if cache?.hit == true || cache?.detail == CacheStatus.Detail.revalidated.rawValue {
@@ -90,12 +98,14 @@ extension BatchRunner {
             if Task.isCancelled { return cancelled(index) }
             return fail(index, "the body ended early: \(error)", status: status)
         }
+        let isEndProven = answer.reader?.isEndProven ?? true
         change(index) { entry in
             entry.state = .done
-            entry.outcome = Self.outcome(answer)
+            entry.outcome = isEndProven ? Self.outcome(answer) : .notStored
             entry.size = entry.received
             entry.status = status
-            entry.reason = entry.outcome == .notStored ? cache?.detail ?? "no cache was asked" : nil
+            let refusal = isEndProven ? cache?.detail ?? "no cache was asked" : KeepRefusal.unprovenEnd.rawValue
+            entry.reason = entry.outcome == .notStored ? refusal : nil
         }
     }
 

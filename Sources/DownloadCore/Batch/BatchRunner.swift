@@ -90,13 +90,14 @@ package final class BatchRunner: Sendable {
 
     /// Cancels what is under way and what waits; what is done stays done.
     package func cancel() {
-        let isIdle = state.withLock { state in
+        let (isIdle, workers) = state.withLock { state in
             // What has ended is not cancelled any more.
-            if state.batch.state.isEnd, state.batch.state != .checked { return false }
+            if state.batch.state.isEnd, state.batch.state != .checked { return (false, [Task<Void, Never>]()) }
             state.isCancelled = true
-            for worker in state.workers { worker.cancel() }
-            return !state.batch.state.isRunning
+            return (!state.batch.state.isRunning, state.workers)
         }
+        // Without the mutex: what waits in a worker hears of it at once, on this thread.
+        for worker in workers { worker.cancel() }
         guard isIdle else { return }
         cancelQueued()
         become(.cancelled)

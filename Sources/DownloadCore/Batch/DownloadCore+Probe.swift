@@ -46,7 +46,7 @@ extension DownloadCore {
         switch status {
         case 403, 405, 501: return .unknownSize("the origin does not answer HEAD (\(status))")
         case 200..<300: break
-        default: return .failed(answer.head.refusal, status: status)
+        default: return .failed(answer.head.refusal(ask.shown), status: status)
         }
         // Who insists on asking gets what comes, changed or not.
         if let stale, !Caching.isReload(ask.request), ask.policy.revalidate != .never,
@@ -87,7 +87,7 @@ extension DownloadCore {
         case .fresh:
             guard 200..<300 ~= found.head.status else {
                 let head = ResponseHead(status: found.head.status, reason: found.head.reason, fields: found.head.fields)
-                return .known(.failed(head.refusal, status: head.status))
+                return .known(.failed(head.refusal(ask.shown), status: head.status))
             }
             return .known(.valid(length: found.body.knownLength))
         case .stale, .staleAllowed, .onlyIfCachedMiss: return .stale(found)
@@ -98,11 +98,12 @@ extension DownloadCore {
 
 extension ResponseHead {
     /// Why an answer with this status is not what was asked for.
-    var refusal: String {
+    /// - Parameter shown: a URL of the origin's as it may be told; nil: as it is.
+    func refusal(_ shown: ((String) -> String)?) -> String {
         let name = reason.isEmpty ? "" : " \(reason)"
         guard 300..<400 ~= status, let location = fields.first(.location) else {
             return "the origin answered \(status)\(name)"
         }
-        return "the origin answered \(status)\(name) and names \(location); list that instead"
+        return "the origin answered \(status)\(name) and names \(shown?(location) ?? location); list that instead"
     }
 }

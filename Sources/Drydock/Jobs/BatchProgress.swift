@@ -19,7 +19,11 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
     package var received: Int64
     package var remaining: Int64
 
-    package var ended: Int { done + failed + cancelled }
+    /// Items that have come to an end of their own: what is cancelled has not.
+    package var ended: Int { done + failed }
+
+    /// Nothing more comes.
+    private var isOver: Bool { queued + running == 0 }
 
     /// From 0 to 1: how many items have been looked at.
     private var checkedShare: Double { items == 0 ? 1 : Double(checked) / Double(items) }
@@ -39,7 +43,7 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
         var parts = [String(format: "%3d%%", Int(share * 100))]
         if bytes > 0 || received > 0 { parts.append(amount) }
         parts.append("\(ended)/\(items) items")
-        if failed > 0 { parts.append("\(failed) failed") }
+        parts += losses
         if seconds >= 1, received > before {
             let rate = Double(received - before) / seconds
             parts.append("\(Self.size(Int64(rate)))/s")
@@ -71,8 +75,7 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
         var parts = ["\(ended) of \(items) items"]
         if bytes > 0 || received > 0 { parts.append(amount) }
         if unknownSize > 0 { parts.append("\(unknownSize) of unknown size") }
-        if failed > 0 { parts.append("\(failed) failed") }
-        return parts.joined(separator: ", ")
+        return (parts + losses).joined(separator: ", ")
     }
 
     /// `12 of 30 items looked at, 1.2 MiB to download, 1 failed`.
@@ -107,13 +110,16 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
     private var rest: [String] {
         var parts: [String] = []
         if duplicates > 0 { parts.append(Self.count(duplicates, "duplicate")) }
-        if cancelled > 0 { parts.append("\(cancelled) cancelled") }
-        if failed > 0 { parts.append("\(failed) failed") }
-        return parts
+        return parts + losses
+    }
+
+    private var losses: [String] {
+        (cancelled > 0 ? ["\(cancelled) cancelled"] : []) + (failed > 0 ? ["\(failed) failed"] : [])
     }
 
     private var amount: String {
-        bytes > 0 ? "\(Self.size(max(0, bytes - remaining))) of \(Self.size(bytes))" : Self.size(received)
+        if isOver { return Self.size(received) }
+        return bytes > 0 ? "\(Self.size(max(0, bytes - remaining))) of \(Self.size(bytes))" : Self.size(received)
     }
 
     private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }

@@ -153,6 +153,14 @@ final class JobCenter: Sendable {
         return try find(id)
     }
 
+    /// Returns when a job that was cancelled has ended; after five seconds all the same.
+    func settled(_ id: String) async {
+        for _ in 0..<500 {
+            guard let job = try? find(id), job.isBegun else { return }
+            do { try await loops.loops[0].sleep(nanoseconds: 10_000_000) } catch { return }
+        }
+    }
+
     func remove(_ id: String) throws(Problem) -> Job {
         let removed: Result<Job, Problem> = state.withLock { state in
             guard let index = state.jobs.firstIndex(where: { $0.record.id == id }) else {

@@ -127,11 +127,18 @@ extension DownloadManager.Seeds {
 }
 
 extension DownloadManager.DiskStore {
-    /// Opens the folder, which it makes where there is none.
-    /// - Throws: `DiskTierError`, or `DownloadError` where there is no folder to be had.
-    func open(_ pool: IOPool) async throws -> DiskTier {
+    /// Opens the folder, which it makes where there is none, and marks.
+    /// - Throws: `DiskTierError`, `.notTaken` where the folder is anybody else's or a daemon's, or `DownloadError` where there is no folder to be had.
+    /// - Parameter onTrouble: called on I/O threads.
+    func open(_ pool: IOPool, onTrouble: @escaping @Sendable (DiskTrouble) -> Void) async throws -> DiskTier {
         let limits = DiskLimits(size: size, maxObject: largest, minFree: minimumFree)
-        return try await DiskTier.open(path: try path, limits: limits, pool: pool)
+        return try await DiskTier.open(
+            path: try path,
+            limits: limits,
+            kind: .private,
+            pool: pool,
+            onTrouble: onTrouble
+        )
     }
 
     private var path: String {

@@ -167,7 +167,11 @@ private final class BatchFollowers: Sendable {
         follower.onTermination = { [weak self] _ in self?.remove(number) }
     }
 
-    private func remove(_ number: Int) { table.withLock { _ = $0.followers.removeValue(forKey: number) } }
+    private func remove(_ number: Int) {
+        let removed = table.withLock { $0.followers.removeValue(forKey: number) }
+        // Let go of without the mutex: the end of a stream calls this again.
+        withExtendedLifetime(removed) {}
+    }
 
     func tell(_ progress: DownloadBatch.Progress) {
         let all = table.withLock { Array($0.followers.values) }

@@ -163,7 +163,8 @@ extension DownloadManager {
     /// What may be kept on disk, and where.
     public struct DiskStore: Sendable, Hashable {
         /// The folder, which is made where there is none, and which no other manager, process or daemon may use at the same
-        /// time. nil, the default, is `$XDG_CACHE_HOME/PROGRAM/download`, or `~/.cache/PROGRAM/download`.
+        /// time. One that is not empty and was not made by a manager is refused (``DownloadError/unavailable(_:)``), and nothing in it
+        /// is touched; so is the folder of a daemon. nil, the default, is `$XDG_CACHE_HOME/PROGRAM/download`, or `~/.cache/PROGRAM/download`.
         public var folder: URL?
         /// Bytes of all files; 1 GiB by default.
         public var size: Int64

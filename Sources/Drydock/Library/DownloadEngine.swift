@@ -63,7 +63,7 @@ final class DownloadEngine: Sendable {
             undo.append { files.stop() }
             let names = try IOPool(threads: 2, name: "names")
             undo.append { names.stop() }
-            let disk = try await configuration.disk?.open(files)
+            let disk = try await configuration.disk?.open(files) { logger.warning("\($0)") }
             undo.append { [disk] in disk?.close() }
             let seeds = configuration.seeds
             let seed = try await files.run { try seeds?.open(files) { logger.warning("\($0)") } }
@@ -74,7 +74,7 @@ final class DownloadEngine: Sendable {
                 memoryMaxObject: memory.largest,
                 disk: disk,
                 diskMaxObject: Int(clamping: configuration.disk.map { $0.largest ?? $0.size } ?? 0),
-                budget: FillBudget(),
+                budget: FillBudget(maxObject: memory.largest),
                 clock: WallClock(),
                 report: { logger.notice("\($0.text)") }
             )

@@ -94,10 +94,11 @@ final class DownloadSession: DownloadUnderWay {
             return (Head(answer), LoopBox(reader, on: loop), answer.storing)
         }
         guard let (head, body, storing) = found else { throw .closed }
-        state.withLock { state in
-            state.body = body
-            state.storing = storing
+        let before = state.withLock { state in
+            defer { (state.body, state.storing) = (body, storing) }
+            return (state.body, state.storing)
         }
+        withExtendedLifetime(before) {}
         try checkCancellation()
         return head
     }
@@ -125,7 +126,9 @@ final class DownloadSession: DownloadUnderWay {
         try checkCancellation()
         switch result {
         case .success(let data?): return data
-        case .success(nil): state.withLock { $0.body = nil }
+        case .success(nil):
+            // `held` has it still, so that it is not let go of under the mutex.
+            withExtendedLifetime(held) { state.withLock { $0.body = nil } }
         case .failure(let error): throw DownloadError(error, question.url.absoluteString)
         }
         return nil
@@ -185,7 +188,11 @@ final class DownloadSession: DownloadUnderWay {
             },
             work
         )
-        state.withLock { $0.interrupt = nil }
+        let interrupt = state.withLock { state in
+            defer { state.interrupt = nil }
+            return state.interrupt
+        }
+        withExtendedLifetime(interrupt) {}
         return value
     }
 }

@@ -113,7 +113,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @discardableResult
     public func insert(_ value: Value, for key: Key, cost: Int = 1) -> Bool {
         let cost = max(0, cost)
-        let (replaced, evicted) = state.withLock { state -> (Value?, [Entry]?) in
+        let (replaced, evicted) = state.withLock { state -> ((key: Key, value: Value?)?, [Entry]?) in
             let replaced = state.table.remove(key)
             guard cost <= state.costLimit, state.countLimit > 0 else { return (replaced, nil) }
             let evicted = Self.evict(&state, cost: state.costLimit - cost, count: state.countLimit - 1)
@@ -128,7 +128,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// Removes a value.
     /// - Returns: the value that was there.
     @discardableResult
-    public func removeValue(for key: Key) -> Value? { state.withLock { $0.table.remove(key) } }
+    public func removeValue(for key: Key) -> Value? {
+        let removed = state.withLock { $0.table.remove(key) }
+        return removed?.value
+    }
 
     /// Removes every value; nobody is told.
     public func removeAll() {

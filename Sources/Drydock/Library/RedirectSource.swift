@@ -61,6 +61,7 @@ private final class RedirectFetch: FetchHandle, FetchSink {
     private static let drained = 64 * 1024
 
     var handle: (any FetchHandle)?
+    private(set) var isEndProven = true
     var task: Task<Void, Never>?
     private var request: FetchRequest
     private var origin: OriginAddress
@@ -147,6 +148,7 @@ private final class RedirectFetch: FetchHandle, FetchSink {
 
     func finished(trailers: Fields) {
         if target != nil { return turns.signal(true) }
+        isEndProven = handle?.isEndProven ?? true
         let sink = sink
         end()
         sink?.finished(trailers: trailers)

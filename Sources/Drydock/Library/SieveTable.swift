@@ -51,10 +51,8 @@ struct SieveTable<Key: Hashable, Value> {
         cost += added
     }
 
-    @discardableResult
-    mutating func remove(_ key: Key) -> Value? {
-        index[key].flatMap { take($0).value }
-    }
+    /// - Returns: what was there with the key that the table had, so that the caller lets go of both.
+    mutating func remove(_ key: Key) -> (key: Key, value: Value?)? { index[key].map { take($0) } }
 
     /// Takes out what has been used the least; nil where nothing is left.
     mutating func evict() -> (key: Key, value: Value)? {

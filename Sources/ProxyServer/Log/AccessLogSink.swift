@@ -1,11 +1,12 @@
-// Where access log lines go: one writer on the I/O pool behind all loops.
+// Where access log lines go: one row of them for all loops, and one writer on the I/O pool.
 
 package import Configuration
 package import EventLoop
 import Glibc
 import Synchronization
 
-/// Writes what the loops hand over, in order, on the I/O pool, so that a slow disk or a stuck pipe never holds a loop.
+/// Gathers the lines of all loops in the order in which they come, and writes them in that order on the I/O pool, so that a slow disk or a
+/// stuck pipe never holds a loop.
 ///
 /// Sendable: the state is under a mutex; one job on the pool writes at a time, and only it changes the descriptor.
 package final class AccessLogSink: Sendable {
@@ -25,26 +26,36 @@ package final class AccessLogSink: Sendable {
         var target: Target
         /// Takes the target's place before the next write.
         var next: Target?
+        /// Lines that no writer has been told of.
+        var open: [UInt8] = []
         var pending: [[UInt8]] = []
         var pendingBytes = 0
         var spare: [[UInt8]] = []
         var isWriting = false
         /// Nothing is waited for without a bound any more.
         var isEnding = false
+        /// Nobody has read for as long as is waited at the end.
+        var isGivenUp = false
         var dropped: UInt64 = 0
         var idle: [UnsafeContinuation<Void, Never>] = []
     }
 
     /// Lines beyond this wait for nobody: they are dropped and counted.
     private static let pendingLimit = 8 << 20
+    /// Bytes of lines that are handed to the writer without waiting for more.
+    private static let handOver = 32 << 10
+    /// Half seconds in which nobody reads, at the end, before what is left is dropped.
+    private static let lastWaits = 6
     private let state: Mutex<State>
     private let formatCode: Atomic<UInt8>
+    private let isPassingIDs: Atomic<Bool>
     private let pool: IOPool
 
     /// - Throws: `SystemError` naming the file where it cannot be opened.
     package init(_ configuration: LogConfiguration, pool: IOPool) throws(SystemError) {
         self.pool = pool
         formatCode = Atomic(Self.code(configuration))
+        isPassingIDs = Atomic(Self.passesIDs(configuration))
         state = Mutex(State(target: try Self.open(configuration.access)))
     }
 
@@ -65,17 +76,20 @@ package final class AccessLogSink: Sendable {
         }
         unused?.close()
         formatCode.store(Self.code(configuration), ordering: .relaxed)
+        isPassingIDs.store(Self.passesIDs(configuration), ordering: .relaxed)
         start()
     }
 
     /// Buffers of lines that were dropped because nothing could be written.
     package var droppedBuffers: UInt64 { state.withLock { $0.dropped } }
 
-    /// Waits until what was handed over has been written; where nobody reads it, it is dropped. The last call.
+    /// Waits until all lines have been written; where nobody has read any for three seconds, the rest is dropped. Lines that come
+    /// after this are written at once.
     package func drain() async {
+        state.withLock { $0.isEnding = true }
+        flush()
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
             let isIdle = state.withLock { state in
-                state.isEnding = true
                 if state.isWriting { state.idle.append(continuation) }
                 return !state.isWriting
             }
@@ -88,23 +102,35 @@ package final class AccessLogSink: Sendable {
     /// Nil where nothing is logged.
     var format: AccessLineWriter.Format? { AccessLineWriter.Format(rawValue: formatCode.load(ordering: .relaxed)) }
 
-    func emptyBuffer() -> [UInt8] {
-        if let spare = state.withLock({ $0.spare.popLast() }) { return spare }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(64 << 10)
-        return bytes
+    /// Requests go to origins with their ids.
+    var passesIDs: Bool { isPassingIDs.load(ordering: .relaxed) }
+
+    /// Puts a line, its LF included, behind those that have come before, whichever loop they are of.
+    func append(_ line: [UInt8]) {
+        let isMuch = state.withLock { state in
+            state.open.append(contentsOf: line)
+            return state.open.count >= Self.handOver || state.isEnding
+        }
+        if isMuch { flush() }
     }
 
-    func submit(_ bytes: [UInt8]) {
-        state.withLock { state in
-            guard state.pendingBytes + bytes.count <= Self.pendingLimit else {
+    /// Hands all lines to the writer.
+    func flush() {
+        let hasLines = state.withLock { state in
+            if state.open.isEmpty { return false }
+            guard state.pendingBytes + state.open.count <= Self.pendingLimit else {
                 state.dropped += 1
-                return
+                state.open.removeAll(keepingCapacity: true)
+                return false
             }
-            state.pending.append(bytes)
-            state.pendingBytes += bytes.count
+            var next = state.spare.popLast() ?? []
+            if next.capacity < 2 * Self.handOver { next.reserveCapacity(2 * Self.handOver) }
+            swap(&next, &state.open)
+            state.pendingBytes += next.count
+            state.pending.append(next)
+            return true
         }
-        start()
+        if hasLines { start() }
     }
 
     // MARK: - On the pool
@@ -129,7 +155,7 @@ package final class AccessLogSink: Sendable {
                 for waiter in idle { waiter.resume() }
                 return
             }
-            let lost = work.count - (work.firstIndex { !write($0, to: target) } ?? work.count)
+            let lost = work.count { !write($0, to: target) }
             if lost > 0 { state.withLock { $0.dropped += UInt64(lost) } }
             recycle(work)
         }
@@ -165,7 +191,7 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// - Returns: false where the daemon ends and nobody reads.
+    /// - Returns: false where not all of it could be written: the daemon ends and nobody reads, or the file takes no more.
     private func write(_ bytes: [UInt8], to target: Target) -> Bool {
         let descriptor = target.descriptor
         guard descriptor >= 0 else { return true }
@@ -179,7 +205,7 @@ package final class AccessLogSink: Sendable {
                 if count > 0 {
                     written += count
                 } else if count == 0 || errno != EAGAIN && errno != EINTR {
-                    break
+                    return false
                 }
             }
             return true
@@ -188,11 +214,18 @@ package final class AccessLogSink: Sendable {
 
     /// Waits for the reader of a pipe; false where it has stopped and the daemon ends.
     private func waitForRoom(_ descriptor: Int32) -> Bool {
+        var waits = 0
         while true {
             var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             let count = poll(&wait, 1, 500)
             if count > 0 || count < 0 && errno != EINTR { return true }
-            if state.withLock({ $0.isEnding }) { return false }
+            let isOver = state.withLock { state in
+                guard state.isEnding else { return false }
+                waits += 1
+                if waits >= Self.lastWaits { state.isGivenUp = true }
+                return state.isGivenUp
+            }
+            if isOver { return false }
         }
     }
 
@@ -214,11 +247,17 @@ package final class AccessLogSink: Sendable {
         return fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFREG
     }
 
+    /// An id that no line has tells nobody anything.
+    private static func passesIDs(_ configuration: LogConfiguration) -> Bool {
+        let isLogged = code(configuration) == AccessLineWriter.Format.json.rawValue
+        return configuration.requestID && (isLogged || [.trace, .debug].contains(configuration.level))
+    }
+
     private static func code(_ configuration: LogConfiguration) -> UInt8 {
         guard configuration.access != .off else { return 0 }
         let format: AccessLineWriter.Format =
             switch configuration.format {
-            case .json: .json
+            case .auto, .json: .json
             case .combined: .combined
             case .text: .text
             }

@@ -8,11 +8,14 @@ enum LogText {
     case string(String)
     // Valid while the entry is written; `AccessEntry.own` copies it where it must last longer.
     case bytes(UnsafeRawBufferPointer)
+    /// Sixteen hexadecimal digits, of an id that was made.
+    case digits(UInt64)
 
     func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         switch self {
         case .string(var text): text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
         case .bytes(let bytes): body(bytes)
+        case .digits(let number): RequestID.withText(of: number, body)
         }
     }
 
@@ -20,6 +23,7 @@ enum LogText {
         switch self {
         case .string(let text): text.isEmpty
         case .bytes(let bytes): bytes.isEmpty
+        case .digits: false
         }
     }
 
@@ -28,9 +32,14 @@ enum LogText {
     }
 }
 
-/// What is known of one answer. Secrets are never part of it: of the request's fields only Referer and User-Agent.
+/// What is known of one answer. The configuration's secrets are never part of it: of the request's fields only Host, Referer without secrets
+/// in its query, and User-Agent. The target is as the client sent it.
 struct AccessEntry {
+    /// By ``RequestID``'s rules; empty where the format has none.
+    var id = LogText.string("")
     var client: String
+    /// The value of Host.
+    var host: LogText?
     var method: String
     var target: LogText
     var status: Int
@@ -60,6 +69,8 @@ struct AccessEntry {
 
     /// Copies what lies in buffers.
     mutating func own() {
+        id = id.owned
+        host = host?.owned
         target = target.owned
         cacheStatus = cacheStatus.owned
         referer = referer?.owned
@@ -97,35 +108,54 @@ struct AccessLineWriter {
     // MARK: - Formats
 
     private func writeJSON(_ entry: AccessEntry, _ millisecond: UInt64, _ bytes: inout [UInt8]) {
-        bytes.append(contentsOf: "{\"time\":\"".utf8)
-        writeTime(millisecond, &bytes)
-        bytes.append(0x22)
         // The buffer travels through the JSON writer and back, so that it is never copied.
         var taken: [UInt8] = []
         swap(&taken, &bytes)
         var json = JSONText(continuing: consume taken)
-        json.member("client", entry.client)
-        json.member("method", entry.method)
-        json.name("target")
-        entry.target.withBytes { json.value(utf8: $0) }
-        json.member("status", entry.status)
-        json.member("bytes", entry.bytes)
-        json.name("duration_ms")
-        json.value(milliseconds: entry.duration)
-        if !entry.route.isEmpty { json.member("service", entry.route) }
-        if !entry.cacheStatus.isEmpty {
-            json.name("cache_status")
-            entry.cacheStatus.withBytes { json.value(utf8: $0) }
+        // Names are written with all that stands around them: one piece takes less than five.
+        json.write("{\"time\":\"")
+        json.write { writeTime(millisecond, &$0) }
+        json.write("\"")
+        if !entry.id.isEmpty {
+            json.write(",\"id\":\"")
+            // Of letters, digits and the like.
+            entry.id.withBytes { id in json.write { $0.append(contentsOf: id) } }
+            json.write("\"")
         }
-        if let status = entry.upstreamStatus { json.member("upstream_status", status) }
+        json.write(",\"client\":")
+        json.value(entry.client)
+        json.write(",\"method\":")
+        json.value(entry.method)
+        json.write(optional: ",\"host\":", entry.host)
+        json.write(",\"target\":")
+        entry.target.withBytes { json.value(utf8: $0) }
+        json.write(",\"status\":")
+        json.value(entry.status)
+        json.write(",\"bytes\":")
+        json.value(entry.bytes)
+        json.write(",\"duration_ms\":")
+        json.value(milliseconds: entry.duration)
+        if !entry.route.isEmpty {
+            json.write(",\"service\":")
+            json.value(entry.route)
+        }
+        if !entry.cacheStatus.isEmpty { json.write(optional: ",\"cache_status\":", entry.cacheStatus) }
+        if let status = entry.upstreamStatus {
+            json.write(",\"upstream_status\":")
+            json.value(status)
+        }
         if let time = entry.upstreamTime {
-            json.name("upstream_ms")
+            json.write(",\"upstream_ms\":")
             json.value(milliseconds: time)
         }
-        json.name("aborted")
-        json.value(entry.isAborted)
-        if !entry.error.isEmpty { json.member("error", entry.error) }
-        json.endObject()
+        json.write(entry.isAborted ? ",\"aborted\":true" : ",\"aborted\":false")
+        if !entry.error.isEmpty {
+            json.write(",\"error\":")
+            json.value(entry.error)
+        }
+        json.write(optional: ",\"referer\":", entry.referer)
+        json.write(optional: ",\"user_agent\":", entry.userAgent)
+        json.write("}")
         bytes = json.take()
     }
 
@@ -238,5 +268,13 @@ struct AccessLineWriter {
             let length = Serializer.appendDecimal(Int64(number), into: buffer, at: 0)
             bytes.append(contentsOf: buffer[0..<length])
         }
+    }
+}
+
+extension JSONText {
+    fileprivate mutating func write(optional name: StaticString, _ text: LogText?) {
+        guard let text else { return }
+        write(name)
+        text.withBytes { value(utf8: $0) }
     }
 }

@@ -1,0 +1,101 @@
+// Somebody removes what is in the folder under the daemon: it is made whole again, and told once with what to do.
+
+import EventLoop
+import Glibc
+import Synchronization
+
+extension DiskTier {
+    enum Restored { case nothingMissing, restored, failed }
+
+    /// Looks whether the folder is whole, and makes it whole again; what is left of its files is looked for behind. I/O thread;
+    /// not under a file's lock.
+    @discardableResult
+    func restore() -> Restored {
+        restoring.withLock {
+            let wasAway: Bool? = state.withLock { $0.isClosed ? nil : $0.isAway }
+            guard let wasAway else { return .nothingMissing }
+            var missing: [String]
+            do throws(DiskTierError) {
+                missing = try folder.restore()
+            } catch {
+                leave(error)
+                return .failed
+            }
+            state.withLock { $0.isAway = false }
+            generations.setAway(false)
+            let isIndexLost = index.isLost
+            if isIndexLost { missing.append("index.sqlite") }
+            guard wasAway || !missing.isEmpty else { return .nothingMissing }
+            let isLoss = wasAway || isIndexLost || missing.contains("objects") || missing.contains("tmp")
+            let count = isLoss ? forgetFiles() : 0
+            if isLoss { lookForFiles() }
+            generations.rewrite()
+            generations.pins.rewrite()
+            let text = "somebody has removed \(missing.joined(separator: ", ")) from the cache folder \(folder.path)"
+            let loss = isLoss ? "; of \(count) stored responses those that are still there are looked for" : ""
+            let advice = "use 'drydock purge --all' to empty a cache, and stop the daemon before its folder is removed"
+            troubles.note(.removed, "\(text): it is made anew\(loss); \(advice)")
+            return .restored
+        }
+    }
+
+    /// The folder is somebody else's now, or cannot be made again: nothing is looked for there, nor stored.
+    private func leave(_ error: DiskTierError) {
+        if error == .closed { return }
+        state.withLock { $0.isAway = true }
+        generations.setAway(true)
+        index.abandon()
+        forgetFiles()
+        state.withLock { $0.settle() }
+        let text = "the cache folder \(folder.path) was removed under the daemon and cannot be made again"
+        troubles.note(.removed, "\(text): \(error); nothing is stored on the disk until then")
+    }
+
+    /// - Returns: how many files the table had.
+    @discardableResult
+    private func forgetFiles() -> Int {
+        let before = withEveryLock {
+            openFiles.removeAll()
+            return state.withLock { state in
+                let before = state.table
+                state.table = DiskTable()
+                state.table.reserved = before.reserved
+                // What waits for its removal, and from now on what is removed, is remembered, in case its file turns up.
+                for place in 0..<state.deletions.count {
+                    let slot = state.deletions[place]
+                    state.doom(slot.name, through: slot.fileID)
+                }
+                state.phase = .walking
+                state.walks += 1
+                return before
+            }
+        }
+        return before.count
+    }
+
+    /// Behind.
+    private func lookForFiles() {
+        index.submit { [weak self] in
+            guard let self, !state.withLock({ $0.isClosed || $0.isAway }) else { return }
+            index.replaceLost()
+            DiskRebuild.start(self, trustsTable: false)
+        }
+    }
+
+    /// A file is not there that the table knew. I/O thread; not under a file's lock.
+    func noteMissing(_ entry: DiskEntry) {
+        guard restore() == .nothingMissing else { return }
+        let text = "the file \(folder.place(of: entry.name)) of the stored response \(entry.key) is gone"
+        troubles.note(.missing, "\(text): it is fetched again")
+    }
+
+    /// Removes folders that have no files, those of one part of them each time. I/O thread.
+    func removeSomeEmptyFolders() {
+        let part = state.withLock { state in
+            guard !state.isClosed, !state.isAway, state.prunedParts < 256 else { return Int?.none }
+            defer { state.prunedParts += 1 }
+            return state.prunedParts
+        }
+        if let part { folder.removeEmptyFolders(in: part) }
+    }
+}

@@ -1,0 +1,89 @@
+// Where a daemon takes commands whose configuration names no admin address, and where the commands of its user look for it.
+
+internal import Foundation
+
+/// The admin socket of a user, in a folder that only this user can write to.
+package enum DefaultAdmin {
+    /// The socket of the daemon that the service manager runs, and of root's.
+    package static let systemSocket = "/run/drydock/admin.sock"
+
+    /// The path of the socket in one of the folders below.
+    package static func socket(in folder: String) -> String { folder + "/admin.sock" }
+
+    /// Where a daemon makes its socket: the `RUNTIME_DIRECTORY` that systemd gives a service, else `drydock` in
+    /// `XDG_RUNTIME_DIR`, else `/run/drydock` for root and `/tmp/drydock-UID` for everybody else.
+    ///
+    /// A variable counts only where it names a folder that this user alone can write to.
+    package static func folder(environment: [String: String], user: UInt32 = geteuid()) -> String {
+        if let given = environment["RUNTIME_DIRECTORY"].flatMap({ $0.split(separator: ":").first }),
+            let folder = usable(String(given), user)
+        {
+            return folder
+        }
+        if let runtime = environment["XDG_RUNTIME_DIR"].flatMap({ usable($0, user) }), fits(runtime + "/drydock") {
+            return runtime + "/drydock"
+        }
+        return user == 0 ? "/run/drydock" : privateFolder(user)
+    }
+
+    /// Where commands look for a daemon of their own user, in order: what the daemon may have chosen with this environment or
+    /// with another.
+    package static func folders(environment: [String: String], user: UInt32 = geteuid()) -> [String] {
+        let runtime = environment["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? Paths.normal($0) : nil }
+        let first = (runtime ?? "/run/user/\(user)") + "/drydock"
+        return (fits(first) ? [first] : []) + (user == 0 ? [] : [privateFolder(user)])
+    }
+
+    /// Makes the folder of a socket, with mode 0700, unless it is there.
+    /// - Returns: why it cannot be used, in words that end a sentence; nil where it can.
+    package static func make(_ folder: String, user: UInt32 = geteuid()) -> String? {
+        if mkdir(folder, 0o700) != 0, errno != EEXIST {
+            return "the folder \(folder) cannot be made (\(String(cString: strerror(errno))))"
+        }
+        return distrust(folder, user: user)
+    }
+
+    /// Why a folder is not this user's alone, or is no folder; nil where all is well. A symbolic link is never followed.
+    package static func distrust(_ folder: String, user: UInt32 = geteuid()) -> String? {
+        var status = stat()
+        guard lstat(folder, &status) == 0 else {
+            return "the folder \(folder) cannot be looked at (\(String(cString: strerror(errno))))"
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { return "\(folder) is no folder" }
+        guard status.st_uid == user else {
+            return "the folder \(folder) belongs to the user \(status.st_uid), and not to \(user)"
+        }
+        // In /tmp the folder is all that protects the socket; elsewhere reading harms nobody.
+        let forbidden: mode_t = folder == privateFolder(user) ? 0o077 : 0o022
+        guard status.st_mode & forbidden == 0 else {
+            return "the folder \(folder) is open to other users; write chmod 700 \(folder)"
+        }
+        return nil
+    }
+
+    static func privateFolder(_ user: UInt32) -> String { "/tmp/drydock-\(user)" }
+
+    private static func usable(_ folder: String, _ user: UInt32) -> String? {
+        guard folder.hasPrefix("/") else { return nil }
+        let normal = Paths.normal(folder)
+        return fits(normal) && distrust(normal, user: user) == nil ? normal : nil
+    }
+
+    /// A unix socket's path has at most 107 bytes.
+    private static func fits(_ folder: String) -> Bool { socket(in: folder).utf8.count <= 107 }
+}
+
+extension ListenAddress {
+    /// The admin address in the variable `DRYDOCK_ADMIN`: `unix:PATH`, an absolute path, or an address on loopback.
+    /// - Throws: `ConfigurationErrors` that says what is wrong with it.
+    package static func admin(_ text: String) throws(ConfigurationErrors) -> ListenAddress {
+        let place = Place(file: "DRYDOCK_ADMIN", line: 1, column: 1)
+        do throws(ScalarProblem) {
+            let address = try Addresses.listen(text.hasPrefix("/") ? "unix:" + text : text)
+            if address.isLoopback { return address }
+            throw ScalarProblem("'\(text)' is not on loopback; write unix:/PATH, or 127.0.0.1:PORT")
+        } catch {
+            throw ConfigurationErrors(errors: [ConfigurationError(place: place, message: error.message)])
+        }
+    }
+}

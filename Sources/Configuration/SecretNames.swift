@@ -1,0 +1,31 @@
+// Names of fields and query items that carry credentials, so that what is configured under them is hidden and guarded.
+
+package enum SecretNames {
+    /// `Authorization`, `Cookie`, `X-Api-Key`, `Private-Token`, `api_key`, `accessToken` and the like, by the words of the name.
+    package static func contains(_ name: String) -> Bool {
+        let words = words(of: name)
+        return words.contains { secret.contains($0) } || words.last == "key"
+    }
+
+    private static let secret: Set<String> = [
+        "auth", "authorization", "authentication", "cookie", "token", "secret", "password", "passwd", "pwd", "apikey",
+        "credential", "credentials", "session", "jwt", "sig", "signature",
+    ]
+
+    /// In lower case. A word ends at what is neither letter nor digit, and where a capital follows a small letter.
+    private static func words(of name: String) -> [String] {
+        var words = [""]
+        var isSmall = false
+        for character in name {
+            guard character.isLetter || character.isNumber else {
+                words.append("")
+                isSmall = false
+                continue
+            }
+            if isSmall, character.isUppercase { words.append("") }
+            words[words.count - 1] += character.lowercased()
+            isSmall = character.isLowercase || character.isNumber
+        }
+        return words.filter { !$0.isEmpty }
+    }
+}

@@ -1,0 +1,72 @@
+// Why the last answer for a key was not stored, for whoever asks why nothing is.
+
+import CacheStore
+import HTTPCaching
+import Synchronization
+
+/// Why an answer was not stored.
+package struct UnstoredAnswer: Sendable, Equatable {
+    /// As Cache-Status has it, where it says so.
+    package var reason: String
+    /// What says so, such as `RFC 9111 section 5.2.2.5`.
+    package var section: String
+    /// When it came, Unix seconds.
+    package var time: Int64
+
+    package init(reason: String, section: String, time: Int64) {
+        (self.reason, self.section, self.time) = (reason, section, time)
+    }
+}
+
+/// Sendable: its state is under its own mutex. Forgotten at a restart; bounded.
+final class LastRefusals: Sendable {
+    private static let limit = 10_000
+
+    private let answers = Mutex<[UInt64: UnstoredAnswer]>([:])
+    /// Entries, so that nobody takes the mutex while everything is stored.
+    private let count = Atomic<Int>(0)
+
+    /// Remembers a key by its hash: a collision costs a wrong line of an explanation.
+    /// - Parameter now: Unix seconds.
+    func note(_ key: CacheKey, _ reason: String, _ section: String, now: Int64) {
+        answers.withLock { answers in
+            if answers.count >= Self.limit, answers[key.hash] == nil {
+                // The older half goes.
+                let middle = answers.values.map(\.time).sorted()[answers.count / 2]
+                answers = answers.filter { $0.value.time > middle }
+            }
+            answers[key.hash] = UnstoredAnswer(reason: reason, section: section, time: now)
+            count.store(answers.count, ordering: .relaxed)
+        }
+    }
+
+    func note(_ key: CacheKey, _ refusal: KeepRefusal, now: Int64) {
+        note(key, refusal.rawValue, refusal.section, now: now)
+    }
+
+    /// What came for a key is being stored.
+    func forget(_ key: CacheKey) {
+        guard count.load(ordering: .relaxed) > 0 else { return }
+        answers.withLock { answers in
+            _ = answers.removeValue(forKey: key.hash)
+            count.store(answers.count, ordering: .relaxed)
+        }
+    }
+
+    func last(_ key: CacheKey) -> UnstoredAnswer? { answers.withLock { $0[key.hash] } }
+}
+
+extension KeepRefusal {
+    /// What of the configuration says so.
+    package var section: String {
+        switch self {
+        case .tiersOff: "configuration, cache.memory and cache.disk"
+        case .tooLarge: "configuration, cache.memory.max_object and cache.disk.max_object"
+        case .noRoom: "configuration, cache.disk.size and cache.disk.min_free"
+        case .diskFails: "configuration, cache.disk.path"
+        case .noMemory: "configuration, cache.memory.size"
+        case .unexpectedContent: "configuration, response.expect"
+        case .unprovenEnd: "RFC 9112 section 9.8"
+        }
+    }
+}

@@ -1,0 +1,54 @@
+// What a daemon is watched by, and what happens where a part of it stands still.
+
+internal import CacheStore
+internal import EventLoop
+internal import Glibc
+internal import ProxyServer
+internal import Synchronization
+
+extension Daemon {
+    /// - Parameter ownsProcess: signals are this daemon's, and the process may be ended.
+    static func makeGuardian(_ parts: DaemonParts, _ notifier: ServiceManagerNotifier, ownsProcess: Bool) -> Guardian {
+        // For machines on which more time passes, and for tests.
+        let wanted = parts.environment["DRYDOCK_STANDSTILL_SECONDS"].flatMap { Double($0) }.flatMap { seconds in
+            seconds >= 0.1 && seconds <= 86_400 ? UInt64(seconds * 1_000_000_000) : nil
+        }
+        var pulses = parts.loops.loops.map { Pulse($0, bound: wanted ?? Pulse.loopBound) }
+        pulses.append(Pulse(parts.files, bound: wanted ?? Pulse.poolBound))
+        if let disk = parts.disk { pulses.append(Pulse(disk.indexThread, bound: wanted ?? Pulse.poolBound)) }
+        var names = Pulse(parts.names, bound: max(wanted ?? 0, Pulse.namesBound))
+        names.holdsUpEnd = false
+        pulses.append(names)
+        var actions = Guardian.Actions()
+        if notifier.watchdog != nil { actions.notify = { notifier.alive() } }
+        if ownsProcess {
+            let signals = EndingSignals()
+            actions.loopsStand = { signals.endAtOnce($0) }
+        }
+        return Guardian(pulses, noticeEvery: notifier.watchdog, logger: parts.logger, actions: actions)
+    }
+}
+
+/// A loop hears of SIGTERM and SIGINT; while it stands still, they end the process without it.
+///
+/// Sendable: what was in force before is under a mutex.
+private final class EndingSignals: Sendable {
+    private let before = Mutex<[(number: Int32, action: sigaction)]>([])
+
+    func endAtOnce(_ isSo: Bool) {
+        before.withLock { before in
+            if isSo, before.isEmpty {
+                for number in [SIGTERM, SIGINT] {
+                    var (none, old) = (sigaction(), sigaction())
+                    if sigaction(number, &none, &old) == 0 { before.append((number, old)) }
+                }
+            } else if !isSo {
+                for (number, action) in before {
+                    var action = action
+                    sigaction(number, &action, nil)
+                }
+                before = []
+            }
+        }
+    }
+}

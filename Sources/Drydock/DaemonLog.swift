@@ -1,0 +1,120 @@
+// The daemon's own log: one line an event on standard error, at a level and in a form that a reload can change.
+
+package import Configuration
+internal import Glibc
+package import Logging
+internal import ProxyServer
+internal import Synchronization
+
+/// The level and the form in force, shared by all loggers of a daemon.
+///
+/// Sendable: both are atomic.
+package final class LogSettings: Sendable {
+    private let level: Atomic<Int>
+    private let json: Atomic<Bool>
+
+    package init(_ log: LogConfiguration) {
+        level = Atomic(Self.index(log.level))
+        json = Atomic(log.format == .json)
+    }
+
+    package var current: Logger.Level { Logger.Level.allCases[level.load(ordering: .relaxed)] }
+
+    /// Each line is a JSON object.
+    package var isJSON: Bool { json.load(ordering: .relaxed) }
+
+    package func set(_ log: LogConfiguration) {
+        level.store(Self.index(log.level), ordering: .relaxed)
+        json.store(log.format == .json, ordering: .relaxed)
+    }
+
+    private static func index(_ level: LogConfiguration.Level) -> Int {
+        Logger.Level.allCases.firstIndex { $0.rawValue == level.rawValue } ?? 2
+    }
+}
+
+/// Writes `2026-01-31T12:00:00Z info daemon: message key=value` to standard error, or the same as an object:
+/// `{"time":"2026-01-31T12:00:00.123Z","level":"info","message":"message","key":"value"}`.
+package struct StandardErrorLog: LogHandler {
+    private let label: String
+    private let settings: LogSettings
+    package var metadata: Logger.Metadata = [:]
+
+    package init(label: String, settings: LogSettings) {
+        self.label = label
+        self.settings = settings
+    }
+
+    /// The shared level; it is set for all at once.
+    package var logLevel: Logger.Level {
+        get { settings.current }
+        set {}
+    }
+
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    package func log(event: LogEvent) {
+        var fields = metadata
+        fields.merge(event.metadata ?? [:]) { _, new in new }
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        let line = DaemonLine(
+            time: (Int64(now.tv_sec), Int64(now.tv_nsec) / 1_000_000),
+            level: "\(event.level)",
+            message: "\(event.message)",
+            fields: fields.map { ($0.key, "\($0.value)") }.sorted { $0.0 < $1.0 }
+        )
+        // Lines that clients bring about must not make a loop wait for whoever reads them.
+        var readiness = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+        if event.level < .warning, poll(&readiness, 1, 0) == 0 { return }
+        let bytes = settings.isJSON ? line.json : line.text(label)
+        // One write a line, so that lines of several threads do not mix.
+        _ = bytes.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    }
+}
+
+/// One line of the daemon's own log, in both of its forms.
+struct DaemonLine {
+    /// Seconds since 1970, and milliseconds.
+    let time: (seconds: Int64, milliseconds: Int64)
+    let level: String
+    let message: String
+    let fields: [(name: String, value: String)]
+
+    /// With its LF.
+    func text(_ label: String) -> [UInt8] {
+        let pairs = fields.map { " \($0.name)=\(Self.escaped($0.value))" }.joined()
+        return Array("\(Timestamp.text(time.seconds)) \(level) \(label): \(message)\(pairs)\n".utf8)
+    }
+
+    /// With its LF. A field whose name is that of another part has a `_` behind it.
+    var json: [UInt8] {
+        let digits = String(1000 + time.milliseconds).dropFirst()
+        var json = JSONText()
+        json.beginObject()
+        json.member("time", "\(Timestamp.text(time.seconds).dropLast()).\(digits)Z")
+        json.member("level", level)
+        json.member("message", message)
+        for (name, value) in fields {
+            json.name(text: ["time", "level", "message"].contains(name) ? name + "_" : name)
+            json.value(value)
+        }
+        json.endObject()
+        return json.bytes + [0x0A]
+    }
+
+    /// Those beyond ASCII, too: a terminal obeys them.
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.generalCategory == .control }
+
+    /// What clients send must not look like a line of its own: controls stand as `\xHH`.
+    private static func escaped(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: isControl) else { return text }
+        return text.unicodeScalars.map { scalar in
+            guard isControl(scalar) else { return String(scalar) }
+            return "\\x" + String(256 + scalar.value, radix: 16, uppercase: true).dropFirst()
+        }.joined()
+    }
+}

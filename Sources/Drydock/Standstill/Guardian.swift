@@ -1,0 +1,160 @@
+// The thread beside the loops and the pools: it looks whether they go on, tells the service manager so, and ends a daemon that
+// does not end by itself.
+
+internal import EventLoop
+internal import Glibc
+internal import Logging
+internal import ProxyServer
+internal import Synchronization
+
+/// Looks once a second, on a thread that nothing else uses.
+///
+/// Sendable: what changes is under a mutex; the watch protects itself.
+final class Guardian: Sendable {
+    /// What the daemon does to its process where it must.
+    struct Actions: Sendable {
+        /// Tells the service manager that all is well.
+        var notify: @Sendable () -> Void = {}
+        /// The loops cannot be told of signals any more, or can again.
+        var loopsStand: @Sendable (_ isSo: Bool) -> Void = { _ in }
+        /// Ends the process at once.
+        var exit: @Sendable (Int32) -> Void = { _exit($0) }
+    }
+
+    private struct State {
+        var isStopped = false
+        /// Monotonic nanoseconds after which a daemon that is to end, and of which something stands still, is ended.
+        var deadline: UInt64?
+        /// As above, whatever it still does.
+        var lastDeadline: UInt64?
+        var lastNotice: UInt64?
+        var loopsStand = false
+    }
+
+    /// Nanoseconds from look to look, at most.
+    static let interval: UInt64 = 1_000_000_000
+    /// Nanoseconds that a daemon has, after its `shutdown`, to write what is to be written.
+    static let lastWrites: UInt64 = 10_000_000_000
+    /// Nanoseconds of silence that count as standing still, once the daemon is to end.
+    static let endingSilence: UInt64 = 1_000_000_000
+
+    let watch: StandstillWatch
+    private let logger: Logger
+    private let actions: Actions
+    /// Nanoseconds from look to look.
+    private let interval: UInt64
+    /// Nanoseconds within which the service manager wants to hear; nil where none does.
+    private let noticeEvery: UInt64?
+    private let state = Mutex(State())
+    /// Written by ``stop()``, to wake the thread; both ends belong to the object.
+    private let wake: (read: Int32, write: Int32)
+
+    /// - Parameter noticeEvery: nanoseconds from notice to notice that the service manager wants at most.
+    init(_ pulses: [Pulse], noticeEvery: UInt64?, logger: Logger, actions: Actions) {
+        interval = min(Self.interval, max(10_000_000, (noticeEvery ?? .max) / 4))
+        watch = StandstillWatch(pulses, interval: interval)
+        self.noticeEvery = noticeEvery
+        self.logger = logger
+        self.actions = actions
+        var ends: [Int32] = [-1, -1]
+        if pipe(&ends) == 0 { for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) } }
+        wake = (ends[0], ends[1])
+    }
+
+    deinit {
+        for end in [wake.read, wake.write] where end >= 0 { close(end) }
+    }
+
+    /// Begins to look; the first look, and the first notice, come at once.
+    func start() {
+        Thread.run { [self] in
+            while !state.withLock({ $0.isStopped }) {
+                turn(now: Monotonic.now())
+                var fact = pollfd(fd: wake.read, events: Int16(POLLIN), revents: 0)
+                _ = poll(&fact, 1, Int32(clamping: interval / 1_000_000))
+            }
+        }
+    }
+
+    /// One look, and what follows from it; on the guardian's thread.
+    /// - Parameter now: monotonic nanoseconds.
+    func turn(now: UInt64) {
+        for finding in watch.look(now: now) { tell(finding) }
+        let standing = watch.standing
+        let hasStillLoop = watch.hasStillLoop
+        let (isDue, isChange) = state.withLock { state in
+            defer { state.loopsStand = hasStillLoop }
+            let isDue = standing.isEmpty && state.lastNotice.map { now &- $0 >= (noticeEvery ?? .max) / 2 } ?? true
+            if isDue { state.lastNotice = now }
+            return (isDue && noticeEvery != nil, state.loopsStand != hasStillLoop)
+        }
+        if isDue { actions.notify() }
+        if isChange { actions.loopsStand(hasStillLoop) }
+        endIfDue(now: now)
+    }
+
+    private func tell(_ finding: StandstillWatch.Finding) {
+        switch finding {
+        case .still(let name, let seconds):
+            let follows =
+                noticeEvery == nil ? "restart the daemon" : "the service manager is told nothing more, and restarts it"
+            logger.error("\(name) has stood still for \(seconds) s: \(follows)")
+        case .slow(let name, let seconds):
+            logger.warning("\(name) has waited for a disk, or computed, for \(seconds) s: look at the disk")
+        case .goesOn(let name): logger.notice("\(name) goes on")
+        }
+    }
+
+    // MARK: - The end
+
+    /// The daemon is to end within `grace` nanoseconds: when they are over, the process is ended where something stands still,
+    /// and a while later in any case.
+    func expectEnd(within grace: UInt64, now: UInt64 = Monotonic.now()) {
+        let deadline = now &+ min(grace, .max - now)
+        state.withLock { state in
+            state.deadline = deadline
+            state.lastDeadline = deadline &+ min(Self.lastWrites, .max - deadline)
+        }
+    }
+
+    /// The clients have their answers: what stands still now is not waited for any longer.
+    func clientsAreServed(now: UInt64 = Monotonic.now()) {
+        state.withLock { state in state.deadline = state.deadline.map { min($0, now) } }
+    }
+
+    private func endIfDue(now: UInt64) {
+        let (isDue, isOver) = state.withLock { state in
+            (state.deadline.map { now >= $0 } ?? false, state.lastDeadline.map { now >= $0 } ?? false)
+        }
+        guard isDue else { return }
+        let silent = watch.silent(for: Self.endingSilence)
+        if !silent.isEmpty {
+            logger.error("ended without having finished: \(silent.joined(separator: ", ")) stands still")
+        } else if isOver {
+            logger.error("ended without having finished: what was to be written took too long")
+        } else {
+            return
+        }
+        actions.exit(1)
+    }
+
+    /// The loops are about to end.
+    func leaveOutLoops() { watch.leaveOutLoops() }
+
+    /// Ends the thread.
+    func stop() {
+        state.withLock { $0.isStopped = true }
+        var byte: UInt8 = 0
+        if wake.write >= 0 { _ = write(wake.write, &byte, 1) }
+    }
+
+    var gauges: [Gauge] {
+        [
+            Gauge("drydock_standing_still", "Loops and pools that stand still.") { self.watch.standing.count },
+            Gauge("drydock_standstills_total", "How often a loop or a pool was found to stand still.", isCounter: true)
+            {
+                self.watch.standstills
+            },
+        ]
+    }
+}

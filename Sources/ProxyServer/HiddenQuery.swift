@@ -1,0 +1,53 @@
+// Secret query items on their way through services that stand in front of another: told apart in keys, and written only where a request goes out.
+
+import DownloadCore
+import EventLoop
+import ServiceCore
+
+/// A secret query item that a service adds to what it asks of another one.
+struct HiddenItem: Sendable, Equatable {
+    let service: String
+    /// `name=value`, percent-encoded.
+    let text: String
+
+    /// What a key says of it: the value stays out.
+    var line: String { "query of \(service): \(text.prefix { $0 != "=" })" }
+}
+
+extension [HiddenItem] {
+    var texts: [String] { map(\.text) }
+
+    /// These and what a service adds to a path behind them.
+    func adding(_ query: QueryDefaults, of route: ServiceRoute, to path: String) -> [HiddenItem] {
+        guard query.hasSecrets else { return self }
+        return self
+            + query.hidden(missingIn: path, behind: texts).map { HiddenItem(service: route.plan.name, text: $0) }
+    }
+}
+
+/// An origin that is asked with the hidden items of the services in front; made for one request, loop-bound.
+final class HiddenQuerySource: FetchSource {
+    private let source: OriginSource
+    private let hidden: [HiddenItem]
+
+    private init(_ source: OriginSource, _ hidden: [HiddenItem]) {
+        self.source = source
+        self.hidden = hidden
+    }
+
+    static func make(_ source: OriginSource, _ hidden: [HiddenItem]) -> any FetchSource {
+        hidden.isEmpty ? source : HiddenQuerySource(source, hidden)
+    }
+
+    func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle {
+        var request = request
+        request.path = QueryDefaults.adding(hidden.texts, to: request.path)
+        return try await source.start(request, sink: sink, on: loop)
+    }
+}
+
+@available(*, unavailable) extension HiddenQuerySource: Sendable {}

@@ -1,0 +1,99 @@
+// The id of a request: the client's own, where it may stand in a log line, else one that is made here.
+
+import HTTPWire
+
+/// By which the lines of both logs, and the origin's, are known to be about one request.
+enum RequestID: Sendable, Equatable {
+    case taken(String)
+    case made(UInt64)
+
+    /// The field that it comes and goes in.
+    static let field: StaticString = "X-Request-Id"
+    static let fieldName = "X-Request-Id"
+    /// Bytes of one that is taken.
+    static let longest = 128
+
+    var text: String {
+        switch self {
+        case .taken(let text): text
+        case .made(let number): Self.withText(of: number) { String(decoding: $0, as: UTF8.self) }
+        }
+    }
+
+    /// Whether an id may be taken over: neither empty nor long, of letters, digits and `-_.:=+/@`, so that no line needs it escaped.
+    static func isSafe(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard 1...longest ~= bytes.count else { return false }
+        return bytes.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "-")...UInt8(ascii: ":"), UInt8(ascii: "_"), UInt8(ascii: "="), UInt8(ascii: "+"),
+                UInt8(ascii: "@"):
+                true
+            default: false
+            }
+        }
+    }
+
+    /// Calls `body` with the sixteen hexadecimal digits of a number that was made.
+    static func withText<Result>(of number: UInt64, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
+            buffer.storeBytes(of: digits(number >> 32).littleEndian, toByteOffset: 0, as: UInt64.self)
+            buffer.storeBytes(of: digits(number & 0xFFFF_FFFF).littleEndian, toByteOffset: 8, as: UInt64.self)
+            return body(UnsafeRawBufferPointer(buffer))
+        }
+    }
+
+    /// The eight digits of a number of 32 bits, the first in the lowest byte.
+    private static func digits(_ number: UInt64) -> UInt64 {
+        // Halves, bytes and half bytes change places, so that each half byte has a byte of its own.
+        var word = (number & 0xFFFF) << 32 | number >> 16
+        word = (word & 0x0000_FF00_0000_FF00) >> 8 | (word & 0x0000_00FF_0000_00FF) << 16
+        word = (word & 0x00F0_00F0_00F0_00F0) >> 4 | (word & 0x000F_000F_000F_000F) << 8
+        // One in each byte of a letter.
+        let letters = (word &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+        return word &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
+    }
+}
+
+/// Makes ids that do not come again, by the generator SplitMix64.
+struct RequestIDs {
+    private var state = UInt64.random(in: 0 ... .max)
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+}
+
+extension Exchange {
+    /// Says the id in the fields that go to an origin, where it is passed on: in the place of one of the client's that is not taken.
+    func identify(_ fields: inout Fields) {
+        guard context.passesIDs else { return }
+        if case .taken = requestID, fields.contains(RequestID.fieldName) { return }
+        fields.set(RequestID.fieldName, requestID.text)
+    }
+}
+
+extension RequestHead {
+    /// The id that the client gives; nil where it gives none that may be taken.
+    var takenID: String? {
+        guard fields.present.contains(.other), var text = fields.first(RequestID.fieldName) else { return nil }
+        return text.withUTF8 { RequestID.isSafe(UnsafeRawBufferPointer($0)) } ? text : nil
+    }
+}
+
+extension Connection {
+    /// The same of the head in the read buffer, where it lies.
+    func takenID(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard parser.pointee.present.contains(.other) else { return nil }
+        for entry in parser.pointee.entries where entry.known == .other {
+            guard entry.name(in: bytes).equalsIgnoringCase(RequestID.field) else { continue }
+            let value = entry.value(in: bytes)
+            return RequestID.isSafe(value) ? value : nil
+        }
+        return nil
+    }
+}

@@ -1,0 +1,198 @@
+// What becomes of one request, line by line, in the daemon's log at debug level: made only where these lines are written.
+
+import CacheStore
+import DemoMode
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import ServiceCore
+import Upstream
+
+/// Whom the lines about one request are told.
+struct RequestTrace: Sendable {
+    let log: ServerLog
+    let id: String
+
+    /// - Parameter facts: names and values behind the text; what is empty is left out. No secrets of the configuration.
+    func say(_ text: String, _ facts: [(String, String)]) { log.debug(text, id, facts) }
+}
+
+extension Exchange {
+    /// Begins the lines about this request.
+    func beginTrace() {
+        let trace = RequestTrace(log: context.daemonLog, id: requestID.text)
+        self.trace = trace
+        trace.say(
+            "request",
+            [
+                ("client", peer.isUnix ? "unix" : peer.host), ("method", request.method.name),
+                ("target", LoggedReferer.text(request.target, context.secrets)),
+                ("host", request.fields.first(.host) ?? ""),
+            ]
+        )
+    }
+}
+
+extension RoutedRequest {
+    /// Says which service a request came to, by what, and who answers it.
+    func tell(_ step: ServiceStep) {
+        guard let trace else { return }
+        let method = head.method.name
+        let (source, rule, key): (String, String, String) =
+            switch step {
+            case .demo(let rule): ("demo", "demo answer \(rule.name)", "")
+            case .store(let ask, _) where ask.policy.mode == .none:
+                ("origin", "cache: nothing is stored or looked up", "\(ask.key)")
+            case .store(let ask, _): ("store, then origin", "cache: \(method) is answered from the store", "\(ask.key)")
+            case .post(let ask, _): ("store, then origin", "cache.methods: POST is stored", "\(ask.key)")
+            case .pass: ("origin", "\(method) is passed on", "")
+            }
+        var rest = self.rest
+        let endpoint = rest.withUTF8 { route.plan.paths.first(for: head.method, path: UnsafeRawBufferPointer($0)) }
+        let matched = route.host.map { "host \($0)" } ?? "prefix \(String(decoding: route.prefix, as: UTF8.self))"
+        trace.say(
+            "decided",
+            [
+                ("service", route.plan.name), ("matched", depth > 0 ? "asked by another service" : matched),
+                ("endpoint", endpoint.map { route.plan.endpoints[$0].name } ?? ""), ("source", source),
+                ("rule", rule), ("key", key),
+            ]
+        )
+    }
+
+    /// The source that the request is answered from, which tells what it is asked.
+    func traced(_ source: any FetchSource) -> any FetchSource {
+        guard let trace else { return source }
+        return TracedSource(source, trace, route.plan.origin?.root ?? "service:\(route.inner ?? "")")
+    }
+}
+
+extension RequestTrace {
+    /// Says what the answer is, and why it was stored or not.
+    func tell(_ result: ServiceAnswer) {
+        if let demo = result.demo { return say("answer", [("what", "a demo answer"), ("demo", demo)]) }
+        guard let status = result.answer.cacheStatus else {
+            return say("answer", [("what", "an answer without a cache")])
+        }
+        let what =
+            if result.answer.failure != nil {
+                "no answer from the origin"
+            } else if status.hit {
+                "what is stored"
+            } else if status.detail == CacheStatus.Detail.revalidated.rawValue {
+                "what is stored, which the origin has confirmed"
+            } else if status.detail == CacheStatus.Detail.staleIfError.rawValue {
+                "what is stored, in place of the origin's failure"
+            } else {
+                status.stored ? "the origin's, which is stored" : "the origin's, which is not stored"
+            }
+        say(
+            "answer",
+            [
+                ("what", what), ("cache_status", status.value),
+                ("rule", result.answer.storeReason?.section ?? status.section ?? ""),
+                ("error", result.answer.failure?.description ?? result.answer.cause ?? ""),
+            ]
+        )
+    }
+
+    /// Says how an answer ended; the last line about a request.
+    func tellEnd(_ entry: AccessEntry) {
+        say(
+            "answered",
+            [
+                ("status", "\(entry.status)"), ("bytes", "\(entry.bytes)"), ("service", entry.route),
+                ("upstream_status", entry.upstreamStatus.map { "\($0)" } ?? ""),
+                ("aborted", entry.isAborted ? "true" : ""), ("error", entry.error),
+            ]
+        )
+    }
+}
+
+extension CacheStatus {
+    /// What stands behind `detail`, such as `RFC 9111 section 5.2.2.5`; nil where that is no reason.
+    fileprivate var section: String? {
+        guard let detail else { return nil }
+        return StoreRefusal(rawValue: detail)?.section ?? KeepRefusal(rawValue: detail)?.section
+            ?? StaleReason(rawValue: detail)?.section ?? StaleAllowance(rawValue: detail)?.section
+            ?? StaleRefusal(rawValue: detail)?.section
+    }
+}
+
+/// A source that tells what it is asked, before secret items are added to that, and what comes back. Loop-bound, made for one request.
+final class TracedSource: FetchSource {
+    private let source: any FetchSource
+    private let trace: RequestTrace
+    private let place: String
+
+    /// - Parameter place: what stands before the path of what is asked.
+    init(_ source: any FetchSource, _ trace: RequestTrace, _ place: String) {
+        self.source = source
+        self.trace = trace
+        self.place = place
+    }
+
+    var opensSockets: Bool { source.opensSockets }
+
+    func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle {
+        let conditions: [KnownField] = [.ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .range, .ifRange]
+        let asked = conditions.flatMap { field in
+            request.fields.combined(field).map { [(field.name.lowercased(), $0)] } ?? []
+        }
+        let url = [("method", request.method.name), ("url", place + request.path)]
+        trace.say("asks the origin", url + asked)
+        do throws(FetchError) {
+            return try await source.start(request, sink: TracedSink(sink, trace, url), on: loop)
+        } catch {
+            trace.say("the origin was not asked", url + [("error", error.description)])
+            throw error
+        }
+    }
+}
+
+@available(*, unavailable) extension TracedSource: Sendable {}
+
+/// Hears a fetch, tells of it, and passes all of it on. Loop-bound.
+private final class TracedSink: FetchSink {
+    private let sink: any FetchSink
+    private let trace: RequestTrace
+    private let asked: [(String, String)]
+    private let began = Monotonic.now()
+
+    init(_ sink: any FetchSink, _ trace: RequestTrace, _ asked: [(String, String)]) {
+        self.sink = sink
+        self.trace = trace
+        self.asked = asked
+    }
+
+    private var took: [(String, String)] { [("took", "\((Monotonic.now() &- began) / 1_000_000) ms")] }
+
+    var takesBytesAtOnce: Bool { sink.takesBytesAtOnce }
+    var mostAtOnce: Int { sink.mostAtOnce }
+    var movesContent: Bool { sink.movesContent }
+
+    func received(interim head: ResponseHead) { sink.received(interim: head) }
+
+    func received(_ head: ResponseHead, framing: BodyFraming) {
+        trace.say("the origin answered", asked + [("status", "\(head.status)")] + took)
+        sink.received(head, framing: framing)
+    }
+
+    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { sink.received(bytes) }
+
+    func move(_ count: Int, from socket: Int32) -> MovedContent? { sink.move(count, from: socket) }
+
+    func finished(trailers: Fields) { sink.finished(trailers: trailers) }
+
+    func failed(_ error: FetchError) {
+        trace.say("the origin failed", asked + [("error", error.description)] + took)
+        sink.failed(error)
+    }
+}
+
+@available(*, unavailable) extension TracedSink: Sendable {}

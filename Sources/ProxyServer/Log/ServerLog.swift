@@ -1,0 +1,130 @@
+// What the server tells the daemon's own log: what clients do wrong, a bounded number of lines, and at debug level what becomes of each request.
+
+import EventLoop
+import HTTPWire
+package import Logging
+import Synchronization
+
+/// What clients do wrong, as far as whoever runs the daemon may want to read of it.
+enum ClientTrouble: Int, Sendable, CaseIterable {
+    /// What came is no request, or breaks a rule of HTTP/1.1.
+    case malformed
+    case tls, http2
+    /// The client may not connect, or too many connections are open.
+    case refusedClient
+    case refusedTunnel
+    case failedUpgrade
+
+    var text: Logger.Message {
+        switch self {
+        case .malformed: "refused what a client sent, which is no acceptable HTTP/1.1"
+        case .tls: "a client speaks TLS to this port, which takes plain HTTP: use http:// in its URL, not https://"
+        case .http2:
+            "a client speaks HTTP/2 to this port, which takes HTTP/1.1: switch HTTP/2 off in the client, such as by curl --http1.1"
+        case .refusedClient: "refused a client's connection"
+        case .refusedTunnel: "refused a CONNECT"
+        case .failedUpgrade: "an upgrade failed"
+        }
+    }
+
+    /// What the first bytes of a connection that were refused are; nil where they are nothing that is known here.
+    init?(firstBytes bytes: UnsafeRawBufferPointer) {
+        // A TLS record: a handshake, of a version that is written 3.x.
+        if bytes.first == 0x16, bytes.count < 2 || bytes[1] == 0x03 {
+            self = .tls
+        } else if bytes.starts(with: "PRI * HTTP/2.0\r\n".utf8) {
+            self = .http2
+        } else {
+            return nil
+        }
+    }
+}
+
+/// The daemon's own log, as the server uses it.
+///
+/// Sendable: what was told is under a mutex.
+package final class ServerLog: Sendable {
+    /// Lines about one kind of trouble within ``period``; the rest is counted, so that no client can fill a disk.
+    static let most = 10
+    /// In nanoseconds.
+    static let period: UInt64 = 120_000_000_000
+
+    /// What was told of one kind within the present period.
+    private struct Told {
+        var began: UInt64 = 0
+        var lines = 0
+        var leftOut = 0
+    }
+
+    private let logger: Logger
+    private let told = Mutex([Told](repeating: Told(), count: ClientTrouble.allCases.count))
+
+    package init(_ logger: Logger) { self.logger = logger }
+
+    /// Writes nothing.
+    package static var nowhere: ServerLog { ServerLog(Logger(label: "drydock") { _ in SwiftLogNoOpLogHandler() }) }
+
+    /// Whether what becomes of each request is told. Not for the hot path.
+    var tellsDecisions: Bool { logger.logLevel <= .debug }
+
+    /// Any thread.
+    /// - Parameters:
+    ///   - facts: names and values behind the text.
+    ///   - now: monotonic nanoseconds.
+    func tell(_ trouble: ClientTrouble, _ facts: [(String, String)], now: UInt64 = Monotonic.now()) {
+        tellLeftOut(now: now)
+        let isTold = told.withLock { told in
+            if told[trouble.rawValue].lines == 0 { told[trouble.rawValue].began = now }
+            guard told[trouble.rawValue].lines < Self.most else {
+                told[trouble.rawValue].leftOut += 1
+                return false
+            }
+            told[trouble.rawValue].lines += 1
+            return true
+        }
+        if isTold { logger.notice(trouble.text, metadata: Self.metadata(facts)) }
+    }
+
+    /// Says how many lines were left out in periods that are over; called from time to time.
+    /// - Parameter now: monotonic nanoseconds.
+    func tellLeftOut(now: UInt64) {
+        let leftOut = told.withLock { told in
+            var leftOut: [(ClientTrouble, Int)] = []
+            for trouble in ClientTrouble.allCases {
+                let last = told[trouble.rawValue]
+                guard last.lines > 0, now > last.began, now - last.began >= Self.period else { continue }
+                if last.leftOut > 0 { leftOut.append((trouble, last.leftOut)) }
+                told[trouble.rawValue] = Told()
+            }
+            return leftOut
+        }
+        for (trouble, count) in leftOut {
+            logger.notice(trouble.text, metadata: ["left_out": "\(count) more such lines in two minutes"])
+        }
+    }
+
+    /// One line of what becomes of a request.
+    func debug(_ text: String, _ id: String, _ facts: [(String, String)]) {
+        logger.debug("\(text)", metadata: Self.metadata([("id", id)] + facts))
+    }
+
+    private static func metadata(_ facts: [(String, String)]) -> Logger.Metadata {
+        var metadata = Logger.Metadata()
+        for (name, value) in facts where !value.isEmpty { metadata[name] = .string(value) }
+        return metadata
+    }
+}
+
+extension Exchange {
+    /// Tells the daemon's log of something that was refused, or has failed, and why.
+    func tell(_ trouble: ClientTrouble, _ reason: String) {
+        var facts = [
+            ("client", peer.isUnix ? "unix" : peer.host),
+            ("target", LoggedReferer.text(request.target, context.secrets)),
+        ]
+        facts.append(("service", outcome.route))
+        // Addresses that name servers gave are not told to clients, and stand here.
+        facts.append(("error", outcome.error.isEmpty ? reason : outcome.error))
+        context.daemonLog.tell(trouble, facts)
+    }
+}

@@ -1,0 +1,83 @@
+// For whom the end of the daemon waits, and whom it cuts off.
+
+internal import EventLoop
+import Synchronization
+
+/// A client that has not got all of its answer, or has a tunnel.
+package struct WaitedFor: Sendable, Equatable, CustomStringConvertible {
+    package enum Kind: String, Sendable, CaseIterable {
+        case request, tunnel
+        /// A request to the admin API.
+        case command
+    }
+
+    package let kind: Kind
+    /// The client's address; `unix` where it has none.
+    package let client: String
+    /// Method and target; nil where the head has not come whole.
+    package var request: String?
+    /// When it began, monotonic nanoseconds.
+    package var since: UInt64
+    /// Bytes of the body that the kernel has taken.
+    package var sent = 0
+
+    package init(kind: Kind, client: String, since: UInt64) {
+        self.kind = kind
+        self.client = client
+        self.since = since
+    }
+
+    /// `127.0.0.1 GET /files/a, 12 s, 4096 bytes sent`
+    package var description: String {
+        let now = Monotonic.now()
+        let seconds = now > since ? (now - since) / 1_000_000_000 : 0
+        let bytes = sent == 1 ? "1 byte" : "\(sent) bytes"
+        return "\(client) \(request ?? "with a request that has not come whole"), \(seconds) s, \(bytes) sent"
+    }
+
+    /// Method and target without its query, which may have secrets in it, and not beyond 200 characters.
+    static func text(_ method: String, _ target: LogText) -> String {
+        let path = target.withBytes { bytes in
+            bytes.prefix { $0 != UInt8(ascii: "?") }.prefix(200).map { 0x21..<0x7F ~= $0 ? $0 : UInt8(ascii: ".") }
+        }
+        return "\(method) \(String(decoding: path, as: UTF8.self))"
+    }
+
+    /// `2 requests and 1 tunnel`
+    package static func summary(_ all: [WaitedFor]) -> String {
+        let parts = Kind.allCases.compactMap { kind -> String? in
+            let count = all.count { $0.kind == kind }
+            return count == 0 ? nil : "\(count) \(kind.rawValue)\(count == 1 ? "" : "s")"
+        }
+        return parts.count < 2
+            ? parts.joined() : parts.dropLast().joined(separator: ", ") + " and " + (parts.last ?? "")
+    }
+}
+
+/// Collects what each loop waits for, and tells of all of it once.
+///
+/// Sendable: its state is under its own mutex.
+final class WaitedForTally: Sendable {
+    private struct State {
+        var left: Int
+        var all: [WaitedFor] = []
+    }
+
+    private let state: Mutex<State>
+    private let told: @Sendable ([WaitedFor]) -> Void
+
+    init(loops: Int, told: @escaping @Sendable ([WaitedFor]) -> Void) {
+        state = Mutex(State(left: loops))
+        self.told = told
+    }
+
+    /// Once for each loop.
+    func add(_ found: [WaitedFor]) {
+        let all: [WaitedFor]? = state.withLock { state in
+            state.left -= 1
+            state.all += found
+            return state.left == 0 ? state.all : nil
+        }
+        if let all { told(all) }
+    }
+}

@@ -1,0 +1,155 @@
+// What clients get that send everything to the proxy: URLs of the daemon itself, UTF-8, and https without CONNECT.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(3))) struct AbsoluteTargets {
+        @Test func httpProxyDoesNotStandBeforeTheDaemonItself() throws {
+            let origin = try ScriptedOrigin { .answer("for \($0.target)") }
+            let daemon = try Daemon(services(service("api", origin.url)))
+            let proxies = ["http_proxy": daemon.url, "https_proxy": daemon.url]
+            for exception in ["", "localhost,127.0.0.1,::1"] {
+                for name in ["localhost", "127.0.0.1"] {
+                    let run = try Shell.run(
+                        "curl",
+                        ["-sS", "-v", "http://\(name):\(daemon.port)/api/x"],
+                        environment: proxies.merging(["no_proxy": exception]) { $1 }
+                    )
+                    #expect(run.output == "for /x", "\(run.report)")
+                    // The proxy was asked where nothing excepts the name, and there alone.
+                    let line = "> GET http://\(name):\(daemon.port)/api/x"
+                    #expect(run.errors.contains(line) == exception.isEmpty, "\(run.report)")
+                }
+            }
+        }
+
+        @Test func aURLWithUTF8IsForwarded() throws {
+            let origin = try ScriptedOrigin { request in
+                .answer(to: request, fields: [("Cache-Control", "max-age=600")], "for \(request.target)")
+            }
+            let daemon = try Daemon("forward: { allow: [127.0.0.1] }")
+            for _ in 0..<2 {
+                let run = try Shell.run(
+                    "curl",
+                    ["-sS", "\(origin.url)/grün/ü?q=€"],
+                    environment: ["http_proxy": daemon.url]
+                )
+                #expect(run.output == "for /gr%C3%BCn/%C3%BC?q=%E2%82%AC", "\(run.report)")
+            }
+            #expect(origin.requests() == 1)
+        }
+
+        private static func secure(_ folder: TemporaryFolder) throws -> (NginxOrigin, TLSFiles) {
+            let files = try TLSFiles(in: folder)
+            let nginx = try NginxOrigin(location: "add_header Cache-Control \"max-age=600\";", tls: files)
+            try nginx.write("a.txt", "secret")
+            return (nginx, files)
+        }
+
+        /// As axios asks an http proxy for an https URL (before it learned CONNECT in 2026).
+        private func ask(_ url: String, _ client: RawClient) throws -> RawResponse {
+            let host = url.dropFirst(8).prefix { $0 != "/" }
+            return try client.exchange(
+                "GET",
+                url,
+                host: String(host),
+                fields: [("Accept", "application/json, text/plain, */*")]
+            )
+        }
+
+        @Test func httpsWithoutATunnelIsFetchedAndCached() throws {
+            let folder = try TemporaryFolder()
+            let (nginx, files) = try Self.secure(folder)
+            let place = try DaemonPlace()
+            let socket = place.folder.file("proxy.sock")
+            let text = """
+                listen: ["127.0.0.1:\(place.port)", "unix:\(socket)"]
+                admin: "unix:\(place.adminSocket)"
+                log: { access: "\(place.accessLog)" }
+                forward:
+                  allow: [127.0.0.1, localhost]
+                  connect: { allow: ["*:\(nginx.port)"] }
+                  tls: { ca: "\(files.authority)" }
+
+                """
+            let daemon = try Daemon(text: text, at: place)
+            let url = "https://localhost:\(nginx.port)/a.txt"
+            for client in [try daemon.client(), try RawClient(unix: socket)] {
+                let answer = try ask(url, client)
+                #expect(answer.status == 200 && answer.text == "secret", "\(answer.head)")
+            }
+            #expect(try ask(url, daemon.client()).cacheStatus?.isHit == true)
+            #expect(nginx.log.count == 1)
+            // The key is that of https, and forward mode's.
+            #expect(try daemon.command("list").output.contains(url))
+            #expect(try daemon.exchange("http://localhost:\(nginx.port)/a.txt").status == 400, "nginx wants TLS there")
+            let explained = try daemon.command("explain", url)
+            #expect(explained.output.contains("forward") && explained.output.contains(url), "\(explained.report)")
+        }
+
+        @Test func httpsObeysTheRulesOfCONNECT() throws {
+            let folder = try TemporaryFolder()
+            let (nginx, files) = try Self.secure(folder)
+            let url = "https://localhost:\(nginx.port)/a.txt"
+            for (rules, status, words) in [
+                ("allow: [localhost], connect: { allow: [\"*:443\"] }", 403, "forward.connect.allow"),
+                ("allow: [\"*\"], connect: { allow: [\"*:\(nginx.port)\"] }", 502, "internal address"),
+                ("allow: [other.test], connect: { allow: [\"*:\(nginx.port)\"] }", 403, "no rule allows localhost"),
+            ] {
+                let daemon = try Daemon("forward: { \(rules), tls: { ca: \"\(files.authority)\" } }")
+                let refused = try ask(url, daemon.client())
+                #expect(refused.status == status && refused.text.contains(words), "\(refused.text)")
+            }
+            // Whom the system does not trust, forward mode does not, either.
+            let allowed = "allow: [localhost], connect: { allow: [\"localhost:\(nginx.port)\"] }"
+            let doubting = try Daemon("forward: { \(allowed) }")
+            expectProblem(try ask(url, doubting.client()), 502)
+            #expect(nginx.log.isEmpty)
+        }
+
+        @Test func httpsInTheClearIsRefusedOnAListenerOfTheNetwork() throws {
+            let folder = try TemporaryFolder()
+            let (nginx, files) = try Self.secure(folder)
+            let place = try DaemonPlace()
+            let text = """
+                listen: 0.0.0.0:\(place.port)
+                clients: [loopback]
+                admin: "unix:\(place.adminSocket)"
+                log: { access: "\(place.accessLog)" }
+                forward: { allow: [localhost], connect: { allow: ["*:*"] }, tls: { ca: "\(files.authority)" } }
+
+                """
+            let daemon = try Daemon(text: text, at: place)
+            let refused = try ask("https://localhost:\(nginx.port)/a.txt", daemon.client())
+            expectProblem(refused, 403)
+            #expect(
+                refused.text.contains("use CONNECT for https") && refused.text.contains("localhost:PORT"),
+                "\(refused.text)"
+            )
+            // A tunnel goes through.
+            let tunnelled = try Shell.run(
+                "curl",
+                ["-sS", "--cacert", files.authority, "https://localhost:\(nginx.port)/a.txt"],
+                environment: ["https_proxy": daemon.url]
+            )
+            #expect(tunnelled.output == "secret", "\(tunnelled.report)")
+        }
+
+        private static let hasNode = (try? Shell.run("node", ["--version"]))?.succeeded == true
+
+        /// What Documentation/origins.md says of it.
+        @Test(.enabled(if: hasNode, "needs Node.js")) func fetchOfNodeDoesNotLookAtHTTPProxy() throws {
+            let origin = try ScriptedOrigin { .answer($0.field("Via") ?? "directly") }
+            let daemon = try Daemon("forward: { allow: [127.0.0.1] }")
+            let script = "fetch(process.argv[1]).then(r => r.text()).then(t => console.log(t))"
+            let run = try Shell.run(
+                "node",
+                ["-e", script, "\(origin.url)/x"],
+                environment: ["http_proxy": daemon.url, "NODE_USE_ENV_PROXY": "0"]
+            )
+            #expect(run.output == "directly\n", "\(run.report)")
+        }
+    }
+}
