@@ -37,9 +37,8 @@ test: ## installs what is missing, and runs every functional test
 	@.ci/documentation
 	.ci/phase 'release build' swift build $(RELEASE_FLAGS) --product drydock
 	.ci/phase 'build of the tests' swift build --build-tests
-	@rm -f .build/tests*.xml
-	@.ci/phase tests .ci/tests --xunit-output .build/tests.xml --experimental-maximum-parallelization-width $(TEST_WIDTH)
-	@.ci/named-tests .build/tests-swift-testing.xml Documentation/*.md SECURITY.md
+	@.ci/phase tests .ci/tests .build/tests --experimental-maximum-parallelization-width $(TEST_WIDTH)
+	@.ci/named-tests .build/tests*-swift-testing.xml Documentation/*.md SECURITY.md
 
 check: ## what takes longer: the unit, the package, counts, sanitizers and the soak; CI runs it after the tests
 	@.ci/phase installation .ci/need test
