@@ -76,15 +76,15 @@ extension Caching {
         let corrected = (receivedAge(fields) ?? 0) + DeltaSeconds.elapsed(from: requestTime, to: responseTime)
         let date = date(fields, responseTime: responseTime)
         var apparent = DeltaSeconds.elapsed(from: date, to: responseTime)
-        // An origin that was not moved along says the system's time: its response is new all the same.
+        // The clock of an origin that was not moved along is the system's: its response is as old as it is by that.
         let systemTime = responseTime - ahead
-        if ahead != 0, (systemTime - unmovedSlack...systemTime + unmovedSlack).contains(date) {
+        if ahead > 0, date <= systemTime + unmovedSlack {
             apparent = DeltaSeconds.elapsed(from: date, to: systemTime)
         }
         return DeltaSeconds.clamp(max(apparent, corrected))
     }
 
-    /// How far the Date of an origin may be from the system's time, in seconds, to be taken for it where the clock was moved.
+    /// How far the clock of an origin that was not moved along may be ahead of the system's, in seconds.
     private static let unmovedSlack: Int64 = 2
 
     /// The Age field in seconds. Of one that is a list the first member counts; one that does not parse is ignored (RFC 9111
