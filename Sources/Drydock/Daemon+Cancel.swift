@@ -19,7 +19,7 @@ extension Daemon: CancelActions {
             let names = state.withLock { $0.plan.services.map(\.plan.name) }
             let isForward = name == "forward" && !names.contains(name)
             guard isForward || names.contains(name) else {
-                throw Self.unknown(service: name, among: names)
+                throw .unknown(service: name, among: names)
             }
             what = "the fetches of \(isForward ? "forward mode" : "service \(name)")"
             ended = parts.core.cancel { $0.service == (isForward ? "" : name) }

@@ -49,17 +49,7 @@ extension Daemon {
         } catch {
             throw Self.unlisted(error)
         }
-        throw Self.unknown(service: name, among: names)
-    }
-
-    static func unknown(service name: String, among names: [String]) -> Problem {
-        let near = Suggestions.nearest(to: name, among: names).map { "did you mean '\($0)'?" }
-        let known = names.isEmpty ? "there are none" : "there are \(names.joined(separator: ", "))"
-        return Problem(
-            status: 404,
-            title: "No such service",
-            detail: "no service is called \(name); \(near ?? known)"
-        )
+        throw .unknown(service: name, among: names)
     }
 
     private static func unlisted(_ error: any Error) -> Problem {

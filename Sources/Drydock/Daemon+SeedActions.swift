@@ -14,6 +14,8 @@ extension Daemon: SeedActions {
     // MARK: - Export
 
     package func exportSeeds(to path: String, service: String?) async throws(Problem) -> AdminSeedExport {
+        let only: String?
+        if let service { only = try await stored(service: service) } else { only = nil }
         let files = parts.files
         let opened = try? await files.run { Result { () throws(SeedError) in try SeedWriter(path, pool: files) } }
         guard let opened else { throw Self.ending }
@@ -24,10 +26,10 @@ extension Daemon: SeedActions {
         }
         var result = AdminSeedExport()
         var written: Set<CacheKey> = []
-        let services = service.map { [$0] } ?? state.withLock { [""] + $0.plan.services.map(\.plan.name) }
+        let services = only.map { [$0] } ?? state.withLock { [""] + $0.plan.services.map(\.plan.name) }
         for name in services { await exportStored(name, writer, &written, &result) }
         let held = parts.core.memory.responses { response in
-            service == nil || response.key.service == service
+            only == nil || response.key.service == only
         }
         for response in held where !written.contains(response.key) { await export(response.response, writer, &result) }
         result.written = writer.tally.written

@@ -6,7 +6,7 @@ internal import HTTPWire
 /// Implemented where the daemon is put together.
 package protocol SeedActions: Sendable {
     /// Writes what is stored into a folder that the daemon may write.
-    /// - Parameter service: only what is stored for this service, empty for forward mode; nil for all.
+    /// - Parameter service: only what is stored for this service, `forward` or empty for forward mode; nil for all.
     func exportSeeds(to path: String, service: String?) async throws(Problem) -> AdminSeedExport
     /// Stores what a folder has and what is not stored yet.
     func importSeeds(_ order: SeedImportOrder) async throws(Problem) -> AdminSeedImport

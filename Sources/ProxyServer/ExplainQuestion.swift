@@ -9,7 +9,7 @@ package struct ExplainQuestion: Sendable, Equatable {
     package var url: String
     /// Further request fields.
     package var fields: [Field]
-    /// The service through which a URL of an origin is asked for, empty for forward mode; nil for whichever takes it.
+    /// The service through which a URL of an origin is asked for, `forward` or empty for forward mode; nil for whichever takes it.
     package var service: String?
     /// GET is what is explained.
     var method = "GET"

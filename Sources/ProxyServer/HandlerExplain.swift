@@ -14,7 +14,12 @@ extension ProxyHandler {
         _ question: ExplainQuestion,
         on loop: isolated EventLoop
     ) async throws(Problem) -> AdminExplanation {
+        var question = question
+        if question.service == "forward", plan.service(named: "forward") == nil { question.service = "" }
         if let service = question.service, !service.isEmpty {
+            guard plan.service(named: service) != nil else {
+                throw .unknown(service: service, among: plan.services.map(\.plan.name))
+            }
             guard let way = way(to: question.url, through: service) else {
                 throw ExplainQuestion.bad("service '\(service)' does not lead to '\(question.url)'")
             }
@@ -228,10 +233,9 @@ extension ProxyHandler {
 
     /// Whether a client that asks this authority is connected to this daemon.
     func isListener(_ authority: Authority) -> Bool {
-        if plan.routes(host: authority.name).first?.host != nil { return true }
-        if isServedHere(authority) { return true }
-        let port = authority.port ?? 80
-        return hostRules.allows(authority) && listeners.contains { !$0.isUnix && $0.port == port }
+        // A proxy in front listens on port 80, and passes its name on.
+        if authority.port == nil, plan.writtenNames.contains(authority.name) { return true }
+        return plan.routes(host: authority.name).first?.host != nil || isServedHere(authority)
     }
 }
 

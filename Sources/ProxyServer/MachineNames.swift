@@ -5,7 +5,8 @@ internal import Foundation
 
 /// Read from the system each time; no name server is asked.
 package enum Machine {
-    /// The host name, its first label, and the full names that `/etc/hosts` gives it; in lower case. Reads a file.
+    /// The host name, its first label, that label below `local` (multicast DNS, RFC 6762), and the full names that `/etc/hosts` gives it;
+    /// in lower case. Reads a file.
     package static func names() -> Set<String> {
         names(hostName(), hosts: (try? String(contentsOfFile: "/etc/hosts", encoding: .utf8)) ?? "")
     }
@@ -16,7 +17,7 @@ package enum Machine {
     static func names(_ hostName: String, hosts: String) -> Set<String> {
         let name = hostName.lowercased()
         guard let label = name.split(separator: ".").first.map(String.init) else { return [] }
-        var names: Set<String> = [name, label]
+        var names: Set<String> = [name, label, label + ".local"]
         for line in hosts.lowercased().split(whereSeparator: \.isNewline) {
             let known = line.prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }.dropFirst().map(String.init)
             guard known.contains(where: { $0 == name || $0 == label }) else { continue }

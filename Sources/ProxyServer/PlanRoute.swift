@@ -206,7 +206,9 @@ package final class RoutePlan: Sendable {
     package let forward: ForwardPlan?
     /// Names of the machine that lead here whatever is configured, in lower case; none where only loopback may connect.
     let machineNames: Set<String>
-    /// The names that are this daemon's and no other's: those of the machine, of services, and what is written out under `hosts`.
+    /// The names of services, and what is written out under `hosts`.
+    let writtenNames: Set<String>
+    /// The names that are this daemon's and no other's: these, and those of the machine.
     let ownNames: Set<String>
     /// Those under `hosts` of the whole daemon.
     private let daemonHosts: [HostPattern]
@@ -232,8 +234,9 @@ package final class RoutePlan: Sendable {
         let byLength = services.sorted { $0.prefix.count > $1.prefix.count }
         prefixes = byLength.filter { $0.host == nil }
         hosts = Dictionary(grouping: byLength.filter { $0.host != nil }) { $0.host ?? "" }
-        let written = daemonHosts + services.flatMap(\.hosts)
-        ownNames = machineNames.union(hosts.keys).union(written.compactMap(\.name))
+        let patterns = daemonHosts + services.flatMap(\.hosts)
+        writtenNames = Set(hosts.keys).union(patterns.compactMap(\.name))
+        ownNames = writtenNames.union(machineNames)
     }
 
     /// The value of the Via line that is added to requests and answers.

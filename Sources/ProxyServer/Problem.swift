@@ -1,5 +1,6 @@
 // The errors that Drydock itself answers with: problem details (RFC 9457) and Proxy-Status (RFC 9209).
 
+import Configuration
 package import HTTPWire
 
 /// One `application/problem+json` answer.
@@ -35,6 +36,17 @@ package struct Problem: Error, Sendable, Equatable {
             title: StatusText.reason(error.status),
             detail: error.detail,
             proxyError: error.status == 502 ? "http_protocol_error" : "http_request_error"
+        )
+    }
+
+    /// The refusal of a service that a command names and no configuration has.
+    package static func unknown(service name: String, among names: [String]) -> Problem {
+        let near = Suggestions.nearest(to: name, among: names).map { "did you mean '\($0)'?" }
+        let known = names.isEmpty ? "there are none" : "there are \(names.joined(separator: ", "))"
+        return Problem(
+            status: 404,
+            title: "No such service",
+            detail: "no service is called \(name); \(near ?? known)"
         )
     }
 

@@ -18,7 +18,7 @@ struct Explain: ParsableCommand {
             "The URL as a client sends it (/github/users, http://localhost:8080/github/users), or the origin's URL, as 'drydock list' prints it: in forward mode if that accepts it, or else through the service that leads there."
     )
     var url: String
-    @Option(help: "Explain the request through this service; '' is forward mode.")
+    @Option(help: "Explain the request through this service; 'forward' is forward mode.")
     var service: String?
     @Option(name: [.customShort("H"), .customLong("header")], help: "A request field, 'Name: value'; may be repeated.")
     var header: [String] = []

@@ -22,7 +22,7 @@ struct Seed: ParsableCommand {
         )
         @Argument(help: "The folder; it is created if it does not exist.")
         var dir: String
-        @Option(help: "Only the stored responses of this service.")
+        @Option(help: "Only the stored responses of this service; 'forward' is forward mode.")
         var service: String?
         @OptionGroup var options: AdminOptions
 

@@ -174,6 +174,17 @@ import Testing
         #expect(targets == (0..<24).map { $0 % 4 < 2 ? "/hot/\($0)" : "/t\($0)" })
     }
 
+    @Test func `a pipe gets whole lines, as many as it takes at once`() {
+        let most = Int(PIPE_BUF)
+        for (lengths, wanted) in [
+            ([10], 10), ([most], most), ([most - 100, 100], most), ([most - 100, 101], most - 100),
+            ([1, most, 1], 1), ([most + 1], most), ([3 * most], most), ([100, 100, most - 200, 1], most), ([], 0),
+        ] {
+            let lines = lengths.flatMap { [UInt8](repeating: 0x78, count: $0 - 1) + [0x0A] }
+            #expect(lines.withUnsafeBytes { AccessLogSink.pieceLength($0) } == wanted, "\(lengths)")
+        }
+    }
+
     @Test func `a reader that is slow at the end gets every line`() async throws {
         let folder = try TemporaryFolder()
         let pool = try IOPool(threads: 1)

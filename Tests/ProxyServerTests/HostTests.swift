@@ -127,14 +127,15 @@ import Testing
         arguments: [
             (
                 "web1", "127.0.0.1 localhost\n127.0.1.1\tWeb1.example.test web1 # web1.not.test",
-                ["web1", "web1.example.test"]
+                ["web1", "web1.local", "web1.example.test"]
             ),
-            ("web1.example.test", "", ["web1.example.test", "web1"]),
-            ("web1", "10.0.0.1 web1.elsewhere.test", ["web1"]),
-            ("WEB1", "10.0.0.1 web10.test web1", ["web1"]), ("", "10.0.0.1 a", []),
+            ("web1.example.test", "", ["web1.example.test", "web1", "web1.local"]),
+            ("web1.local", "", ["web1", "web1.local"]),
+            ("web1", "10.0.0.1 web1.elsewhere.test", ["web1", "web1.local"]),
+            ("WEB1", "10.0.0.1 web10.test web1", ["web1", "web1.local"]), ("", "10.0.0.1 a", []),
         ] as [(String, String, Set<String>)]
     )
-    func `the machine's names are its host name's and those of the hosts file`(
+    func `the machine's names are its host name's, also below local, and those of the hosts file`(
         name: String,
         hosts: String,
         expected: Set<String>

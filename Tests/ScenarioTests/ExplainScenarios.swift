@@ -197,6 +197,15 @@ extension Scenarios {
             #expect(origin.connections == 0)
         }
 
+        @Test func forwardModeIsCalledByItsName() throws {
+            let origin = try Self.origin()
+            let daemon = try Self.daemon(origin)
+            for name in ["forward", ""] {
+                let said = try document(daemon, ["--service", name, "\(origin.url)/users/1"])
+                #expect((said["cache"] as? [String: Any])?["service"] as? String == "", "\(said)")
+            }
+        }
+
         @Test func whatIsRefusedFails() throws {
             let daemon = try Self.daemon(Self.origin())
             let ways: [(arguments: [String], code: Int32, words: String)] = [
@@ -204,6 +213,8 @@ extension Scenarios {
                 (["https://example.com/"], 1, "no rule allows example.com:443"),
                 (["http://10.0.0.1/"], 1, "is answered 403"), (["nonsense"], 1, "write a path, or http://HOST/PATH"),
                 (["/api/x", "-H", "Via: 1.1 drydock"], 1, "is answered 508"),
+                (["/api/x", "--service", "apis"], 1, "no service is called apis; did you mean 'api'?"),
+                (["/api/x", "--service", "off"], 1, "service 'off' does not lead to '/api/x'"),
                 (["/api/x", "-H", "Host: evil.example"], 1, "is answered 421"),
                 (["/api/x y"], 1, "is answered 400"), (["/api/x", "-H", "nothing"], 2, "Name: value"), ([], 2, "url"),
             ]

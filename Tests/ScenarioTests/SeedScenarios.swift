@@ -121,11 +121,12 @@ extension Scenarios {
             #expect(done.succeeded && done.output.hasPrefix("3 written ("), "\(done.report)")
             #expect(folder.text("out/seed/\(origin.authority)/a.json") == "text of /a.json")
             #expect(folder.text("out/seed/\(origin.authority)/b/c?d=e") == "text of /b/c?d=e")
-            #expect(
-                try daemon.command("seed", "export", seed, "--service", "none", "--json").output.contains(
-                    "\"written\":0"
-                )
-            )
+            for (service, count) in [("api", 3), ("forward", 0)] {
+                let only = try daemon.command("seed", "export", folder.file(service), "--service", service, "--json")
+                #expect(only.output.contains("\"written\":\(count)"), "\(only.report)")
+            }
+            let unknown = try daemon.command("seed", "export", seed, "--service", "apis")
+            #expect(unknown.report.contains("no service is called apis; did you mean 'api'?"), "\(unknown.report)")
             let refused = try daemon.command("seed", "export", "/proc/no/such")
             #expect(refused.end == .exited(1) && refused.report.contains("seed folder"), "\(refused.report)")
 

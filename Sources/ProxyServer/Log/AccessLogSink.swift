@@ -146,12 +146,8 @@ package final class AccessLogSink: Sendable {
 
     private func writePending() {
         while true {
-            let (work, target) = take()
+            let (work, target, idle) = take()
             guard !work.isEmpty else {
-                let idle = state.withLock { state in
-                    defer { state.idle = [] }
-                    return state.idle
-                }
                 for waiter in idle { waiter.resume() }
                 return
             }
@@ -161,9 +157,10 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// What is to be written now, and where; nothing ends the job.
-    private func take() -> (work: [[UInt8]], target: Target) {
-        let (work, target, old) = state.withLock { state in
+    /// What is to be written now, and where. Nothing ends the job, and those who waited for its end come with it: whoever waits from then
+    /// on waits for another job.
+    private func take() -> (work: [[UInt8]], target: Target, idle: [UnsafeContinuation<Void, Never>]) {
+        let (taken, old) = state.withLock { state in
             var old: Target?
             if let next = state.next {
                 old = state.target
@@ -173,11 +170,15 @@ package final class AccessLogSink: Sendable {
             let work = state.pending
             state.pending = []
             state.pendingBytes = 0
-            if work.isEmpty { state.isWriting = false }
-            return (work, state.target, old)
+            var idle: [UnsafeContinuation<Void, Never>] = []
+            if work.isEmpty {
+                state.isWriting = false
+                swap(&idle, &state.idle)
+            }
+            return ((work, state.target, idle), old)
         }
         old?.close()
-        return (work, target)
+        return taken
     }
 
     private func recycle(_ buffers: [[UInt8]]) {
@@ -199,9 +200,9 @@ package final class AccessLogSink: Sendable {
             var written = 0
             while written < bytes.count {
                 if target.mayBlock, !waitForRoom(descriptor) { return false }
-                // A pipe that is ready takes as much as PIPE_BUF without blocking.
-                let most = target.mayBlock ? min(bytes.count - written, Int(PIPE_BUF)) : bytes.count - written
-                let count = Glibc.write(descriptor, bytes.baseAddress.map { $0 + written }, most)
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+                let most = target.mayBlock ? Self.pieceLength(rest) : rest.count
+                let count = Glibc.write(descriptor, rest.baseAddress, most)
                 if count > 0 {
                     written += count
                 } else if count == 0 || errno != EAGAIN && errno != EINTR {
@@ -210,6 +211,14 @@ package final class AccessLogSink: Sendable {
             }
             return true
         }
+    }
+
+    /// A pipe that is ready takes as much as PIPE_BUF without blocking and as one piece: one of whole lines, so that those of the daemon's
+    /// own log, which may go to the same pipe, come between lines. Only a line that is longer than PIPE_BUF is cut.
+    static func pieceLength(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let most = Int(PIPE_BUF)
+        guard bytes.count > most else { return bytes.count }
+        return bytes[..<most].lastIndex(of: 0x0A).map { $0 + 1 } ?? most
     }
 
     /// Waits for the reader of a pipe; false where it has stopped and the daemon ends.

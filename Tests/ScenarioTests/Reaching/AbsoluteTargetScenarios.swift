@@ -137,19 +137,80 @@ extension Scenarios {
             #expect(tunnelled.output == "secret", "\(tunnelled.report)")
         }
 
-        private static let hasNode = (try? Shell.run("node", ["--version"]))?.succeeded == true
+        // MARK: - Clients of Node.js
 
-        /// What Documentation/origins.md says of it.
-        @Test(.enabled(if: hasNode, "needs Node.js")) func fetchOfNodeDoesNotLookAtHTTPProxy() throws {
+        /// Runs a program of JavaScript with the packages of Debian.
+        /// - Parameter environment: what it finds besides; the proxy that Node.js itself may obey is switched off.
+        private func node(
+            _ script: String,
+            _ arguments: String...,
+            environment: [String: String] = [:]
+        ) throws -> ShellResult {
+            let always = ["NODE_PATH": "/usr/share/nodejs", "NODE_USE_ENV_PROXY": "0", "no_proxy": ""]
+            return try Shell.run(
+                "node",
+                ["-e", script] + arguments,
+                environment: always.merging(environment) { $1 }
+            )
+        }
+
+        /// What Documentation/reaching.md says of it.
+        @Test func fetchOfNodeDoesNotLookAtHTTPProxy() throws {
             let origin = try ScriptedOrigin { .answer($0.field("Via") ?? "directly") }
             let daemon = try Daemon("forward: { allow: [127.0.0.1] }")
             let script = "fetch(process.argv[1]).then(r => r.text()).then(t => console.log(t))"
-            let run = try Shell.run(
-                "node",
-                ["-e", script, "\(origin.url)/x"],
-                environment: ["http_proxy": daemon.url, "NODE_USE_ENV_PROXY": "0"]
-            )
+            let run = try node(script, "\(origin.url)/x", environment: ["http_proxy": daemon.url])
             #expect(run.output == "directly\n", "\(run.report)")
+        }
+
+        /// A dispatcher of undici makes a tunnel for every URL, and a service needs none.
+        @Test func undiciTunnelsThroughAProxyAndAsksAServiceDirectly() throws {
+            let origin = try ScriptedOrigin { request in
+                .answer(to: request, fields: [("Cache-Control", "max-age=600")], request.field("Via") ?? "directly")
+            }
+            var settings = services(service("api", origin.url))
+            settings.rest += "forward: { allow: [127.0.0.1], connect: { allow: [\"127.0.0.1:\(origin.port)\"] } }\n"
+            let daemon = try Daemon(settings)
+            let script = """
+                const { ProxyAgent, request } = require("undici")
+                const [url, proxy] = process.argv.slice(1)
+                const options = proxy ? { dispatcher: new ProxyAgent(proxy) } : {}
+                request(url, options).then(async r => {
+                    console.log(r.statusCode, r.headers["cache-status"] ?? "none", await r.body.text())
+                    process.exit()
+                })
+                """
+            let tunnelled = try node(script, "\(origin.url)/x", daemon.url)
+            #expect(tunnelled.output == "200 none directly\n", "\(tunnelled.report)")
+            for outcome in ["fwd=uri-miss", "; hit"] {
+                let served = try node(script, "\(daemon.url)/api/x")
+                #expect(served.output.hasPrefix("200 drydock") && served.output.hasSuffix(" 1.1 drydock\n"))
+                #expect(served.output.contains(outcome), "\(served.report)")
+            }
+            #expect(origin.requests() == 2)
+        }
+
+        /// It obeys `http_proxy` and `https_proxy`, and asks for both kinds of URL in absolute form, without CONNECT.
+        @Test func axiosGetsBothKindsOfURLFromTheCache() throws {
+            let folder = try TemporaryFolder()
+            let (nginx, files) = try Self.secure(folder)
+            let origin = try ScriptedOrigin { request in
+                .answer(to: request, fields: [("Cache-Control", "max-age=600")], "plain")
+            }
+            let allowed = "allow: [127.0.0.1, localhost], connect: { allow: [\"*:\(nginx.port)\"] }"
+            let daemon = try Daemon("forward: { \(allowed), tls: { ca: \"\(files.authority)\" } }")
+            let script = """
+                require("axios").get(process.argv[1]).then(r => console.log(r.status, r.headers["cache-status"], r.data))
+                """
+            let proxies = ["http_proxy": daemon.url, "https_proxy": daemon.url]
+            for (url, text) in [("\(origin.url)/a", "plain"), ("https://localhost:\(nginx.port)/a.txt", "secret")] {
+                for outcome in ["fwd=uri-miss", "; hit"] {
+                    let run = try node(script, url, environment: proxies)
+                    #expect(run.output.hasPrefix("200 drydock") && run.output.hasSuffix(" \(text)\n"), "\(run.report)")
+                    #expect(run.output.contains(outcome), "\(run.report)")
+                }
+            }
+            #expect(origin.requests() == 1 && nginx.log.count == 1)
         }
     }
 }

@@ -51,6 +51,44 @@ extension Scenarios {
             #expect(try curl("drydock", daemon, "/api/x").output.hasSuffix(" 421"))
         }
 
+        /// What commands take for a URL of the daemon itself, where it listens on every address.
+        @Test func commandsKnowTheDaemonsOwnURLs() throws {
+            let origin = try ScriptedOrigin { request in
+                .answer(to: request, fields: [("Cache-Control", "max-age=600")], "for \(request.target)")
+            }
+            let place = try DaemonPlace()
+            let daemon = try Daemon(
+                text: """
+                    listen: 0.0.0.0:\(place.port)
+                    clients: [loopback]
+                    hosts: [cache.test]
+                    admin: "unix:\(place.adminSocket)"
+                    log: { access: "\(place.accessLog)" }
+                    services: [{ name: api, match: { prefix: /api }, base_url: "\(origin.url)" }]
+                    forward: { allow: [10.0.0.7, "*:3000"] }
+
+                    """,
+                at: place
+            )
+            let own = ["http://127.0.0.1:\(place.port)", "http://cache.test:\(place.port)", "http://cache.test"]
+            for (urls, route) in [
+                (own, "service api at /api"),
+                // Another machine's, whatever its port; and another program's on this one.
+                (["http://10.0.0.7:\(place.port)", "http://cache.test:3000"], "forward"),
+            ] {
+                for url in urls {
+                    let said = try daemon.command("explain", url + "/api/x")
+                    #expect(said.output.contains("route          \(route)"), "\(url): \(said.report)")
+                }
+            }
+            for url in own {
+                #expect(try curl("cache.test", daemon, "/api/x").output == "for /x 200")
+                let purged = try daemon.command("purge", url + "/api/x")
+                #expect(purged.succeeded && purged.output.hasPrefix("1 "), "\(url): \(purged.report)")
+            }
+            #expect(origin.requests() == 3)
+        }
+
         @Test func theMachinesNameCountsWhereOthersMayConnect() throws {
             let origin = try ScriptedOrigin { .answer("for \($0.target)") }
             var settings = services(service("api", origin.url))
