@@ -58,8 +58,16 @@ enum Addresses {
         if text.hasPrefix("service:") {
             return .service(try TextRule.word.check(String(text.dropFirst(8))))
         }
-        guard let scheme = ["https", "http"].first(where: { text.lowercased().hasPrefix($0 + "://") }) else {
+        guard let origin = try origin(text) else {
             throw ScalarProblem("'\(text)' is not a base URL; write http://HOST, https://HOST or service:NAME")
+        }
+        return .origin(origin)
+    }
+
+    /// `http://…` or `https://…`; nil where the text begins with neither.
+    static func origin(_ text: String) throws(ScalarProblem) -> OriginURL? {
+        guard let scheme = ["https", "http"].first(where: { text.lowercased().hasPrefix($0 + "://") }) else {
+            return nil
         }
         let rest = text.dropFirst(scheme.utf8.count + 3)
         let authority = rest.prefix { $0 != "/" }
@@ -88,7 +96,7 @@ enum Addresses {
         guard let known = TextRule.host(host) else {
             throw ScalarProblem("'\(host)' is not a host; write a name or an IP address")
         }
-        return .origin(OriginURL(scheme: scheme, host: known, port: port, path: path))
+        return OriginURL(scheme: scheme, host: known, port: port, path: path)
     }
 
     /// `/users/:id`, `/files/*`.

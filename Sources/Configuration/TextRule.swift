@@ -103,7 +103,7 @@ enum TextRule: Sendable {
             return text
         case .webOrigin:
             if text == "*" { return text }
-            guard case .origin(let url)? = try? Addresses.baseURL(text), url.path.isEmpty, !text.hasSuffix("/") else {
+            guard let url = try? Addresses.origin(text), url.path.isEmpty, !text.hasSuffix("/") else {
                 throw ScalarProblem(
                     "'\(text)' is not a web origin; write scheme://host[:port], such as http://localhost:3000, without a slash at the end"
                 )

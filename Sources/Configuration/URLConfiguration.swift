@@ -20,20 +20,16 @@ extension Configuration {
             ConfigurationError(place: Place(file: "URL", line: 1, column: 1), message: message)
         }
         func fail(_ message: String) -> ConfigurationErrors { ConfigurationErrors(errors: [place(message)]) }
-        let hasScheme = ["http://", "https://"].contains { url.lowercased().hasPrefix($0) }
-        guard hasScheme else {
+        let found: OriginURL?
+        do { found = try Addresses.origin(url) } catch { throw fail(error.message) }
+        guard let origin = found else {
             throw fail(
                 "'\(url)' is not an origin; write http://HOST or https://HOST, or name a configuration file with -c"
             )
         }
-        let base: BaseURL
-        do { base = try Addresses.baseURL(url) } catch { throw fail(error.message) }
-        guard case .origin(let origin) = base else {
-            throw fail("'\(url)' needs a configuration file; write http://HOST or https://HOST")
-        }
         var result = Configuration()
         let name = String(origin.host.filter { $0 != "[" && $0 != "]" }.map { $0 == ":" ? "-" : $0 })
-        result.services = [ServiceConfiguration(name: name, match: .prefix("/"), baseURL: base)]
+        result.services = [ServiceConfiguration(name: name, match: .prefix("/"), baseURL: .origin(origin))]
         func folder(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
         if let caches = folder("XDG_CACHE_HOME") ?? folder("HOME").map({ $0 + "/.cache" }) {
             // Beside `drydock/store`, which `make run` uses.

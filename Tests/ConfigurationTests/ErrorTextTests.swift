@@ -132,8 +132,6 @@ struct MistakeFolder {
         " cannot be read; change its permissions", "the file  cannot be read; change its permissions",
         // The decoder takes these kinds apart before it says what one takes.
         "a list of values, each ", ", or a list of them",
-        // Another scheme than http and https is told before.
-        "'' needs a configuration file; write http://HOST or https://HOST",
         // Standard input is no file of the table.
         "<standard input>", "standard input cannot be read: ",
         // Options of 'serve URL' (DaemonTests).
