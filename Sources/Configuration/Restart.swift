@@ -8,15 +8,21 @@ package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
     package let place: Place
     package let old: String
     package let new: String
+    /// The key, or the section around it, that the running configuration's file has and the new one has not.
+    package let gone: String?
 
     /// `FILE:LINE:COL: message`.
     package var description: String {
-        "\(place): '\(key)' cannot change from \(old) to \(new) while the daemon runs; restart it, or restore the old value"
+        let change = "cannot change from \(old) to \(new) while the daemon runs"
+        guard let gone else { return "\(place): '\(key)' \(change); restart it, or restore the old value" }
+        let subject = gone == key ? "" : "'\(key)' "
+        return "\(place): '\(gone)' is gone from the file, but \(subject)\(change); restart it, or restore '\(gone)'"
     }
 }
 
 extension Configuration {
     /// The keys that differ from a running configuration and that only a restart can change; empty where a reload will do.
+    /// Of a section that is gone the first one stands for all.
     package func restartOnlyDifferences(from old: Configuration) -> [RestartDifference] {
         func text(_ addresses: [ListenAddress]) -> String {
             addresses.isEmpty ? "none" : addresses.map(\.description).joined(separator: ", ")
@@ -43,23 +49,38 @@ extension Configuration {
         )
         compare("admin.mode", { $0.admin?.mode }) { "0" + String($0, radix: 8) }
         compare("admin.group", { $0.admin?.group }) { $0 }
+        var told: Set<String> = []
         return pairs.compactMap { key, before, now in
-            before == now ? nil : RestartDifference(key: key, place: origin.place(of: key), old: before, new: now)
+            if before == now { return nil }
+            let gone = old.origin.firstPart(of: key, notIn: origin)
+            if let gone, !told.insert(gone).inserted { return nil }
+            return RestartDifference(key: key, place: origin.place(of: key), old: before, new: now, gone: gone)
         }
     }
 }
 
 extension ConfigurationOrigin {
     /// The place of a dotted key, of the section nearest to it, or of the file's beginning.
-    func place(of key: String) -> Place {
-        var place = Place(file: file, line: 1, column: 1)
+    func place(of key: String) -> Place { path(to: key).last?.place ?? Place(file: file, line: 1, column: 1) }
+
+    /// The beginning of a dotted key that stands here and not there: the key, or the section that is missing with it.
+    func firstPart(of key: String, notIn other: ConfigurationOrigin) -> String? {
+        let parts = key.split(separator: ".")
+        let known = other.path(to: key).count
+        guard known < path(to: key).count else { return nil }
+        return parts.prefix(known + 1).joined(separator: ".")
+    }
+
+    /// The entries on the way to a dotted key, as far as the file has them.
+    private func path(to key: String) -> [Entry] {
+        var path: [Entry] = []
         var entries = root
         for part in key.split(separator: ".") {
             guard let entry = entries.first(where: { $0.key == part }) else { break }
-            place = entry.place
+            path.append(entry)
             guard case .section(let inner) = entry.value.content else { break }
             entries = inner
         }
-        return place
+        return path
     }
 }
