@@ -4,7 +4,7 @@
 struct Decoder {
     let environment: [String: String]
     private(set) var errors: [ConfigurationError] = []
-    /// Sections with an error in them: nothing further is concluded from what they lack.
+    /// Sections and lists with an error in them: nothing further is concluded from what they lack.
     private(set) var broken: Set<Place> = []
 
     init(environment: [String: String]) { self.environment = environment }
@@ -20,12 +20,16 @@ struct Decoder {
             fail(
                 node.place,
                 label,
-                "takes a mapping of keys (\(section.keys.map(\.name).joined(separator: ", "))), not \(Self.word(node))"
+                "\(label.isEmpty ? "the file " : "")takes a mapping of keys (\(section.keys.map(\.name).joined(separator: ", "))), not \(Self.word(node))"
             )
         }
         if errors.count == before {
             for key in section.keys where key.required && !entries.contains(where: { $0.key == key.name }) {
-                fail(node.place, label, "needs '\(key.name)': \(key.doc)")
+                fail(
+                    node.place,
+                    label,
+                    "needs '\(key.name)' (\(Self.phrase(key.doc))), which is not set; set it"
+                )
             }
         }
         if errors.count > before { broken.insert(node.place) }
@@ -83,15 +87,15 @@ struct Decoder {
             let entry = Entry(key: key, place: node.place, value: only)
             return Value(place: node.place, content: .section([entry]))
         case .sections(let section):
-            return list(node, .section(section), label: label, of: "mappings")
+            return list(node, .section(section), label: label, kind.example)
         case .list(let element):
-            return list(node, element, label: label, of: element.example)
+            return list(node, element, label: label, kind.example)
         case .oneOrMore(let element):
-            if case .sequence = node.content { return list(node, element, label: label, of: element.example) }
+            if case .sequence = node.content { return list(node, element, label: label, kind.example) }
             guard let only = value(node, element, label: label) else { return nil }
             return Value(place: node.place, content: .list([only]))
         case .word(let word, or: .oneOrMore(let element)):
-            if case .sequence = node.content { return list(node, element, label: label, of: element.example) }
+            if case .sequence = node.content { return list(node, element, label: label, kind.example) }
             guard let only = scalar(node, .word(word, or: element), label: label) else { return nil }
             if case .leaf(let leaf) = only.content, leaf.scalar == Scalar.none { return only }
             return Value(place: node.place, content: .list([only]))
@@ -102,15 +106,16 @@ struct Decoder {
         }
     }
 
-    private mutating func list(_ node: SourceNode, _ kind: ValueKind, label: String, of what: String) -> Value? {
+    private mutating func list(_ node: SourceNode, _ kind: ValueKind, label: String, _ what: String) -> Value? {
         guard case .sequence(let nodes) = node.content else {
             fail(
                 node.place,
                 label,
-                "takes a list of \(what), not \(Self.word(node)); write it in brackets, or one per line after '- '"
+                "takes \(what), not \(Self.word(node)); write it in brackets, or one per line after '- '"
             )
             return nil
         }
+        let before = errors.count
         let values = nodes.compactMap { element in
             if element.isNull {
                 fail(element.place, label, "has an empty item; write a value, or remove it")
@@ -118,6 +123,7 @@ struct Decoder {
             }
             return value(element, kind, label: label)
         }
+        if errors.count > before { broken.insert(node.place) }
         return Value(place: node.place, content: .list(values))
     }
 
@@ -193,6 +199,12 @@ struct Decoder {
     private mutating func fail(_ place: Place, _ label: String, _ message: String, isOfProcess: Bool = false) {
         let text = label.isEmpty ? message : "'\(label)' \(message)"
         errors.append(ConfigurationError(place: place, message: text, isOfProcess: isOfProcess))
+    }
+
+    /// The first part of a sentence, to stand inside another one.
+    private static func phrase(_ sentence: String) -> String {
+        let part = sentence.hasSuffix(".") ? sentence.dropLast() : sentence[...]
+        return part.prefix(1).lowercased() + part.dropFirst().prefix { $0 != ";" }
     }
 
     private static func word(_ node: SourceNode) -> String {

@@ -49,7 +49,7 @@ package enum DefaultAdmin {
         guard lstat(folder, &status) == 0 else {
             return "the folder \(folder) cannot be looked at (\(String(cString: strerror(errno))))"
         }
-        guard status.st_mode & S_IFMT == S_IFDIR else { return "\(folder) is no folder" }
+        guard status.st_mode & S_IFMT == S_IFDIR else { return "\(folder) is not a folder" }
         guard status.st_uid == user else {
             return "the folder \(folder) belongs to the user \(status.st_uid), and not to \(user)"
         }

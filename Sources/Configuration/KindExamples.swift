@@ -6,6 +6,7 @@ extension ValueKind {
         switch self {
         case .boolean: "true or false"
         case .integer: "a whole number"
+        case .word(let word, or: .integer): "\(ValueKind.integer(0...0).example) or '\(word)'"
         case .word(let word, or: let other): "\(other.example), or '\(word)'"
         case .choice(let words): "one of \(words.joined(separator: ", "))"
         case .duration, .lifetime: "a duration such as 5s"
@@ -20,11 +21,22 @@ extension ValueKind {
         case .client: "a rule such as loopback or 192.168.0.0/16"
         case .baseURL: "a URL such as https://api.example.com"
         case .endpointPath: "a path such as /users/:id"
-        case .list(let element): "a list of values, each \(element.example)"
+        case .list(let element): "a list of \(element.plural)"
         case .oneOrMore(let element): "\(element.example), or a list of them"
         case .map(let keys, _): "a mapping such as \(keys.example)"
         case .section, .shorthand: "a mapping of keys"
         case .sections: "a list of mappings"
+        }
+    }
+
+    /// The same of several, for lists: `paths`.
+    private var plural: String {
+        switch self {
+        case .text: "texts"
+        case .path: "paths"
+        case .choice(let words): "words (\(words.joined(separator: ", ")))"
+        case .client: "rules such as loopback or 192.168.0.0/16"
+        default: "values, each \(example)"
         }
     }
 }

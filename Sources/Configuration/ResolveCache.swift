@@ -69,7 +69,7 @@ extension Resolver {
                 "'cache.override_origin' has no lifetime to use instead of the origin's; set 'ttl' or 'ttl_by_status'"
             )
         }
-        if let place = own.place("compare") {
+        if let place = own.place("compare"), !broken.contains(place) {
             // As it is by default it says nothing.
             if cache.mode != .library, cache.compare != CacheConfiguration().compare {
                 fail(
@@ -83,7 +83,7 @@ extension Resolver {
                 )
             }
         }
-        if let place = own.place("methods") {
+        if let place = own.place("methods"), !broken.contains(place) {
             if cache.methods.isEmpty {
                 fail(place, "'cache.methods' is an empty list; name GET or POST, or write mode: none")
             } else if cache.mode != .library, cache.methods.contains(.post) {

@@ -23,12 +23,14 @@ extension Resolver {
                     place,
                     "'cache.store_as' keeps one resource as a file, but '\(endpoint.method) \(endpoint.path)' is not one resource; use it for a GET of one path"
                 )
+                continue
             }
             if !hasDiskTier || !endpoint.cache.disk || endpoint.cache.mode == .none {
                 fail(
                     place,
                     "'cache.store_as' is a path under the disk tier, which this endpoint does not use; set the daemon's 'cache.disk' and the endpoint's 'cache.disk: true'"
                 )
+                continue
             }
             if let other = storedFiles.updateValue(endpoint.name, forKey: file) {
                 fail(place, "the endpoint '\(other)' is already stored as '\(file)'; choose another name")

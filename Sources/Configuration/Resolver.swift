@@ -5,7 +5,7 @@ struct Resolver {
     let root: [Entry]
     /// Of the main file and the included ones, in order.
     let services: [Value]
-    /// Sections that did not decode: nothing is concluded from what they lack.
+    /// Sections and lists that did not decode: nothing is concluded from what they lack.
     let broken: Set<Place>
     let file: String
     var errors: [ConfigurationError] = []
@@ -106,10 +106,10 @@ struct Resolver {
 
     private mutating func checkListeners(_ reader: SectionReader, _ result: Configuration) {
         let items = reader.items("listen")
-        if let place = reader.place("listen"), items.isEmpty {
+        if let place = reader.place("listen"), items.isEmpty, !broken.contains(place) {
             fail(place, "'listen' is an empty list; name an address such as localhost:8080")
         }
-        if let place = reader.place("clients"), result.clients.isEmpty {
+        if let place = reader.place("clients"), result.clients.isEmpty, !broken.contains(place) {
             fail(place, "'clients' is an empty list, so no client could connect; write [loopback]")
         }
         for (index, item) in zip(result.listen.indices, items) {

@@ -17,13 +17,17 @@ enum ScalarDecoding {
         case .integer(let range): return (text, .int(try integer(text, plain: plain, range)))
         case .word(let word, or: let other):
             if text == word { return (text, .none) }
+            if case .integer(let range) = other {
+                return (text, .int(try integer(text, plain: plain, range, or: " or '\(word)'")))
+            }
+            // Each of these messages ends in advice, which the word goes on with.
             do { return try leaf(text, plain: plain, other, file: file) } catch {
                 throw ScalarProblem(error.message + ", or '\(word)'")
             }
         case .choice(let words):
             guard words.contains(text) else {
-                let near = Suggestions.nearest(to: text, among: words).map { "did you mean '\($0)'? " } ?? ""
-                throw ScalarProblem("does not know '\(text)'; \(near)it takes \(words.joined(separator: ", "))")
+                let near = Suggestions.nearest(to: text, among: words)
+                throw unknown(text, near: near, words.joined(separator: ", "))
             }
             return (text, .text(text))
         case .duration: return (text, .nanoseconds(try Units.duration(text)))
@@ -47,12 +51,7 @@ enum ScalarDecoding {
         case .logTarget:
             if ["stdout", "stderr", "off"].contains(text) { return (text, .text(text)) }
             guard text.contains("/") else {
-                let near = Suggestions.nearest(to: text, among: ["stdout", "stderr", "off"]).map {
-                    "did you mean '\($0)'? "
-                }
-                throw ScalarProblem(
-                    "does not know '\(text)'; \(near ?? "")it takes stdout, stderr, off or a path such as ./access.log"
-                )
+                throw unknown(text, near: logTarget(near: text), "stdout, stderr, off or a path such as ./access.log")
             }
             let absolute = Paths.absolute(try path(text), besideFile: file)
             return (absolute, .text(absolute))
@@ -69,6 +68,21 @@ enum ScalarDecoding {
         }
     }
 
+    private static func unknown(_ text: String, near: String?, _ known: String) -> ScalarProblem {
+        guard let near else { return ScalarProblem("does not know '\(text)'; it takes \(known)") }
+        return ScalarProblem("does not know '\(text)'; did you mean '\(near)'? It takes \(known)")
+    }
+
+    /// What may be meant by a word that is no place for a log.
+    private static func logTarget(near text: String) -> String? {
+        switch text.lowercased() {
+        case "on", "yes", "true", "out": "stdout"
+        case "none", "no", "false": "off"
+        case _ where text.contains("."): "./\(text)"
+        default: Suggestions.nearest(to: text, among: ["stdout", "stderr", "off"])
+        }
+    }
+
     private static func boolean(_ text: String, plain: Bool) throws(ScalarProblem) -> Bool {
         let known: Bool? =
             switch text.lowercased() {
@@ -81,20 +95,28 @@ enum ScalarDecoding {
         return known
     }
 
-    private static func integer(_ text: String, plain: Bool, _ range: ClosedRange<Int>) throws(ScalarProblem) -> Int {
+    /// - Parameter other: what else the key takes, as a message goes on with it.
+    private static func integer(
+        _ text: String,
+        plain: Bool,
+        _ range: ClosedRange<Int>,
+        or other: String = ""
+    ) throws(ScalarProblem) -> Int {
         let digits = text.hasPrefix("-") ? String(text.dropFirst()) : text
         guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }) else {
-            throw ScalarProblem("takes a whole number, not '\(text)'")
+            throw ScalarProblem("takes a whole number\(other), not '\(text)'")
         }
-        guard plain else { throw ScalarProblem("takes a whole number, not text; remove the quotes") }
+        guard plain else { throw ScalarProblem("takes a whole number\(other), not text; remove the quotes") }
         guard let value = Int(text), range.contains(value) else {
-            throw ScalarProblem("takes a number from \(range.lowerBound) to \(range.upperBound), not \(text)")
+            throw ScalarProblem("takes a number from \(range.lowerBound) to \(range.upperBound)\(other), not \(text)")
         }
         return value
     }
 
     private static func path(_ text: String) throws(ScalarProblem) -> String {
-        guard !text.isEmpty, !text.contains("\0") else { throw ScalarProblem("takes a path, which cannot be empty") }
+        guard !text.isEmpty, !text.contains("\0") else {
+            throw ScalarProblem("takes a path, which cannot be empty; write one")
+        }
         guard !text.hasPrefix("~") else { throw ScalarProblem("does not know '~'; write ${HOME}\(text.dropFirst())") }
         return text
     }

@@ -79,7 +79,7 @@ enum TextRule: Sendable {
             }
             guard let pattern = try? Self.hostPattern(text) else {
                 throw ScalarProblem(
-                    "'\(text)' is no host; write a name such as drydock, *.DOMAIN or an address, without scheme, port or path"
+                    "'\(text)' is not a host; write a name such as drydock, *.DOMAIN or an address, without scheme, port or path"
                 )
             }
             return pattern

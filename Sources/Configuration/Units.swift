@@ -44,11 +44,11 @@ enum Units {
             if let right = durationWords.first(where: { $0.words.contains(lower) })?.unit {
                 throw ScalarProblem("unknown unit '\(unit.trimmedSpaces)'; write \(number)\(right)")
             }
-            throw ScalarProblem("unknown unit '\(unit)' for a duration; \(durationHelp)")
+            throw ScalarProblem("unknown unit '\(unit.trimmedSpaces)' for a duration; \(durationHelp)")
         }
         let (product, overflow) = UInt64(count).multipliedReportingOverflow(by: known.nanoseconds)
         guard !overflow, product <= longest else {
-            throw ScalarProblem("'\(text)' is longer than 36500d, the longest duration")
+            throw ScalarProblem("'\(text)' is longer than 36500d, the longest duration; write a shorter one")
         }
         return product
     }
@@ -79,11 +79,11 @@ enum Units {
             if let right {
                 throw ScalarProblem("unknown unit '\(unit.trimmedSpaces)'; write \(number)\(right.unit)")
             }
-            throw ScalarProblem("unknown unit '\(unit)' for a size; \(sizeHelp)")
+            throw ScalarProblem("unknown unit '\(unit.trimmedSpaces)' for a size; \(sizeHelp)")
         }
         let (product, overflow) = count.multipliedReportingOverflow(by: 1 << known.shift)
         guard !overflow, product <= 1 << 53 else {
-            throw ScalarProblem("'\(text)' is larger than 8192TiB, the largest size")
+            throw ScalarProblem("'\(text)' is larger than 8192TiB, the largest size; write a smaller one")
         }
         return product
     }

@@ -42,7 +42,7 @@ import Testing
         ("{ mode: library, compare: [date] }", "5:39", "does not know 'date'"),
         ("{ methods: [GET, POST] }", "5:23", "only in library mode"),
         ("{ methods: [] }", "5:23", "write mode: none"),
-        ("{ mode: library, methods: [PUT] }", "5:39", "it takes POST, GET"),
+        ("{ mode: library, methods: [PUT] }", "5:39", "It takes POST, GET"),
         ("{ gone: stale }", "5:20", "it takes pass, serve-stale, evict"),
         ("{ check_pause: 500ms }", "5:27", "not a whole number of seconds"),
         ("{ min_length: 100 }", "5:26", "write 100B"),

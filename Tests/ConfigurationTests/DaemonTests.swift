@@ -59,6 +59,14 @@ import Testing
         }
     }
 
+    @Test func whatAListLacksForAMistakeInItIsNoNews() {
+        expectError("listen: [localhost]\n", "1:10", ["'localhost' has no port"])
+        expectError("clients: [lopback]\n", "1:11", ["did you mean 'loopback'?"])
+        expectError("admin: [localhost]\n", "1:9", ["'localhost' has no port"])
+        expectError("forward: { cache: { methods: [PUT] } }\n", "1:31", ["does not know 'PUT'"])
+        expectError("forward: { cache: { mode: library, compare: [size] } }\n", "1:46", ["does not know 'size'"])
+    }
+
     @Test func forwardModeOnTheNetwork() throws {
         expectError(
             "name: x\nlisten: [localhost:80, 0.0.0.0:81]\n",
@@ -155,6 +163,14 @@ import Testing
             folder.errors("log: { access: ./none/access.log }").first?.hasPrefix("main.yaml:1:16: 'log.access'") == true
         )
         expectError("log: { access: stdot }\n", "1:16", ["did you mean 'stdout'?"])
+        for (word, near) in [("on", "stdout"), ("none", "off"), ("access.log", "./access.log")] {
+            expectError(
+                "log: { access: \(word) }\n",
+                "1:16",
+                ["does not know '\(word)'; did you mean '\(near)'? It takes"]
+            )
+        }
+        expectError("log: { access: file }\n", "1:16", ["does not know 'file'; it takes stdout"])
         expectError("log: { level: inf }\n", "1:15", ["did you mean 'info'?"])
     }
 

@@ -55,10 +55,10 @@ import Testing
         #expect(DefaultAdmin.distrust(own.path, user: me + 1)?.contains("belongs to the user \(me)") == true)
         let link = own.path + "/link"
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: own.path)
-        #expect(DefaultAdmin.distrust(link, user: me) == "\(link) is no folder")
-        #expect(DefaultAdmin.make(link, user: me) == "\(link) is no folder")
+        #expect(DefaultAdmin.distrust(link, user: me) == "\(link) is not a folder")
+        #expect(DefaultAdmin.make(link, user: me) == "\(link) is not a folder")
         let file = try own.write("file", "")
-        #expect(DefaultAdmin.distrust(file, user: me) == "\(file) is no folder")
+        #expect(DefaultAdmin.distrust(file, user: me) == "\(file) is not a folder")
         for mode in [0o720, 0o702, 0o777] {
             let open = try folder(mode)
             withExtendedLifetime(open) {

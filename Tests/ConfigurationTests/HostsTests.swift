@@ -26,7 +26,7 @@ import Testing
 
     @Test(arguments: ["drydock:8080", "http://drydock", "a/b", "*.*", "a.*", "-a", "", "a b", "256.1.1.1"])
     func whatIsNoHost(_ text: String) {
-        expectError("hosts: [\"\(text)\"]\n", "1:9", ["'\(text)' is no host", "without scheme, port or path"])
+        expectError("hosts: [\"\(text)\"]\n", "1:9", ["'\(text)' is not a host", "without scheme, port or path"])
     }
 
     @Test func everyHostIsRefused() {

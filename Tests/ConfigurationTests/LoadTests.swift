@@ -104,7 +104,7 @@ import Testing
             found.map { $0.prefix { $0 != ";" } } == [
                 "3:1: duplicate key 'listen', first on line 1", "5:25: duplicate key 'size', first on line 5",
                 "5:49: duplicate key 'size', first on line 5", "6:1: duplicate key 'name', first on line 2",
-                "7:8: 'loops' takes a whole number, not 'x', or 'auto'",
+                "7:8: 'loops' takes a whole number or 'auto', not 'x'",
             ],
             "\(found)"
         )
