@@ -137,7 +137,7 @@ package final class SeedFolder: Sendable, Equatable {
             do {
                 document = try SeedHead.decode(try files.read(headName))
             } catch {
-                throw SeedTrouble(reason: "\(headName) is no head: \(error)")
+                throw SeedTrouble(reason: "\(headName) is not a head: \(error)")
             }
         }
         if let other = document.url, other != url { return nil }

@@ -102,7 +102,7 @@ final class Inspection {
         let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(rest))
         decoded += part.count
         guard scanner.push(part) else {
-            refuse(isBeginningKnown || scanner.root != nil ? "is no well-formed JSON text" : unrecognised)
+            refuse(isBeginningKnown || scanner.root != nil ? "is not well-formed JSON text" : unrecognised)
             return false
         }
         if let root = scanner.root, !isBeginningKnown {

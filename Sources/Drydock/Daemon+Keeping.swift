@@ -84,7 +84,7 @@ extension Daemon: KeepingActions {
         // What an older daemon has pinned can be let go of, whatever it is.
         if isPinned, !Self.isURL(url) {
             throw .badQuery(
-                "'\(url)' is no URL; give a path, or http://HOST/PATH, or a URL as 'drydock list' prints it"
+                "'\(url)' is not a URL; give a path, or http://HOST/PATH, or a URL as 'drydock list' prints it"
             )
         }
         guard let key = try await keys(of: url).last else {

@@ -76,7 +76,7 @@ enum Remedies {
     /// What helps where something cannot be made in a folder, which may be missing itself.
     private static func place(_ folder: String, _ code: Int32, _ key: String) -> String {
         guard let found = FolderState(folder) else { return "name another path in '\(key)'" }
-        if found.kind != S_IFDIR { return "\(found.path) is no folder; name another path in '\(key)'" }
+        if found.kind != S_IFDIR { return "\(found.path) is not a folder; name another path in '\(key)'" }
         if code == EROFS { return "\(found.path) is mounted read-only; name another path in '\(key)'" }
         // Where the folder is missing, it was tried in vain to make it.
         guard code == EACCES || code == EPERM || access(found.path, W_OK | X_OK) != 0 else {

@@ -91,7 +91,9 @@ extension AdminRoute {
 
     private static func checked(_ path: String) throws(Problem) {
         guard path.hasPrefix("/"), !path.utf8.contains(0) else {
-            throw Problem.badQuery("'\(path)' is no absolute path; the daemon may have another working folder than you")
+            throw Problem.badQuery(
+                "'\(path)' is not an absolute path; the daemon may have another working folder than you"
+            )
         }
     }
 }

@@ -49,7 +49,7 @@ package struct ExplainQuestion: Sendable, Equatable {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         // What follows a line end would be a field of its own, or the end of the head.
         guard parts.count == 2, !parts[0].isEmpty, !text.utf8.contains(10), !text.utf8.contains(13) else {
-            throw bad("'\(text)' is no field; write 'Name: value'")
+            throw bad("'\(text)' is not a field; write 'Name: value'")
         }
         return Field(name: String(parts[0]), value: String(parts[1].drop { $0 == " " || $0 == "\t" }))
     }
@@ -68,17 +68,17 @@ package struct ExplainQuestion: Sendable, Equatable {
             do throws(WireError) {
                 parsed = try RequestTarget.parse(url, method: .get)
             } catch {
-                throw Self.bad("'\(url)' is no URL: \(error.detail); write a path, or http://HOST/PATH")
+                throw Self.bad("'\(url)' is not a URL: \(error.detail); write a path, or http://HOST/PATH")
             }
             guard case .absolute(let scheme, let authority, let path) = parsed.form else {
-                throw Self.bad("'\(url)' is no URL; write a path, or http://HOST/PATH")
+                throw Self.bad("'\(url)' is not a URL; write a path, or http://HOST/PATH")
             }
             host = authority.description
             if scheme == "http", isOwn(authority) { target = path }
         }
         // A space or a line end would make another request of it.
         guard !method.isEmpty, method.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
-            throw Self.bad("'\(method)' is no method; write GET, or leave it out")
+            throw Self.bad("'\(method)' is not a method; write GET, or leave it out")
         }
         var lines = ["\(method) \(target) HTTP/1.1"]
         if !fields.contains(where: { $0.name.lowercased() == "host" }) { lines.append("Host: \(host)") }

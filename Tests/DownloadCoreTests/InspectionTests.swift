@@ -111,7 +111,7 @@ enum Coded {
     func members() {
         let gzip = Coded.jsonBy[2].1
         for size in [1, 5, 1000] {
-            #expect(Self.verdict(.json, gzip + gzip, coding: "gzip", pieces: size) == "is no well-formed JSON text")
+            #expect(Self.verdict(.json, gzip + gzip, coding: "gzip", pieces: size) == "is not well-formed JSON text")
             let spoilt = Self.verdict(.json, gzip + [0x41, 0x42, 0x43], coding: "gzip", pieces: size)
             #expect(spoilt == "does not decode as its Content-Encoding says")
             let more = Self.verdict(.json, Coded.jsonBy[1].1 + [0x41], coding: "br", pieces: size)
@@ -199,13 +199,13 @@ enum Coded {
         let deep = Array(repeating: UInt8(ascii: "["), count: JSONScanner.depthLimit)
         let closing = Array(repeating: UInt8(ascii: "]"), count: JSONScanner.depthLimit)
         #expect(Self.verdict(.json, deep + closing) == nil)
-        #expect(Self.verdict(.json, [UInt8(ascii: "[")] + deep + closing) == "is no well-formed JSON text")
+        #expect(Self.verdict(.json, [UInt8(ascii: "[")] + deep + closing) == "is not well-formed JSON text")
         let long = [UInt8(ascii: "[")] + Array(repeating: UInt8(ascii: " "), count: 999)
         for size in [1, 7, 5000] {
             let behind = Self.verdict(.json, long + Array("<".utf8), pieces: size, limit: 1000)
             #expect(behind == nil, "behind the limit nobody looks")
             let before = Self.verdict(.json, Array(long.dropLast(2)) + Array("<".utf8), pieces: size, limit: 1000)
-            #expect(before == "is no well-formed JSON text")
+            #expect(before == "is not well-formed JSON text")
         }
     }
 

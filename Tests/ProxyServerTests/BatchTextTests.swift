@@ -38,7 +38,7 @@ import Testing
         "what is neither is told with its place",
         arguments: [
             ("/a\n{\"url\":\"/b\",\"urll\":1}\n", "list:2: 'urll' is not known"),
-            ("{\"method\":\"GET\"}", "list:1: 'url' is missing"), ("/a b", "list:1: '/a b' is no URL"),
+            ("{\"method\":\"GET\"}", "list:1: 'url' is missing"), ("/a b", "list:1: '/a b' is not a URL"),
             ("{", "list:1: "), ("{\"url\":\"/a\",\"headers\":[]}", "list:1: "),
         ]
     )

@@ -50,7 +50,7 @@ private final class KeptLog: Sendable {
                 Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8), 505,
                 "a client speaks HTTP/2 to this port, which takes HTTP/1.1: switch HTTP/2 off in the client, such as by curl --http1.1"
             ),
-            (Array("GET /a b HTTP/1.1\r\n".utf8), 400, "refused what a client sent, which is no acceptable HTTP/1.1"),
+            (Array("GET /a b HTTP/1.1\r\n".utf8), 400, "refused what a client sent, which is not acceptable HTTP/1.1"),
             ([0x16, 0x04, 0x01], 400, "refused what a client sent"),
             (Array("GET / HTTP/2.0\r\nHost: h\r\n\r\n".utf8), 505, "refused what a client sent"),
         ] as [([UInt8], Int, String)]

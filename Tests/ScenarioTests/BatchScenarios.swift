@@ -288,7 +288,7 @@ extension Scenarios {
                     ":2: 'uri' is not known; there are url, method, headers, body, force, seed, store"
                 ),
                 ("{\"method\": \"GET\"}\n", ":1: 'url' is missing"), ("\n{\"url\": 7}\n", ":2: "),
-                ("/api/a b\n", ":1: '/api/a b' is no URL"), ("{\"url\": \"/a\"\n", ":1: "),
+                ("/api/a b\n", ":1: '/api/a b' is not a URL"), ("{\"url\": \"/a\"\n", ":1: "),
             ] {
                 let list = try folder.write("list", text)
                 let result = try daemon.command("prefetch", "--file", list)

@@ -210,7 +210,7 @@ extension Scenarios {
             let refused = try daemon.command("pin", "--", text)
             #expect(refused.end == .exited(1), "\(refused.report)")
             #expect(
-                refused.errors.contains("'\(text)' is no URL; give a path, or http://HOST/PATH"),
+                refused.errors.contains("'\(text)' is not a URL; give a path, or http://HOST/PATH"),
                 "\(refused.report)"
             )
             #expect(try daemon.command("pins").output.isEmpty)

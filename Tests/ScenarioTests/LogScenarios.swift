@@ -44,7 +44,7 @@ extension Scenarios {
                 try client.send("nonsense\r\n\r\n")
                 _ = try client.readResponse()
             }
-            #expect(daemon.errors.components(separatedBy: "no acceptable HTTP").count == 11)
+            #expect(daemon.errors.components(separatedBy: "not acceptable HTTP").count == 11)
         }
 
         @Test("the request id joins the line of the access log, those at debug level and the origin's")

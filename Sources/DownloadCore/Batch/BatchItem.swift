@@ -54,7 +54,7 @@ package struct BatchItem: Sendable, Equatable, Codable {
             // A line end would begin a field of its own, or end the head.
             let isOneLine = field.value.utf8.allSatisfy { $0 != 10 && $0 != 13 && $0 != 0 }
             guard isOneLine, result.append(field.name, field.value) else {
-                throw BatchRefusal("'\(field.name): \(field.value)' is no request field; correct its name or value")
+                throw BatchRefusal("'\(field.name): \(field.value)' is not a request field; correct its name or value")
             }
         }
         if force { result.appendMember(.cacheControl, "no-cache") }

@@ -28,7 +28,8 @@ package enum BatchList {
                 let url = String(line.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
                 guard !url.contains(where: { $0 == " " || $0 == "\t" }) else {
                     throw Malformed(
-                        description: "\(place): '\(url)' is no URL; write one URL a line, or a JSON object with 'url'"
+                        description:
+                            "\(place): '\(url)' is not a URL; write one URL a line, or a JSON object with 'url'"
                     )
                 }
                 items.append(AdminJobItem(url: url))

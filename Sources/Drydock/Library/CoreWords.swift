@@ -181,7 +181,7 @@ extension URL {
     /// - Throws: `DownloadError.unavailable` where it is no file URL.
     fileprivate var folderPath: String {
         get throws(DownloadError) {
-            guard isFileURL else { throw .unavailable("'\(self)' is no folder: name it by a file URL") }
+            guard isFileURL else { throw .unavailable("'\(self)' is not a folder: name it by a file URL") }
             let path = path(percentEncoded: false)
             return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
         }

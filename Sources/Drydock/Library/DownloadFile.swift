@@ -30,7 +30,7 @@ final class DownloadFile: Sendable {
     /// - Throws: `DownloadError.invalidRequest`, `.file`.
     static func open(_ file: URL, _ pool: IOPool) async throws(DownloadError) -> DownloadFile {
         guard file.isFileURL, !file.hasDirectoryPath else {
-            throw .invalidRequest("'\(file)' is no file to download to: name one by a file URL")
+            throw .invalidRequest("'\(file)' is not a file to download to: name one by a file URL")
         }
         let path = file.path(percentEncoded: false)
         let folder = file.deletingLastPathComponent().path(percentEncoded: false)

@@ -17,7 +17,7 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
 
     var text: Logger.Message {
         switch self {
-        case .malformed: "refused what a client sent, which is no acceptable HTTP/1.1"
+        case .malformed: "refused what a client sent, which is not acceptable HTTP/1.1"
         case .tls: "a client speaks TLS to this port, which takes plain HTTP: use http:// in its URL, not https://"
         case .http2:
             "a client speaks HTTP/2 to this port, which takes HTTP/1.1: switch HTTP/2 off in the client, such as by curl --http1.1"

@@ -191,7 +191,7 @@ extension Scenarios {
                 switch trap {
                 case .ofAnother: "the folder \(user.privateFolder) belongs to the user 0, and not to \(user.id)"
                 case .open: "the folder \(user.privateFolder) is open to other users; write chmod 700"
-                case .link: "\(user.privateFolder) is no folder"
+                case .link: "\(user.privateFolder) is not a folder"
                 }
             #expect(daemon.says("warning drydock: no commands are taken: \(reason)"), "\(daemon.errors)")
             #expect(try RawClient(port: port).exchange("GET", "/x", host: "127.0.0.1:\(port)").status == 404)
