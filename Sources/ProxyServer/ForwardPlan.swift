@@ -41,7 +41,7 @@ package struct ForwardPlan: Sendable {
         self.shape = shape
         hotKey = HotKey(request.key)
         self.runtime = runtime
-        tls = TLSOptions(ca: configuration.ca)
+        tls = TLSOptions(ca: configuration.ca, caKey: "'forward.tls.ca'")
         self.responseLimits = responseLimits
         isLenient = configuration.lenient
     }

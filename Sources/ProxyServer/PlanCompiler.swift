@@ -143,7 +143,8 @@ extension RoutePlan {
                 verify: service.tls.verify,
                 ca: service.tls.ca,
                 clientCertificate: service.tls.clientCert,
-                clientKey: service.tls.clientKey
+                clientKey: service.tls.clientKey,
+                caKey: "'tls.ca' of the service '\(service.name)'"
             ),
             responseLimits: responseLimits(configuration.limits),
             isLenient: service.lenient,

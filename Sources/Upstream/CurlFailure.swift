@@ -51,8 +51,13 @@ enum CurlFailure {
 
     private static func certificate(_ context: Context) -> UpstreamError {
         let file = context.tls.ca
-        let name = file.map { "put the PEM of its authority into \($0), which 'tls.ca' names" }
-        let authority = name ?? "name the PEM file of its authority in 'tls.ca'"
+        let key = context.tls.caKey
+        var authority = "name the PEM file of its authority in \(key)"
+        if let file { authority = "put the PEM of its authority into \(file), which \(key) names" }
+        // OpenSSL says so of a missing link, too, wherever in the chain that is.
+        if context.text.contains("unable to get local issuer certificate") {
+            authority += ", or, if the origin does not send its intermediate certificate, add that there"
+        }
         let whose = context.certificate?.isAuthority == true ? "the authority's certificate of" : "the certificate of"
         let what: String =
             switch context.certificate?.reason {

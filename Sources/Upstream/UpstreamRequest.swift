@@ -146,17 +146,21 @@ package struct TLSOptions: Sendable, Hashable {
     package var clientCertificate: String?
     /// A PEM file with the certificate's key; nil: it is in ``clientCertificate``.
     package var clientKey: String?
+    /// Where ``ca`` is configured, as errors say it.
+    package var caKey: String
 
     package init(
         verify: Bool = true,
         ca: String? = nil,
         clientCertificate: String? = nil,
-        clientKey: String? = nil
+        clientKey: String? = nil,
+        caKey: String = "'tls.ca'"
     ) {
         self.verify = verify
         self.ca = ca
         self.clientCertificate = clientCertificate
         self.clientKey = clientKey
+        self.caKey = caKey
     }
 }
 

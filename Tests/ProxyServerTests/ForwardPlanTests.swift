@@ -1,7 +1,9 @@
 // Which targets forward mode and CONNECT take, by the rules of the configuration.
 
 import HTTPWire
+import ServiceCore
 import Testing
+import Upstream
 
 @testable import ProxyServer
 
@@ -10,6 +12,15 @@ import Testing
         func list(_ rules: [String]) -> String { rules.map { "\"\($0)\"" }.joined(separator: ", ") }
         let text = "forward: { enabled: true, allow: [\(list(allow))], connect: { allow: [\(list(connect))] } }"
         return try #require(try compile(text).forward)
+    }
+
+    @Test func `an error about a certificate names the key of the authorities`() throws {
+        let plan = try compile(
+            "forward: { enabled: true }\n"
+                + "services: [{ name: api, match: { prefix: /api }, base_url: https://api.test }]"
+        )
+        #expect(plan.forward?.tls.caKey == "'forward.tls.ca'")
+        #expect(plan.service(named: "api")?.plan.tls.caKey == "'tls.ca' of the service 'api'")
     }
 
     @Test(

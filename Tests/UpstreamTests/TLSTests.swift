@@ -59,12 +59,19 @@ import Upstream
         }
         let unknown = try detail(files, TLSOptions())
         #expect(unknown.contains("is of an authority that this machine does not know"), "\(unknown)")
-        #expect(unknown.hasSuffix("name the PEM file of its authority in 'tls.ca'"), "\(unknown)")
+        #expect(
+            unknown.hasSuffix(
+                "name the PEM file of its authority in 'tls.ca', or, if the origin does not send its intermediate certificate, add that there"
+            ),
+            "\(unknown)"
+        )
+        let forward = try detail(files, TLSOptions(caKey: "'forward.tls.ca'"))
+        #expect(forward.contains("name the PEM file of its authority in 'forward.tls.ca', or"), "\(forward)")
         let other = try TLSFiles(in: folder, "other")
         let wrong = try detail(files, TLSOptions(ca: other.authority))
         #expect(wrong.contains("an authority that \(other.authority) does not know"), "\(wrong)")
         #expect(
-            wrong.hasSuffix("put the PEM of its authority into \(other.authority), which 'tls.ca' names"),
+            wrong.contains("; put the PEM of its authority into \(other.authority), which 'tls.ca' names, or, if"),
             "\(wrong)"
         )
 

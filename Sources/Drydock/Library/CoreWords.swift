@@ -172,7 +172,8 @@ extension DownloadManager.TLS {
             verify: verifies,
             ca: authorities?.path(percentEncoded: false),
             clientCertificate: certificate?.path(percentEncoded: false),
-            clientKey: key?.path(percentEncoded: false)
+            clientKey: key?.path(percentEncoded: false),
+            caKey: "'tls.authorities'"
         )
     }
 }
