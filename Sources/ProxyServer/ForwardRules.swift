@@ -19,11 +19,10 @@ enum ForwardRules {
 
     static let secureFromAfar = Problem(
         status: 403,
-        title: "https refused on this address",
+        title: "https refused on this listener",
         detail:
-            "an https URL in the request line has crossed the network unencrypted, so it is fetched only for clients of a loopback"
-            + " address or a unix socket; have the client use CONNECT for https (as curl does), ask a service with that base_url,"
-            + " or add localhost:PORT to listen and ask there",
+            "other machines can reach this listener, where an https URL in the request line would cross the network unencrypted;"
+            + " have the client use CONNECT for https (as curl does), or add localhost:PORT to listen and use that from this machine",
         proxyError: "http_request_denied"
     )
 

@@ -232,8 +232,8 @@ extension ProxyHandler {
         UpstreamError(
             .addressRefused,
             detail:
-                "\(host) leads to this daemon itself, which is never a target; ask it directly, or, where that is a name of its own,"
-                + " write it under hosts"
+                "\(host) leads to this daemon itself, which is never a target; ask it directly, or, if that is one of its own names,"
+                + " write the full name under hosts (one such as *.lan does not count here)"
         )
     }
 }
