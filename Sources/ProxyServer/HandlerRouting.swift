@@ -17,7 +17,7 @@ extension ProxyHandler {
             do throws(Problem) {
                 try await connect(exchange, authority, on: loop)
             } catch {
-                exchange.tell(.refusedTunnel, error.detail)
+                exchange.tell(ClientTrouble(connect: error), error.detail)
                 throw error
             }
         case .absolute(let scheme, let authority, let path):

@@ -128,18 +128,20 @@ private final class KeptLog: Sendable {
         )
     }
 
-    @Test func `a refused CONNECT and a failed upgrade are told with their targets`() async throws {
+    @Test func `a refused or failed CONNECT and a failed upgrade are told with their targets`() async throws {
         let log = KeptLog()
         let origin = try ScriptedOrigin { .answer(403, to: $0, "no") }
         let text = """
-            forward: { connect: { allow: ["*:443", "*:\(origin.port)"] } }
+            forward: { connect: { allow: ["*:443", "*:\(origin.port)", "127.0.0.1:1"] } }
             services:
               - { name: ws, match: { prefix: /ws }, base_url: "\(origin.url)" }
               - { name: tls, match: { prefix: /tls }, base_url: "https://127.0.0.1:1" }
               - { name: gone, match: { prefix: /gone }, base_url: "http://127.0.0.1:1" }
             """
         try await HandlerHarness.run(text, daemonLog: log.serverLog()) { harness throws in
-            for (target, status) in [("mail.test:25", 403), ("127.0.0.1:\(origin.port)", 502)] {
+            for (target, status) in [
+                ("mail.test:25", 403), ("127.0.0.1:\(origin.port)", 502), ("127.0.0.1:1", 502),
+            ] {
                 let client = try harness.client()
                 try client.send("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\r\n")
                 #expect(try client.readResponse(method: "CONNECT").status == status)
@@ -150,15 +152,17 @@ private final class KeptLog: Sendable {
             #expect(try harness.get("/gone/chat", fields: upgrade).status == 502)
         }
         let lines = log.lines
-        #expect(lines.count == 5, "\(lines)")
+        #expect(lines.count == 6, "\(lines)")
         for line in lines.prefix(2) { #expect(line.hasPrefix("notice refused a CONNECT client=127.0.0.1 error=")) }
         #expect(lines[0].hasSuffix(" service=connect target=mail.test:25"), "\(lines[0])")
+        #expect(lines[2].hasPrefix("notice a CONNECT failed client=127.0.0.1 error="), "\(lines[2])")
+        #expect(lines[2].hasSuffix(" service=connect target=127.0.0.1:1"), "\(lines[2])")
         #expect(
-            lines[2]
+            lines[3]
                 == "notice an upgrade failed client=127.0.0.1 error=the origin answered 403 to it, not 101 service=ws target=/ws/chat"
         )
-        #expect(lines[3].contains("an Upgrade is passed on to http origins only"), "\(lines[3])")
-        #expect(lines[4].contains("could not be reached") && lines[4].contains("service=gone"), "\(lines[4])")
+        #expect(lines[4].contains("an Upgrade is passed on to http origins only"), "\(lines[4])")
+        #expect(lines[5].contains("could not be reached") && lines[5].contains("service=gone"), "\(lines[5])")
     }
 
     // MARK: - What becomes of requests

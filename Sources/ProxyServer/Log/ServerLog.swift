@@ -12,7 +12,10 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
     case tls, http2
     /// The client may not connect, or too many connections are open.
     case refusedClient
+    /// No rule allows the target.
     case refusedTunnel
+    /// The target could not be reached.
+    case failedTunnel
     case failedUpgrade
 
     var text: Logger.Message {
@@ -23,8 +26,15 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
             "a client speaks HTTP/2 to this port, which takes HTTP/1.1: switch HTTP/2 off in the client, such as by curl --http1.1"
         case .refusedClient: "refused a client's connection"
         case .refusedTunnel: "refused a CONNECT"
+        case .failedTunnel: "a CONNECT failed"
         case .failedUpgrade: "an upgrade failed"
         }
+    }
+
+    /// What is told of a CONNECT that came to nothing.
+    init(connect problem: Problem) {
+        let refusals = ["http_request_denied", "destination_ip_prohibited", "proxy_loop_detected"]
+        self = problem.proxyError.map(refusals.contains) == true ? .refusedTunnel : .failedTunnel
     }
 
     /// What the first bytes of a connection that were refused are; nil where they are nothing that is known here.
