@@ -41,6 +41,14 @@ import Testing
             #expect(idleClosed.read { $0 } == true)
             #expect(drained.value == 0)
             #expect(throws: (any Error).self) { try RawClient(port: harness.port).exchange("/late") }
+        }
+        // Each loop hears of it by itself.
+        for context in harness.server.contexts {
+            for _ in 0..<1000 where await context.run({ context, _ in context.isDraining }) != true {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+        }
+        await withTaskExecutorPreference(BlockingExecutor.shared) {
             harness.gate.open()
             #expect(busy.wait(10) { $0 != nil })
         }
