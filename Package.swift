@@ -78,20 +78,29 @@ let package = Package(
             ]
         ),
         room(
-            "Drydock",
+            "DrydockDaemon",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "ServiceCore",
                 "ProxyServer", "Configuration", .product(name: "Logging", package: "swift-log"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "Drydock", "Configuration", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "ServiceCore", "DrydockDaemon", "Configuration",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            path: "Sources/drydock",
             swiftSettings: settings
+        ),
+
+        // The library: the same cores without configuration files, server and daemon.
+        room(
+            "Drydock",
+            [
+                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "ServiceCore",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
         ),
 
         // Test support is a room of its own: a scripted origin, a raw client, the release binary as a process.
@@ -116,7 +125,14 @@ let package = Package(
             "ProxyServerTests",
             [
                 "ProxyServer", "Configuration", "CacheStore", "DownloadCore", "EventLoop", "HTTPWire", "HTTPCaching",
-                "Upstream", "ServiceCore", "Drydock", .product(name: "Logging", package: "swift-log"),
+                "Upstream", "ServiceCore", "DrydockDaemon", .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        tests(
+            "DrydockDaemonTests",
+            [
+                "DrydockDaemon", "ProxyServer", "DownloadCore", "EventLoop",
+                .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .executableTarget(

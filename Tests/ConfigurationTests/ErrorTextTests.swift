@@ -146,8 +146,11 @@ struct MistakeFolder {
         let sources = ShippedFilesTests.folder + "/../Sources/Configuration"
         let said = Self.file.text.split(separator: "\n").map(String.init)
         var count = 0
-        for name in try FileManager.default.contentsOfDirectory(atPath: sources).sorted() where Self.hasMessages(name) {
-            let text = try String(contentsOfFile: "\(sources)/\(name)", encoding: .utf8)
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: sources).sorted()
+        for path in paths {
+            let name = path.split(separator: "/").last.map(String.init) ?? path
+            guard Self.hasMessages(name) else { continue }
+            let text = try String(contentsOfFile: "\(sources)/\(path)", encoding: .utf8)
             for message in Literals.of(text) where message.isSentence {
                 if Self.unreachable.contains(message.pieces.joined()) { continue }
                 count += 1

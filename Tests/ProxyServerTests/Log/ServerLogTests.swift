@@ -7,7 +7,7 @@ import Logging
 import TestSupport
 import Testing
 
-@testable import Drydock
+@testable import DrydockDaemon
 @testable import ProxyServer
 
 /// What was logged, a text per line: `level message name=value`, names in order.

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Configuration
-import Drydock
+import DrydockDaemon
 import Glibc
 
 /// Which configuration file is meant.

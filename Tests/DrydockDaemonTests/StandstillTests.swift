@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Drydock
+@testable import DrydockDaemon
 
 @Suite(.timeLimit(.minutes(5)))
 struct StandstillTests {

@@ -1,7 +1,7 @@
 // Why a daemon did not start or did not reload, with the place and what to do.
 
 /// A failure of the daemon as a whole.
-public enum DaemonError: Error, Sendable, CustomStringConvertible {
+package enum DaemonError: Error, Sendable, CustomStringConvertible {
     /// The configuration has errors; each with file, line and column.
     case configuration(String)
     /// A socket, a folder or a thread could not be had.
@@ -9,7 +9,7 @@ public enum DaemonError: Error, Sendable, CustomStringConvertible {
     /// The reload changes something that needs a restart.
     case needsRestart(String)
 
-    public var description: String {
+    package var description: String {
         switch self {
         case .configuration(let text), .start(let text), .needsRestart(let text): text
         }

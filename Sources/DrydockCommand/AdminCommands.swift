@@ -1,7 +1,7 @@
 // `drydock status` and `reload`: the commands that ask a running daemon over its admin socket.
 
 import ArgumentParser
-import Drydock
+import DrydockDaemon
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Show what the daemon is doing.")

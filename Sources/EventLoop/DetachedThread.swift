@@ -2,14 +2,14 @@
 
 import Glibc
 
-enum Thread {
+package enum DetachedThread {
     private final class Work: Sendable {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
     /// Runs `work` on a thread of its own and waits for it.
-    static func wait(_ work: @escaping @Sendable () -> Void) async {
+    package static func wait(_ work: @escaping @Sendable () -> Void) async {
         await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
             run {
                 work()
@@ -19,7 +19,7 @@ enum Thread {
     }
 
     /// Runs `work` on a detached thread; on the caller's where no thread can be made.
-    static func run(_ work: @escaping @Sendable () -> Void) {
+    package static func run(_ work: @escaping @Sendable () -> Void) {
         var handle = pthread_t()
         let context = Unmanaged.passRetained(Work(work)).toOpaque()
         let result = pthread_create(

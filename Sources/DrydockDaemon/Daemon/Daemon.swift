@@ -13,7 +13,7 @@ internal import Upstream
 /// A running daemon.
 ///
 /// Sendable: what changes is under a mutex, loop-bound parts are in boxes.
-public final class Daemon: Sendable {
+package final class Daemon: Sendable {
     struct State {
         var configuration: Configuration
         var plan: RoutePlan
@@ -170,7 +170,7 @@ public final class Daemon: Sendable {
         memoryGuard.stop()
         // Before the transfers are cut: what is under way goes on after the next start. On a thread of its own, so that a pool
         // that stands still keeps no client from its answer.
-        await Thread.wait { [jobCenter] in jobCenter.stop() }
+        await DetachedThread.wait { [jobCenter] in jobCenter.stop() }
         schedules.update([])
         let cut = await running?.drain(grace: grace) { [self] in tellWaiting($0, grace: grace, signal) } ?? []
         tellCut(cut)
@@ -181,7 +181,7 @@ public final class Daemon: Sendable {
         // Whatever still runs on a loop ends with its loop; file work that is queued is finished.
         let parts = parts
         guardian.leaveOutLoops()
-        await Thread.wait {
+        await DetachedThread.wait {
             parts.loops.stop()
             parts.disk?.close()
             parts.files.stop()

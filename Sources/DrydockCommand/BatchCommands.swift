@@ -1,7 +1,7 @@
 // `drydock size` and `drydock prefetch`: how much a list would download, and downloading it ahead of the clients.
 
 import ArgumentParser
-import Drydock
+import DrydockDaemon
 import Foundation
 
 /// What both commands take.

@@ -4,7 +4,7 @@ import EventLoop
 import TestSupport
 import Testing
 
-@testable import Drydock
+@testable import DrydockDaemon
 
 @Suite struct MemoryPressureTests {
     private func write(_ folder: TemporaryFolder, stalled: UInt64, high events: Int, limit: String, anon: Int) throws {

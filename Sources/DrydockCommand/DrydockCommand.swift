@@ -1,8 +1,9 @@
 // The command line: its commands, and its exit codes.
 
 import ArgumentParser
-import Drydock
+import DrydockDaemon
 import Glibc
+import ServiceCore
 
 /// `drydock`.
 struct DrydockCommand: AsyncParsableCommand {

@@ -2,6 +2,7 @@
 
 public import FoundationEssentials
 public import HTTPTypes
+import ServiceCore
 
 extension DownloadManager {
     /// The settings of a manager; a change makes another manager. What is not set has the default that stands with it.

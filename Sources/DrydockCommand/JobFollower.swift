@@ -1,6 +1,6 @@
 // Follows a job of the daemon until it ends: a progress bar on a terminal, plain lines elsewhere, both on standard error.
 
-import Drydock
+import DrydockDaemon
 import Foundation
 import Glibc
 import Synchronization

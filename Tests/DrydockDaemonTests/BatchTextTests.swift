@@ -4,7 +4,7 @@ import DownloadCore
 import ProxyServer
 import Testing
 
-@testable import Drydock
+@testable import DrydockDaemon
 
 @Suite struct BatchListTests {
     @Test("URLs, JSON lines, comments, empty lines and line ends of all kinds")

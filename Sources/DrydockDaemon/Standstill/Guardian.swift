@@ -67,7 +67,7 @@ final class Guardian: Sendable {
 
     /// Begins to look; the first look, and the first notice, come at once.
     func start() {
-        Thread.run { [self] in
+        DetachedThread.run { [self] in
             while !state.withLock({ $0.isStopped }) {
                 turn(now: Monotonic.now())
                 var fact = pollfd(fd: wake.read, events: Int16(POLLIN), revents: 0)

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Drydock
+@testable import DrydockDaemon
 
 @Suite(.timeLimit(.minutes(5)))
 struct ScheduleTests {

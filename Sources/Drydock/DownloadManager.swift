@@ -1,6 +1,7 @@
 // Downloads resources, keeps them, and asks their origins again when they are no longer valid: the library's front door.
 
 internal import DownloadCore
+internal import EventLoop
 public import FoundationEssentials
 internal import HTTPCaching
 public import HTTPTypes
@@ -57,7 +58,7 @@ public final class DownloadManager: Sendable {
     deinit {
         // Whoever waits for a download holds the manager: nothing runs that would miss it.
         guard case .open(let engine) = opening.withLock({ $0 }) else { return }
-        Thread.run { engine.stop() }
+        DetachedThread.run { engine.stop() }
     }
 
     // MARK: - Downloading
@@ -181,7 +182,7 @@ public final class DownloadManager: Sendable {
         case .notYet, .closed: return
         }
         await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
-            Thread.run {
+            DetachedThread.run {
                 engine.stop()
                 done.resume()
             }
