@@ -63,9 +63,10 @@ let package = Package(
             "CacheStore",
             ["CProcessor", "EventLoop", "HTTPWire", "HTTPCaching", .product(name: "GRDB", package: "GRDB.swift")]
         ),
+        room("Content", ["CCodings", "HTTPWire"]),
         room(
             "DownloadCore",
-            ["CCodings", "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore"]
+            ["Content", "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore"]
         ),
         room("ServiceCore", ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore"]),
         room("DemoMode", ["EventLoop", "HTTPWire"]),
@@ -73,8 +74,8 @@ let package = Package(
         room(
             "ProxyServer",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "ServiceCore",
-                "DemoMode", "Configuration", .product(name: "Logging", package: "swift-log"),
+                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore",
+                "ServiceCore", "DemoMode", "Configuration", .product(name: "Logging", package: "swift-log"),
             ]
         ),
         room(
@@ -97,8 +98,8 @@ let package = Package(
         room(
             "Drydock",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "ServiceCore",
-                .product(name: "Logging", package: "swift-log"),
+                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore",
+                "ServiceCore", .product(name: "Logging", package: "swift-log"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
@@ -110,10 +111,14 @@ let package = Package(
         tests("HTTPWireTests", ["HTTPWire"]),
         tests("HTTPCachingTests", ["HTTPCaching", "HTTPWire"]),
         tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire"]),
+        tests("ContentTests", ["Content", "HTTPWire"]),
         tests("CacheStoreTests", ["CacheStore", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport"]),
         tests(
             "DownloadCoreTests",
-            ["DownloadCore", "CacheStore", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport"]
+            [
+                "DownloadCore", "CacheStore", "Content", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching",
+                "LoopSupport",
+            ]
         ),
         tests(
             "ServiceCoreTests",

@@ -1,6 +1,7 @@
 // The public words of downloads in those of the rooms below.
 
 internal import CacheStore
+internal import Content
 internal import DownloadCore
 internal import EventLoop
 internal import FoundationEssentials

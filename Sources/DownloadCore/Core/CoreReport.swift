@@ -1,6 +1,7 @@
 // What the download core counts and tells beside its answers.
 
 package import CacheStore
+package import Content
 internal import EventLoop
 internal import Synchronization
 

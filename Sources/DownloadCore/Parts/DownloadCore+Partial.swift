@@ -1,6 +1,7 @@
 // How a request is answered where only parts are stored: from them, after a check, or with what is missing.
 
 internal import CacheStore
+internal import Content
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire

@@ -1,6 +1,7 @@
 // What a route answers while there is nothing yet, and what when there will be nothing; and what its bodies must be.
 
 internal import CacheStore
+package import Content
 internal import HTTPWire
 
 /// A file that answers in place of what is not there.

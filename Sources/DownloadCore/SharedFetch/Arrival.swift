@@ -1,6 +1,7 @@
 // A response whose head has come: publishes it, passes its bytes to the readers, and commits it when it is whole.
 
 internal import CacheStore
+internal import Content
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire

@@ -1,6 +1,7 @@
 // What a configuration says of placeholders, fallbacks, expected content and clients that leave, as the download core takes it.
 
 internal import Configuration
+internal import Content
 internal import DemoMode
 internal import DownloadCore
 

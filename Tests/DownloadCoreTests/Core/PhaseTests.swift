@@ -1,6 +1,7 @@
 // Two-phase answers: the placeholder while there is nothing yet, the fallback where there will be nothing.
 
 import CacheStore
+import Content
 import DownloadCore
 import EventLoop
 import HTTPCaching

@@ -1,6 +1,7 @@
 // A route that expects something of its bodies: what is something else is passed on and not stored.
 
 import CacheStore
+import Content
 import DownloadCore
 import EventLoop
 import HTTPCaching

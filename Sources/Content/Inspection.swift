@@ -1,6 +1,6 @@
 // Looks into a body while it arrives: whether it is what its route expects, with its content codings taken off.
 
-internal import HTTPWire
+package import HTTPWire
 
 /// What the bodies of a route must be for a response to be stored.
 package enum ContentExpectation: String, Sendable, CaseIterable {
@@ -26,13 +26,13 @@ package enum ContentExpectation: String, Sendable, CaseIterable {
     }
 
     /// Whether only the whole body can show it.
-    var needsAll: Bool { self == .json || self == .jsonObject || self == .jsonArray }
+    package var needsAll: Bool { self == .json || self == .jsonObject || self == .jsonArray }
 }
 
 /// One body under inspection. Used on one loop.
-final class Inspection {
+package final class Inspection {
     /// Bytes of a JSON text, decoded, that are read at most: what is longer is taken for whole after that.
-    static let limit = 8 * 1024 * 1024
+    package static let limit = 8 * 1024 * 1024
     /// Bytes as they arrive that are waited for at most before the beginning is judged.
     static let patience = 64 * 1024
 
@@ -46,14 +46,14 @@ final class Inspection {
     private var decoded = 0
     private var isPastLimit = false
     /// The beginning has been judged; for what needs no more, all has.
-    private(set) var isBeginningKnown = false
+    package private(set) var isBeginningKnown = false
     /// Why the body is not what is expected, such as `begins with "<!do"`; nil as long as it may be.
-    private(set) var mismatch: String?
+    package private(set) var mismatch: String?
 
     /// - Parameters:
     ///   - fields: of the response.
     ///   - limit: bytes of a JSON text, decoded, that are read at most.
-    init(_ expectation: ContentExpectation, _ fields: Fields, limit: Int = Inspection.limit) {
+    package init(_ expectation: ContentExpectation, _ fields: Fields, limit: Int = Inspection.limit) {
         self.limit = limit
         self.expectation = expectation
         let codings = ContentCoding.codings(fields)
@@ -67,7 +67,7 @@ final class Inspection {
     /// Takes the next bytes of the body as it came.
     /// - Returns: whether the beginning has been judged.
     @discardableResult
-    func push(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    package func push(_ bytes: UnsafeRawBufferPointer) -> Bool {
         received += bytes.count
         guard mismatch == nil, !isPastLimit, expectation != .any, expectation.needsAll || !isBeginningKnown, let decoder
         else { return true }
@@ -83,7 +83,7 @@ final class Inspection {
 
     /// The body is whole.
     /// - Returns: nil where it is what was expected, else why not.
-    func finish() -> String? {
+    package func finish() -> String? {
         guard mismatch == nil, expectation != .any, !isPastLimit else { return mismatch }
         if expectation.needsAll {
             if let decoder, !decoder.isAtEnd { refuse("ends in the middle of its content coding") }
