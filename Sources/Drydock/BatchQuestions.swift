@@ -47,7 +47,7 @@ struct BatchQuestions: Sendable {
     func route(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
         switch questions[Self.name(item)] {
         case .success(let question):
-            guard let source = engine.source(question.origin, on: loop) else {
+            guard let source = engine.source(for: question, on: loop) else {
                 throw BatchRefusal(DownloadError.closed.description)
             }
             return .store(question.ask(engine.configuration, seed: engine.seed), source)

@@ -124,18 +124,19 @@ final class DownloadEngine: Sendable {
     /// Requests that were sent to origins, checks among them.
     var fetchCount: Int { runtime.fetchCount }
 
-    /// Asks the core, on one of the engine's loops.
-    func answer(_ ask: CacheAsk, _ origin: OriginAddress, on loop: isolated EventLoop) async -> Answer? {
-        guard let source = source(origin, on: loop) else { return nil }
+    /// Asks the core what a question is about, on one of the engine's loops; nil where the engine has ended.
+    func answer(_ ask: CacheAsk, to question: DownloadQuestion, on loop: isolated EventLoop) async -> Answer? {
+        guard let source = source(for: question, on: loop) else { return nil }
         return await core.answer(ask, from: source, on: loop)
     }
 
     /// Nil where the engine has ended.
-    func source(_ origin: OriginAddress, on loop: isolated EventLoop) -> (any FetchSource)? {
+    func source(for question: DownloadQuestion, on loop: isolated EventLoop) -> (any FetchSource)? {
         guard let box = clients.first(where: { $0.loop === loop }), let client = box.value(on: loop) else { return nil }
+        if question.options.onlyStored { return UnaskedSource() }
         let (service, runtime) = (service, runtime)
         return RedirectSource(
-            origin,
+            question.origin,
             limit: configuration.maximumRedirects,
             isStandard: configuration.mode == .standard
         ) { origin in

@@ -10,7 +10,8 @@ extension DownloadManager {
         /// Asks the origin, whatever is stored and however valid it is. What comes is stored in the place of the stored
         /// response, which stays until the new one is whole. False by default.
         public var forcesDownload: Bool
-        /// Answers from what is stored, or not at all; nobody is asked. False by default.
+        /// Answers from what is stored, or not at all: the origin is never asked, neither for a size nor behind the answer, and
+        /// with ``bypassesStore`` only a seed can answer. False by default.
         public var onlyStored: Bool
         /// Leaves what is stored alone: nothing is looked up in memory or on disk, and nothing is kept; seeds are looked up all
         /// the same. False by default.

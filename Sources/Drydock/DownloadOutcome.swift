@@ -16,7 +16,8 @@ public enum DownloadOutcome: String, Sendable, Hashable, CaseIterable, Codable {
     /// Stored and no longer valid; the origin said that it has not changed: `fwd=stale; fwd-status=304; detail=revalidated`.
     case confirmed
     /// Stored and no longer valid; the origin could not be asked, or did not answer as it should: `fwd=stale;
-    /// detail=stale-if-error`, or `hit; detail=check-pause` for a while after that.
+    /// detail=stale-if-error`, or `hit; detail=check-pause` for a while after that. Or it was not to be asked
+    /// (``DownloadManager/Options/onlyStored``): `hit; detail=unrefreshed`.
     case checkFailed
     /// From the origin, just now: `fwd=uri-miss; fwd-status=200; stored`, or `fwd=stale; …; detail=replaced`.
     case downloaded
@@ -39,7 +40,7 @@ extension DownloadOutcome {
         case (_, .fallback), (_, .placeholder): self = .downloadFailed
         case (true, .refreshing): self = .beingChecked
         case (true, .memory), (true, .disk): self = .stillValid
-        // Past its time, and nobody was asked: the program is offline, or a check has failed a moment ago.
+        // Past its time, and nobody was asked: the program is offline or wants nothing else, or a check has failed a moment ago.
         case (true, _): self = .checkFailed
         case (false, .revalidated): self = .confirmed
         case (false, .staleIfError): self = .checkFailed

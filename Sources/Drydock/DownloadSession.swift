@@ -89,7 +89,7 @@ final class DownloadSession: DownloadUnderWay {
         let (engine, question) = (engine, question)
         let ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
         let found = try await perform { loop -> (Head, LoopBox<BodyReader>?, Storing?)? in
-            guard let answer = await engine.answer(ask, question.origin, on: loop) else { return nil }
+            guard let answer = await engine.answer(ask, to: question, on: loop) else { return nil }
             guard let reader = answer.reader else { return (Head(answer), nil, nil) }
             return (Head(answer), LoopBox(reader, on: loop), answer.storing)
         }

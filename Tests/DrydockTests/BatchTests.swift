@@ -239,4 +239,30 @@ import Testing
             #expect(origin.server.log.map { "\($0.method) \($0.target)" }.sorted() == ["GET /b", "HEAD /c"])
         }
     }
+
+    @Test(arguments: [false, true]) func onlyWhatIsStored(bypassesStore: Bool) async throws {
+        let resource = Resource()
+        try await withManager {
+            resource.reply($0)
+        } _: { manager, origin in
+            for path in ["/valid", "/stale"] { _ = try await manager.download(origin.url(path)) }
+            origin.server.forgetRequests()
+            let batch = try await manager.batch(
+                [("/valid", nil), ("/stale", Duration.zero), ("/absent", nil)].map { path, lifetime in
+                    let options = DownloadManager.Options(
+                        lifetime: lifetime,
+                        onlyStored: true,
+                        bypassesStore: bypassesStore
+                    )
+                    return DownloadBatch.Item(origin.url(path), options: options)
+                }
+            )
+            let states: [DownloadBatch.State] = [bypassesStore ? .failed : .done, .failed, .failed]
+            #expect(try await batch.size().entries.map(\.state) == states)
+            #expect(try await batch.retry().entries.map(\.state) == states)
+            let reasons = batch.report.failures.map(\.reason)
+            #expect(reasons.allSatisfy { $0?.contains("stored") == true }, "\(reasons)")
+            #expect(origin.server.requests() == 0)
+        }
+    }
 }

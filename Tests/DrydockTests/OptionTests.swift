@@ -73,6 +73,51 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        DownloadManager.Options(onlyStored: true, bypassesStore: true),
+        DownloadManager.Options(forcesDownload: true, onlyStored: true),
+        DownloadManager.Options(onlyStored: true, yieldsStaleFirst: true),
+    ]) func whoWantsOnlyWhatIsStoredAsksNobody(options: DownloadManager.Options) async throws {
+        let resource = Resource()
+        try await withManager {
+            $0.lifetime = .zero
+        } _: {
+            resource.reply($0)
+        } _: { manager, origin in
+            _ = try await manager.download(origin.url())
+            origin.server.forgetRequests()
+            for path in ["/a", "/never-stored"] {
+                let error = await failure { try await manager.download(origin.url(path), options: options) }
+                guard case .notStored = error else {
+                    Issue.record("\(error as Any)")
+                    continue
+                }
+            }
+            #expect(origin.server.requests() == 0)
+            #expect(try await manager.download(origin.url()).outcome == .confirmed, "what is stored is as it was")
+        }
+    }
+
+    @Test func whatIsOnlyStoredIsNotRefreshed() async throws {
+        let resource = Resource()
+        try await withManager {
+            $0.lifetime = .zero
+            $0.staleWhileRevalidate = .seconds(3600)
+        } _: {
+            resource.reply($0)
+        } _: { manager, origin in
+            _ = try await manager.download(origin.url())
+            origin.server.forgetRequests()
+            let result = try await manager.download(origin.url(), options: .init(onlyStored: true))
+            #expect(result.text == "version 1")
+            #expect(result.outcome == .checkFailed)
+            #expect(result.cacheStatus == "hit; ttl=+; detail=unrefreshed")
+            // Whatever was begun before this download is over when it is.
+            #expect(try await manager.download(origin.url("/b")).outcome == .downloaded)
+            #expect(origin.server.log.map(\.target) == ["/b"])
+        }
+    }
+
     @Test func whatPassesByChangesNothing() async throws {
         let resource = Resource()
         try await withManager(onDisk: true) {

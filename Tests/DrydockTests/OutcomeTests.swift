@@ -38,6 +38,7 @@ import Testing
             (Self.status(.stale, ttl: -5, detail: "stale-if-error"), .checkFailed),
             (Self.status(hit: true, ttl: -5, detail: "check-pause"), .checkFailed),
             (Self.status(hit: true, ttl: -5, detail: "offline"), .checkFailed),
+            (Self.status(hit: true, ttl: -5, detail: "unrefreshed"), .checkFailed),
             (Self.status(.uriMiss, 200, stored: true), .downloaded),
             (Self.status(.varyMiss, 200, stored: true), .downloaded),
             (Self.status(.stale, 200, stored: true, detail: "replaced"), .downloaded),

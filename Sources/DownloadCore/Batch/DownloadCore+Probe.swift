@@ -18,7 +18,8 @@ package enum Probe: Sendable, Equatable {
 }
 
 extension DownloadCore {
-    /// Finds out what a request would download. Stored responses, lifetimes and what is known of the origin stay as they are.
+    /// Finds out what a request would download. Stored responses, lifetimes and what is known of the origin stay as they are. Of a
+    /// request that wants only what is stored (`only-if-cached`), the origin hears nothing.
     package func probe(
         _ ask: CacheAsk,
         from source: any FetchSource,
@@ -28,6 +29,11 @@ extension DownloadCore {
         switch await look(ask, on: loop) {
         case .known(let probe): return probe
         case .stale(let response): stale = response
+        }
+        // As the answer itself would be; where nothing is ever stored, the request is passed on all the same.
+        if ask.policy.mode != .none, Caching.onlyIfCached(ask.request) {
+            let what = stale == nil ? "nothing is stored for this request" : "the stored response needs a check"
+            return .failed("\(what), and the origin is not to be asked", status: nil)
         }
         guard ask.content == nil, ask.request.method == .get else {
             return .unknownSize("HEAD says nothing about \(ask.content == nil ? ask.request.method.name : "POST")")

@@ -68,7 +68,7 @@ extension StaleAllowance {
     package var section: String {
         switch self {
         case .maxStale: "RFC 9111 section 5.2.1.2"
-        case .whileRevalidate: "RFC 5861 section 3"
+        case .whileRevalidate, .unrefreshed: "RFC 5861 section 3"
         case .offline: "RFC 9111 section 4.2.4"
         case .checkPause: "configuration, cache.check_pause"
         }

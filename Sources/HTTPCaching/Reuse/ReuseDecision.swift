@@ -35,6 +35,8 @@ package enum StaleAllowance: String, Sendable, CaseIterable {
     case maxStale = "max-stale"
     /// Within `stale-while-revalidate` (RFC 5861 section 3): answer, and validate behind.
     case whileRevalidate = "refreshing"
+    /// The same, for a request that wants only what is stored: nothing is validated behind the answer.
+    case unrefreshed
     /// The origin is not to be asked: what is stored answers, whatever its age (RFC 9111 section 4.2.4).
     case offline
     /// A check has failed a moment ago, and the next one waits (`check_pause`).
@@ -122,7 +124,8 @@ extension Caching {
             // What was just found to be gone is not refreshed behind a stale answer.
             failedCheck == nil || allowance != .whileRevalidate
         {
-            return .staleAllowed(age: age, by: by, allowance: allowance)
+            let isUnrefreshed = allowance == .whileRevalidate && wish.onlyIfCached
+            return .staleAllowed(age: age, by: by, allowance: isUnrefreshed ? .unrefreshed : allowance)
         }
         return wish.onlyIfCached ? .onlyIfCachedMiss(reason) : .stale(age: age, by: by, reason: reason)
     }

@@ -211,6 +211,19 @@ struct LookupTests {
                 after: 61,
                 .stale(age: 61, by: 1, reason: .expired)
             ),
+            // RFC 9111 section 5.2.1.7: it answers, and nobody is asked behind the answer.
+            ReuseCase(
+                cc("max-age=60, stale-while-revalidate=10"),
+                request: "only-if-cached",
+                after: 70,
+                .staleAllowed(age: 70, by: 10, allowance: .unrefreshed)
+            ),
+            ReuseCase(
+                cc("max-age=60, stale-while-revalidate=10"),
+                request: "only-if-cached",
+                after: 71,
+                .onlyIfCachedMiss(.expired)
+            ),
         ]
     )
     func staleWhileRevalidate(example: ReuseCase) { check(example) }
