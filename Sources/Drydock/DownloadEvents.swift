@@ -110,9 +110,16 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 return try await advance()
             }
             if head.outcome == .stillValid || head.outcome == .seeded { return try await began(head, session) }
-            try await readAll(session)
+            if let file {
+                let stale = try await DownloadFile.open(file, session.engine.files)
+                writer = stale
+                while let bytes = try await session.read() { try await stale.write(bytes) }
+                try await stale.commit()
+            } else {
+                try await readAll(session)
+            }
             let result = result(head, .beingChecked, session)
-            data = Data()
+            (data, writer) = (Data(), nil)
             return .stale(result)
         }
 

@@ -2,6 +2,7 @@
 
 import Drydock
 import Foundation
+import HTTPTypes
 import TestSupport
 import Testing
 
@@ -81,6 +82,57 @@ import Testing
                 default: Issue.record("\(text): \(error as Any)")
                 }
             }
+        }
+    }
+
+    @Test(arguments: ["confirmed", "replaced", "gone"]) func whatIsStaleComesFirstAsAFile(how: String) async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        let file = URL(fileURLWithPath: folder.file("a"))
+        let (version, isAnother) = (Monitor(1), Monitor(false))
+        try await withManager(onDisk: true) {
+            // The stored body is larger than what a result may hold.
+            $0.maximumBody = 1000
+            $0.lifetime = .zero
+        } _: { request in
+            if how == "gone", isAnother.read({ $0 }) { return .answer(404, to: request, "none") }
+            let number = version.read { $0 }
+            let fields = [("ETag", "\"\(number)\"")]
+            return .answer(to: request, fields: fields, body: Pattern.bytes(0..<(50_000 * number)))
+        } _: { manager, origin in
+            try await manager.download(origin.url(), to: file)
+            try FileManager.default.removeItem(at: file)
+            if how == "replaced" { version.update { $0 = 2 } }
+            isAnother.update { $0 = true }
+            var words: [String] = []
+            do {
+                for try await event in manager.events(
+                    for: origin.url(),
+                    to: file,
+                    options: .init(yieldsStaleFirst: true)
+                ) {
+                    switch event {
+                    case .stale(let result):
+                        #expect(result.file == file)
+                        #expect(result.data.isEmpty)
+                        #expect(result.outcome == .beingChecked)
+                        words.append("stale \(try readBytes(file.path).count)")
+                    case .began: words.append("began")
+                    case .progress(let progress): if progress.received == progress.expected { words.append("whole") }
+                    case .finished(let result):
+                        #expect(result.file == file)
+                        words.append("\(result.outcome.rawValue) \(try readBytes(file.path).count)")
+                    }
+                }
+            } catch DownloadError.unacceptableStatus(let result) {
+                words.append("\(result.response.status.code)")
+            }
+            switch how {
+            case "confirmed": #expect(words == ["stale 50000", "began", "whole", "confirmed 50000"])
+            case "replaced": #expect(words == ["stale 50000", "began", "whole", "downloaded 100000"])
+            default: #expect(words == ["stale 50000", "404"])
+            }
+            #expect(try readBytes(file.path).count == (how == "replaced" ? 100_000 : 50_000))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["a"])
         }
     }
 }
