@@ -51,6 +51,7 @@ public final class DownloadBatch: Sendable {
         runner = BatchRunner(
             Batch(questions.items, options: options),
             core: engine.core,
+            accepted: engine.configuration.acceptedStatuses,
             resolve: { item, loop throws(BatchRefusal) in try questions.route(item, on: loop) }
         ) { _ in
             if let runner = box.runner { followers.tell(Progress(runner.progress)) }

@@ -43,7 +43,8 @@ extension DownloadManager {
         public var tls = TLS()
         /// Redirects that are followed for one download; zero takes a redirect for the answer. 10 by default.
         public var maximumRedirects = 10
-        /// The statuses of an answer that is a success; every other one is an error. 200 to 299 by default.
+        /// The statuses of an answer that is a success, of single downloads and in batches; every other one is an error. 200 to
+        /// 299 by default.
         public var acceptedStatuses = 200..<300
         /// Requests to origins at once, checks among them; the others wait in the order in which they came, and no timeout runs
         /// while they do. nil sets no limit; 10 by default.

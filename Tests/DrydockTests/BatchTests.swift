@@ -265,4 +265,39 @@ import Testing
             #expect(origin.server.requests() == 0)
         }
     }
+
+    @Test func otherStatusesCanBeAccepted() async throws {
+        try await withManager {
+            $0.acceptedStatuses = 200..<500
+        } _: {
+            Self.reply($0)
+        } _: { manager, origin in
+            let batch = try await manager.batch(items(origin, ["/missing", "/item/5", "/no-head"]))
+            let sized = try await batch.size()
+            #expect(sized.entries.map(\.state) == [.queued, .queued, .queued])
+            #expect(sized.entries.map(\.size) == [4, 5, nil])
+            let report = try await batch.run()
+            #expect(report.failures == [])
+            #expect(report.entries.map(\.status) == [404, 200, 200])
+            #expect(report.entries.map(\.received) == [4, 5, 70])
+        }
+    }
+
+    @Test func statusesThatAreNotAcceptedFail() async throws {
+        try await withManager {
+            $0.acceptedStatuses = 201..<300
+        } _: {
+            Self.reply($0)
+        } _: { manager, origin in
+            // What is stored is no success either.
+            let error = await failure { try await manager.download(origin.url("/item/7")) }
+            #expect(error?.outcome == .downloadFailed)
+            let list = items(origin, ["/item/5", "/item/7"])
+            let sized = try await manager.batch(list).size()
+            #expect(sized.entries.map(\.state) == [.failed, .failed])
+            let report = try await manager.batch(list).run()
+            #expect(report.entries.map(\.state) == [.failed, .failed])
+            #expect(report.entries.map(\.status) == [200, 200])
+        }
+    }
 }

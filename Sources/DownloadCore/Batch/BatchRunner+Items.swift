@@ -12,7 +12,8 @@ extension BatchRunner {
         let probe: Probe
         do throws(BatchRefusal) {
             switch try await resolve(entry(index).item, loop) {
-            case .store(let ask, let source): probe = await core.probe(ask, from: source, on: loop)
+            case .store(let ask, let source):
+                probe = await core.probe(ask, from: source, accepted: accepted, on: loop)
             case .other: probe = .unknownSize("it is not answered from the store")
             }
         } catch {
@@ -76,7 +77,7 @@ extension BatchRunner {
         if Task.isCancelled { return cancelled(index) }
         let status = answer.head.status
         if let failure = answer.failure { return fail(index, failure.description) }
-        guard 200..<300 ~= status else { return fail(index, answer.head.refusal(shown), status: status) }
+        guard accepted.contains(status) else { return fail(index, answer.head.refusal(shown), status: status) }
         if status == 206 { return fail(index, "the origin answered 206, and no part was asked for", status: status) }
         if let reason = substitute(answer) { return fail(index, reason, status: status) }
         let cache = answer.cacheStatus

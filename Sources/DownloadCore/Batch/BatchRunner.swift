@@ -29,21 +29,25 @@ package final class BatchRunner: Sendable {
     }
 
     let core: DownloadCore
+    let accepted: Range<Int>
     let resolve: BatchResolver
     private let observe: (@Sendable (BatchChange) -> Void)?
     private let state: Mutex<State>
 
     /// - Parameters:
     ///   - batch: where it is to go on; what is not queued in it stays as it is.
+    ///   - accepted: the statuses of a success; with every other one an item has failed. 200 to 299 by default.
     ///   - resolve: says how an item is asked for.
     ///   - observe: told of changes on the loop; it must be quick.
     package init(
         _ batch: Batch,
         core: DownloadCore,
+        accepted: Range<Int> = 200..<300,
         resolve: @escaping BatchResolver,
         observe: (@Sendable (BatchChange) -> Void)? = nil
     ) {
         self.core = core
+        self.accepted = accepted
         self.resolve = resolve
         self.observe = observe
         let firstFailed = batch.entries.firstIndex { $0.state == .failed }

@@ -20,13 +20,15 @@ package enum Probe: Sendable, Equatable {
 extension DownloadCore {
     /// Finds out what a request would download. Stored responses, lifetimes and what is known of the origin stay as they are. Of a
     /// request that wants only what is stored (`only-if-cached`), the origin hears nothing.
+    /// - Parameter accepted: the statuses of a success.
     package func probe(
         _ ask: CacheAsk,
         from source: any FetchSource,
+        accepted: Range<Int>,
         on loop: isolated EventLoop
     ) async -> Probe {
         let stale: StoredResponse?
-        switch await look(ask, on: loop) {
+        switch await look(ask, accepted, on: loop) {
         case .known(let probe): return probe
         case .stale(let response): stale = response
         }
@@ -51,11 +53,11 @@ extension DownloadCore {
         let status = answer.head.status
         switch status {
         case 403, 405, 501: return .unknownSize("the origin does not answer HEAD (\(status))")
-        case 200..<300: break
+        case accepted: break
         default: return .failed(answer.head.refusal(ask.shown), status: status)
         }
         // Who insists on asking gets what comes, changed or not.
-        if let stale, !Caching.isReload(ask.request), ask.policy.revalidate != .never,
+        if 200..<300 ~= status, let stale, !Caching.isReload(ask.request), ask.policy.revalidate != .never,
             case .unchanged = Caching.judgeHead(
                 stored: stale.head,
                 headAnswer: answer.head,
@@ -73,7 +75,7 @@ extension DownloadCore {
         case stale(StoredResponse?)
     }
 
-    private func look(_ ask: CacheAsk, on loop: isolated EventLoop) async -> Look {
+    private func look(_ ask: CacheAsk, _ accepted: Range<Int>, on loop: isolated EventLoop) async -> Look {
         if let seed = ask.seed, let seeded = await pinned(ask, seed) {
             return .known(.valid(length: seeded.body.knownLength))
         }
@@ -91,7 +93,7 @@ extension DownloadCore {
         )
         switch decision {
         case .fresh:
-            guard 200..<300 ~= found.head.status else {
+            guard accepted.contains(found.head.status) else {
                 let head = ResponseHead(status: found.head.status, reason: found.head.reason, fields: found.head.fields)
                 return .known(.failed(head.refusal(ask.shown), status: head.status))
             }
