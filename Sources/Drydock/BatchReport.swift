@@ -37,7 +37,7 @@ extension DownloadBatch {
         case checked
         /// Items are being downloaded.
         case running
-        /// Every item is done.
+        /// Every item is done; whether all are kept, ``Report/isComplete`` says.
         case done
         /// It has come to its end, and items have failed.
         case failed
@@ -65,7 +65,7 @@ extension DownloadBatch {
         public var queued: Int
         /// Items under way.
         public var running: Int
-        /// Items that are there, whether they had to be downloaded or not.
+        /// Items that have come or were there already; those that came and were not kept are among them.
         public var done: Int
         /// Items that have failed.
         public var failed: Int
@@ -93,7 +93,7 @@ extension DownloadBatch {
         public var state: State
         /// How it was got; nil while it has not been, and for one that repeats another.
         public var outcome: DownloadOutcome?
-        /// Whether it is stored now, and needs nothing more.
+        /// Whether it is stored now, and needs nothing more; false for one that repeats another.
         public var isStored: Bool
         /// Bytes of the body; nil while nobody knows.
         public var size: Int64?
@@ -116,8 +116,11 @@ extension DownloadBatch {
 
         /// The items that have failed.
         public var failures: [Entry] { entries.filter { $0.state == .failed } }
-        /// Whether every item is there.
-        public var isComplete: Bool { progress.state == .done }
+        /// Whether every item is there: stored, so that it needs no more downloading. An item that came and was not kept is done
+        /// (``State/done``), but not there; its ``Entry/reason`` says why. One that repeats another is there with that one.
+        public var isComplete: Bool {
+            entries.allSatisfy { entry in entry.duplicateOf.map { entries[$0].isStored } ?? entry.isStored }
+        }
     }
 }
 

@@ -300,4 +300,49 @@ import Testing
             #expect(report.entries.map(\.status) == [200, 200])
         }
     }
+
+    @Test(arguments: [
+        (DownloadManager.Options(expectation: .image), "/item/5", false),
+        (DownloadManager.Options(expectation: .json), "/item/5", false),
+        (DownloadManager.Options(expectation: .jsonArray), "/long-json", false),
+        (DownloadManager.Options(bypassesStore: true), "/item/5", false),
+        (DownloadManager.Options(), "/item/5", true),
+    ]) func isCompleteWhereEveryItemIsThere(
+        options: DownloadManager.Options,
+        path: String,
+        isKept: Bool
+    ) async throws {
+        try await withManager { request in
+            // What is wrong with it comes last.
+            guard request.target == "/long-json" else { return Self.reply(request) }
+            return .answer(to: request, "[" + String(repeating: "1, ", count: 100_000) + "}")
+        } _: { manager, origin in
+            let batch = try await manager.batch([
+                DownloadBatch.Item(origin.url("/item/9")), DownloadBatch.Item(origin.url(path), options: options),
+                DownloadBatch.Item(origin.url("/item/9")),
+            ])
+            let report = try await batch.run()
+            #expect(report.progress.state == .done)
+            #expect(report.failures == [])
+            #expect(report.entries[1].isStored == isKept)
+            #expect((report.entries[1].reason == nil) == isKept)
+            #expect(report.isComplete == isKept)
+            let stored = try await manager.state(of: origin.url(path)) != .absent
+            #expect(stored == isKept)
+        }
+    }
+
+    @Test func isCompleteOnceNothingIsMissing() async throws {
+        try await withManager {
+            Self.reply($0)
+        } _: { manager, origin in
+            _ = try await manager.download(origin.url("/item/1"))
+            let batch = try await manager.batch(items(origin, ["/item/1", "/item/2", "/item/1"]))
+            #expect(!batch.report.isComplete)
+            #expect(try await !batch.size().isComplete)
+            #expect(try await batch.run().isComplete)
+            let another = try await manager.batch(items(origin, ["/item/1", "/item/2"]))
+            #expect(try await another.size().isComplete)
+        }
+    }
 }

@@ -100,12 +100,15 @@ extension BatchRunner {
             return fail(index, "the body ended early: \(error)", status: status)
         }
         let isEndProven = answer.reader?.isEndProven ?? true
+        answer.reader?.close()
+        // The head said what was to come of it, and the end shows it.
+        let unstored = isEndProven ? await answer.storing?.wait(on: loop) : .unprovenEnd
         change(index) { entry in
             entry.state = .done
-            entry.outcome = isEndProven ? Self.outcome(answer) : .notStored
+            entry.outcome = unstored == nil ? Self.outcome(answer) : .notStored
             entry.size = entry.received
             entry.status = status
-            let refusal = isEndProven ? cache?.detail ?? "no cache was asked" : KeepRefusal.unprovenEnd.rawValue
+            let refusal = unstored?.rawValue ?? cache?.detail ?? "no cache was asked"
             entry.reason = entry.outcome == .notStored ? refusal : nil
         }
     }

@@ -196,9 +196,10 @@ package final class DownloadCore: Sendable {
     }
 
     /// A fill is over: what it brought is stored, or will never be. Any thread.
-    func finish(_ fill: Fill) {
+    /// - Parameter reason: why no tier has what its head said would be stored.
+    func finish(_ fill: Fill, unstored reason: UnstoredReason? = nil) {
         fills.end(fill)
-        fill.end.set(())
+        fill.end.set(reason)
     }
 
     // MARK: - Deciding

@@ -4,8 +4,12 @@ package import EventLoop
 
 /// Sendable: the latch is.
 package struct Storing: Sendable {
-    let end: Latch<Void>
+    let end: Latch<UnstoredReason?>
 
     /// Waits until the answer is stored, or will never be; a cancelled task waits no longer.
-    package func wait(on loop: isolated EventLoop) async { _ = await end.wait(patience: nil, on: loop) }
+    /// - Returns: why it is not stored; nil where it is, or where the wait was cancelled.
+    @discardableResult
+    package func wait(on loop: isolated EventLoop) async -> UnstoredReason? {
+        await end.wait(patience: nil, on: loop) ?? nil
+    }
 }

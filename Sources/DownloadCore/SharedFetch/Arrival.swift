@@ -311,6 +311,12 @@ final class Arrival {
         core.noteStoring(ask, .cut)
     }
 
+    /// The fill is over, and nothing of it is stored.
+    private func finishUnstored(_ reason: UnstoredReason) {
+        if let keeping, keeping.refusal == nil { core.noteStoring(ask, reason) }
+        core.finish(runner.fill, unstored: reason)
+    }
+
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
         var trailers = trailers
         // Those who waited read the same trailers: as in the head, a cookie is not theirs.
@@ -321,8 +327,7 @@ final class Arrival {
         if isStored {
             guard stream.isEndProven else {
                 core.noteUnproven(ask)
-                if let keeping, keeping.refusal == nil { core.noteStoring(ask, .unprovenEnd) }
-                return core.finish(runner.fill)
+                return finishUnstored(.unprovenEnd)
             }
             core.unproven.forget(ask.key)
         }
@@ -332,10 +337,7 @@ final class Arrival {
             return core.finish(runner.fill)
         }
         let isTooShort = ask.policy.isTooShort(length, status: described.status)
-        guard !isTooShort, isExpected() else {
-            if keeping.refusal == nil { core.noteStoring(ask, isTooShort ? .tooShort : .unexpectedContent) }
-            return core.finish(runner.fill)
-        }
+        guard !isTooShort, isExpected() else { return finishUnstored(isTooShort ? .tooShort : .unexpectedContent) }
         var stored = described
         stored.bodyLength = length
         core.partials.remove(ask.key) { $0.head.isSameVariant(as: stored) }
@@ -359,7 +361,7 @@ final class Arrival {
             otherwise: isRefused ? .noMemory : keepsOnDisk ? .diskFails : .tooLarge
         ) { reason in
             if wasSaid { core.noteStoring(ask, reason) }
-            core.finish(fill)
+            core.finish(fill, unstored: reason)
         }
     }
 }

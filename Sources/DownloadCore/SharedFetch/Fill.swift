@@ -60,8 +60,8 @@ package struct FetchedResponse: Sendable {
     var partRefusal: String?
     /// Of the time when the fetch began, for what the head says.
     let token: GenerationToken
-    /// Set when it is stored, or will never be.
-    var end: Latch<Void>?
+    /// Set when it is stored, or will never be, with the reason why no tier has it.
+    var end: Latch<UnstoredReason?>?
     /// The status that the origin answered.
     package var status: Int { head.status }
 }
@@ -73,8 +73,9 @@ final class Fill: Sendable {
     let request: RequestHead
     /// Set as soon as it is known what the origin says.
     let outcome = Latch<FillOutcome>()
-    /// Set when the last byte has come and what is to be stored is stored, or when the fill has failed.
-    let end = Latch<Void>()
+    /// Set when the last byte has come and what is to be stored is stored, or when the fill has failed; with the reason why no tier
+    /// has what its head said would be stored.
+    let end = Latch<UnstoredReason?>()
     private let waiting = Atomic<Int>(0)
     /// The request that began it waits for the outcome.
     private let led = Atomic<Bool>(false)
