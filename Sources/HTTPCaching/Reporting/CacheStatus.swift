@@ -2,7 +2,8 @@
 
 package import HTTPWire
 
-/// One member of Cache-Status: how this cache handled one request.
+/// One member of Cache-Status: how this cache handled one request. It has no `key` (RFC 9211 section 2.8): keys have query items
+/// and request fields in them that are nobody else's business.
 package struct CacheStatus: Sendable, Equatable {
     /// Why a request went to the origin (RFC 9211 section 2.2).
     package enum Forward: String, Sendable, CaseIterable {
@@ -41,7 +42,6 @@ package struct CacheStatus: Sendable, Equatable {
     package var ttl: Int64?
     package var stored: Bool
     package var collapsed: Bool
-    package var key: String?
     package var detail: String?
 
     package init(
@@ -52,7 +52,6 @@ package struct CacheStatus: Sendable, Equatable {
         ttl: Int64? = nil,
         stored: Bool = false,
         collapsed: Bool = false,
-        key: String? = nil,
         detail: String? = nil
     ) {
         self.cacheName = cacheName
@@ -62,7 +61,6 @@ package struct CacheStatus: Sendable, Equatable {
         self.ttl = ttl
         self.stored = stored
         self.collapsed = collapsed
-        self.key = key
         self.detail = detail
     }
 
@@ -76,7 +74,6 @@ package struct CacheStatus: Sendable, Equatable {
         if let ttl { value += "; ttl=\(ttl)" }
         if stored, !hit { value += "; stored" }
         if collapsed, !hit { value += "; collapsed" }
-        if let key { value += "; key=\(StructuredText.string(key))" }
         if let detail { value += "; detail=\(Self.tokenOrString(detail))" }
         return value
     }
