@@ -3,7 +3,6 @@
 internal import CacheStore
 internal import DownloadCore
 internal import EventLoop
-internal import Glibc
 internal import Logging
 internal import ServiceCore
 internal import Upstream
@@ -104,18 +103,23 @@ final class DownloadEngine: Sendable {
         LoopBox(on: loop) { loop in UpstreamClient(on: loop, resolver: resolver) }
     }
 
-    /// Ends the transfers under way, writes what has come whole, and ends every thread; blocks, so not on a loop. Nobody may
-    /// wait for the engine any more.
-    func stop() {
+    /// Nanoseconds that the engine's end waits for what is being written.
+    private static let patience: UInt64 = 30_000_000_000
+
+    /// Ends the transfers under way, writes what has come whole, and ends every thread. Nobody may wait for the engine any more,
+    /// and the task may not be cancelled.
+    func stop() async {
         for client in clients {
             client.loop.submit { loop in client.take(on: loop)?.shutdown() }
         }
         // What is whole is being written; what is not has just failed.
-        for _ in 0..<30_000 where core.fillCount > 0 { usleep(1000) }
-        loops.stop()
-        disk?.close()
-        files.stop()
-        names.stop()
+        await core.settle(patience: Self.patience, on: loops.leastBusy)
+        await DetachedThread.wait { [self] in
+            loops.stop()
+            disk?.close()
+            files.stop()
+            names.stop()
+        }
     }
 
     /// The loop with the fewest downloads.

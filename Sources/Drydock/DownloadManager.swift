@@ -58,7 +58,7 @@ public final class DownloadManager: Sendable {
     deinit {
         // Whoever waits for a download holds the manager: nothing runs that would miss it.
         guard case .open(let engine) = opening.withLock({ $0 }) else { return }
-        DetachedThread.run { engine.stop() }
+        Task { await engine.stop() }
     }
 
     // MARK: - Downloading
@@ -181,12 +181,8 @@ public final class DownloadManager: Sendable {
             engine = opened
         case .notYet, .closed: return
         }
-        await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
-            DetachedThread.run {
-                engine.stop()
-                done.resume()
-            }
-        }
+        // A task of its own: whoever closes in a cancelled task waits, too.
+        await Task { await engine.stop() }.value
     }
 
     /// Ends the downloads of a resource for all who wait for them, with ``DownloadError/cancelled``, and the transfer with them.

@@ -21,7 +21,7 @@ package final class DownloadCore: Sendable {
     let diskMaxObject: Int
     package let budget: FillBudget
     let store: TieredStore
-    let fills = FillTable()
+    let fills: FillTable
     /// What `drydock cancel` finds.
     let fetches = FetchTable()
     let counters = Mutex(CoreCounts())
@@ -46,8 +46,8 @@ package final class DownloadCore: Sendable {
     let partials: PartialTable
     /// Keys whose parts could not be stored when one was last asked for.
     let unstoredParts = UncacheableKeys()
-    /// Parts that are arriving or being made whole.
-    let partsUnderWay = Atomic<Int>(0)
+    /// Fills, and parts that are arriving or being made whole.
+    let underWay = UnderWay()
     /// Answers from seed folders.
     let seedAnswers = Atomic<Int>(0)
     private let offline = Atomic<Bool>(false)
@@ -92,11 +92,20 @@ package final class DownloadCore: Sendable {
             heldLimit: min(memory.statistics.limit / 8, budget.limit / 4),
             filedLimit: Int(clamping: (disk?.statistics.limit ?? 0) / 4)
         )
+        fills = FillTable(underWay)
         store = TieredStore(memory: memory, disk: disk, generations: self.generations, clock: clock)
     }
 
     /// Fetches for the store that are under way, until what they bring is stored or given up.
-    package var fillCount: Int { fills.count + partsUnderWay.load(ordering: .relaxed) }
+    package var fillCount: Int { underWay.count }
+
+    /// Waits until no fetch for the store is under way.
+    /// - Parameter patience: in nanoseconds.
+    /// - Returns: false when the patience ended or the task was cancelled.
+    @discardableResult
+    package func settle(patience: UInt64, on loop: isolated EventLoop) async -> Bool {
+        await underWay.none(patience: patience, on: loop)
+    }
 
     /// What is stored of representations that are not whole.
     package var partialStatistics: PartialStatistics { partials.statistics }

@@ -5,7 +5,6 @@ internal import Content
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
-import Synchronization
 
 extension DownloadCore {
     /// A part of this key may not be stored: the next requests for ranges of it are passed on as they are.
@@ -147,12 +146,12 @@ extension DownloadCore {
         if partial.extents.isComplete, partial.beginCompletion() {
             Task { [self] in
                 await complete(partial, ask)
-                partsUnderWay.wrappingSubtract(1, ordering: .relaxed)
+                underWay.end()
             }
         } else {
             if partial.extents.isEmpty { partials.remove(partial) }
             partials.shrink()
-            partsUnderWay.wrappingSubtract(1, ordering: .relaxed)
+            underWay.end()
         }
     }
 

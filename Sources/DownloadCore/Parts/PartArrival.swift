@@ -4,7 +4,6 @@ internal import CacheStore
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
-import Synchronization
 
 /// Loop-bound. Whether all of it came or not: the bytes that did belong to the representation, at their place.
 final class PartArrival {
@@ -43,7 +42,7 @@ final class PartArrival {
         let ticket = FetchTicket(core.fetches, ask.key, on: loop) { body.readerCount }
         extents.begin(range, body)
         let reader = body.makeReader(on: loop)
-        core.partsUnderWay.wrappingAdd(1, ordering: .relaxed)
+        core.underWay.begin()
         let pump = BodyPump(
             stream: stream,
             body: body,

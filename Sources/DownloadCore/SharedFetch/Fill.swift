@@ -177,10 +177,13 @@ final class FillTable: Sendable {
     }
 
     private let shards: [Shard] = (0..<16).map { _ in Shard() }
-    private let running = Atomic<Int>(0)
+    private let underWay: UnderWay
+
+    /// - Parameter underWay: counts the fills that are not over, whether or not they can be found.
+    init(_ underWay: UnderWay) { self.underWay = underWay }
 
     private func make(_ ask: CacheAsk) -> Fill {
-        running.wrappingAdd(1, ordering: .relaxed)
+        underWay.begin()
         return Fill(ask)
     }
 
@@ -232,7 +235,7 @@ final class FillTable: Sendable {
     /// What the fill brought is stored, or will never be.
     func end(_ fill: Fill) {
         remove(fill)
-        if fill.stop() { running.wrappingSubtract(1, ordering: .relaxed) }
+        if fill.stop() { underWay.end() }
     }
 
     /// Later requests do not find the fill any more.
@@ -253,7 +256,4 @@ final class FillTable: Sendable {
 
     /// Fills of a key.
     func count(of key: CacheKey) -> Int { shard(key).fills.withLock { $0[key]?.count ?? 0 } }
-
-    /// Fills that are not over, whether or not they can be found.
-    var count: Int { running.load(ordering: .relaxed) }
 }
