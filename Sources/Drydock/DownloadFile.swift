@@ -35,9 +35,7 @@ final class DownloadFile: Sendable {
         let path = file.path(percentEncoded: false)
         let folder = file.deletingLastPathComponent().path(percentEncoded: false)
         return try await run(pool) {
-            if access(folder, F_OK) != 0 {
-                try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            }
+            if access(folder, F_OK) != 0 { try Folders.make(folder, mode: 0o777) }
             let temporary = "\(folder)/.\(UInt64.random(in: 0 ... .max)).download"
             let descriptor = Glibc.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
             guard descriptor >= 0 else { throw SystemError("open \(temporary)") }

@@ -1,6 +1,6 @@
 // The client side of the admin API: one HTTP request over a unix or TCP socket, blocking.
 
-import Foundation
+import FoundationEssentials
 import Glibc
 
 /// Speaks to one admin address.
@@ -9,9 +9,17 @@ struct AdminClient {
     /// Seconds without a byte of the answer.
     var patience = 10
 
-    /// Percent-encodes a value of a query.
+    /// Percent-encodes a value of a query: all but ASCII letters and digits.
     static func escape(_ text: String) -> String {
-        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
+        var result = ""
+        for byte in text.utf8 {
+            let scalar = Unicode.Scalar(byte)
+            switch scalar {
+            case "a"..."z", "A"..."Z", "0"..."9": result.unicodeScalars.append(scalar)
+            default: result += (byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return result
     }
 
     struct Answer {
@@ -106,7 +114,7 @@ struct AdminClient {
             errno = EINVAL
             return nil
         }
-        let host = address[..<colon].trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+        let host = address[..<colon].trimmed { $0 == "[" || $0 == "]" }
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var found: UnsafeMutablePointer<addrinfo>?

@@ -2,7 +2,8 @@
 
 import ArgumentParser
 import DrydockDaemon
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// What both commands take.
 struct ListOptions: ParsableArguments {
@@ -49,21 +50,33 @@ struct ListOptions: ParsableArguments {
         order.concurrency = serial ? 1 : concurrency
         for field in header {
             let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            order.headers[String(parts[0])] = parts[1].trimmingCharacters(in: .whitespaces)
+            order.headers[String(parts[0])] = parts[1].trimmed { $0.isWhitespace && !$0.isNewline }
         }
-        for name in file {
-            let data =
-                name == "-"
-                ? FileHandle.standardInput.readDataToEndOfFile() : FileManager.default.contents(atPath: name)
-            guard let data else {
+        for path in file {
+            let isInput = path == "-"
+            let name = isInput ? "standard input" : path
+            guard let data = isInput ? Self.standardInput() : FileManager.default.contents(atPath: path) else {
                 throw Failure(message: "\(name) cannot be read; check that it exists, and its permissions")
             }
             guard let text = String(validating: data, as: UTF8.self) else {
                 throw Failure(message: "\(name) is not UTF-8; save it as UTF-8")
             }
-            order.lists.append((name == "-" ? "standard input" : name, text))
+            order.lists.append((name, text))
         }
         return order
+    }
+
+    /// All of it; nil where it cannot be read.
+    private static func standardInput() -> Data? {
+        var data = Data()
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let count = read(STDIN_FILENO, &buffer, buffer.count)
+            if count == 0 { return data }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return nil }
+            data.append(contentsOf: buffer[..<count])
+        }
     }
 
     /// Has the daemon begin.
@@ -210,5 +223,12 @@ struct Prefetch: ParsableCommand {
             throw ExitCode(130)
         }
         return ended
+    }
+}
+
+extension Substring {
+    /// Without the characters at both ends that are meant.
+    func trimmed(_ isMeant: (Character) -> Bool) -> String {
+        String(drop(while: isMeant).reversed().drop(while: isMeant).reversed())
     }
 }

@@ -1,7 +1,7 @@
 // Follows a job of the daemon until it ends: a progress bar on a terminal, plain lines elsewhere, both on standard error.
 
 import DrydockDaemon
-import Foundation
+import FoundationEssentials
 import Glibc
 import Synchronization
 

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Configuration
-import Foundation
+import FoundationEssentials
 
 struct List: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
 // `drydock seed`: stored responses into a folder that anything can read, and a folder into the store.
 
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 
 struct Seed: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -141,6 +141,33 @@ import Testing
         #expect(some.bar(columns: columns, seconds: 10, since: 0).count <= max(0, columns - 1))
     }
 
+    @Test(
+        "sizes have one decimal, to the nearest tenth, and to the even one of two that are as near",
+        arguments: [
+            (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1075, "1.0 KiB"), (1076, "1.1 KiB"), (1280, "1.2 KiB"),
+            (1792, "1.8 KiB"), (10239, "10.0 KiB"), (1_048_524, "1023.9 KiB"), (1_048_525, "1024.0 KiB"),
+            (1_048_575, "1024.0 KiB"), (1_048_576, "1.0 MiB"), (1_310_720, "1.2 MiB"), (1 << 50, "1024.0 TiB"),
+            (.max, "8388608.0 TiB"), (-2048, "-2048 B"),
+        ]
+    )
+    func sizes(_ bytes: Int64, _ text: String) { #expect(BatchProgress.size(bytes) == text) }
+
+    @Test(
+        "what is left is in minutes, and in hours from an hour on",
+        arguments: [
+            (0, "0:00"), (5.2, "0:06"), (59.1, "1:00"), (615, "10:15"), (3599, "59:59"), (3600, "1:00:00"),
+            (36_061, "10:01:01"), (1e9, "99:59:59"), (.infinity, "99:59:59"),
+        ]
+    )
+    func times(_ seconds: Double, _ text: String) { #expect(BatchProgress.time(seconds) == text) }
+
+    @Test("shares take three places", arguments: [(0, "  0%"), (10, " 10%"), (100, "100%")])
+    func percents(_ done: Int, _ text: String) {
+        let some = progress { ($0.items, $0.queued, $0.done, $0.checked) = (100, 100 - done, done, done) }
+        #expect(some.bar(columns: 40, seconds: 0, since: 0).contains("]  \(text)  \(done)/100 items"))
+        #expect(some.checkBar(columns: 40).contains("]  \(text)  \(done)/100 items"))
+    }
+
     @Test("an empty batch is done, an unknown size makes the items count")
     func shares() {
         #expect(progress { $0.items = 0 }.share == 1)

@@ -3,7 +3,6 @@
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop
-internal import Foundation
 internal import Glibc
 internal import Logging
 package import ProxyServer

@@ -1,7 +1,7 @@
 // Lists of what to download: a URL a line, or a JSON object a line.
 
 internal import DownloadCore
-internal import Foundation
+internal import FoundationEssentials
 package import ProxyServer
 
 /// Reads lists. Empty lines, and lines that begin with `#`, count for nothing.
@@ -41,8 +41,7 @@ package enum BatchList {
     /// Reads a file. It blocks: not on a loop.
     /// - Throws: ``Malformed``, also where the file cannot be read or is no UTF-8.
     package static func read(_ path: String) throws(Malformed) -> [AdminJobItem] {
-        let data: Data
-        do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
+        guard let data = FileManager.default.contents(atPath: path) else {
             throw Malformed(description: "\(path) cannot be read; check that it is there, and its permissions")
         }
         guard let text = String(validating: data, as: UTF8.self) else {

@@ -1,7 +1,5 @@
 // How far a batch is, as a line of text: a bar for terminals, a sentence for everything else.
 
-internal import Foundation
-
 /// What the lines are made of; sizes are bytes.
 package struct BatchProgress: Sendable, Equatable, Decodable {
     package var items: Int
@@ -40,7 +38,7 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
     ///   - seconds: since the first line.
     ///   - before: bytes that had come by the first line.
     package func bar(columns: Int, seconds: Double, since before: Int64) -> String {
-        var parts = [String(format: "%3d%%", Int(share * 100))]
+        var parts = [Self.percent(share)]
         if bytes > 0 || received > 0 { parts.append(amount) }
         parts.append("\(ended)/\(items) items")
         parts += losses
@@ -55,7 +53,7 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
 
     /// The same while sizes are looked for: `[########]  100%  30/30 items  1.2 MiB to download  1 failed`.
     package func checkBar(columns: Int) -> String {
-        var parts = [String(format: "%3d%%", Int(checkedShare * 100)), "\(checked)/\(items) items"]
+        var parts = [Self.percent(checkedShare), "\(checked)/\(items) items"]
         if remaining > 0 { parts.append("\(Self.size(remaining)) to download") }
         if failed > 0 { parts.append("\(failed) failed") }
         return Self.bar(checkedShare, parts.joined(separator: "  "), columns)
@@ -127,19 +125,29 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
     /// Bytes as people read them.
     package static func size(_ bytes: Int64) -> String {
         let units = ["B", "KiB", "MiB", "GiB", "TiB"]
-        var value = Double(bytes)
-        var unit = 0
-        while value >= 1024, unit < units.count - 1 {
-            value /= 1024
-            unit += 1
-        }
-        return unit == 0 ? "\(bytes) B" : String(format: "%.1f %@", value, units[unit])
+        var (unit, one): (Int, Int64) = (0, 1)
+        while bytes / one >= 1024, unit < units.count - 1 { (unit, one) = (unit + 1, one * 1024) }
+        guard unit > 0 else { return "\(bytes) B" }
+        let (tenths, rest) = (bytes % one * 10).quotientAndRemainder(dividingBy: one)
+        // To the nearest tenth; of two that are as near, to the even one.
+        let isMore = rest * 2 > one || rest * 2 == one && tenths % 2 == 1
+        let rounded = bytes / one * 10 + tenths + (isMore ? 1 : 0)
+        return "\(rounded / 10).\(rounded % 10) \(units[unit])"
     }
 
-    private static func time(_ seconds: Double) -> String {
+    /// `3:07`, or `1:02:03` from an hour on.
+    static func time(_ seconds: Double) -> String {
         let seconds = Int(min(seconds.rounded(.up), 359_999))
-        return seconds < 3600
-            ? String(format: "%d:%02d", seconds / 60, seconds % 60)
-            : String(format: "%d:%02d:%02d", seconds / 3600, seconds / 60 % 60, seconds % 60)
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60)
+        let rest = padded(seconds % 60, 2, "0")
+        return hours == 0 ? "\(minutes):\(rest)" : "\(hours):\(padded(minutes, 2, "0")):\(rest)"
+    }
+
+    /// ` 40%`: the bars of all shares begin in one column.
+    private static func percent(_ share: Double) -> String { padded(Int(share * 100), 3, " ") + "%" }
+
+    private static func padded(_ number: Int, _ width: Int, _ filler: String) -> String {
+        let digits = String(number)
+        return String(repeating: filler, count: max(0, width - digits.utf8.count)) + digits
     }
 }

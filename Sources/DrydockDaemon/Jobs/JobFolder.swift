@@ -1,6 +1,7 @@
 // The jobs folder beside the disk tier: one JSON document a job, written whole and put in place by a rename.
 
-internal import Foundation
+internal import EventLoop
+internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization
 
@@ -17,26 +18,22 @@ final class JobFolder: Sendable {
     func write(_ record: () -> JobRecord?) throws {
         try writing.withLock { _ in
             guard let record = record() else { return }
-            try FileManager.default.createDirectory(
-                atPath: path,
-                withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700]
-            )
+            try Folders.make(path, mode: 0o700)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
             let data = try encoder.encode(record)
             let temporary = "\(path)/\(record.id).tmp"
             // Items may carry credentials: nobody else reads them.
             let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else { throw Self.failure("open", temporary) }
+            guard descriptor >= 0 else { throw SystemError("open \(temporary)") }
             defer { close(descriptor) }
             var rest = data[...]
             while !rest.isEmpty {
                 let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-                guard count > 0 else { throw Self.failure("write", temporary) }
+                guard count > 0 else { throw SystemError("write \(temporary)") }
                 rest = rest.dropFirst(count)
             }
-            guard rename(temporary, file(record.id)) == 0 else { throw Self.failure("rename", temporary) }
+            guard rename(temporary, file(record.id)) == 0 else { throw SystemError("rename \(temporary)") }
         }
     }
 
@@ -52,11 +49,12 @@ final class JobFolder: Sendable {
             let file = "\(path)/\(name)"
             if name.hasSuffix(".tmp") { unlink(file) }
             guard name.hasSuffix(".json") else { continue }
+            guard let data = FileManager.default.contents(atPath: file) else {
+                errors.append("\(file) cannot be read, and is left alone; see to its permissions")
+                continue
+            }
             do {
-                let record = try JSONDecoder().decode(
-                    JobRecord.self,
-                    from: Data(contentsOf: URL(fileURLWithPath: file))
-                )
+                let record = try JSONDecoder().decode(JobRecord.self, from: data)
                 guard record.version == JobRecord.currentVersion, name == "\(record.id).json" else {
                     errors.append("\(file) is of another version, and is left alone")
                     continue
@@ -70,10 +68,4 @@ final class JobFolder: Sendable {
     }
 
     private func file(_ id: String) -> String { "\(path)/\(id).json" }
-
-    private static func failure(_ call: String, _ path: String) -> SystemFailure {
-        SystemFailure(description: "\(call) \(path): \(String(cString: strerror(errno)))")
-    }
-
-    private struct SystemFailure: Error, CustomStringConvertible { var description: String }
 }

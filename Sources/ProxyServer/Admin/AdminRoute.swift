@@ -1,6 +1,6 @@
 // The admin API as a table: which method on which path does what.
 
-internal import Foundation
+internal import FoundationEssentials
 package import HTTPWire
 
 /// A request of the admin API, taken apart.

@@ -1,7 +1,6 @@
 // The admin API: HTTP and JSON on a listener of its own, never on the proxy's port.
 
 package import EventLoop
-internal import Foundation
 import HTTPWire
 
 /// Answers the admin API on one loop; loop-bound.
@@ -133,6 +132,24 @@ enum AdminQuery {
         return word.key == "on"
     }
 
-    /// A malformed escape stays as it is.
-    static func decode(_ text: Substring) -> String { text.removingPercentEncoding ?? String(text) }
+    /// Text with a malformed escape, or with escapes that are no UTF-8, stays as it is.
+    static func decode(_ text: Substring) -> String {
+        var bytes: [UInt8] = []
+        var rest = text.utf8
+        while let byte = rest.popFirst() {
+            if byte != UInt8(ascii: "%") {
+                bytes.append(byte)
+            } else if let high = digit(rest.popFirst()), let low = digit(rest.popFirst()) {
+                bytes.append(high << 4 | low)
+            } else {
+                return String(text)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self) ?? String(text)
+    }
+
+    /// The value of a hexadecimal digit.
+    private static func digit(_ byte: UInt8?) -> UInt8? {
+        byte.flatMap { Character(Unicode.Scalar($0)).hexDigitValue }.map { UInt8($0) }
+    }
 }

@@ -1,7 +1,8 @@
 // What this machine is called, and which addresses it has: by these clients of the network ask, too.
 
 package import EventLoop
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 
 /// Read from the system each time; no name server is asked.
 package enum Machine {

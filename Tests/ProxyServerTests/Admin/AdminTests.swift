@@ -356,6 +356,15 @@ private final class ScriptedActions: AdminActions {
         }
     }
 
+    @Test(arguments: [
+        ("", ""), ("a%20b", "a b"), ("%C3%a9\u{e9}", "\u{e9}\u{e9}"), ("%2B+%252b", "++%2b"), ("%00", "\0"), ("%", "%"),
+        ("%20%4", "%20%4"), ("%20%zz", "%20%zz"), ("%%41", "%%41"), ("%20%FF", "%20%FF"), ("%ED%A0%80", "%ED%A0%80"),
+        ("%+1", "%+1"), ("%\u{e9}", "%\u{e9}"),
+    ])
+    func `escapes are decoded, and text with one that is none stays as it is`(text: String, decoded: String) {
+        #expect(AdminQuery.decode(text[...]) == decoded)
+    }
+
     private struct Sample: Codable {
         struct Item: Codable { var url: String }
         var items: [Item]

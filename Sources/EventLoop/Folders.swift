@@ -1,0 +1,32 @@
+// Folders on the way to a file, made where they are missing.
+
+package import Glibc
+
+package enum Folders {
+    /// Makes a folder, and those above it; one that is there stays as it is. It blocks: not on a loop.
+    /// - Parameter mode: its permissions, before the umask; those above it get the same.
+    /// - Throws: what the system refuses, with the folder.
+    package static func make(_ path: String, mode: mode_t) throws(SystemError) {
+        if mkdir(path, mode) == 0 { return }
+        var code = errno
+        if code == ENOENT, let above = above(path) {
+            try make(above, mode: mode)
+            if mkdir(path, mode) == 0 { return }
+            code = errno
+        }
+        // Another may have made it meanwhile; a file of that name is no folder.
+        guard code == EEXIST, isFolder(path) else { throw SystemError("mkdir \(path)", code: code) }
+    }
+
+    /// Nil where the path has one component.
+    private static func above(_ path: String) -> String? {
+        let parts = path.split(separator: "/")
+        guard parts.count > 1 else { return nil }
+        return (path.hasPrefix("/") ? "/" : "") + parts.dropLast().joined(separator: "/")
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+}
