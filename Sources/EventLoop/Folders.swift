@@ -14,8 +14,9 @@ package enum Folders {
             if mkdir(path, mode) == 0 { return }
             code = errno
         }
-        // Another may have made it meanwhile; a file of that name is no folder.
-        guard code == EEXIST, isFolder(path) else { throw SystemError("mkdir \(path)", code: code) }
+        // Another may have made it meanwhile; a file of that name is not a folder.
+        if code == EEXIST, isFolder(path) { return }
+        throw SystemError("mkdir \(path)", code: code == EEXIST ? ENOTDIR : code)
     }
 
     /// Nil where the path has one component.

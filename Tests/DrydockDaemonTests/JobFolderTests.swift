@@ -35,7 +35,7 @@ import Testing
     @Test func `a folder that cannot be made is named, with the reason`() throws {
         let place = try TemporaryFolder()
         let file = try place.write("file", "")
-        for (path, reason) in [(file, "File exists"), ("\(file)/jobs", "Not a directory")] {
+        for (path, reason) in [(file, "Not a directory"), ("\(file)/jobs", "Not a directory")] {
             let error = #expect(throws: SystemError.self) { try JobFolder(path: path).write { record("1") } }
             #expect(error?.description == "mkdir \(path): \(reason)")
         }
