@@ -41,13 +41,13 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
     targets: [
         // C modules: each is imported by exactly one room.
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CLinux"),
         .systemLibrary(name: "CProcessor"),
         .target(
@@ -57,6 +57,7 @@ let package = Package(
 
         room("EventLoop", ["CLibevent", "CLinux"]),
         room("HTTPWire"),
+        room("YAML", ["CLibyaml"]),
         room("HTTPCaching", ["CLibcrypto", "HTTPWire"]),
         room("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
         room(
@@ -70,7 +71,7 @@ let package = Package(
         ),
         room("ServiceCore", ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore"]),
         room("DemoMode", ["EventLoop", "HTTPWire"]),
-        room("Configuration", ["CacheStore", .product(name: "Yams", package: "Yams")]),
+        room("Configuration", ["YAML", "CacheStore"]),
         room(
             "ProxyServer",
             [
@@ -109,6 +110,7 @@ let package = Package(
         .target(name: "LoopSupport", dependencies: ["EventLoop"], path: "Tests/LoopSupport", swiftSettings: settings),
         tests("EventLoopTests", ["EventLoop"]),
         tests("HTTPWireTests", ["HTTPWire"]),
+        tests("YAMLTests", ["YAML"]),
         tests("HTTPCachingTests", ["HTTPCaching", "HTTPWire"]),
         tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire"]),
         tests("ContentTests", ["Content", "HTTPWire"]),
