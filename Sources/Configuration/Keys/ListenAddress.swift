@@ -1,6 +1,6 @@
 // Addresses to listen on and rules for who may connect.
 
-internal import Foundation
+internal import Glibc
 
 /// One address to listen on.
 package enum ListenAddress: Sendable, Hashable, CustomStringConvertible {

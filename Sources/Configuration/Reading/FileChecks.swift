@@ -1,7 +1,7 @@
 // What a configuration asks of the file system, checked while it is read.
 
 internal import CacheStore
-internal import Foundation
+internal import Glibc
 
 enum FileChecks {
     /// Demo answers are held in memory.
@@ -57,7 +57,7 @@ enum FileChecks {
         case .folder: return "\(path) is a folder; name a file in it"
         case .unreadable: return "\(path) is not a regular file; name a regular file"
         case .file:
-            guard FileManager.default.isReadableFile(atPath: path) else {
+            guard access(path, R_OK) == 0 else {
                 return "\(path) cannot be read; change its permissions"
             }
             var status = stat()

@@ -1,6 +1,7 @@
 // Reading a configuration: the file, the files it includes, decoding and resolving.
 
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 
 extension Configuration {
     /// The path that stands for standard input, which can be read once.
@@ -75,7 +76,7 @@ private struct Loader {
         var data = Data()
         var buffer = [UInt8](repeating: 0, count: 65536)
         while true {
-            let count = Foundation.read(STDIN_FILENO, &buffer, buffer.count)
+            let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
             if count == 0 { return text(data, file: place.file) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {

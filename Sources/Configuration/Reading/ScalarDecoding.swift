@@ -1,6 +1,6 @@
 // From the text of a scalar to its typed value, kind by kind.
 
-internal import Foundation
+internal import FoundationEssentials
 
 enum ScalarDecoding {
     /// The typed value and its text as values are shown; a path is made absolute from the file's folder.

@@ -1,6 +1,6 @@
 // Where a daemon takes commands whose configuration names no admin address, and where the commands of its user look for it.
 
-internal import Foundation
+internal import Glibc
 
 /// The admin socket of a user, in a folder that only this user can write to.
 package enum DefaultAdmin {

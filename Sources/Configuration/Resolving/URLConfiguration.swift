@@ -1,6 +1,6 @@
 // The configuration of `drydock serve URL`, which needs no file.
 
-internal import Foundation
+internal import FoundationEssentials
 
 extension Configuration {
     /// One service at the prefix `/`, with standard caching in memory and on the disk, 1 GiB in `drydock/serve` of the user's cache folder
