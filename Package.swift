@@ -67,7 +67,10 @@ let package = Package(
         room("Content", ["CCodings", "HTTPWire"]),
         room(
             "DownloadCore",
-            ["Content", "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore"]
+            [
+                "Content", "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore",
+                .product(name: "Logging", package: "swift-log"),
+            ]
         ),
         room("ServiceCore", ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore"]),
         room("DemoMode", ["EventLoop", "HTTPWire"]),
@@ -148,7 +151,14 @@ let package = Package(
             path: "Tests/Example",
             swiftSettings: settings
         ),
-        tests("DrydockTests", ["Drydock", "HTTPCaching", .product(name: "HTTPTypes", package: "swift-http-types")]),
+        tests(
+            "DrydockTests",
+            [
+                "Drydock", "CacheStore", "DownloadCore", "HTTPCaching",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
         tests("ScenarioTests", [], exclude: ["Rules", "Texts"]),
     ]
 )

@@ -131,13 +131,18 @@ extension DownloadManager.DiskStore {
     /// Opens the folder, which it makes where there is none, and marks.
     /// - Throws: `DiskTierError`, `.notTaken` where the folder is anybody else's or a daemon's, or `DownloadError` where there is no folder to be had.
     /// - Parameter onTrouble: called on I/O threads.
-    func open(_ pool: IOPool, onTrouble: @escaping @Sendable (DiskTrouble) -> Void) async throws -> DiskTier {
+    func open(
+        _ pool: IOPool,
+        calls: FileCalls,
+        onTrouble: @escaping @Sendable (DiskTrouble) -> Void
+    ) async throws -> DiskTier {
         let limits = DiskLimits(size: size, maxObject: largest, minFree: minimumFree)
         return try await DiskTier.open(
             path: try path,
             limits: limits,
             kind: .private,
             pool: pool,
+            calls: calls,
             onTrouble: onTrouble
         )
     }

@@ -172,7 +172,8 @@ extension DownloadManager {
         public var size: Int64
         /// Bytes of one body; as many as ``size`` by default.
         public var largest: Int64?
-        /// Bytes that stay free on the file system; 512 MiB by default.
+        /// Bytes that stay free on the file system; 512 MiB by default. Where others fill it, stored responses make room, within
+        /// seconds and without any download; the log says so.
         public var minimumFree: Int64
 
         /// A store in `folder` with these limits.

@@ -15,6 +15,7 @@ final class DownloadEngine: Sendable {
     private let names: IOPool
     private let loops: LoopGroup
     private let disk: DiskTier?
+    private let watch = DiskWatch()
     let seed: SeedFolder?
     private let clients: [LoopBox<UpstreamClient>]
     private let service: ServicePlan
@@ -50,10 +51,15 @@ final class DownloadEngine: Sendable {
     }
 
     /// Opens the tiers and starts the threads.
+    /// - Parameters:
+    ///   - calls: what the disk tier does to its files.
+    ///   - interval: nanoseconds between two looks at what the file system has left.
     /// - Throws: `DownloadError.unavailable`; nothing is left behind then.
     static func open(
         _ configuration: DownloadManager.Configuration,
-        _ logger: Logger
+        _ logger: Logger,
+        calls: FileCalls = .real,
+        interval: UInt64 = DiskWatch.interval
     ) async throws(DownloadError) -> DownloadEngine {
         // What has been started, to be ended where the rest fails; the last first.
         var undo: [() -> Void] = []
@@ -62,7 +68,7 @@ final class DownloadEngine: Sendable {
             undo.append { files.stop() }
             let names = try IOPool(threads: 2, name: "names")
             undo.append { names.stop() }
-            let disk = try await configuration.disk?.open(files) { logger.warning("\($0)") }
+            let disk = try await configuration.disk?.open(files, calls: calls) { logger.warning("\($0)") }
             undo.append { [disk] in disk?.close() }
             let seeds = configuration.seeds
             let seed = try await files.run { try seeds?.open(files) { logger.warning("\($0)") } }
@@ -75,7 +81,7 @@ final class DownloadEngine: Sendable {
                 diskMaxObject: Int(clamping: configuration.disk.map { $0.largest ?? $0.size } ?? 0),
                 budget: FillBudget(maxObject: memory.largest),
                 clock: WallClock(),
-                report: { logger.notice("\($0.text)") }
+                report: { logger.log(level: $0.level, "\($0.text)") }
             )
             let loops = try LoopGroup.start(count: max(1, configuration.threads))
             undo.append { loops.stop() }
@@ -83,7 +89,7 @@ final class DownloadEngine: Sendable {
             let resolver = Resolver(pool: names)
             var clients: [LoopBox<UpstreamClient>] = []
             for loop in loops.loops { clients.append(await makeClient(on: loop, resolver)) }
-            return DownloadEngine(
+            let engine = DownloadEngine(
                 configuration,
                 core: core,
                 files: files,
@@ -93,6 +99,8 @@ final class DownloadEngine: Sendable {
                 seed: seed,
                 clients: clients
             )
+            if let disk { await engine.watch.start(disk, every: interval, on: loops.loops[0]) }
+            return engine
         } catch {
             for step in undo.reversed() { step() }
             throw .unavailable("the download manager cannot be opened: \(error)")
@@ -109,6 +117,7 @@ final class DownloadEngine: Sendable {
     /// Ends the transfers under way, writes what has come whole, and ends every thread. Nobody may wait for the engine any more,
     /// and the task may not be cancelled.
     func stop() async {
+        loops.loops[0].submit { [watch] loop in watch.stop(on: loop) }
         for client in clients {
             client.loop.submit { loop in client.take(on: loop)?.shutdown() }
         }

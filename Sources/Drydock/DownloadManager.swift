@@ -46,7 +46,8 @@ public final class DownloadManager: Sendable {
     /// Makes a manager. It opens its folder and starts its threads at the first download, or by ``open()``.
     /// - Parameters:
     ///   - configuration: the defaults where it is left out.
-    ///   - logger: where downloads are told of, at `debug`; failures of the store at `warning`.
+    ///   - logger: where downloads are told of, at `debug`; troubles of the store, and what is wrong with a response, at
+    ///     `warning`; why else a response was not stored at `notice`.
     public init(
         configuration: Configuration = Configuration(),
         logger: Logger = Logger(label: "drydock.download")

@@ -111,7 +111,7 @@ import Testing
             let result = try await manager.download(origin.url(), options: .init(onlyStored: true))
             #expect(result.text == "version 1")
             #expect(result.outcome == .checkFailed)
-            #expect(result.cacheStatus == "hit; ttl=+; detail=unrefreshed")
+            #expect(result.cacheStatus.hasPrefix("hit; ") && result.cacheStatus.hasSuffix("; detail=unrefreshed"))
             // Whatever was begun before this download is over when it is.
             #expect(try await manager.download(origin.url("/b")).outcome == .downloaded)
             #expect(origin.server.log.map(\.target) == ["/b"])

@@ -153,7 +153,8 @@ extension DiskTier {
             try await generations.keep(rules, number: number)
         } catch {
             let text = "what a request has invalidated cannot be written to \(folder.rules): \(error.named)"
-            troubles.note(.unwritable, "\(text); it may come back if the daemon is killed; \(error.advice)")
+            let consequence = "it may come back if \(folder.kind.owner) is killed"
+            troubles.note(.unwritable, "\(text); \(consequence); \(error.advice(to: folder.kind))")
             await flushRemovals()
         }
         sweepInvalidated(isLong: false)

@@ -86,7 +86,7 @@ extension DiskTier {
         // That is told already.
         if isAway { return }
         let text = "the response \(key) cannot be stored in \(folder.path): \(error.named)"
-        troubles.note(.unwritable, "\(text); it is answered all the same; \(error.advice)")
+        troubles.note(.unwritable, "\(text); it is answered all the same; \(error.advice(to: folder.kind))")
     }
 
     /// Writes the preamble and the first record, then gives the file its name; I/O thread.

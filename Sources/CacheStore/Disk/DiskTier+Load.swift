@@ -193,7 +193,7 @@ extension DiskTier {
             return .absent
         case EMFILE, ENFILE, ENOMEM, EINTR:
             // Not the file's fault.
-            troubles.note(.unreadable, "\(error.operation): \(error.named): \(error.advice)")
+            troubles.note(.unreadable, "\(error.operation): \(error.named): \(error.advice(to: folder.kind))")
             return .folder(error)
         default:
             expel(entry, .unreadable, "opening its file failed with \(error.named)")

@@ -153,7 +153,8 @@ extension DiskTier {
             return true
         }
         let error = SystemError("remove \(path)")
-        troubles.note(.unwritable, "the stored file \(path) cannot be removed: \(error.named); \(error.advice)")
+        let text = "the stored file \(path) cannot be removed: \(error.named)"
+        troubles.note(.unwritable, "\(text); \(error.advice(to: folder.kind))")
         return false
     }
 

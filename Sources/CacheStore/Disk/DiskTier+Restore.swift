@@ -33,8 +33,7 @@ extension DiskTier {
             generations.pins.rewrite()
             let text = "somebody has removed \(missing.joined(separator: ", ")) from the cache folder \(folder.path)"
             let loss = isLoss ? "; of \(count) stored responses those that are still there are looked for" : ""
-            let advice = "use 'drydock purge --all' to empty a cache, and stop the daemon before its folder is removed"
-            troubles.note(.removed, "\(text): it is made anew\(loss); \(advice)")
+            troubles.note(.removed, "\(text): it is made anew\(loss); \(folder.kind.insteadOfRemoving)")
             return .restored
         }
     }
@@ -47,7 +46,7 @@ extension DiskTier {
         index.abandon()
         forgetFiles()
         state.withLock { $0.settle() }
-        let text = "the cache folder \(folder.path) was removed under the daemon and cannot be made again"
+        let text = "the cache folder \(folder.path) was removed under \(folder.kind.owner) and cannot be made again"
         troubles.note(.removed, "\(text): \(error); nothing is stored on the disk until then")
     }
 

@@ -68,7 +68,7 @@ extension DiskTier {
         }
         guard count > 0 else { return false }
         let text = "the file system of \(folder.path) takes no more (\(error.named)): stored responses are evicted"
-        troubles.note(.full, "\(text); \(error.advice)")
+        troubles.note(.full, "\(text); \(error.advice(to: folder.kind))")
         return true
     }
 
@@ -93,8 +93,8 @@ extension DiskTier {
 
     private func tellFull() {
         let text =
-            "the file system of \(folder.path) has less than cache.disk.min_free left: nothing is stored there now"
-        troubles.note(.full, "\(text); make room, or lower cache.disk.min_free")
+            "the file system of \(folder.path) has less than \(folder.kind.minFree) left: nothing is stored there now"
+        troubles.note(.full, "\(text); make room, or lower \(folder.kind.minFree)")
     }
 
     // MARK: - Keeping to the limits
@@ -121,7 +121,7 @@ extension DiskTier {
         pool.submit { [self] in
             let owed = shortfall(0)
             if owed > 0, state.withLock({ $0.table.used }) > 0 {
-                let text = "the file system of \(folder.path) has less than cache.disk.min_free left"
+                let text = "the file system of \(folder.path) has less than \(folder.kind.minFree) left"
                 troubles.note(.full, "\(text): stored responses are evicted")
             }
             trimSome(owed)

@@ -99,14 +99,17 @@ extension SystemError {
     }
 
     /// What whoever runs the daemon can do.
-    package var advice: String {
+    package var advice: String { advice(to: .shared) }
+
+    /// What whoever runs the owner of a store can do.
+    func advice(to kind: StoreKind) -> String {
         switch code {
         case ENOSPC, EDQUOT:
-            "make room on the file system, or inodes, or raise the quota; or lower cache.disk.size or raise cache.disk.min_free"
-        case ENOENT: "leave the folder to the daemon while it runs"
+            "make room on the file system, or inodes, or raise the quota; or lower \(kind.size) or raise \(kind.minFree)"
+        case ENOENT: "leave the folder to \(kind.owner) while it runs"
         case EISDIR, ENOTDIR: "remove what is in the place of the file"
-        case ESTALE: "restart the daemon"
-        case EROFS, EACCES, EPERM: "make the folder writable for the daemon's user"
+        case ESTALE: "restart \(kind.owner)"
+        case EROFS, EACCES, EPERM: "make the folder writable for \(kind.owner)'s user"
         case EMFILE, ENFILE: "raise the limit of open files"
         default: "look at the disk"
         }

@@ -3,6 +3,7 @@
 package import CacheStore
 package import Content
 internal import EventLoop
+package import Logging
 internal import Synchronization
 
 /// Something that an operator may want to read of.
@@ -33,6 +34,16 @@ package enum CoreReport: Sendable, Equatable {
                 + "passed on, not stored; let the origin send Content-Length or chunks"
         case .unstored(let key, let reason):
             "\(Self.name(key)) was answered and not stored (\(reason.rawValue)), though its head said that it would be: \(reason.text)"
+        }
+    }
+
+    /// How loud the logs of the daemon and of the library say it.
+    package var level: Logger.Level {
+        switch self {
+        case .unexpected, .unproven: .warning
+        case .unstored: .notice
+        // Whoever left wanted it so.
+        case .abandoned: .debug
         }
     }
 

@@ -132,11 +132,7 @@ extension Daemon {
                 budget: FillBudget(maxObject: memory.maxObject),
                 clock: WallClock()
             ) { report in
-                switch report {
-                case .unexpected, .unproven: logger.warning("\(report.text)")
-                case .unstored: logger.notice("\(report.text)")
-                case .abandoned: logger.debug("\(report.text)")
-                }
+                logger.log(level: report.level, "\(report.text)")
             }
             return DaemonParts(
                 source: source,

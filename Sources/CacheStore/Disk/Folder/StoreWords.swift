@@ -1,0 +1,34 @@
+// What a store's owner and settings are called where troubles are told: a program that uses the library has no configuration file.
+
+extension StoreKind {
+    var owner: String {
+        switch self {
+        case .shared: "the daemon"
+        case .private: "the program"
+        }
+    }
+
+    /// The limit of all files.
+    var size: String {
+        switch self {
+        case .shared: "cache.disk.size"
+        case .private: "DiskStore.size"
+        }
+    }
+
+    /// What stays free on the file system.
+    var minFree: String {
+        switch self {
+        case .shared: "cache.disk.min_free"
+        case .private: "DiskStore.minimumFree"
+        }
+    }
+
+    /// What to do in the place of removing what is in the folder.
+    var insteadOfRemoving: String {
+        switch self {
+        case .shared: "use 'drydock purge --all' to empty a cache, and stop the daemon before its folder is removed"
+        case .private: "use removeAll() to empty a store, and close the manager before its folder is removed"
+        }
+    }
+}
