@@ -70,21 +70,34 @@ indirect enum Tree {
 
     static let cases = KeyCase.all().filter { $0.key.kind.section == nil }
 
-    @Test(arguments: cases) func anotherValueIsAnotherConfiguration(_ one: KeyCase) throws {
+    /// The files that values name.
+    static func folder() throws -> Folder {
         let folder = try Folder()
         for name in ["x.json", "y.json", "demo/x.json", "demo/e.json"] { try folder.write(name, "{}") }
         try folder.write("more.yaml", "services:\n" + service("more"))
-        let way = one.way.map(\.name) + [one.key.name]
-        let section = Array(way.dropLast())
-        var before = Self.base
+        return folder
+    }
+
+    /// A document in which a key may be set: with what it needs beside it, and mostly without the key.
+    static func document(around one: KeyCase) -> Tree {
+        let section = one.way.map(\.name)
+        var document = base
         let own = (section.last.map { "\($0)." } ?? "") + one.key.name
-        for (name, value) in Self.companions[own] ?? Self.companions[one.key.name] ?? [] {
+        for (name, value) in companions[own] ?? companions[one.key.name] ?? [] {
             let isAround = name.hasPrefix("../")
             let target = (isAround ? section.dropLast() : section[...]) + [isAround ? String(name.dropFirst(3)) : name]
             // Only where the table knows the companion: `mode` is a key of `admin` and of `cache`.
-            guard Self.knows(Array(target)) else { continue }
-            before = before.setting(target[...], to: value)
+            guard knows(Array(target)) else { continue }
+            document = document.setting(target[...], to: value)
         }
+        return document
+    }
+
+    @Test(arguments: cases) func anotherValueIsAnotherConfiguration(_ one: KeyCase) throws {
+        let folder = try Self.folder()
+        let way = one.way.map(\.name) + [one.key.name]
+        let section = Array(way.dropLast())
+        let before = Self.document(around: one)
         var after = before.setting(way[...], to: one.key.kind.anotherValue(than: one.key))
         if way.suffix(2) == ["match", "host"] { after = before.setting(section[...], to: "{ host: h.localhost }") }
         // It has to name the one service that there is.

@@ -6,18 +6,18 @@
 /// Two configurations are equal when they ask for the same thing, wherever in their files they say it.
 package struct Configuration: Sendable, Equatable {
     /// Where clients connect. Default: `localhost:8080`, on 127.0.0.1 and ::1. A change needs a restart.
-    package var listen: [ListenAddress] = [.tcp(host: "localhost", port: 8080)]
+    package var listen: [ListenAddress]
     /// The admin socket; nil where the daemon uses its user's own (``DefaultAdmin``), without addresses where there is to be none.
     /// A change of its addresses needs a restart.
     package var admin: AdminConfiguration?
     /// The number of event loops; nil means one per core. A change needs a restart.
     package var loops: Int?
     /// The pseudonym in Via and Cache-Status. Default: `drydock`.
-    package var name = "drydock"
+    package var name: String
     /// Who may connect. Default: loopback only.
-    package var clients: [ClientRule] = [.loopback]
+    package var clients: [ClientRule]
     /// Host patterns under which services that are matched by their prefix alone answer, unless they name their own. Default: none.
-    package var hosts: [String] = []
+    package var hosts: [String]
     /// The memory tier and the disk tier.
     package var cache = TierConfiguration()
     /// Forward mode: absolute-form requests and CONNECT.
@@ -25,13 +25,13 @@ package struct Configuration: Sendable, Equatable {
     /// Bounds on what one client may cost.
     package var limits = LimitsConfiguration()
     /// How long requests under way may take to finish after SIGTERM. Default: 30 s.
-    package var shutdown: UInt64 = 30_000_000_000
+    package var shutdown: UInt64
     /// The services in the order of the file, included files after it.
     package var services: [ServiceConfiguration] = []
     /// Whether nobody is asked, and what is stored answers whatever its age. Default: false.
-    package var offline = false
+    package var offline: Bool
     /// Whether the daemon's clock may be moved.
-    package var clock = ClockConfiguration()
+    package var clock: ClockConfiguration
     /// The daemon's own log and the access log.
     package var log = LogConfiguration()
     /// What is downloaded on a schedule.
@@ -44,9 +44,6 @@ package struct Configuration: Sendable, Equatable {
     package var warnings: [ConfigurationError] = []
     /// Where each key stands; never part of a comparison.
     var origin = ConfigurationOrigin()
-
-    /// The configuration of an empty file.
-    package init() {}
 
     /// The number of endpoints over all services.
     package var endpointCount: Int { services.reduce(0) { $0 + $1.endpoints.count } }

@@ -5,11 +5,9 @@ package struct AdminConfiguration: Sendable, Equatable {
     /// At least one address; on TCP only loopback makes sense, since the admin API has no password.
     package var listen: [ListenAddress]
     /// The permissions of a unix socket. Default: 0660.
-    package var mode: UInt32 = 0o660
+    package var mode: UInt32
     /// The group that owns a unix socket; nil leaves the process's own.
     package var group: String?
-
-    package init(listen: [ListenAddress]) { self.listen = listen }
 }
 
 /// The two tiers of the store.
@@ -24,21 +22,19 @@ package struct TierConfiguration: Sendable, Equatable {
 /// The memory tier.
 package struct MemoryTierConfiguration: Sendable, Equatable {
     /// Bytes over all entries, everything counted that an entry holds. Default: 256 MiB.
-    package var size = 256 << 20
+    package var size: Int
     /// Entries. Default: 100,000.
-    package var objects = 100_000
+    package var objects: Int
     /// Bytes of one entry. Default: 8 MiB.
-    package var maxObject = 8 << 20
+    package var maxObject: Int
     /// What happens while the machine, or the daemon's control group, is short of memory. Default: shed.
-    package var pressure = Pressure.shed
+    package var pressure: Pressure
 
     package enum Pressure: String, Sendable, CaseIterable {
         /// Entries are evicted, and their memory goes back.
         case shed
         case ignore
     }
-
-    package init() {}
 }
 
 /// The disk tier.
@@ -46,67 +42,59 @@ package struct DiskTierConfiguration: Sendable, Equatable {
     /// The absolute path of its folder. A change needs a restart.
     package var path: String
     /// Bytes over all files. Default: 10 GiB.
-    package var size = 10 << 30
+    package var size: Int
     /// Bytes of one stored response. Default: 2 GiB.
-    package var maxObject = 2 << 30
+    package var maxObject: Int
     /// Bytes that stay free on the file system. Default: 512 MiB.
-    package var minFree = 512 << 20
-
-    package init(path: String) { self.path = path }
+    package var minFree: Int
 }
 
 /// Forward mode.
 package struct ForwardConfiguration: Sendable, Equatable {
-    package var enabled = true
+    package var enabled: Bool
     /// Host patterns (`*`, `*.example.com`, `example.com`, an address) in lower case. Loopback, private and link-local targets only when named. Default: `*`.
-    package var allow = ["*"]
+    package var allow: [String]
     /// `HOST:PORT` patterns for CONNECT and for `https` URLs in absolute form, either side may be `*`. Default: `*:443`.
-    package var connectAllow = ["*:443"]
+    package var connectAllow: [String]
     /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
-    package var lenient = true
+    package var lenient: Bool
     /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in absolute form; nil: the system's.
     package var ca: String?
     package var cache = CacheConfiguration()
-
-    package init() {}
 }
 
 /// Bounds on what one client, or the head of one response, may cost.
 package struct LimitsConfiguration: Sendable, Equatable {
     /// Bytes of a head. Default: 64 KiB.
-    package var head = 64 << 10
+    package var head: Int
     /// Field lines of a head. Default: 100.
-    package var fields = 100
+    package var fields: Int
     /// Bytes of one field line. Default: 8 KiB.
-    package var field = 8 << 10
+    package var field: Int
     /// Bytes of a request target. Default: 8 KiB.
-    package var target = 8 << 10
+    package var target: Int
     /// Bytes of a response head. Default: 256 KiB.
-    package var responseHead = 256 << 10
+    package var responseHead: Int
     /// Field lines of a response head. Default: 1000.
-    package var responseFields = 1000
+    package var responseFields: Int
     /// Bytes of one field line of a response. Default: 64 KiB.
-    package var responseLine = 64 << 10
+    package var responseLine: Int
     /// Nanoseconds for a whole head. Default: 10 s.
-    package var headTimeout: UInt64 = 10_000_000_000
+    package var headTimeout: UInt64
     /// Nanoseconds between two requests of a connection. Default: 60 s.
-    package var idle: UInt64 = 60_000_000_000
+    package var idle: UInt64
     /// The least rate of a request body in bytes per second, after a grace of 10 s. Default: 1 KiB.
-    package var bodyRate = 1 << 10
+    package var bodyRate: Int
     /// Connections in all. Default: 10,000.
-    package var connections = 10_000
+    package var connections: Int
     /// Connections of one client address. Default: 1000.
-    package var perClient = 1000
-
-    package init() {}
+    package var perClient: Int
 }
 
 /// The clock of lifetimes.
 package struct ClockConfiguration: Sendable, Equatable {
     /// Whether `drydock clock` may move it, for tests. Default: false.
-    package var movable = false
-
-    package init() {}
+    package var movable: Bool
 }
 
 /// The daemon's own log and the access log.
@@ -132,11 +120,9 @@ package struct LogConfiguration: Sendable, Equatable {
         case text
     }
 
-    package var level = Level.info
-    package var access = Access.stdout
-    package var format = Format.auto
+    package var level: Level
+    package var access: Access
+    package var format: Format
     /// The ids of requests that log lines have go on to origins.
-    package var requestID = true
-
-    package init() {}
+    package var requestID: Bool
 }

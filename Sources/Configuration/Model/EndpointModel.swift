@@ -5,20 +5,15 @@ package struct EndpointConfiguration: Sendable, Equatable {
     /// Unique within the service.
     package var name: String
     /// Default: GET.
-    package var method = "GET"
+    package var method: String
     /// The pattern, below the service's prefix or host.
     package var path: EndpointPath
     package var query: [QueryRule] = []
     package var headers = HeaderRules()
     package var timeout = TimeoutConfiguration()
     package var cache = CacheConfiguration()
-    package var expect = ExpectedContent.any
+    package var expect: ExpectedContent
     package var demo = DemoConfiguration()
-
-    package init(name: String, path: EndpointPath) {
-        self.name = name
-        self.path = path
-    }
 }
 
 /// A path pattern such as `/users/:id` or `/files/*`.
@@ -70,43 +65,43 @@ package struct CacheConfiguration: Sendable, Equatable {
         case get = "GET"
     }
 
-    package var mode = Mode.standard
+    package var mode: Mode
     /// Seconds of freshness for responses that bring none of their own; nil: none. In library mode of all responses, and two hours
     /// unless set.
     package var ttl: Int64?
     /// The same by status; wins over `ttl`.
     package var ttlByStatus: [Int: Int64] = [:]
     /// Whether `ttl` and `ttl_by_status` win over what the origin says.
-    package var overrideOrigin = false
-    package var revalidate = Revalidate.head
+    package var overrideOrigin: Bool
+    package var revalidate: Revalidate
     /// Seconds past its freshness that a response may serve while a fetch behind it refreshes it, where it has no
     /// directive of its own (RFC 5861 section 3). Default: 0, none.
-    package var staleWhileRevalidate: Int64 = 0
+    package var staleWhileRevalidate: Int64
     /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day; in library mode 36500 days.
-    package var staleIfError: Int64 = 86_400
+    package var staleIfError: Int64
     /// What a check by HEAD compares in library mode. Default: all of it.
-    package var compare = [Compare.etag, .lastModified, .length]
+    package var compare: [Compare]
     /// Seconds before the next check after one that failed. Default: 30.
-    package var checkPause: Int64 = 30
+    package var checkPause: Int64
     /// Default: pass.
-    package var gone = Gone.pass
+    package var gone: Gone
     /// Whose answers are stored. Default: GET.
-    package var methods = [StoredMethod.get]
+    package var methods: [StoredMethod]
     /// Patterns of query names that do not enter the key.
-    package var ignoreQuery: [String] = []
+    package var ignoreQuery: [String]
     /// Request fields whose values enter the key.
-    package var keyFields: [String] = []
+    package var keyFields: [String]
     /// Default: strict.
-    package var setCookie = SetCookie.strict
+    package var setCookie: SetCookie
     /// Default: explicit.
-    package var cookies = Cookies.explicit
+    package var cookies: Cookies
     /// Bytes that a body must have to be stored. Default: 0.
-    package var minLength = 0
+    package var minLength: Int
     /// Variants of one URL that are kept. Default: 32.
-    package var maxVariants = 32
-    package var memory = true
-    package var disk = true
-    package var collapse = CollapseConfiguration()
+    package var maxVariants: Int
+    package var memory: Bool
+    package var disk: Bool
+    package var collapse: CollapseConfiguration
     /// Where responses are before anything was fetched; nil: nowhere.
     package var seed: SeedConfiguration?
     /// Where under the disk tier's `files` the latest stored response is kept as a plain file; nil: nowhere. Endpoints only.
@@ -115,40 +110,34 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var placeholder: PlaceholderConfiguration?
     /// What answers when there will be nothing; nil: a problem document.
     package var fallback: StandInConfiguration?
-    package var onClientAbort = ClientAbortConfiguration.finish
-
-    package init() {}
+    package var onClientAbort: ClientAbortConfiguration
 }
 
 /// Waiting for a fill that another request started.
 package struct CollapseConfiguration: Sendable, Equatable {
     /// Nanoseconds to wait for the head of the response. Default: 30 s.
-    package var wait: UInt64 = 30_000_000_000
+    package var wait: UInt64
     /// Requests that may wait on one fill. Default: 10,000.
-    package var waiters = 10_000
-
-    package init() {}
+    package var waiters: Int
 }
 
 /// A demo answer.
 package struct DemoConfiguration: Sendable, Equatable {
     /// Whether the answer is given instead of asking the origin; true only where there is an answer to give.
-    package var enabled = false
+    package var enabled: Bool
     /// The absolute path of the body; nil without one (a 204, or an endpoint without a demo).
     package var file: String?
     /// Whether there is something to answer with, so that demo mode can be switched on.
-    package var hasAnswer = false
+    package var hasAnswer: Bool
     /// Default: 200.
-    package var status = 200
+    package var status: Int
     /// Fields of the answer, beside those that the daemon makes itself.
-    package var headers: [HeaderValue] = []
+    package var headers: [HeaderValue]
     /// Nanoseconds, drawn evenly from the range. Default: none.
-    package var latency: ClosedRange<UInt64> = 0...0
+    package var latency: ClosedRange<UInt64>
     package var failure: FailureConfiguration?
     /// Default: 0.
-    package var randomSeed: UInt64 = 0
-
-    package init() {}
+    package var randomSeed: UInt64
 }
 
 /// Failures among demo answers.
@@ -156,9 +145,7 @@ package struct FailureConfiguration: Sendable, Equatable {
     /// 0...1.
     package var chance: Double
     /// Default: 503.
-    package var status = 503
+    package var status: Int
     /// The absolute path of the body; nil for none.
     package var file: String?
-
-    package init(chance: Double) { self.chance = chance }
 }

@@ -5,18 +5,14 @@ package struct StandInConfiguration: Sendable, Hashable {
     /// Absolute; a regular file when the configuration was read.
     package var file: String
     /// Default: 200.
-    package var status = 200
-
-    package init(file: String) { self.file = file }
+    package var status: Int
 }
 
 /// What answers while there is nothing yet.
 package struct PlaceholderConfiguration: Sendable, Hashable {
     package var answer: StandInConfiguration
     /// Nanoseconds that a request waits before. Default: 300 ms.
-    package var after: UInt64 = 300_000_000
-
-    package init(answer: StandInConfiguration) { self.answer = answer }
+    package var after: UInt64
 }
 
 /// What becomes of a fetch when everybody who waited for it has left.

@@ -5,9 +5,7 @@ package struct ScheduleConfiguration: Sendable, Equatable {
     /// Nanoseconds from turn to turn; at least 1 s.
     package var every: UInt64
     /// The first turn comes as soon as the configuration is in force. Default: false, after `every`.
-    package var atStart = false
-
-    package init(every: UInt64) { self.every = every }
+    package var atStart: Bool
 }
 
 /// A batch that is downloaded on a schedule.
@@ -21,19 +19,14 @@ package struct PrefetchConfiguration: Sendable, Equatable {
     /// What logs and `drydock jobs` call it; no other has it.
     package var name: String
     /// As clients would ask: paths, or absolute URLs.
-    package var urls: [String] = []
+    package var urls: [String]
     /// The absolute path of a list that is read at every turn; its items come after `urls`. Nil is none.
     package var file: String?
     package var schedule: ScheduleConfiguration
     /// Items under way at a time. Default: 10.
-    package var concurrency = 10
+    package var concurrency: Int
     /// What a failure means for the other items. Default: they continue.
-    package var onError = OnError.continue
+    package var onError: OnError
     /// The origin is asked whatever is stored. Default: false.
-    package var force = false
-
-    package init(name: String, schedule: ScheduleConfiguration) {
-        self.name = name
-        self.schedule = schedule
-    }
+    package var force: Bool
 }

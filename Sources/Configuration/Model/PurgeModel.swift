@@ -12,8 +12,6 @@ package struct PurgeConfiguration: Sendable, Equatable {
     /// Only what is stored for this service; nil for all.
     package var service: String?
     /// It becomes stale. Default: false, it is removed.
-    package var isSoft = false
+    package var isSoft: Bool
     package var schedule: ScheduleConfiguration
-
-    package init(schedule: ScheduleConfiguration) { self.schedule = schedule }
 }

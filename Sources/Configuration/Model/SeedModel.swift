@@ -14,9 +14,7 @@ package struct SeedConfiguration: Sendable, Hashable {
     /// Absolute; a folder when the configuration was read.
     package var path: String
     /// Default: pinned.
-    package var mode = Mode.pinned
+    package var mode: Mode
     /// Default: url.
-    package var layout = Layout.url
-
-    package init(path: String) { self.path = path }
+    package var layout: Layout
 }

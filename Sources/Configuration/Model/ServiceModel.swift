@@ -11,7 +11,7 @@ package struct ServiceConfiguration: Sendable, Equatable {
     /// Where requests go; nil only where every answer is a demo.
     package var baseURL: BaseURL?
     /// Which Host the origin sees. Default: that of `base_url`.
-    package var host = HostPolicy.baseURL
+    package var host: HostPolicy
     package var headers = HeaderRules()
     /// Query items that are added where the request does not bring the name itself, in the order of the file.
     package var query: [QueryRule] = []
@@ -19,26 +19,20 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var timeout = TimeoutConfiguration()
     /// Fills in flight at once; nil: no limit.
     package var maxConcurrent: Int?
-    package var maxQueue = QueueConfiguration()
+    package var maxQueue: QueueConfiguration
     package var tls = TLSConfiguration()
     /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
-    package var lenient = true
+    package var lenient: Bool
     /// Origins of web pages that may call the service, as `scheme://host[:port]`, or `*`.
-    package var corsOrigins: [String] = []
+    package var corsOrigins: [String]
     package var cache = CacheConfiguration()
     /// What bodies must be to be stored.
-    package var expect = ExpectedContent.any
+    package var expect: ExpectedContent
     /// The answer for paths that no endpoint names, and the defaults of the endpoints.
     package var demo = DemoConfiguration()
     /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.
-    package var unlisted = UnlistedPolicy.pass
+    package var unlisted: UnlistedPolicy
     package var endpoints: [EndpointConfiguration] = []
-
-    package init(name: String, match: ServiceMatch, baseURL: BaseURL?) {
-        self.name = name
-        self.match = match
-        self.baseURL = baseURL
-    }
 }
 
 /// How requests find their service: by a prefix of the path, by Host, or by both. One of the two is there.
@@ -128,12 +122,10 @@ package enum UnderscorePolicy: String, Sendable, CaseIterable {
 
 /// What is done to a request's fields, in the order underscore, remove, set, add.
 package struct HeaderRules: Sendable, Equatable {
-    package var underscore = UnderscorePolicy.pass
-    package var set: [HeaderValue] = []
-    package var add: [HeaderValue] = []
-    package var remove: [String] = []
-
-    package init() {}
+    package var underscore: UnderscorePolicy
+    package var set: [HeaderValue]
+    package var add: [HeaderValue]
+    package var remove: [String]
 
     package var isEmpty: Bool { self.set.isEmpty && add.isEmpty && remove.isEmpty && underscore == .pass }
 }
@@ -162,37 +154,33 @@ package enum AuthConfiguration: Sendable, Hashable {
 /// Deadlines of one fetch in nanoseconds; nil: none. None of them runs while the client holds back.
 package struct TimeoutConfiguration: Sendable, Equatable {
     /// Default: 5 s.
-    package var connect: UInt64? = 5_000_000_000
+    package var connect: UInt64?
     /// Default: 30 s.
-    package var firstByte: UInt64? = 30_000_000_000
+    package var firstByte: UInt64?
     /// Default: 120 s.
-    package var idle: UInt64? = 120_000_000_000
+    package var idle: UInt64?
     /// Default: none.
     package var total: UInt64?
 
-    package init() {}
+    package init() { self.init(SectionReader(nothingOf: KeyTable.timeout)) }
 }
 
 /// The queue in front of `max_concurrent`.
 package struct QueueConfiguration: Sendable, Equatable {
     /// Fills that may wait. Default: 100.
-    package var length = 100
+    package var length: Int
     /// Nanoseconds that one may wait. Default: 5 s.
-    package var wait: UInt64 = 5_000_000_000
-
-    package init() {}
+    package var wait: UInt64
 }
 
 /// TLS towards the origin.
 package struct TLSConfiguration: Sendable, Equatable {
     /// Default: true.
-    package var verify = true
+    package var verify: Bool
     /// The absolute path of a PEM bundle that replaces the system's; nil: the system's.
     package var ca: String?
     /// The absolute path of a PEM certificate; comes with `clientKey`.
     package var clientCert: String?
     /// The absolute path of a PEM key; comes with `clientCert`.
     package var clientKey: String?
-
-    package init() {}
 }

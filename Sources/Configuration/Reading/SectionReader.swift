@@ -79,6 +79,14 @@ struct SectionReader {
         }
     }
 
+    /// The fields of a mapping of names and values.
+    func headerValues(_ key: String) -> [HeaderValue] {
+        map(key).compactMap { entry in
+            guard case .leaf(let leaf) = entry.value.content, case .text(let text) = leaf.scalar else { return nil }
+            return HeaderValue(name: entry.key, value: text)
+        }
+    }
+
     /// The default of a key as a value; nil where it has none.
     static func defaultValue(_ descriptor: KeyDescriptor) -> Value? {
         guard let text = descriptor.defaultText else { return nil }
@@ -92,5 +100,30 @@ struct SectionReader {
         guard let node = source.read("\(descriptor.name): \(text)") else { return nil }
         let section = SectionDescriptor(name: "default", keys: [descriptor])
         return decoder.section(node, section, label: "").first?.value
+    }
+}
+
+/// Keys that have a default in the table of keys.
+extension SectionReader {
+    /// A section of which the file says nothing.
+    init(nothingOf section: SectionDescriptor) { self.init(entries: [], section: section) }
+
+    /// What is read of a key that has a default in the table of keys, and so is never without a value.
+    func always<T>(_ read: (SectionReader) -> T?) -> T {
+        // A value that cannot be read has been refused by the decoder: nobody will use what is made of it here.
+        if let value = read(self) ?? read(SectionReader(nothingOf: section)) { return value }
+        // No file leads here: the table lacks a default that the code counts on, and every test of this room shows it.
+        preconditionFailure(section.name)
+    }
+
+    func int(always key: String) -> Int { always { $0.int(key) } }
+    func bytes(always key: String) -> Int { always { $0.bytes(key) } }
+    func nanoseconds(always key: String) -> UInt64 { always { $0.nanoseconds(key) } }
+    func seconds(always key: String) -> Int64 { always { $0.seconds(key) } }
+    func text(always key: String) -> String { always { $0.text(key) } }
+
+    /// One of the words of a choice.
+    func choice<T: RawRepresentable<String>>(always key: String) -> T {
+        always { $0.text(key).flatMap { T(rawValue: $0) } }
     }
 }

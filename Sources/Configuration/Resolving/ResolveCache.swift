@@ -10,39 +10,10 @@ extension Resolver {
     ///   - reader: with everything that is inherited.
     ///   - own: what stands at this very place, which is where a conflict is told.
     mutating func cache(_ reader: SectionReader, own: SectionReader) -> CacheConfiguration {
-        var result = CacheConfiguration()
-        result.mode = reader.text("mode").flatMap(CacheConfiguration.Mode.init) ?? result.mode
-        result.ttl = reader.seconds("ttl")
-        for entry in reader.map("ttl_by_status") {
-            guard let status = Int(entry.key), case .leaf(let leaf) = entry.value.content,
-                case .nanoseconds(let nanoseconds) = leaf.scalar
-            else { continue }
-            result.ttlByStatus[status] = Int64(nanoseconds / 1_000_000_000)
-        }
-        result.overrideOrigin = reader.bool("override_origin")
-        result.revalidate = reader.text("revalidate").flatMap(CacheConfiguration.Revalidate.init) ?? result.revalidate
-        result.compare = reader.texts("compare").compactMap(CacheConfiguration.Compare.init)
-        result.checkPause = reader.seconds("check_pause") ?? result.checkPause
-        result.gone = reader.text("gone").flatMap(CacheConfiguration.Gone.init) ?? result.gone
-        result.staleWhileRevalidate = reader.seconds("stale_while_revalidate") ?? result.staleWhileRevalidate
-        result.staleIfError = reader.seconds("stale_if_error") ?? result.staleIfError
-        result.maxVariants = reader.int("max_variants") ?? result.maxVariants
-        result.memory = reader.bool("memory")
-        result.disk = reader.bool("disk")
-        result.methods = reader.texts("methods").compactMap(CacheConfiguration.StoredMethod.init)
-        result.ignoreQuery = reader.section("key").texts("ignore_query")
-        result.keyFields = reader.section("key").texts("fields")
-        result.setCookie = reader.text("set_cookie").flatMap(CacheConfiguration.SetCookie.init) ?? result.setCookie
-        result.cookies = reader.text("cookies").flatMap(CacheConfiguration.Cookies.init) ?? result.cookies
-        result.minLength = reader.bytes("min_length") ?? result.minLength
-        let collapse = reader.section("collapse")
-        result.collapse.wait = collapse.nanoseconds("wait") ?? result.collapse.wait
-        result.collapse.waiters = collapse.int("waiters") ?? result.collapse.waiters
+        var result = CacheConfiguration(reader)
         result.seed = seed(reader)
-        result.storeAs = reader.text("store_as")
         result.placeholder = placeholder(reader)
         result.fallback = standIn(reader, "fallback")
-        result.onClientAbort = reader.text("on_client_abort").flatMap(ClientAbortConfiguration.init) ?? .finish
         if result.mode == .library {
             if reader.entry("ttl") == nil { result.ttl = Self.libraryTTL }
             if reader.entry("stale_if_error") == nil { result.staleIfError = Self.unlimited }

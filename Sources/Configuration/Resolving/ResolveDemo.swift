@@ -10,11 +10,7 @@ enum DemoOwner {
 
 extension Resolver {
     mutating func demo(_ reader: SectionReader, answerOf owner: DemoOwner, daemonDemo: Bool) -> DemoConfiguration {
-        var result = DemoConfiguration()
-        result.status = reader.int("status") ?? result.status
-        result.headers = values(reader.map("headers"))
-        if case .latency(let range)? = reader.leaf("latency")?.scalar { result.latency = range }
-        result.randomSeed = reader.int("random_seed").map { UInt64($0) } ?? result.randomSeed
+        var result = DemoConfiguration(reader)
         var folder = reader.text("files")
         var folderIsThere = true
         if let path = folder, let problem = FileChecks.isFolder(path) {
@@ -78,9 +74,7 @@ extension Resolver {
     private mutating func failure(_ demo: SectionReader, folder: String?, check: Bool) -> FailureConfiguration? {
         guard demo.entry("failure") != nil else { return nil }
         let reader = demo.section("failure")
-        var result = FailureConfiguration(chance: 0)
-        if case .share(let share)? = reader.leaf("chance")?.scalar { result.chance = share }
-        result.status = reader.int("status") ?? result.status
+        var result = FailureConfiguration(reader)
         result.file = demoFile(reader, "file", folder: folder, check: check)
         return result
     }

@@ -3,9 +3,7 @@
 extension Resolver {
     mutating func placeholder(_ cache: SectionReader) -> PlaceholderConfiguration? {
         guard let answer = standIn(cache, "placeholder") else { return nil }
-        var result = PlaceholderConfiguration(answer: answer)
-        let reader = cache.section("placeholder")
-        result.after = reader.nanoseconds("after") ?? result.after
+        let result = PlaceholderConfiguration(answer: answer, cache.section("placeholder"))
         if cache.text("mode") == CacheConfiguration.Mode.none.rawValue {
             fail(
                 place(cache, "placeholder"),
@@ -19,8 +17,7 @@ extension Resolver {
     mutating func standIn(_ cache: SectionReader, _ key: String) -> StandInConfiguration? {
         let reader = cache.section(key)
         guard cache.entry(key) != nil, let path = reader.text("file") else { return nil }
-        var result = StandInConfiguration(file: path)
-        result.status = reader.int("status") ?? result.status
+        let result = StandInConfiguration(file: path, reader)
         if let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
             fail(place(reader, "file"), file: "'cache.\(key).file' \(problem)")
         }

@@ -13,12 +13,7 @@ extension Resolver {
                     "'\(name)' is the name of an earlier entry of 'prefetch'; choose another name"
                 )
             }
-            var result = PrefetchConfiguration(name: name, schedule: schedule)
-            result.urls = reader.texts("urls")
-            result.file = reader.text("file")
-            result.concurrency = reader.int("concurrency") ?? result.concurrency
-            result.onError = reader.text("on_error").flatMap(PrefetchConfiguration.OnError.init) ?? result.onError
-            result.force = reader.bool("force")
+            let result = PrefetchConfiguration(name: name, schedule: schedule, reader)
             if let file = result.file, let problem = FileChecks.readable(file) {
                 fail(place(reader, "file"), file: "'prefetch[].file' \(problem)")
             }
@@ -35,8 +30,6 @@ extension Resolver {
         if every < 1_000_000_000 {
             fail(place(reader, "every"), "'\(section).every' leaves no time between two runs; write 1s or more")
         }
-        var result = ScheduleConfiguration(every: every)
-        result.atStart = reader.bool("at_start")
-        return result
+        return ScheduleConfiguration(every: every, reader)
     }
 }

@@ -7,7 +7,7 @@ extension Resolver {
             guard case .section(let entries) = value.content, !broken.contains(value.place) else { return nil }
             let reader = SectionReader(entries: entries, section: KeyTable.purge)
             guard let schedule = schedule(reader, "purge[]") else { return nil }
-            var result = PurgeConfiguration(schedule: schedule)
+            var result = PurgeConfiguration(schedule: schedule, reader)
             result.olderThan = reader.seconds("older_than")
             result.tag = text(reader, "tag")
             result.prefix = text(reader, "prefix")
@@ -20,7 +20,6 @@ extension Resolver {
                     "'purge[].service' names a service that does not exist: '\(name)'\(nearest)"
                 )
             }
-            result.isSoft = reader.bool("soft")
             if ["older_than", "tag", "prefix", "glob"].allSatisfy({ reader.entry($0) == nil }) {
                 fail(value.place, "this entry of 'purge' purges nothing; give 'older_than', 'tag', 'prefix' or 'glob'")
             }

@@ -3,9 +3,7 @@
 extension Resolver {
     mutating func seed(_ reader: SectionReader) -> SeedConfiguration? {
         guard let path = reader.text("seed_dir") else { return nil }
-        var result = SeedConfiguration(path: path)
-        result.mode = reader.text("seed_mode").flatMap(SeedConfiguration.Mode.init) ?? result.mode
-        result.layout = reader.text("seed_layout").flatMap(SeedConfiguration.Layout.init) ?? result.layout
+        let result = SeedConfiguration(path: path, reader)
         if let problem = FileChecks.isFolder(path) {
             fail(place(reader, "seed_dir"), file: "'cache.seed_dir' \(problem)")
         }

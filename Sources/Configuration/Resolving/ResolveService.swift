@@ -33,7 +33,7 @@ extension Resolver {
         let before = errors.count
         var baseURL: BaseURL?
         if case .baseURL(let url)? = reader.leaf("base_url")?.scalar { baseURL = url }
-        var result = ServiceConfiguration(name: name, match: match, baseURL: baseURL)
+        var result = ServiceConfiguration(name: name, match: match, baseURL: baseURL, reader)
         result.hosts = match.host == nil ? reader.texts("hosts") : []
         if match.host != nil, let place = own.place("hosts") {
             fail(
@@ -41,21 +41,12 @@ extension Resolver {
                 "'hosts' is for a service with 'match.prefix' alone, and this one answers for 'match.host'; remove one"
             )
         }
-        result.host = reader.text("host").flatMap(HostPolicy.init) ?? result.host
-        result.headers = headers(reader.section("headers"))
+        result.headers = HeaderRules(reader.section("headers"))
         result.query = query(reader)
         result.auth = auth(reader)
         result.timeout = timeout(reader.section("timeout"))
-        result.maxConcurrent = reader.int("max_concurrent")
-        let queue = reader.section("max_queue")
-        result.maxQueue.length = queue.int("length") ?? result.maxQueue.length
-        result.maxQueue.wait = queue.nanoseconds("wait") ?? result.maxQueue.wait
         result.tls = tls(reader)
-        result.lenient = reader.bool("lenient")
-        result.corsOrigins = reader.section("cors").texts("origins")
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
-        result.expect = expect(reader)
-        result.unlisted = reader.text("unlisted").flatMap(UnlistedPolicy.init) ?? result.unlisted
         if result.maxConcurrent == nil, let place = own.place("max_queue") {
             fail(
                 place,
@@ -128,8 +119,7 @@ extension Resolver {
         guard let name = reader.text("name"), case .endpointPath(let path)? = reader.leaf("path")?.scalar else {
             return nil
         }
-        var result = EndpointConfiguration(name: name, path: path)
-        result.method = reader.text("method") ?? result.method
+        var result = EndpointConfiguration(name: name, path: path, reader)
         if result.method != result.method.uppercased(), let place = reader.place("method") {
             fail(place, "methods are in upper case; write \(result.method.uppercased())")
         }
@@ -137,33 +127,12 @@ extension Resolver {
             fail(place, "an endpoint cannot answer CONNECT, which belongs to forward mode; write another method")
         }
         result.query = query(reader)
-        result.headers = headers(reader.section("headers"))
+        result.headers = HeaderRules(reader.section("headers"))
         result.timeout = timeout(reader.section("timeout"))
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
-        result.expect = expect(reader)
         let place = reader.place("name") ?? self.place(reader, "path")
         result.demo = demo(reader.section("demo"), answerOf: .endpoint(name, place), daemonDemo: daemonDemo)
         return result
-    }
-
-    private func expect(_ reader: SectionReader) -> ExpectedContent {
-        reader.section("response").text("expect").flatMap(ExpectedContent.init) ?? .any
-    }
-
-    private func headers(_ reader: SectionReader) -> HeaderRules {
-        var result = HeaderRules()
-        result.set = values(reader.map("set"))
-        result.add = values(reader.map("add"))
-        result.remove = reader.texts("remove")
-        result.underscore = reader.text("underscore").flatMap(UnderscorePolicy.init) ?? result.underscore
-        return result
-    }
-
-    func values(_ entries: [Entry]) -> [HeaderValue] {
-        entries.compactMap { entry in
-            guard case .leaf(let leaf) = entry.value.content, case .text(let text) = leaf.scalar else { return nil }
-            return HeaderValue(name: entry.key, value: text)
-        }
     }
 
     private func query(_ reader: SectionReader) -> [QueryRule] {
@@ -196,11 +165,7 @@ extension Resolver {
     }
 
     private mutating func timeout(_ reader: SectionReader) -> TimeoutConfiguration {
-        var result = TimeoutConfiguration()
-        result.connect = reader.nanoseconds("connect")
-        result.firstByte = reader.nanoseconds("first_byte")
-        result.idle = reader.nanoseconds("idle")
-        result.total = reader.nanoseconds("total")
+        let result = TimeoutConfiguration(reader)
         for key in ["connect", "first_byte", "idle", "total"] {
             if let place = reader.place(key), reader.nanoseconds(key) == 0 {
                 fail(place, "'timeout.\(key)' is zero; write none for no timeout")
@@ -211,11 +176,7 @@ extension Resolver {
 
     private mutating func tls(_ service: SectionReader) -> TLSConfiguration {
         let reader = service.section("tls")
-        var result = TLSConfiguration()
-        result.verify = reader.bool("verify")
-        result.ca = reader.text("ca")
-        result.clientCert = reader.text("client_cert")
-        result.clientKey = reader.text("client_key")
+        let result = TLSConfiguration(reader)
         for (key, path) in [("ca", result.ca), ("client_cert", result.clientCert), ("client_key", result.clientKey)] {
             guard let path, let problem = FileChecks.readable(path) else { continue }
             fail(place(reader, key), file: "'tls.\(key)' \(problem)")

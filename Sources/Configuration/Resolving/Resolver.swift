@@ -41,23 +41,12 @@ struct Resolver {
     }
 
     mutating func configuration() -> Configuration {
-        var result = Configuration()
         let reader = SectionReader(entries: root, section: KeyTable.root)
-        result.listen = addresses(reader.scalars("listen"))
+        var result = Configuration(reader)
         result.admin = admin(reader, listen: result.listen)
-        result.loops = reader.int("loops")
-        result.name = reader.text("name") ?? result.name
-        result.clients = reader.scalars("clients").compactMap { scalar in
-            guard case .client(let rule) = scalar else { return nil }
-            return rule
-        }
-        result.hosts = reader.texts("hosts")
         result.cache = tiers(reader.section("cache"))
         result.forward = forward(reader.section("forward"))
         result.limits = limits(reader.section("limits"))
-        result.shutdown = reader.nanoseconds("shutdown") ?? result.shutdown
-        result.offline = reader.bool("offline")
-        result.clock.movable = reader.section("clock").bool("movable")
         result.log = log(reader.section("log"))
         result.prefetch = prefetches(reader)
         checkListeners(reader, result)
@@ -79,9 +68,7 @@ struct Resolver {
         guard let place = root.place("admin"), !broken.contains(place) else { return nil }
         let reader = root.section("admin")
         let isNone = reader.leaf("listen")?.scalar == Scalar.none
-        var result = AdminConfiguration(listen: addresses(reader.scalars("listen")))
-        result.mode = reader.int("mode").map { UInt32($0) } ?? result.mode
-        result.group = reader.text("group")
+        let result = AdminConfiguration(listen: addresses(reader.scalars("listen")), reader)
         for (item, address) in zip(reader.items("listen"), result.listen) {
             if !address.isLoopback {
                 fail(
@@ -140,18 +127,13 @@ struct Resolver {
     private mutating func tiers(_ reader: SectionReader) -> TierConfiguration {
         var result = TierConfiguration()
         let memory = reader.section("memory")
-        result.memory.size = memory.bytes("size") ?? result.memory.size
-        result.memory.objects = memory.int("objects") ?? result.memory.objects
+        result.memory = MemoryTierConfiguration(memory)
         result.memory.maxObject = bounded(memory, "max_object", by: result.memory.size, "size", of: "cache.memory")
-        let pressure = memory.text("pressure").flatMap(MemoryTierConfiguration.Pressure.init)
-        result.memory.pressure = pressure ?? result.memory.pressure
         guard reader.entry("disk") != nil else { return result }
         let disk = reader.section("disk")
         guard let path = disk.text("path") else { return result }
-        var tier = DiskTierConfiguration(path: path)
-        tier.size = disk.bytes("size") ?? tier.size
+        var tier = DiskTierConfiguration(path: path, disk)
         tier.maxObject = bounded(disk, "max_object", by: tier.size, "size", of: "cache.disk")
-        tier.minFree = disk.bytes("min_free") ?? tier.minFree
         if let problem = FileChecks.canHoldStore(path) {
             fail(disk.place("path") ?? place(reader, "disk"), file: "'cache.disk.path' \(problem)")
         }
@@ -167,7 +149,7 @@ struct Resolver {
         _ other: String,
         of label: String
     ) -> Int {
-        let value = reader.bytes(key) ?? reader.int(key) ?? bound
+        let value = reader.always { $0.bytes(key) ?? $0.int(key) }
         if value > bound, let place = reader.place(key) {
             fail(place, "'\(label).\(key)' is larger than '\(label).\(other)'; lower it, or raise '\(other)'")
         } else if value > bound {
@@ -182,13 +164,8 @@ struct Resolver {
     }
 
     private mutating func forward(_ reader: SectionReader) -> ForwardConfiguration {
-        var result = ForwardConfiguration()
-        result.enabled = reader.bool("enabled")
-        result.allow = reader.texts("allow")
-        result.connectAllow = reader.section("connect").texts("allow")
-        result.lenient = reader.bool("lenient")
+        var result = ForwardConfiguration(reader)
         let tls = reader.section("tls")
-        result.ca = tls.text("ca")
         if let ca = result.ca, let problem = FileChecks.readable(ca) {
             fail(place(tls, "ca"), file: "'forward.tls.ca' \(problem)")
         }
@@ -199,18 +176,10 @@ struct Resolver {
     }
 
     private mutating func limits(_ reader: SectionReader) -> LimitsConfiguration {
-        var result = LimitsConfiguration()
-        result.head = reader.bytes("head") ?? result.head
-        result.fields = reader.int("fields") ?? result.fields
+        var result = LimitsConfiguration(reader)
         result.field = bounded(reader, "field", by: result.head, "head", of: "limits")
         result.target = bounded(reader, "target", by: result.head, "head", of: "limits")
-        result.responseHead = reader.bytes("response_head") ?? result.responseHead
-        result.responseFields = reader.int("response_fields") ?? result.responseFields
         result.responseLine = bounded(reader, "response_line", by: result.responseHead, "response_head", of: "limits")
-        result.headTimeout = reader.nanoseconds("head_timeout") ?? result.headTimeout
-        result.idle = reader.nanoseconds("idle") ?? result.idle
-        result.bodyRate = reader.bytes("body_rate") ?? result.bodyRate
-        result.connections = reader.int("connections") ?? result.connections
         for key in ["head", "field", "target", "response_head", "response_line"] {
             if let place = reader.place(key), let size = reader.bytes(key), size < 256 {
                 let what = key.hasPrefix("response") ? "response" : "request"
@@ -227,19 +196,9 @@ struct Resolver {
     }
 
     private mutating func log(_ reader: SectionReader) -> LogConfiguration {
-        var result = LogConfiguration()
-        result.level = reader.text("level").flatMap(LogConfiguration.Level.init) ?? result.level
-        result.format = reader.text("format").flatMap(LogConfiguration.Format.init) ?? result.format
-        result.requestID = reader.bool("request_id")
-        switch reader.text("access") {
-        case "stderr": result.access = .stderr
-        case "off": result.access = .off
-        case let path? where path.hasPrefix("/"):
-            result.access = .file(path: path)
-            if let problem = FileChecks.canBeFile(path) {
-                fail(place(reader, "access"), file: "'log.access' \(problem)")
-            }
-        default: result.access = .stdout
+        let result = LogConfiguration(reader)
+        if case .file(let path) = result.access, let problem = FileChecks.canBeFile(path) {
+            fail(place(reader, "access"), file: "'log.access' \(problem)")
         }
         return result
     }

@@ -1,0 +1,174 @@
+// From keys to services, endpoints and what they share: what the file says, or else the default of the table of keys, which stands
+// nowhere else.
+
+extension ServiceConfiguration {
+    package init(name: String, match: ServiceMatch, baseURL: BaseURL?) {
+        self.init(name: name, match: match, baseURL: baseURL, SectionReader(nothingOf: KeyTable.service))
+    }
+
+    init(name: String, match: ServiceMatch, baseURL: BaseURL?, _ reader: SectionReader) {
+        self.name = name
+        self.match = match
+        self.baseURL = baseURL
+        host = reader.choice(always: "host")
+        maxConcurrent = reader.int("max_concurrent")
+        maxQueue = QueueConfiguration(reader.section("max_queue"))
+        lenient = reader.bool("lenient")
+        corsOrigins = reader.section("cors").texts("origins")
+        expect = reader.section("response").choice(always: "expect")
+        unlisted = reader.choice(always: "unlisted")
+    }
+}
+
+extension QueueConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.maxQueue)) }
+
+    init(_ reader: SectionReader) {
+        length = reader.int(always: "length")
+        wait = reader.nanoseconds(always: "wait")
+    }
+}
+
+extension HeaderRules {
+    private static let defaults = HeaderRules(SectionReader(nothingOf: KeyTable.headers))
+
+    package init() { self = .defaults }
+
+    init(_ reader: SectionReader) {
+        set = reader.headerValues("set")
+        add = reader.headerValues("add")
+        remove = reader.texts("remove")
+        underscore = reader.choice(always: "underscore")
+    }
+}
+
+extension TimeoutConfiguration {
+    init(_ reader: SectionReader) {
+        connect = reader.nanoseconds("connect")
+        firstByte = reader.nanoseconds("first_byte")
+        idle = reader.nanoseconds("idle")
+        total = reader.nanoseconds("total")
+    }
+}
+
+extension TLSConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.tls)) }
+
+    init(_ reader: SectionReader) {
+        verify = reader.bool("verify")
+        ca = reader.text("ca")
+        clientCert = reader.text("client_cert")
+        clientKey = reader.text("client_key")
+    }
+}
+
+extension EndpointConfiguration {
+    package init(name: String, path: EndpointPath) {
+        self.init(name: name, path: path, SectionReader(nothingOf: KeyTable.endpoint))
+    }
+
+    init(name: String, path: EndpointPath, _ reader: SectionReader) {
+        self.name = name
+        self.path = path
+        method = reader.text(always: "method")
+        expect = reader.section("response").choice(always: "expect")
+    }
+}
+
+extension CacheConfiguration {
+    private static let defaults = CacheConfiguration(SectionReader(nothingOf: KeyTable.serviceCache))
+
+    package init() { self = .defaults }
+
+    init(_ reader: SectionReader) {
+        mode = reader.choice(always: "mode")
+        ttl = reader.seconds("ttl")
+        for entry in reader.map("ttl_by_status") {
+            guard let status = Int(entry.key), case .leaf(let leaf) = entry.value.content,
+                case .nanoseconds(let nanoseconds) = leaf.scalar
+            else { continue }
+            ttlByStatus[status] = Int64(nanoseconds / 1_000_000_000)
+        }
+        overrideOrigin = reader.bool("override_origin")
+        revalidate = reader.choice(always: "revalidate")
+        compare = reader.texts("compare").compactMap(Compare.init)
+        checkPause = reader.seconds(always: "check_pause")
+        gone = reader.choice(always: "gone")
+        staleWhileRevalidate = reader.seconds(always: "stale_while_revalidate")
+        staleIfError = reader.seconds(always: "stale_if_error")
+        maxVariants = reader.int(always: "max_variants")
+        memory = reader.bool("memory")
+        disk = reader.bool("disk")
+        methods = reader.texts("methods").compactMap(StoredMethod.init)
+        ignoreQuery = reader.section("key").texts("ignore_query")
+        keyFields = reader.section("key").texts("fields")
+        setCookie = reader.choice(always: "set_cookie")
+        cookies = reader.choice(always: "cookies")
+        minLength = reader.bytes(always: "min_length")
+        collapse = CollapseConfiguration(reader.section("collapse"))
+        storeAs = reader.text("store_as")
+        onClientAbort = reader.always { $0.text("on_client_abort").flatMap(ClientAbortConfiguration.init) }
+    }
+}
+
+extension CollapseConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.collapse)) }
+
+    init(_ reader: SectionReader) {
+        wait = reader.nanoseconds(always: "wait")
+        waiters = reader.int(always: "waiters")
+    }
+}
+
+extension SeedConfiguration {
+    package init(path: String) { self.init(path: path, SectionReader(nothingOf: KeyTable.serviceCache)) }
+
+    /// - Parameter reader: of the section `cache`.
+    init(path: String, _ reader: SectionReader) {
+        self.path = path
+        mode = reader.choice(always: "seed_mode")
+        layout = reader.choice(always: "seed_layout")
+    }
+}
+
+extension DemoConfiguration {
+    private static let defaults = DemoConfiguration(SectionReader(nothingOf: KeyTable.demo))
+
+    package init() { self = .defaults }
+
+    init(_ reader: SectionReader) {
+        enabled = reader.bool("enabled")
+        hasAnswer = false
+        status = reader.int(always: "status")
+        headers = reader.headerValues("headers")
+        latency = reader.always { if case .latency(let range)? = $0.leaf("latency")?.scalar { range } else { nil } }
+        randomSeed = UInt64(reader.int(always: "random_seed"))
+    }
+}
+
+extension FailureConfiguration {
+    init(_ reader: SectionReader) {
+        chance = reader.always { if case .share(let share)? = $0.leaf("chance")?.scalar { share } else { nil } }
+        status = reader.int(always: "status")
+    }
+}
+
+extension StandInConfiguration {
+    package init(file: String) { self.init(file: file, SectionReader(nothingOf: KeyTable.fallback)) }
+
+    init(file: String, _ reader: SectionReader) {
+        self.file = file
+        status = reader.int(always: "status")
+    }
+}
+
+extension PlaceholderConfiguration {
+    package init(answer: StandInConfiguration) {
+        self.init(answer: answer, SectionReader(nothingOf: KeyTable.placeholder))
+    }
+
+    init(answer: StandInConfiguration, _ reader: SectionReader) {
+        self.answer = answer
+        after = reader.nanoseconds(always: "after")
+    }
+}

@@ -1,0 +1,54 @@
+// The table of keys is the one place that has defaults: what is resolved has those, and no other is written in the sources.
+
+import Foundation
+import Testing
+
+@testable import Configuration
+
+@Suite struct DefaultTests {
+    /// All but the one that the base document needs for itself.
+    static let cases = NoDeadKeyTests.cases.filter {
+        $0.key.defaultText != nil && $0.testDescription != "cache.disk.path"
+    }
+
+    @Test(arguments: cases)
+    func ofTheTableIsTheOneThatIsResolved(_ one: KeyCase) throws {
+        let folder = try NoDeadKeyTests.folder()
+        let way = one.way.map(\.name) + [one.key.name]
+        var before = NoDeadKeyTests.document(around: one)
+        // A failure is there only where it is given.
+        if one.way.last?.name == "failure" { before = before.setting(way.dropLast() + ["file"], to: "x.json") }
+        let said = before.setting(way[...], to: one.key.defaultText ?? "")
+        #expect(try folder.load(said.flow) == folder.load(before.flow))
+    }
+
+    @Test func ofTheModelAreThoseOfTheTable() throws {
+        #expect(try load("") == Configuration())
+        #expect(try load("cache: { disk: {} }").cache.disk == DiskTierConfiguration(path: "/var/cache/drydock"))
+        #expect(Configuration().limits == LimitsConfiguration())
+        #expect(Configuration().forward.cache == CacheConfiguration())
+        let text = "services:\n" + service("s", "endpoints: [{ name: e, path: /e }]")
+        let loaded = try #require(try load(text).services.first)
+        var made = ServiceConfiguration(name: loaded.name, match: loaded.match, baseURL: loaded.baseURL)
+        let endpoint = try #require(loaded.endpoints.first)
+        made.endpoints = [EndpointConfiguration(name: "e", path: endpoint.path)]
+        #expect(loaded == made)
+    }
+
+    @Test func standsNowhereButInTheTable() throws {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Sources/Configuration")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+        #expect(names.count > 30)
+        for name in names {
+            let text = try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+            for line in text.split(separator: "\n") {
+                #expect(!line.contains("?? result."), "\(name): \(line)")
+                // Another value of the model, a list or nothing at all may stand there: no key has them for its default.
+                guard name.hasSuffix("Model.swift") || name == "Configuration.swift",
+                    let initial = line.wholeMatch(of: #/    package var .* = (.*)/#)?.1
+                else { continue }
+                #expect(["[]", "[:]"].contains(initial) || initial.hasSuffix("()"), "\(name): \(line)")
+            }
+        }
+    }
+}
