@@ -112,11 +112,6 @@ private final class Lines: Sendable {
         #expect(await eventually { (try? objects(folder))?.isEmpty == true })
         #expect(lines.count(.warning, "less than DiskStore.minimumFree left: stored responses are evicted") == 1)
         await sessions.close()
-        await withCheckedContinuation { done in
-            Drydock.Thread.run {
-                engine.stop()
-                done.resume()
-            }
-        }
+        await engine.stop()
     }
 }
