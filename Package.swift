@@ -40,7 +40,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         // C modules: each is imported by exactly one room.
@@ -48,6 +47,7 @@ let package = Package(
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CLinux"),
         .systemLibrary(name: "CProcessor"),
         .target(
@@ -60,10 +60,8 @@ let package = Package(
         room("YAML", ["CLibyaml"]),
         room("HTTPCaching", ["CLibcrypto", "HTTPWire"]),
         room("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
-        room(
-            "CacheStore",
-            ["CProcessor", "EventLoop", "HTTPWire", "HTTPCaching", .product(name: "GRDB", package: "GRDB.swift")]
-        ),
+        room("SQLite", ["CSQLite"]),
+        room("CacheStore", ["CProcessor", "EventLoop", "HTTPWire", "HTTPCaching", "SQLite"]),
         room("Content", ["CCodings", "HTTPWire"]),
         room(
             "DownloadCore",
@@ -117,7 +115,8 @@ let package = Package(
         tests("HTTPCachingTests", ["HTTPCaching", "HTTPWire"]),
         tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire"]),
         tests("ContentTests", ["Content", "HTTPWire"]),
-        tests("CacheStoreTests", ["CacheStore", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport"]),
+        tests("SQLiteTests", ["SQLite"]),
+        tests("CacheStoreTests", ["CacheStore", "SQLite", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport"]),
         tests(
             "DownloadCoreTests",
             [

@@ -1,7 +1,7 @@
 // The index comes into the table page by page, behind the first answers; what is missing then is found by the walk.
 
 import EventLoop
-import GRDB
+import SQLite
 import Synchronization
 
 enum DiskLoad {
@@ -31,7 +31,7 @@ enum DiskLoad {
     private static func step(_ tier: DiskTier, _ progress: Progress, limit: Int) {
         if tier.state.withLock({ $0.isClosed }) { return }
         let page: DiskIndex.Page
-        do {
+        do throws(SQLiteError) {
             // A row that changes behind the load is written before it is read, or after the table knows better.
             tier.index.writeBatch()
             page = try tier.index.page(after: progress.last, limit: limit)

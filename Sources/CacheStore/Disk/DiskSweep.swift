@@ -2,6 +2,7 @@
 
 import EventLoop
 import Glibc
+import SQLite
 import Synchronization
 
 /// One sweep at a time, in steps on the index's thread, so that its batches are written in between.
@@ -59,7 +60,7 @@ final class DiskSweep: Sendable {
         }
         let unswept = turn.rules[turn.position]
         let found: [DiskIndex.Doomed]
-        do {
+        do throws(SQLiteError) {
             found = try tier.index.doomed(
                 by: unswept.rule,
                 before: unswept.number,

@@ -1,9 +1,9 @@
 // What the index says about stored responses, for listings; what it does not know is read from their files.
 
 import EventLoop
-import GRDB
 import Glibc
 import HTTPCaching
+import SQLite
 
 extension DiskIndex {
     /// A row of a listing.
@@ -13,27 +13,27 @@ extension DiskIndex {
     }
 
     /// Rows by URL; the index's thread.
-    func list(_ query: ListQuery, pinned: [String], limit: Int) throws -> [Listed] {
+    func list(_ query: ListQuery, pinned: [String], limit: Int) throws(SQLiteError) -> [Listed] {
         var conditions = ["1"]
-        var arguments: StatementArguments = []
-        func add(_ sql: String, _ values: StatementArguments) {
+        var arguments: [SQLiteValue] = []
+        func add(_ sql: String, _ values: [SQLiteValue]) {
             conditions.append(sql)
             arguments += values
         }
-        if let after = query.after { add("url > ?", [after]) }
-        var (match, values): ([String], StatementArguments) = (["1"], [])
+        if let after = query.after { add("url > ?", [.text(after)]) }
+        var (match, values): ([String], [SQLiteValue]) = (["1"], [])
         for beginning in [
             query.prefix, query.pattern.map { $0.contains("*") ? String($0.prefix { $0 != "*" }) : "" } ?? "",
         ]
         where !beginning.isEmpty {
             // No character comes after the last one of Unicode.
             match.append("url >= ? AND url < ?")
-            values += [beginning, beginning + "\u{10FFFF}"]
+            values += [.text(beginning), .text(beginning + "\u{10FFFF}")]
         }
-        func condition(_ pattern: String) -> (String, StatementArguments) {
+        func condition(_ pattern: String) -> (String, [SQLiteValue]) {
             // In brackets these stand for themselves.
             let escaped = pattern.map { "?[".contains($0) ? "[\($0)]" : "\($0)" }.joined()
-            return pattern.contains("*") ? ("url GLOB ?", [escaped]) : ("instr(url, ?) > 0", [pattern])
+            return pattern.contains("*") ? ("url GLOB ?", [.text(escaped)]) : ("instr(url, ?) > 0", [.text(pattern)])
         }
         if let (sql, value) = query.pattern.map(condition) {
             match.append(sql)
@@ -45,22 +45,21 @@ extension DiskIndex {
             others.isEmpty ? own : (["(\(own))"] + others.map(\.0)).joined(separator: " OR "),
             others.reduce(into: values) { $0 += $1.1 }
         )
-        if let service = query.service { add("service = ?", [service]) }
-        if query.minSize > 0 { add("body >= ?", [query.minSize]) }
-        if let time = query.arrivedBefore { add("stored < ?", [time]) }
+        if let service = query.service { add("service = ?", [.text(service)]) }
+        if query.minSize > 0 { add("body >= ?", [.integer(query.minSize)]) }
+        if let time = query.arrivedBefore { add("stored < ?", [.integer(time)]) }
         if query.isPinned {
-            add("url IN (\(pinned.map { _ in "?" }.joined(separator: ", ")))", StatementArguments(pinned))
+            add("url IN (\(pinned.map { _ in "?" }.joined(separator: ", ")))", pinned.map { .text($0) })
         }
         let sql = """
             SELECT high, low, url FROM files WHERE \(conditions.map { "(\($0))" }.joined(separator: " AND "))
             ORDER BY url LIMIT \(limit)
             """
-        return try database.read { db in
-            let cursor = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+        return try database.read { [arguments] session throws(SQLiteError) in
             var listed: [Listed] = []
-            while let row = try cursor.next() {
-                let number = { (column: Int) in UInt64(bitPattern: row[column] as Int64? ?? 0) }
-                listed.append(Listed(name: Digest(high: number(0), low: number(1)), url: row[2] ?? ""))
+            try session.query(sql, arguments, isKept: false) { row in
+                let name = Digest(high: row.unsigned(0), low: row.unsigned(1))
+                listed.append(Listed(name: name, url: row.text(2) ?? ""))
             }
             return listed
         }

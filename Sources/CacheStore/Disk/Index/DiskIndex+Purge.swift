@@ -1,7 +1,7 @@
 // What the index knows about purges: how many files they concern, and which.
 
 import EventLoop
-import GRDB
+import SQLite
 
 extension DiskIndex {
     /// A file that a purge concerns, and where the search for the next one begins.
@@ -14,43 +14,43 @@ extension DiskIndex {
 
     /// How many files purges concern that were fetched or last confirmed before them; the index's thread.
     /// - Parameter pinned: the URLs that purges for age spare.
-    func count(_ rules: [PurgeRule], before number: UInt64, pinned: [String]) throws -> Int {
+    func count(_ rules: [PurgeRule], before number: UInt64, pinned: [String]) throws(SQLiteError) -> Int {
         let conditions = rules.map { $0.condition(pinned: pinned) }
-        var arguments = conditions.reduce(into: StatementArguments()) { $0 += $1.arguments }
-        arguments += [Self.signed(number)]
+        let values = conditions.flatMap(\.values) + [.unsigned(number)]
         let sql = """
             SELECT count(*) FROM files
             WHERE (\(conditions.map { "(\($0.sql))" }.joined(separator: " OR "))) AND number <= ?
             """
-        return try database.read { db in try Int.fetchOne(db, sql: sql, arguments: arguments) ?? 0 }
+        return try database.read { session throws(SQLiteError) in
+            Int(try session.integer(sql, values, isKept: false) ?? 0)
+        }
     }
 
     /// Some of the files that a purge concerns, those behind `last` only; the index's thread.
-    /// - Throws: `DatabaseError`; `SQLITE_CORRUPT` where one of their rows is damaged.
+    /// - Throws: `SQLiteError`; `.corrupt` where one of their rows is damaged.
     func doomed(
         by rule: PurgeRule,
         before number: UInt64,
         pinned: [String],
         after last: Doomed?,
         limit: Int
-    ) throws -> [Doomed] {
+    ) throws(SQLiteError) -> [Doomed] {
         let condition = rule.condition(pinned: pinned)
-        var (sql, arguments) = ("(\(condition.sql)) AND number <= ?", condition.arguments)
-        arguments += [Self.signed(number)]
+        var (found, values) = ("(\(condition.sql)) AND number <= ?", condition.values)
+        values.append(.unsigned(number))
         if let last {
-            sql += rule.hasRange ? " AND (url, high, low) > (?, ?, ?)" : " AND (high, low) > (?, ?)"
-            if rule.hasRange { arguments += [last.url] }
-            arguments += [Self.signed(last.name.high), Self.signed(last.name.low)]
+            found += rule.hasRange ? " AND (url, high, low) > (?, ?, ?)" : " AND (high, low) > (?, ?)"
+            if rule.hasRange { values.append(.text(last.url)) }
+            values += [.unsigned(last.name.high), .unsigned(last.name.low)]
         }
-        arguments += [limit]
+        values.append(.integer(Int64(limit)))
         let order = rule.hasRange ? "url, high, low" : "high, low"
-        return try database.read { db in
-            let sql = "SELECT \(IndexRow.columns) FROM files WHERE \(sql) ORDER BY \(order) LIMIT ?"
-            let cursor = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+        let sql = "SELECT \(IndexRow.columns) FROM files WHERE \(found) ORDER BY \(order) LIMIT ?"
+        return try database.read { [path, values] session throws(SQLiteError) in
             var doomed: [Doomed] = []
-            while let row = try cursor.next() {
+            try session.query(sql, values, isKept: false) { row throws(SQLiteError) in
                 guard let row = IndexRow(row) else {
-                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row does not match its checksum")
+                    throw SQLiteError(.corrupt, "a row does not match its checksum", path: path)
                 }
                 let slot = row.slot
                 doomed.append(
@@ -62,10 +62,14 @@ extension DiskIndex {
     }
 
     /// Where the files of a URL are, whatever key they have; the index's thread.
-    func keyHashes(of url: String) throws -> [UInt64] {
-        try database.read { db in
-            try Int64.fetchAll(db, sql: "SELECT DISTINCT keyhash FROM files WHERE url = ?", arguments: [url])
-        }.map { UInt64(bitPattern: $0) }
+    func keyHashes(of url: String) throws(SQLiteError) -> [UInt64] {
+        try database.read { session throws(SQLiteError) in
+            var hashes: [UInt64] = []
+            try session.query("SELECT DISTINCT keyhash FROM files WHERE url = ?", [.text(url)]) { row in
+                hashes.append(row.unsigned(0))
+            }
+            return hashes
+        }
     }
 }
 
@@ -80,37 +84,37 @@ extension PurgeRule {
         }
     }
 
-    fileprivate func condition(pinned: [String]) -> (sql: String, arguments: StatementArguments) {
-        var (sql, arguments): (String, StatementArguments) =
+    fileprivate func condition(pinned: [String]) -> (sql: String, values: [SQLiteValue]) {
+        var (sql, values): (String, [SQLiteValue]) =
             switch target {
-            case .url(let url): ("url = ?", [url])
+            case .url(let url): ("url = ?", [.text(url)])
             case .prefix(let prefix): Self.range(prefix)
             case .glob(let pattern): Self.glob(pattern)
-            case .tag(let tag): ("tags IS NOT NULL AND instr(tags, ?) > 0", ["\n\(tag)\n"])
+            case .tag(let tag): ("tags IS NOT NULL AND instr(tags, ?) > 0", [.text("\n\(tag)\n")])
             case .olderThan(let time): Self.age(time, pinned)
             case .all: ("1", [])
             }
         if let service {
             sql += " AND service = ?"
-            arguments += [service]
+            values.append(.text(service))
         }
-        return (sql, arguments)
+        return (sql, values)
     }
 
     /// URLs that begin like this; no character comes after the last one of Unicode.
-    private static func range(_ prefix: String) -> (String, StatementArguments) {
-        prefix.isEmpty ? ("1", []) : ("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"])
+    private static func range(_ prefix: String) -> (String, [SQLiteValue]) {
+        prefix.isEmpty ? ("1", []) : ("url >= ? AND url < ?", [.text(prefix), .text(prefix + "\u{10FFFF}")])
     }
 
-    private static func glob(_ pattern: String) -> (String, StatementArguments) {
-        let (sql, arguments) = range(String(pattern.prefix { $0 != "*" }))
+    private static func glob(_ pattern: String) -> (String, [SQLiteValue]) {
+        let (sql, values) = range(String(pattern.prefix { $0 != "*" }))
         // In brackets these stand for themselves.
         let escaped = pattern.map { "?[".contains($0) ? "[\($0)]" : "\($0)" }.joined()
-        return (sql + " AND url GLOB ?", arguments + [escaped])
+        return (sql + " AND url GLOB ?", values + [.text(escaped)])
     }
 
-    private static func age(_ time: Int64, _ pinned: [String]) -> (String, StatementArguments) {
+    private static func age(_ time: Int64, _ pinned: [String]) -> (String, [SQLiteValue]) {
         let places = pinned.map { _ in "?" }.joined(separator: ", ")
-        return ("stored < ? AND url NOT IN (\(places))", [time] + StatementArguments(pinned))
+        return ("stored < ? AND url NOT IN (\(places))", [.integer(time)] + pinned.map { .text($0) })
     }
 }

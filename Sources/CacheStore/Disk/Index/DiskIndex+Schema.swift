@@ -1,7 +1,7 @@
 // The tables of the index: one row a file, with a checksum of its own, since SQLite has none for its pages.
 
-import GRDB
 import HTTPCaching
+import SQLite
 
 /// A row of the index.
 struct IndexRow: Sendable {
@@ -28,23 +28,20 @@ struct IndexRow: Sendable {
     static let columns =
         "high, low, keyhash, service, url, fileid, body, size, stored, used, status, number, tags, sum"
 
-    /// Nil where the row does not match its checksum. Only while the row's statement is at it: a column whose type is damaged,
-    /// too, is read as SQLite converts it then.
-    init?(_ row: Row) {
-        func number(_ column: Int) -> Int64 { row[column] ?? 0 }
-        func unsigned(_ column: Int) -> UInt64 { UInt64(bitPattern: number(column)) }
+    /// Nil where the row does not match its checksum: a column whose type is damaged, too, is read as SQLite converts it.
+    init?(_ row: borrowing SQLiteRow) {
         slot = DiskTable.Slot(
-            keyHash: unsigned(2),
-            name: Digest(high: unsigned(0), low: unsigned(1)),
-            fileID: unsigned(5),
-            bodyLength: number(6),
-            size: number(7),
-            storedAt: number(8),
-            lastUse: UInt32(clamping: number(9))
+            keyHash: row.unsigned(2),
+            name: Digest(high: row.unsigned(0), low: row.unsigned(1)),
+            fileID: row.unsigned(5),
+            bodyLength: row.integer(6),
+            size: row.integer(7),
+            storedAt: row.integer(8),
+            lastUse: UInt32(clamping: row.integer(9))
         )
-        (service, url) = (row[3] ?? "", row[4] ?? "")
-        (status, self.number, tags) = (number(10), unsigned(11), row[12])
-        guard number(13) == Int64(checksum) else { return nil }
+        (service, url) = (row.text(3) ?? "", row.text(4) ?? "")
+        (status, number, tags) = (row.integer(10), row.unsigned(11), row.text(12))
+        guard row.integer(13) == Int64(checksum) else { return nil }
     }
 
     /// CRC32C of all columns but when the file was last used, of which no purge and no answer depends.
@@ -65,19 +62,28 @@ struct IndexRow: Sendable {
     }
 }
 
+extension SQLiteRow {
+    /// SQLite's integers have a sign: the bits are the same.
+    func unsigned(_ column: Int) -> UInt64 { UInt64(bitPattern: integer(column)) }
+}
+
+extension SQLiteValue {
+    static func unsigned(_ value: UInt64) -> SQLiteValue { .integer(Int64(bitPattern: value)) }
+}
+
 extension DiskIndex {
     /// Another number makes the index anew from the files.
     private static let schema: Int64 = 4
 
     /// - Parameter stamp: rows that were written under another one are void.
-    static func prepare(_ db: Database, stamp: Int64) throws {
-        try db.execute(sql: "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER)")
-        let number = { (name: String) in
-            try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = ?", arguments: [name])
+    static func prepare(_ session: SQLiteSession, stamp: Int64) throws(SQLiteError) {
+        try session.execute(script: "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER)")
+        let number = { (name: String) throws(SQLiteError) in
+            try session.integer("SELECT value FROM meta WHERE name = ?", [.text(name)], isKept: false)
         }
         if try number("schema") == schema, try number("stamp") == stamp { return }
-        try db.execute(
-            sql: """
+        try session.execute(
+            script: """
                 DROP TABLE IF EXISTS files;
                 DELETE FROM meta;
                 CREATE TABLE files (high INTEGER, low INTEGER, keyhash INTEGER, service TEXT, url TEXT, fileid INTEGER,
@@ -101,8 +107,8 @@ extension DiskIndex {
 
     /// The rows behind `last`; the index's thread, or while nobody else has the index. A row counts as damaged, too, where one
     /// of SQLite's indexes, by which purges find it, does not have it.
-    func page(after last: Digest?, limit: Int) throws -> Page {
-        try database.read { db in
+    func page(after last: Digest?, limit: Int) throws(SQLiteError) -> Page {
+        try database.read { session throws(SQLiteError) in
             var page = Page()
             page.slots.reserveCapacity(limit)
             let condition = last == nil ? "" : "WHERE (high, low) > (?, ?)"
@@ -114,17 +120,12 @@ extension DiskIndex {
                         WHERE other.tags IS NOT NULL AND other.high = files.high AND other.low = files.low)
                 FROM files NOT INDEXED \(condition) ORDER BY high, low LIMIT \(limit)
                 """
-            let statement = try db.cachedStatement(sql: sql)
-            let arguments: StatementArguments = last.map { [Self.signed($0.high), Self.signed($0.low)] } ?? []
-            let cursor = try Row.fetchCursor(statement, arguments: arguments)
+            let values: [SQLiteValue] = last.map { [.unsigned($0.high), .unsigned($0.low)] } ?? []
             var count = 0
-            while let row = try cursor.next() {
-                let isFound = (row[14] as Int64? ?? 0) != 0 && (row[15] as Int64? ?? 0) != 0
+            try session.query(sql, values) { row throws(SQLiteError) in
+                let isFound = row.integer(14) != 0 && row.integer(15) != 0
                 if isFound, let read = IndexRow(row) { page.slots.append(read.slot) } else { page.isWhole = false }
-                page.next = Digest(
-                    high: UInt64(bitPattern: row[0] as Int64? ?? 0),
-                    low: UInt64(bitPattern: row[1] as Int64? ?? 0)
-                )
+                page.next = Digest(high: row.unsigned(0), low: row.unsigned(1))
                 count += 1
             }
             if count < limit { page.next = nil }
@@ -132,25 +133,26 @@ extension DiskIndex {
         }
     }
 
-    static func write(_ change: IndexChange, _ db: Database) throws {
+    static func write(_ change: IndexChange, _ session: SQLiteSession) throws(SQLiteError) {
         switch change {
         case .put(let row):
             let slot = row.slot
-            let sql = "REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            try db.cachedStatement(sql: sql).execute(arguments: [
-                signed(slot.name.high), signed(slot.name.low), signed(slot.keyHash), row.service, row.url,
-                signed(slot.fileID), slot.bodyLength, slot.size, slot.storedAt, Int64(slot.lastUse), row.status,
-                signed(row.number), row.tags, Int64(row.checksum),
-            ])
+            try session.execute(
+                "REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    .unsigned(slot.name.high), .unsigned(slot.name.low), .unsigned(slot.keyHash), .text(row.service),
+                    .text(row.url), .unsigned(slot.fileID), .integer(slot.bodyLength), .integer(slot.size),
+                    .integer(slot.storedAt), .integer(Int64(slot.lastUse)), .integer(row.status), .unsigned(row.number),
+                    row.tags.map { .text($0) } ?? .null, .integer(Int64(row.checksum)),
+                ]
+            )
         case .remove(let name):
-            let remove = try db.cachedStatement(sql: "DELETE FROM files WHERE high = ? AND low = ?")
-            try remove.execute(arguments: [signed(name.high), signed(name.low)])
-        case .removeAll: try db.execute(sql: "DELETE FROM files")
+            let sql = "DELETE FROM files WHERE high = ? AND low = ?"
+            try session.execute(sql, [.unsigned(name.high), .unsigned(name.low)])
+        case .removeAll: try session.execute("DELETE FROM files")
         case .used(let name, let time):
-            let update = try db.cachedStatement(sql: "UPDATE files SET used = ? WHERE high = ? AND low = ?")
-            try update.execute(arguments: [Int64(time), signed(name.high), signed(name.low)])
+            let sql = "UPDATE files SET used = ? WHERE high = ? AND low = ?"
+            try session.execute(sql, [.integer(Int64(time)), .unsigned(name.high), .unsigned(name.low)])
         }
     }
-
-    static func signed(_ value: UInt64) -> Int64 { Int64(bitPattern: value) }
 }

@@ -1,8 +1,8 @@
 // The index of the disk tier: one SQLite row per file, written behind, in batches, on one thread. It can be lost.
 
 import EventLoop
-import GRDB
 import Glibc
+import SQLite
 import Synchronization
 
 enum IndexChange: Sendable {
@@ -20,7 +20,7 @@ enum IndexFailure: Sendable {
 }
 
 /// Sendable: pending changes, the database and the observer are each under a mutex; the database is used on the index's own
-/// thread once the tier is open.
+/// thread once the tier is open, and its connection is under a lock of its own besides.
 final class DiskIndex: Sendable {
     private struct Pending {
         var changes: [IndexChange] = []
@@ -28,18 +28,18 @@ final class DiskIndex: Sendable {
         var isClosed = false
     }
 
-    private let path: String
+    let path: String
     /// On a full disk, say; forgotten with the process.
     private let isInMemory: Bool
     private let stamp: Int64
     let thread: IOPool
-    private let connection: Mutex<DatabaseQueue>
+    private let connection: Mutex<SQLiteConnection>
     private let pending = Mutex(Pending())
     private let observer = Mutex<(@Sendable (IndexFailure) -> Void)?>(nil)
     private let hasFailed = Atomic<Bool>(false)
     private let isAbandoned = Atomic<Bool>(false)
     /// Databases that must not be closed while the process runs.
-    private static let abandoned = Mutex<[DatabaseQueue]>([])
+    private static let abandoned = Mutex<[SQLiteConnection]>([])
 
     /// What ``open(_:stamp:)`` has found.
     struct Opened {
@@ -54,26 +54,31 @@ final class DiskIndex: Sendable {
     /// full; blocks.
     /// - Parameter stamp: an index with another one is void.
     static func open(_ path: String, stamp: Int64) throws(DiskTierError) -> Opened {
-        do {
-            let thread = try IOPool(threads: 1, name: "index")
-            let make = { (place: String?, failure: IndexFailure?) throws -> Opened in
-                let (database, count) = try connect(place, stamp: stamp)
-                let index = DiskIndex(path, isInMemory: place == nil, stamp, database, thread)
-                return Opened(index: index, count: count, failure: failure)
-            }
-            do {
+        let thread: IOPool
+        do throws(SystemError) {
+            thread = try IOPool(threads: 1, name: "index")
+        } catch {
+            throw .index(path: path, reason: "\(error)")
+        }
+        let make = { (place: String?, failure: IndexFailure?) throws(SQLiteError) -> Opened in
+            let (database, count) = try connect(place, stamp: stamp)
+            let index = DiskIndex(path, isInMemory: place == nil, stamp, database, thread)
+            return Opened(index: index, count: count, failure: failure)
+        }
+        do throws(SQLiteError) {
+            do throws(SQLiteError) {
                 return try make(path, nil)
             } catch let first {
                 remove(path)
-                do {
-                    return try make(path, .replaced("\(first)"))
+                do throws(SQLiteError) {
+                    return try make(path, .replaced(first.reason))
                 } catch let second {
                     remove(path)
-                    return try make(nil, .unwritten("\(second)"))
+                    return try make(nil, .unwritten(second.reason))
                 }
             }
         } catch {
-            throw .index(path: path, reason: "\(error)")
+            throw .index(path: path, reason: error.reason)
         }
     }
 
@@ -84,26 +89,25 @@ final class DiskIndex: Sendable {
 
     /// From now on, an end that is not in order shows.
     /// - Parameter path: nil for an index that is forgotten with the process.
-    private static func connect(_ path: String?, stamp: Int64) throws -> (database: DatabaseQueue, count: Int?) {
-        var configuration = Configuration()
-        if path != nil { configuration.journalMode = .wal }
-        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = NORMAL") }
-        let database =
-            if let path {
-                try DatabaseQueue(path: path, configuration: configuration)
-            } else {
-                try DatabaseQueue(configuration: configuration)
-            }
-        let count = try database.write { db in
-            try prepare(db, stamp: stamp)
-            let count = try Int.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'count'")
-            try db.execute(sql: "DELETE FROM meta WHERE name = 'count'")
-            return count
+    private static func connect(
+        _ path: String?,
+        stamp: Int64
+    ) throws(SQLiteError) -> (database: SQLiteConnection, count: Int?) {
+        let database = try SQLiteConnection(path: path) { session throws(SQLiteError) in
+            // A commit is a write without fsync: what the disk has lost then shows as a missing or older row.
+            try session.execute("PRAGMA synchronous = NORMAL")
+            if path != nil { try session.useWriteAheadLog() }
+        }
+        let count = try database.write { session throws(SQLiteError) in
+            try prepare(session, stamp: stamp)
+            let count = try session.integer("SELECT value FROM meta WHERE name = 'count'", isKept: false)
+            try session.execute("DELETE FROM meta WHERE name = 'count'", isKept: false)
+            return count.map { Int($0) }
         }
         return (database, count)
     }
 
-    private init(_ path: String, isInMemory: Bool, _ stamp: Int64, _ database: DatabaseQueue, _ thread: IOPool) {
+    private init(_ path: String, isInMemory: Bool, _ stamp: Int64, _ database: SQLiteConnection, _ thread: IOPool) {
         self.path = path
         self.isInMemory = isInMemory
         self.stamp = stamp
@@ -116,7 +120,7 @@ final class DiskIndex: Sendable {
     /// A batch was lost: the files know better.
     var isIncomplete: Bool { hasFailed.load(ordering: .relaxed) }
 
-    var database: DatabaseQueue { connection.withLock { $0 } }
+    var database: SQLiteConnection { connection.withLock { $0 } }
 
     /// - Parameter report: called on the index's thread.
     func observe(_ report: @escaping @Sendable (IndexFailure) -> Void) { observer.exchange(report) }
@@ -150,9 +154,9 @@ final class DiskIndex: Sendable {
             return pending.changes
         }
         guard !changes.isEmpty else { return }
-        do {
-            try database.write { db in
-                for change in changes { try Self.write(change, db) }
+        do throws(SQLiteError) {
+            try database.write { session throws(SQLiteError) in
+                for change in changes { try Self.write(change, session) }
             }
         } catch {
             hasFailed.store(true, ordering: .relaxed)
@@ -161,17 +165,17 @@ final class DiskIndex: Sendable {
     }
 
     /// The index's thread.
-    func fail(_ error: any Error) {
+    func fail(_ error: SQLiteError) {
         let report = observer.withLock { $0 }
-        guard let code = (error as? DatabaseError)?.resultCode, [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(code) else {
-            report?(.unwritten("\(error)"))
+        guard [.corrupt, .notADatabase].contains(error.code) else {
+            report?(.unwritten(error.reason))
             return
         }
-        do {
+        do throws(SQLiteError) {
             try replace()
-            report?(.replaced("\(error)"))
+            report?(.replaced(error.reason))
         } catch let second {
-            report?(.unwritten("\(second)"))
+            report?(.unwritten(second.reason))
         }
     }
 
@@ -183,10 +187,10 @@ final class DiskIndex: Sendable {
     func replaceLost() {
         guard isLost else { return }
         let report = observer.withLock { $0 }
-        do {
+        do throws(SQLiteError) {
             try replace()
         } catch {
-            report?(.unwritten("\(error)"))
+            report?(.unwritten(error.reason))
         }
     }
 
@@ -198,7 +202,7 @@ final class DiskIndex: Sendable {
         Self.abandoned.withLock { $0.append(database) }
     }
 
-    private func replace() throws {
+    private func replace() throws(SQLiteError) {
         try database.close()
         Self.remove(path)
         let (fresh, _) = try Self.connect(path, stamp: stamp)
@@ -218,8 +222,8 @@ final class DiskIndex: Sendable {
         thread.submit { [self] in
             writeBatch()
             guard let count, !hasFailed.load(ordering: .relaxed) else { return }
-            try? database.write { db in
-                try db.execute(sql: "REPLACE INTO meta VALUES ('count', ?)", arguments: [count])
+            try? database.write { session throws(SQLiteError) in
+                try session.execute("REPLACE INTO meta VALUES ('count', ?)", [.integer(Int64(count))])
             }
         }
         thread.stop()

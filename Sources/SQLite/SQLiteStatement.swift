@@ -1,0 +1,107 @@
+// One prepared statement: bound, stepped through and reset, and finalized with the object.
+
+internal import CSQLite
+
+/// Not Sendable: it belongs to a session, and is used and let go of where that is.
+final class SQLiteStatement {
+    let sql: String
+    private let path: String
+    /// Both belong to the session, which lets go of its statements before it closes the connection.
+    private let connection: OpaquePointer
+    private let statement: OpaquePointer
+    /// It changes nothing in the database.
+    let isReadOnly: Bool
+
+    /// Of a pointer that ``prepare(_:of:_:isKept:)`` has made, which is finalized with this object.
+    private init(_ statement: OpaquePointer, _ connection: OpaquePointer, _ sql: String, path: String) {
+        (self.statement, self.connection, self.sql, self.path) = (statement, connection, sql, path)
+        isReadOnly = sqlite3_stmt_readonly(statement) != 0
+    }
+
+    deinit { sqlite3_finalize(statement) }
+
+    /// Compiles each statement of a text.
+    /// - Parameters:
+    ///   - isKept: it will be used often.
+    ///   - use: called with each of them, before the next one is compiled: that may need what this one makes.
+    static func prepare(
+        _ sql: String,
+        of connection: OpaquePointer,
+        path: String,
+        isKept: Bool,
+        _ use: (SQLiteStatement) throws(SQLiteError) -> Void
+    ) throws(SQLiteError) {
+        if sql.utf8.contains(0) { throw SQLiteError(.misuse, "the SQL has a NUL", sql: sql, path: path) }
+        let flags = isKept ? UInt32(SQLITE_PREPARE_PERSISTENT) : 0
+        var rest = sql[...]
+        while !rest.isEmpty {
+            var statement: OpaquePointer?
+            var text = rest
+            let (code, count) = text.withUTF8 { bytes in
+                // The tail points into the same bytes. An empty text has none, and the loop has ended before that.
+                bytes.withMemoryRebound(to: CChar.self) { bytes in
+                    var tail: UnsafePointer<CChar>?
+                    let length = Int32(clamping: bytes.count)
+                    let code = sqlite3_prepare_v3(connection, bytes.baseAddress, length, flags, &statement, &tail)
+                    return (code, bytes.baseAddress.flatMap { start in tail.map { $0 - start } } ?? bytes.count)
+                }
+            }
+            guard code == SQLITE_OK else { throw SQLiteError(connection, code, sql: sql, path: path) }
+            rest = Substring(rest.utf8.dropFirst(count))
+            // White space and comments are no statement.
+            guard let statement else { continue }
+            try use(SQLiteStatement(statement, connection, sql, path: path))
+        }
+    }
+
+    /// Runs it from its beginning to its end; afterwards it can be run again, whatever happened.
+    func run(_ values: [SQLiteValue], _ row: (borrowing SQLiteRow) throws(SQLiteError) -> Void) throws(SQLiteError) {
+        defer {
+            // Returns the error that the last step has returned: that has been thrown already.
+            sqlite3_reset(statement)
+            sqlite3_clear_bindings(statement)
+        }
+        try bind(values)
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_ROW: try row(SQLiteRow(statement))
+            case SQLITE_DONE: return
+            case let code: throw SQLiteError(connection, code, sql: sql, path: path)
+            }
+        }
+    }
+
+    private func bind(_ values: [SQLiteValue]) throws(SQLiteError) {
+        let count = Int(sqlite3_bind_parameter_count(statement))
+        // SQLite takes what is not bound as NULL.
+        guard values.count == count else {
+            throw SQLiteError(.misuse, "\(values.count) values for \(count) parameters", sql: sql, path: path)
+        }
+        for (position, value) in zip(Int32(1)..., values) {
+            let code =
+                switch value {
+                case .null: sqlite3_bind_null(statement, position)
+                case .integer(let number): sqlite3_bind_int64(statement, position, number)
+                case .real(let number): sqlite3_bind_double(statement, position, number)
+                case .text(var text):
+                    text.withUTF8 { bytes in
+                        bytes.withMemoryRebound(to: CChar.self) {
+                            c_sqlite_bind_text(statement, position, $0.baseAddress, $0.count)
+                        }
+                    }
+                case .blob(let bytes):
+                    bytes.withUnsafeBytes { c_sqlite_bind_blob(statement, position, $0.baseAddress, $0.count) }
+                }
+            guard code == SQLITE_OK else { throw SQLiteError(connection, code, sql: sql, path: path) }
+        }
+    }
+}
+
+@available(*, unavailable) extension SQLiteStatement: Sendable {}
+
+extension SQLiteError {
+    /// What the connection says about the call that has just failed on it.
+    init(_ connection: OpaquePointer, _ code: Int32, sql: String?, path: String) {
+        self.init(extendedCode: code, message: String(cString: sqlite3_errmsg(connection)), sql: sql, path: path)
+    }
+}
