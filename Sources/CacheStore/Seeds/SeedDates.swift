@@ -1,7 +1,8 @@
 // The dates that the old download manager kept in property lists beside its files.
 
 import EventLoop
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// `ResourceInfos.plist` has the server's date of each file, `DownloadManagerExpirationDates.plist` until when it is fresh;
 /// both are dictionaries from file names to dates, in XML or in binary form.
@@ -36,14 +37,28 @@ struct SeedDates: Sendable {
             if error.code == ENOENT { return [:] }
             throw .folder(error)
         }
-        guard let list = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil),
-            let entries = list as? [String: Any]
-        else { throw .dates(path: "\(files.root)/\(name)") }
-        return entries.compactMapValues { value in
-            guard let seconds = (value as? Date)?.timeIntervalSince1970, seconds > 0, seconds < 253_402_300_800 else {
+        guard let entries = try? PropertyListDecoder().decode([String: Entry].self, from: Data(bytes)) else {
+            throw .dates(path: "\(files.root)/\(name)")
+        }
+        return entries.compactMapValues { entry in
+            guard let seconds = entry.date?.timeIntervalSince1970, seconds > 0, seconds < 253_402_300_800 else {
                 return nil
             }
             return Int64(seconds)
+        }
+    }
+
+    private struct Entry: Decodable {
+        /// Nil where it is something else, which says nothing about the others.
+        var date: Date?
+
+        init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            do {
+                date = try value.decode(Date.self)
+            } catch DecodingError.typeMismatch {
+                date = nil
+            }
         }
     }
 }

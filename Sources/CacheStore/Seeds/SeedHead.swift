@@ -1,6 +1,6 @@
 // The head of a seed: a JSON document beside the body that anything can read and write, or what the file itself says.
 
-import Foundation
+import FoundationEssentials
 import HTTPCaching
 import HTTPWire
 
@@ -44,15 +44,15 @@ struct SeedHead: Codable, Equatable {
         reason = head.reason.isEmpty ? nil : head.reason
         fields = head.fields.lines.filter { $0.name.lowercased() != "set-cookie" }.map { [$0.name, $0.value] }
         if !head.varyNames.isEmpty { request = head.varyFields.lines.map { [$0.name, $0.value] } }
-        storedAt = Self.formatter.string(from: Date(timeIntervalSince1970: Double(head.validatedAt)))
+        storedAt = Date(timeIntervalSince1970: Double(head.validatedAt)).formatted(Self.form)
     }
 
-    /// ISO 8601 in UTC, whole seconds. A value: it holds no state.
-    private static var formatter: ISO8601DateFormatter { ISO8601DateFormatter() }
+    /// ISO 8601 in UTC, whole seconds.
+    private static let form = Date.ISO8601FormatStyle()
 
     /// Unix seconds.
     func time(default other: Int64) -> Int64 {
-        guard let storedAt, let date = Self.formatter.date(from: storedAt) else { return other }
+        guard let storedAt, let date = try? Self.form.parse(storedAt) else { return other }
         let seconds = date.timeIntervalSince1970
         return seconds > 0 && seconds < 253_402_300_800 ? Int64(seconds) : other
     }
