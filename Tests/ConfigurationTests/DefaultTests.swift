@@ -37,10 +37,11 @@ import Testing
 
     @Test func standsNowhereButInTheTable() throws {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Sources/Configuration")
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
-        #expect(names.count > 30)
-        for name in names {
-            let text = try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+        #expect(paths.count > 30)
+        for path in paths {
+            let text = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+            let name = path.split(separator: "/").last ?? ""
             for line in text.split(separator: "\n") {
                 #expect(!line.contains("?? result."), "\(name): \(line)")
                 // Another value of the model, a list or nothing at all may stand there: no key has them for its default.
