@@ -217,8 +217,11 @@ package final class AccessLogSink: Sendable {
     /// own log, which may go to the same pipe, come between lines. Only a line that is longer than PIPE_BUF is cut.
     static func pieceLength(_ bytes: UnsafeRawBufferPointer) -> Int {
         let most = Int(PIPE_BUF)
-        guard bytes.count > most else { return bytes.count }
-        return bytes[..<most].lastIndex(of: 0x0A).map { $0 + 1 } ?? most
+        guard bytes.count > most, let start = bytes.baseAddress else { return bytes.count }
+        // Reads within the first `most` bytes of the buffer.
+        var end = most
+        while end > 0, start.load(fromByteOffset: end &- 1, as: UInt8.self) != 0x0A { end &-= 1 }
+        return end > 0 ? end : most
     }
 
     /// Waits for the reader of a pipe; false where it has stopped and the daemon ends.
