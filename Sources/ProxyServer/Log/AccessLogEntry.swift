@@ -161,16 +161,16 @@ struct AccessLineWriter {
 
     /// As Apache and nginx write it, so that the usual tools read it.
     private func writeCombined(_ entry: AccessEntry, _ bytes: inout [UInt8]) {
-        bytes.append(contentsOf: entry.client.utf8)
-        bytes.append(contentsOf: " - - [".utf8)
+        append(entry.client, &bytes)
+        append(" - - [" as StaticString, &bytes)
         bytes.append(contentsOf: secondText)
-        bytes.append(contentsOf: "] \"".utf8)
-        bytes.append(contentsOf: entry.method.utf8)
+        append("] \"" as StaticString, &bytes)
+        append(entry.method, &bytes)
         bytes.append(0x20)
         appendEscaped(entry.target, &bytes)
         bytes.append(0x20)
-        bytes.append(contentsOf: entry.version.name.utf8)
-        bytes.append(contentsOf: "\" ".utf8)
+        append(entry.version.name, &bytes)
+        append("\" " as StaticString, &bytes)
         appendDecimal(entry.status, &bytes)
         bytes.append(0x20)
         appendDecimal(entry.bytes, &bytes)
@@ -241,23 +241,34 @@ struct AccessLineWriter {
     }
 
     private func appendQuoted(_ text: LogText?, _ bytes: inout [UInt8]) {
-        bytes.append(contentsOf: " \"".utf8)
-        appendEscaped(text ?? .string("-"), &bytes)
+        guard let text else { return append(" \"-\"" as StaticString, &bytes) }
+        append(" \"" as StaticString, &bytes)
+        appendEscaped(text, &bytes)
         bytes.append(0x22)
+    }
+
+    private func append(_ text: StaticString, _ bytes: inout [UInt8]) {
+        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    }
+
+    private func append(_ text: String, _ bytes: inout [UInt8]) {
+        var text = text
+        text.withUTF8 { bytes.append(contentsOf: $0) }
     }
 
     /// Quotes, backslashes, controls and what is not ASCII as `\xHH`.
     private func appendEscaped(_ text: LogText, _ bytes: inout [UInt8]) {
         text.withBytes { raw in
-            for byte in raw {
-                if byte >= 0x20, byte < 0x7F, byte != 0x22, byte != 0x5C {
-                    bytes.append(byte)
-                } else {
-                    bytes.append(contentsOf: "\\x".utf8)
-                    bytes.append(Self.hex(byte >> 4))
-                    bytes.append(Self.hex(byte & 15))
-                }
+            // What needs no escape is copied piece by piece.
+            var start = 0
+            for (index, byte) in raw.enumerated() where byte < 0x20 || byte >= 0x7F || byte == 0x22 || byte == 0x5C {
+                bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: raw[start..<index]))
+                append("\\x" as StaticString, &bytes)
+                bytes.append(Self.hex(byte >> 4))
+                bytes.append(Self.hex(byte & 15))
+                start = index + 1
             }
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: raw[start...]))
         }
     }
 

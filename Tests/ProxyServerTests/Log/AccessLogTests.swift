@@ -54,6 +54,18 @@ import Testing
         )
     }
 
+    @Test(
+        arguments: [
+            ("", ""), ("a", "a"), ("\"", "\\x22"), ("a\"b", "a\\x22b"), ("\"ab", "\\x22ab"), ("ab\\", "ab\\x5C"),
+            ("\n\u{7F}", "\\x0A\\x7F"), ("é~ ", "\\xC3\\xA9~ "),
+        ]
+    )
+    func `a combined line escapes what would end its fields, wherever it stands`(agent: String, wanted: String) {
+        var entry = Self.entry
+        entry.userAgent = .string(agent)
+        #expect(Self.line(.combined, entry).hasSuffix(" \"-\" \"\(wanted)\"\n"))
+    }
+
     @Test func `a text line says when it was aborted`() {
         var entry = Self.entry
         entry.isAborted = true
