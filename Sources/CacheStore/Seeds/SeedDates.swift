@@ -37,7 +37,8 @@ struct SeedDates: Sendable {
             if error.code == ENOENT { return [:] }
             throw .folder(error)
         }
-        guard let entries = try? PropertyListDecoder().decode([String: Entry].self, from: Data(bytes)) else {
+        guard isSound(bytes), let entries = try? PropertyListDecoder().decode([String: Entry].self, from: Data(bytes))
+        else {
             throw .dates(path: "\(files.root)/\(name)")
         }
         return entries.compactMapValues { entry in
@@ -48,17 +49,42 @@ struct SeedDates: Sendable {
         }
     }
 
+    /// Whether a list is binary, or XML whose dates have years of four digits and whose lists are not nested deeply: others can end the
+    /// process in the decoder, which overflows at such years, and goes down by recursion.
+    private static func isSound(_ bytes: [UInt8]) -> Bool {
+        if bytes.starts(with: "bplist".utf8) { return true }
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        var rest = bytes.starts(with: mark) ? bytes[mark.count...] : bytes[...]
+        // Text that does not begin as XML would be taken for an older form; a NUL stands in UTF-16.
+        guard rest.first(where: { $0 > 0x20 }) == UInt8(ascii: "<"), !rest.contains(0) else { return false }
+        var depth = 0
+        while let open = rest.firstIndex(of: UInt8(ascii: "<")) {
+            rest = rest[(open + 1)...]
+            guard let end = rest.firstIndex(of: UInt8(ascii: ">")) else { return true }
+            let (tag, after) = (rest[..<end], rest[(end + 1)...])
+            if tag.starts(with: "date".utf8) {
+                let year = after.prefix(5)
+                guard year.count == 5, year.dropLast().allSatisfy({ (0x30...0x39).contains($0) }),
+                    year.last == UInt8(ascii: "-")
+                else { return false }
+            } else if tag.starts(with: "dict".utf8) || tag.starts(with: "array".utf8) {
+                if tag.last != UInt8(ascii: "/") { depth += 1 }
+                if depth > depthLimit { return false }
+            } else if tag.starts(with: "/dict".utf8) || tag.starts(with: "/array".utf8) {
+                depth -= 1
+            }
+        }
+        return true
+    }
+
+    private static let depthLimit = 64
+
     private struct Entry: Decodable {
         /// Nil where it is something else, which says nothing about the others.
         var date: Date?
 
         init(from decoder: any Decoder) throws {
-            let value = try decoder.singleValueContainer()
-            do {
-                date = try value.decode(Date.self)
-            } catch DecodingError.typeMismatch {
-                date = nil
-            }
+            date = try? decoder.singleValueContainer().decode(Date.self)
         }
     }
 }

@@ -94,7 +94,9 @@ struct SourceReader {
 
     /// The tab that a complaint is about: one that libyaml names, or one that its line begins with.
     private func tab(_ error: YAMLError, _ text: String) -> Mark? {
-        let scalars = Array(text.unicodeScalars)
+        var scalars = Array(text.unicodeScalars)
+        // The byte order mark has no column.
+        if scalars.first == "\u{FEFF}" { scalars.removeFirst() }
         guard let here = Self.offset(of: error.mark, in: scalars) else { return nil }
         let start = here - (error.mark.column - 1)
         let indent = scalars[start...].prefix { $0 == " " || $0 == "\t" }

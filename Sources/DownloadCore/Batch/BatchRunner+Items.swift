@@ -103,6 +103,7 @@ extension BatchRunner {
         answer.reader?.close()
         // The head said what was to come of it, and the end shows it.
         let unstored = isEndProven ? await answer.storing?.wait(on: loop) : .unprovenEnd
+        if Task.isCancelled, answer.storing?.isOver == false { return cancelled(index) }
         change(index) { entry in
             entry.state = .done
             entry.outcome = unstored == nil ? Self.outcome(answer) : .notStored

@@ -207,8 +207,10 @@ package final class DownloadCore: Sendable {
     /// A fill is over: what it brought is stored, or will never be. Any thread.
     /// - Parameter reason: why no tier has what its head said would be stored.
     func finish(_ fill: Fill, unstored reason: UnstoredReason? = nil) {
-        fills.end(fill)
+        fills.remove(fill)
         fill.end.set(reason)
+        // Last: the loops of whoever waits for the end may stop when nothing is under way any more.
+        fills.end(fill)
     }
 
     // MARK: - Deciding

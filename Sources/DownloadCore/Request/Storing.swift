@@ -6,6 +6,9 @@ package import EventLoop
 package struct Storing: Sendable {
     let end: Latch<UnstoredReason?>
 
+    /// The answer is stored, or will never be.
+    package var isOver: Bool { end.value != nil }
+
     /// Waits until the answer is stored, or will never be; a cancelled task waits no longer.
     /// - Returns: why it is not stored; nil where it is, or where the wait was cancelled.
     @discardableResult

@@ -235,7 +235,11 @@ extension ProxyHandler {
     func isListener(_ authority: Authority) -> Bool {
         // A proxy in front listens on port 80, and passes its name on.
         if authority.port == nil, plan.writtenNames.contains(authority.name) { return true }
-        return plan.routes(host: authority.name).first?.host != nil || isServedHere(authority)
+        if plan.routes(host: authority.name).first?.host != nil || isServedHere(authority) { return true }
+        // An address that a router translates to one of this machine; in forward mode it is a target like any other.
+        guard plan.forward == nil, hostRules.allows(authority) else { return false }
+        let port = authority.port ?? 80
+        return listeners.contains { !$0.isUnix && $0.port == port }
     }
 }
 

@@ -89,6 +89,27 @@ extension Scenarios {
             #expect(origin.requests() == 3)
         }
 
+        /// Behind a router that translates addresses, clients ask for one that no interface has.
+        @Test func withoutForwardModeAnAddressOfARouterIsTheDaemons() throws {
+            let origin = try ScriptedOrigin { .answer("for \($0.target)") }
+            let place = try DaemonPlace()
+            let daemon = try Daemon(
+                text: """
+                    listen: 0.0.0.0:\(place.port)
+                    clients: [loopback]
+                    admin: "unix:\(place.adminSocket)"
+                    log: { access: "\(place.accessLog)" }
+                    services: [{ name: api, match: { prefix: /api }, base_url: "\(origin.url)" }]
+                    forward: { enabled: false }
+
+                    """,
+                at: place
+            )
+            #expect(try curl("203.0.113.5", daemon, "/api/x").output == "for /x 200")
+            let said = try daemon.command("explain", "http://203.0.113.5:\(place.port)/api/x")
+            #expect(said.output.contains("route          service api at /api"), "\(said.report)")
+        }
+
         @Test func theMachinesNameCountsWhereOthersMayConnect() throws {
             let origin = try ScriptedOrigin { .answer("for \($0.target)") }
             var settings = services(service("api", origin.url))

@@ -167,7 +167,10 @@ final class DiskIndex: Sendable {
     /// The index's thread.
     func fail(_ error: SQLiteError) {
         let report = observer.withLock { $0 }
-        guard [.corrupt, .notADatabase].contains(error.code) else {
+        // Misuse: the database is closed, since it could not be replaced when it was damaged. After the end of the index it is somebody
+        // else's.
+        let isUnreplaced = error.code == .misuse && !pending.withLock { $0.isClosed }
+        guard isUnreplaced || [.corrupt, .notADatabase].contains(error.code) else {
             report?(.unwritten(error.reason))
             return
         }

@@ -60,6 +60,41 @@ import Testing
         for name in entries.keys where name != "file" { #expect(dates.lastModified(name) == nil, "\(name)") }
     }
 
+    private static func xml(_ value: String) -> String {
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict><key>a</key>\(value)"
+            + "<key>file</key><date>2014-05-13T16:53:20Z</date></dict></plist>\n"
+    }
+
+    private static func nested(_ depth: Int) -> String {
+        String(repeating: "<array>", count: depth) + String(repeating: "</array>", count: depth)
+    }
+
+    /// What would end the process in the decoder is refused before.
+    @Test(
+        arguments: [
+            ("<date>-9223372036854775807-01-01T00:00:00Z</date>", false),
+            ("<date>9223372036854775807-01-01T00:00:00Z</date>", false), ("<date></date>", false),
+            ("<date>", false), (nested(100_000), false), (nested(70), false), ("<a>\u{0}</a>", false),
+            (nested(60), true), ("<string>$null</string>", true), ("<array/>", true), ("<dict/>", true),
+            (String(repeating: "<array/>", count: 1).appending("<!-- x -->"), true),
+        ]
+    )
+    func `a list that is deep, or of odd years, is refused, and an odd value is left out`(
+        value: String,
+        isRead: Bool
+    ) throws {
+        let rig = try SeedRig()
+        for mark in ["", "\u{FEFF}"] {
+            try rig.write("ResourceInfos.plist", Data((mark + Self.xml(value)).utf8))
+            let dates = try? SeedDates(SeedFiles(rig.folder.path))
+            #expect(dates?.lastModified("file") == (isRead ? 1_400_000_000 : nil), "\(value.prefix(80))")
+        }
+        for text in ["{ a = b; }", String(repeating: "(", count: 100_000), "", "x"] {
+            try rig.write("ResourceInfos.plist", Data(text.utf8))
+            #expect(throws: SeedError.self, "\(text.prefix(20))") { try SeedDates(SeedFiles(rig.folder.path)) }
+        }
+    }
+
     /// PropertyListSerialization ends the process for some of these.
     @Test(arguments: [PropertyListSerialization.PropertyListFormat.xml, .binary])
     func `a damaged list is read or refused`(format: PropertyListSerialization.PropertyListFormat) throws {
