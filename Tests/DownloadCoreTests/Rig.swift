@@ -85,6 +85,22 @@ final class Rig: Sendable {
         ) { [told] report in told.texts.withLock { $0.append(report.text) } }
     }
 
+    /// Another core with nothing in memory, on a folder of its own, as after a restart.
+    func another(on path: String) async throws -> (core: DownloadCore, disk: DiskTier) {
+        let limits = DiskLimits(size: 1 << 30, minFree: 0)
+        let disk = try await DiskTier.open(path: path, limits: limits, pool: pool)
+        let core = DownloadCore(
+            cacheName: "drydock",
+            memory: MemoryTier(),
+            memoryMaxObject: 1 << 20,
+            disk: disk,
+            diskMaxObject: 1 << 20,
+            budget: budget,
+            clock: clock
+        )
+        return (core, disk)
+    }
+
     func ask(
         _ path: String = "/a",
         method: Method = .get,

@@ -182,36 +182,36 @@ struct AccessLineWriter {
     private func writeText(_ entry: AccessEntry, _ millisecond: UInt64, _ bytes: inout [UInt8]) {
         writeTime(millisecond, &bytes)
         bytes.append(0x20)
-        bytes.append(contentsOf: entry.client.utf8)
+        append(entry.client, &bytes)
         bytes.append(0x20)
-        bytes.append(contentsOf: entry.method.utf8)
+        append(entry.method, &bytes)
         bytes.append(0x20)
         appendEscaped(entry.target, &bytes)
         bytes.append(0x20)
         appendDecimal(entry.status, &bytes)
         bytes.append(0x20)
         appendDecimal(entry.bytes, &bytes)
-        bytes.append(contentsOf: "B ".utf8)
+        append("B " as StaticString, &bytes)
         // Milliseconds with three digits, as the other format has them.
         let microseconds = Int(clamping: entry.duration / 1000)
         appendDecimal(microseconds / 1000, &bytes)
         bytes.append(contentsOf: ".\(String(microseconds % 1000 + 1000).dropFirst())ms".utf8)
         if !entry.route.isEmpty {
             bytes.append(0x20)
-            bytes.append(contentsOf: entry.route.utf8)
+            append(entry.route, &bytes)
         }
         if !entry.cacheStatus.isEmpty {
-            bytes.append(contentsOf: " [".utf8)
+            append(" [" as StaticString, &bytes)
             appendEscaped(entry.cacheStatus, &bytes)
             bytes.append(0x5D)
         }
         if let status = entry.upstreamStatus {
-            bytes.append(contentsOf: " origin=".utf8)
+            append(" origin=" as StaticString, &bytes)
             appendDecimal(status, &bytes)
         }
-        if entry.isAborted { bytes.append(contentsOf: " aborted".utf8) }
+        if entry.isAborted { append(" aborted" as StaticString, &bytes) }
         if !entry.error.isEmpty {
-            bytes.append(contentsOf: " error=".utf8)
+            append(" error=" as StaticString, &bytes)
             appendEscaped(.string(entry.error), &bytes)
         }
     }

@@ -66,10 +66,7 @@ package enum ListeningSet {
     /// Makes the folders above a socket's path where they are missing; what goes wrong is seen by `bind`.
     private static func makeFolder(of path: String) {
         guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return }
-        let folder = String(path[..<slash])
-        guard mkdir(folder, 0o755) != 0, errno == ENOENT else { return }
-        makeFolder(of: folder)
-        mkdir(folder, 0o755)
+        try? Folders.make(String(path[..<slash]), mode: 0o755)
     }
 
     private static func own(_ path: String, _ group: String) throws(SystemError) {

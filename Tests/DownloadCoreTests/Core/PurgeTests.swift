@@ -243,21 +243,8 @@ struct PurgeTests {
             try readBytes("\(rig.folder.file("cache"))/rules").withUnsafeBytes {
                 #expect(FileManager.default.createFile(atPath: "\(before)/rules", contents: Data($0)))
             }
-            let disk = try await DiskTier.open(
-                path: before,
-                limits: DiskLimits(size: 1 << 30, minFree: 0),
-                pool: rig.pool
-            )
+            let (core, disk) = try await rig.another(on: before)
             defer { disk.close() }
-            let core = DownloadCore(
-                cacheName: "drydock",
-                memory: MemoryTier(),
-                memoryMaxObject: 1 << 20,
-                disk: disk,
-                diskMaxObject: 1 << 20,
-                budget: rig.budget,
-                clock: rig.clock
-            )
             for path in Way.paths {
                 let origin = rig.origin
                 let ask = rig.ask(path, [("Cache-Control", "only-if-cached")])

@@ -143,21 +143,8 @@ struct UnsafeTests {
             // What is removed meanwhile is not copied.
             _ = try Shell.run("cp", ["-R", rig.folder.file("cache"), copy])
             if losesIndex { try Shell.must("sh", ["-c", "rm -f '\(copy)'/index.sqlite*"]) }
-            let disk = try await DiskTier.open(
-                path: copy,
-                limits: DiskLimits(size: 1 << 30, minFree: 0),
-                pool: rig.pool
-            )
+            let (core, disk) = try await rig.another(on: copy)
             defer { disk.close() }
-            let core = DownloadCore(
-                cacheName: "drydock",
-                memory: MemoryTier(),
-                memoryMaxObject: 1 << 20,
-                disk: disk,
-                diskMaxObject: 1 << 20,
-                budget: rig.budget,
-                clock: rig.clock
-            )
             for isSettled in [false, true] {
                 if isSettled { await disk.settle() }
                 for ask in asks + [rig.ask("/20"), rig.ask("/21")] {
