@@ -70,8 +70,11 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        room("ServiceCore", ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore"]),
         room("DemoMode", ["EventLoop", "HTTPWire"]),
+        room(
+            "ServiceCore",
+            ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "DemoMode"]
+        ),
         room("Configuration", ["YAML", "CacheStore"]),
         room(
             "ProxyServer",

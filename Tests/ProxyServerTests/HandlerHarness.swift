@@ -10,6 +10,7 @@ import TestSupport
 import Upstream
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 /// Reads a configuration and compiles it.
 func compile(_ text: String, _ registry: PlanRegistry = PlanRegistry()) throws -> RoutePlan {

@@ -82,9 +82,8 @@ extension Daemon {
     /// Seconds of freshness left under the policy in force; nil where the service is gone.
     private static func timeToLive(_ listed: ListedResponse, _ plan: RoutePlan, now: Int64) -> Int64? {
         let service = listed.key.service
-        let policy =
-            service.isEmpty
-            ? plan.forward?.request.policy : plan.service(named: service)?.policy(storedAt: "\(listed.key)")
+        let route = service.isEmpty ? plan.forward?.route : plan.service(named: service)
+        let policy = route?.plan(storedAt: "\(listed.key)").policy
         return policy.map { -Caching.staleness(listed.head, policy: $0, now: now) }
     }
 

@@ -5,6 +5,7 @@ internal import DownloadCore
 internal import EventLoop
 internal import Logging
 internal import ProxyServer
+internal import ServiceCore
 internal import Synchronization
 
 extension Daemon {

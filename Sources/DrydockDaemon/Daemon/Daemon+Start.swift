@@ -7,6 +7,7 @@ internal import EventLoop
 internal import Glibc
 package import Logging
 internal import ProxyServer
+internal import ServiceCore
 internal import Synchronization
 internal import Upstream
 

@@ -29,6 +29,20 @@ extension UnsafeRawBufferPointer {
         return memcmp(base, otherBase, count) == 0
     }
 
+    /// Whether these are just those bytes.
+    @inlinable @inline(__always)
+    package func holds(_ bytes: [UInt8]) -> Bool { count == bytes.count && begins(with: bytes) }
+
+    /// Whether those bytes come first here.
+    @usableFromInline
+    package func begins(with bytes: [UInt8]) -> Bool {
+        guard let base = baseAddress, count >= bytes.count else { return bytes.isEmpty }
+        return bytes.withUnsafeBytes { wanted in
+            // Both lengths have been compared above.
+            wanted.baseAddress.map { memcmp(base, $0, wanted.count) == 0 } ?? true
+        }
+    }
+
     /// Whether both hold the same bytes but for the case of ASCII letters.
     package func equalsIgnoringCase(_ other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count else { return false }

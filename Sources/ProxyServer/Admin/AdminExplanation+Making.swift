@@ -7,13 +7,15 @@ internal import HTTPWire
 internal import ServiceCore
 
 extension AdminExplanation.Route {
-    init(_ route: ServiceRoute, _ rest: String) {
+    init(_ match: RouteMatch) {
+        if match.route.asksTarget {
+            kind = .forward
+            return
+        }
         kind = .service
-        service = route.plan.name
-        match = route.place
-        var rest = rest
-        endpoint = rest.withUTF8 { route.plan.paths.first(for: .get, path: UnsafeRawBufferPointer($0)) }
-            .map { route.plan.endpoints[$0].name }
+        service = match.route.plan.name
+        self.match = match.route.place
+        endpoint = match.endpoint.endpoint?.name
     }
 }
 

@@ -2,6 +2,7 @@
 
 package import EventLoop
 import HTTPWire
+internal import ServiceCore
 
 /// Answers the admin API on one loop; loop-bound.
 package final class AdminHandler: ExchangeHandler {

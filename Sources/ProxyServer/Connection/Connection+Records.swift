@@ -114,3 +114,16 @@ extension Connection {
         log.write(entry)
     }
 }
+
+extension Connection {
+    /// The id that the client gives in the head in the read buffer, where it lies; nil where it gives none that may be taken.
+    func takenID(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard parser.pointee.present.contains(.other) else { return nil }
+        for entry in parser.pointee.entries where entry.known == .other {
+            guard entry.name(in: bytes).equalsIgnoringCase(RequestID.field) else { continue }
+            let value = entry.value(in: bytes)
+            return RequestID.isSafe(value) ? value : nil
+        }
+        return nil
+    }
+}

@@ -3,6 +3,7 @@
 package import CacheStore
 package import EventLoop
 package import HTTPWire
+import ServiceCore
 
 /// Loop-bound.
 ///
@@ -39,6 +40,8 @@ package final class Exchange {
     /// By which the lines of both logs, and the origin's, are known to be about this request.
     private(set) lazy var requestID: RequestID =
         request.takenID.map { .taken($0) } ?? .made(context.nextRequestID())
+    /// What the request is for, where that was found before its task began.
+    var match: RouteMatch?
     /// Tells what becomes of the request; nil unless that is wanted.
     var trace: RequestTrace?
     var task: Task<Void, Never>?
@@ -317,3 +320,14 @@ package final class Exchange {
 }
 
 @available(*, unavailable) extension Exchange: Sendable {}
+
+extension Exchange {
+    /// How the body goes out.
+    enum Coding {
+        /// HEAD, 204, 304 and the like: what is sent is dropped.
+        case none
+        case length(left: Int64)
+        case chunked
+        case untilClose
+    }
+}

@@ -4,24 +4,21 @@ package import DownloadCore
 package import EventLoop
 import HTTPCaching
 import HTTPWire
-import ServiceCore
+package import ServiceCore
 package import Upstream
 
 /// Loop-bound, one per loop.
 package final class ProxyHandler: ExchangeHandler {
-    /// The routes in force; replaced as a whole by a reload. Requests under way finish on the old ones.
-    package private(set) var plan: RoutePlan
     let core: DownloadCore
     let client: UpstreamClient
-    let resolver: Resolver
     let context: LoopContext
-    /// Where this daemon listens for clients.
-    let listeners: [SocketAddress]
-    /// All its listeners, those of the admin API, too: none of them may be the target of a forward request.
-    let ownListeners: [SocketAddress]
-    private(set) var hostRules: HostRules
+    let listeners: OwnListeners
+    /// The routes in force; replaced as a whole by a reload. Requests under way finish on the old ones.
+    package private(set) var plan: RoutePlan
+    /// Answers by these routes.
+    private(set) var services: ServiceClient
+    private(set) var router: Router
     private(set) var hot: HotState
-    var sources = SourceTable()
     /// Requests that were passed on without a task.
     // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
     @exclusivity(unchecked) var directRequests = 0
@@ -35,36 +32,53 @@ package final class ProxyHandler: ExchangeHandler {
         plan: RoutePlan,
         core: DownloadCore,
         client: UpstreamClient,
-        resolver: Resolver,
         context: LoopContext,
-        listeners: [SocketAddress],
-        adminListeners: [SocketAddress] = []
+        listeners: OwnListeners
     ) {
-        self.plan = plan
         self.core = core
         self.client = client
-        self.resolver = resolver
         self.context = context
         self.listeners = listeners
-        ownListeners = listeners + adminListeners
-        hostRules = HostRules(names: plan.machineNames, listeners: listeners)
+        self.plan = plan
+        services = Self.services(plan, core, client, context, listeners)
+        router = Router(plan, listeners)
         hot = Self.hotState(plan, core, context)
         context.secrets = plan.secrets
+    }
+
+    /// Takes over the routes of a new configuration.
+    package func update(_ plan: RoutePlan) {
+        self.plan = plan
+        services = Self.services(plan, core, client, context, listeners)
+        router = Router(plan, listeners)
+        hot = Self.hotState(plan, core, context)
+        context.secrets = plan.secrets
+        lastPassed = nil
+        context.forgetOutgoing()
     }
 
     private static func hotState(_ plan: RoutePlan, _ core: DownloadCore, _ context: LoopContext) -> HotState {
         HotState(plan: plan, memory: core.memory, clock: core.clock, isTraced: context.daemonLog.tellsDecisions)
     }
 
-    /// Takes over the routes of a new configuration.
-    package func update(_ plan: RoutePlan) {
-        self.plan = plan
-        hostRules = HostRules(names: plan.machineNames, listeners: listeners)
-        hot = Self.hotState(plan, core, context)
-        context.secrets = plan.secrets
-        sources = SourceTable()
-        lastPassed = nil
-        context.forgetOutgoing()
+    private static func services(
+        _ plan: RoutePlan,
+        _ core: DownloadCore,
+        _ client: UpstreamClient,
+        _ context: LoopContext,
+        _ listeners: OwnListeners
+    ) -> ServiceClient {
+        ServiceClient(
+            plan: plan,
+            core: core,
+            client: client,
+            listeners: listeners,
+            onFetch: { [counters = context.counters] in counters.add(.upstreamRequests) },
+            document: { refusal in
+                let problem = Problem(refusal, plan)
+                return RefusalDocument(head: problem.head(name: plan.name), body: problem.body)
+            }
+        )
     }
 
     func value(of status: CacheStatus) -> String {
@@ -88,30 +102,3 @@ package final class ProxyHandler: ExchangeHandler {
 }
 
 @available(*, unavailable) extension ProxyHandler: Sendable {}
-
-/// The origins of services, each made at first use; loop-bound through its handler. Replaced as a whole with the plan.
-struct SourceTable {
-    private struct Place: Hashable {
-        let route: ObjectIdentifier
-        let endpoint: Int?
-    }
-
-    // The route is held, so that its identifier stays its own: requests under way may come with one of an older plan.
-    private var sources: [Place: (route: ServiceRoute, source: OriginSource)] = [:]
-    /// Whom the last request went to: the next one mostly goes there, too.
-    private var last: (route: ServiceRoute, endpoint: Int?, source: OriginSource)?
-
-    /// The source that was found last, if it is the one; nothing of a plan is copied for it.
-    func last(_ route: ServiceRoute, _ endpoint: Int?) -> OriginSource? {
-        guard let last, last.route === route, last.endpoint == endpoint else { return nil }
-        return last.source
-    }
-
-    mutating func find(_ route: ServiceRoute, _ endpoint: Int?, make: () -> OriginSource) -> OriginSource {
-        let place = Place(route: ObjectIdentifier(route), endpoint: endpoint)
-        let source = sources[place]?.source ?? make()
-        sources[place] = (route, source)
-        last = (route, endpoint, source)
-        return source
-    }
-}

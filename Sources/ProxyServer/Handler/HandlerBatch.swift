@@ -34,86 +34,42 @@ extension ProxyHandler {
             host = place.host ?? host
         }
         let (request, target, framing) = try parse(try question.bytes(host: host) { isListener($0) })
-        try accept(request)
+        let match = try match(request, target)
         guard UpgradeTunnel.wantedProtocols(request, framing) == nil else {
             throw ExplainQuestion.bad("a switch to another protocol downloads nothing; leave Upgrade out")
         }
-        let head = Self.endToEnd(request)
-        let isPlain = framing == .none || framing == .length(0)
-        let origin = originFields(head, hasBody: !isPlain)
-        switch target.form {
-        case .absolute(let scheme, let authority, let path):
-            return try forward(item, head, (scheme, authority, path), framing, origin, on: loop)
-        case .origin(let target):
-            guard let route = try service(for: request, target).route else { throw notRouted(target) }
-            _ = try CrossOrigin.decide(request, route)
-            let routed = RoutedRequest(
-                route: route,
-                head: head,
-                rest: route.rest(target),
-                originFields: origin,
-                framing: framing
-            )
-            return try reverse(item, routed, on: loop)
-        case .authority, .asterisk: throw notRouted(request.target)
+        let services = services
+        return try services.refusing { () throws(RouteRefusal) in
+            _ = try CrossOrigin.decide(match.request, match.route)
+            let call = ServiceCall(match, framing, via: services.plan.via(request.version))
+            return try route(item, call, services, on: loop)
         }
     }
 
-    private func reverse(_ item: BatchItem, _ routed: RoutedRequest, on loop: isolated EventLoop) throws(Problem)
-        -> BatchRoute
-    {
-        switch try step(routed) {
+    private func route(
+        _ item: BatchItem,
+        _ call: ServiceCall,
+        _ services: ServiceClient,
+        on loop: isolated EventLoop
+    ) throws(RouteRefusal) -> BatchRoute {
+        switch try services.step(call) {
         case .store(var ask, let source):
             if !item.seed { ask.seed = nil }
             return .store(ask, source)
-        case .post(let ask, let source): return .store(Self.question(ask, item.body ?? []), source)
+        case .post(let ask, let source): return .store(PostedContent.question(ask, item.body ?? []), source)
         case .demo, .pass: break
         }
-        let key = routed.route.key(rest: routed.rest, host: routed.head.fields.first(.host))
-        return .other(key) { () async throws(BatchRefusal) in
-            var routed = routed
-            if routed.framing != .none { routed.body = item.body.map { BatchBody($0) } }
-            do throws(Problem) {
-                var answer = try await self.answer(routed, on: loop).answer
-                routed.route.rewriting.apply(to: &answer.head.fields)
+        return .other(call.key) { () async throws(BatchRefusal) in
+            var call = call
+            if call.framing != .none { call.body = item.body.map { ContentSource($0) } }
+            do throws(RouteRefusal) {
+                var answer = try await services.answer(call, on: loop).answer
+                call.match.route.rewriting.apply(to: &answer.head.fields)
                 return answer
             } catch {
-                throw BatchRefusal("\(error.title): \(error.detail)")
+                let problem = Problem(error, services.plan)
+                throw BatchRefusal("\(problem.title): \(problem.detail)")
             }
-        }
-    }
-
-    private func forward(
-        _ item: BatchItem,
-        _ head: RequestHead,
-        _ target: (scheme: String, authority: Authority, path: String),
-        _ framing: BodyFraming,
-        _ fields: Fields,
-        on loop: isolated EventLoop
-    ) throws(Problem) -> BatchRoute {
-        let (forward, origin, service) = try forwardTarget(target.scheme, target.authority)
-        let source = forwardSource(forward, origin, service)
-        let posted = ask(forward, origin, target.path, head, originFields: fields)
-        if Self.mayStorePost(head, framing, forward.request) {
-            return .store(Self.question(posted, item.body ?? []), source)
-        }
-        var got = Self.get(posted, forward.request)
-        if head.method == .get, framing == .none || framing == .length(0) {
-            if !item.seed { got.seed = nil }
-            return .store(got, source)
-        }
-        let (url, asked) = (origin.root + target.path, got)
-        return .other(got.key) { () async throws(BatchRefusal) in
-            let fetch = FetchRequest(
-                method: head.method,
-                path: target.path,
-                fields: fields,
-                framing: framing,
-                body: framing == .none ? nil : item.body.map { BatchBody($0) }
-            )
-            var pass = PassAsk(fetch, asked, url: url) { _ in [] }
-            pass.elsewhere = self.elsewhere([url], url, but: nil)
-            return await self.core.pass(pass, from: source, on: loop)
         }
     }
 
@@ -137,24 +93,6 @@ extension ProxyHandler {
         return (target.hasPrefix("/") ? target : "/" + target, best.route.host)
     }
 }
-
-/// The bytes of an item's body; loop-bound.
-private final class BatchBody: RequestBodySource {
-    private var left: ArraySlice<UInt8>
-
-    init(_ bytes: [UInt8]) { left = bytes[...] }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
-        let count = min(buffer.count, left.count)
-        guard count > 0 else { return .end }
-        // The buffer is the transfer's for the length of this call.
-        buffer.copyBytes(from: left.prefix(count))
-        left = left.dropFirst(count)
-        return .bytes(count)
-    }
-}
-
-@available(*, unavailable) extension BatchBody: Sendable {}
 
 extension Server {
     /// Routes the items of batches on whatever loop they run on.

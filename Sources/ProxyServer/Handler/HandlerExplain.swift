@@ -101,7 +101,7 @@ extension ProxyHandler {
 
     private func route(of way: (target: String, host: String?)) -> ServiceRoute? {
         let authority = way.host.flatMap { Authority.parse($0) } ?? Authority(host: "localhost")
-        let host = KnownHost("", authority, plan, isOwn: hostRules.allows(authority))
+        let host = KnownHost("", authority, plan, isOwn: router.allows(authority))
         var target = way.target
         return target.withUTF8 { host.service(target: UnsafeRawBufferPointer($0)) }
     }
@@ -127,48 +127,41 @@ extension ProxyHandler {
 
     private func explain(_ bytes: [UInt8], on loop: isolated EventLoop) async throws(Problem) -> AdminExplanation {
         let (request, target, framing) = try parse(bytes)
-        try accept(request)
-        let head = Self.endToEnd(request)
-        let fields = originFields(head, hasBody: framing != .none)
-        switch target.form {
-        case .absolute(let scheme, let authority, let path):
-            let (forward, origin, _) = try forwardTarget(scheme, authority)
-            var route = AdminExplanation.Route(kind: .forward, asks: origin.root + path)
-            if UpgradeTunnel.wantedProtocols(request, framing) != nil {
-                route.kind = .tunnel
-                return bypass(request, route, "upgrade", "RFC 9110 section 7.8")
-            }
-            guard framing == .none || framing == .length(0) else {
-                return bypass(request, route, "content", "RFC 9110 section 9.3.1")
-            }
-            return await explain(request, route, ask(forward, origin, path, head, originFields: fields), on: loop)
-        case .origin(let target):
-            let place = try service(for: request, target)
-            guard let route = place.route else { throw notRouted(target) }
-            _ = try CrossOrigin.decide(request, route)
-            let rest = route.rest(target)
-            var shown = AdminExplanation.Route(route, rest)
-            if UpgradeTunnel.wantedProtocols(request, framing) != nil, let hop = try upgradeHop(route, rest, .get) {
-                shown.kind = .tunnel
-                shown.asks = hop.origin.root + hop.path
-                return bypass(request, shown, "upgrade", "RFC 9110 section 7.8")
-            }
-            let routed = RoutedRequest(route: route, head: head, rest: rest, originFields: fields, framing: framing)
-            switch try step(routed) {
-            case .demo:
-                shown.kind = .demo
-                return bypass(request, shown, "demo", "configuration, demo.enabled")
-            case .post(let ask, _):
-                shown.asks = route.address.root + ask.path
-                return bypass(request, shown, "content", "configuration, cache.methods")
-            case .pass(let path, _):
-                shown.asks = route.address.root + path
-                return bypass(request, shown, "content", "RFC 9110 section 9.3.1")
-            case .store(let ask, _):
-                shown.asks = route.address.root + ask.path
-                return await explain(request, shown, ask, on: loop)
-            }
-        case .authority, .asterisk: throw notRouted(request.target)
+        let match = try match(request, target)
+        let (route, services) = (match.route, services)
+        _ = try services.refusing { () throws(RouteRefusal) in try CrossOrigin.decide(match.request, route) }
+        var shown = AdminExplanation.Route(match)
+        if UpgradeTunnel.wantedProtocols(request, framing) != nil,
+            let hop = try services.refusing({ () throws(RouteRefusal) in try services.plan.upgradeHop(match) })
+        {
+            shown.kind = .tunnel
+            shown.asks = hop.origin.root + hop.path
+            return bypass(request, shown, "upgrade", "RFC 9110 section 7.8")
+        }
+        let call = ServiceCall(match, framing, via: services.plan.via(request.version))
+        let root = (match.origin ?? route.address).root
+        switch try services.refusing({ () throws(RouteRefusal) in try services.step(call) }) {
+        case .demo:
+            shown.kind = .demo
+            return bypass(request, shown, "demo", "configuration, demo.enabled")
+        case .post(let ask, _):
+            shown.asks = root + ask.path
+            return bypass(request, shown, "content", "configuration, cache.methods")
+        case .pass(let path, _):
+            shown.asks = root + path
+            return bypass(request, shown, "content", "RFC 9110 section 9.3.1")
+        case .store(let ask, _):
+            shown.asks = root + ask.path
+            return await explain(request, shown, ask, on: loop)
+        }
+    }
+
+    /// What a request that is not a client's is for.
+    func match(_ request: RequestHead, _ target: RequestTarget) throws(Problem) -> RouteMatch {
+        try services.refusing { () throws(RouteRefusal) in
+            let place = try router.place(request, target, known: { hot.known(host: $0) })
+            guard case .service(let match) = place else { throw .noService(target: request.target) }
+            return match
         }
     }
 
@@ -226,7 +219,7 @@ extension ProxyHandler {
 
     /// The Host of who asks by path: the first address that is listened on.
     var listenerName: String {
-        guard let address = listeners.first(where: { !$0.isUnix }) else { return "localhost" }
+        guard let address = listeners.clients.first(where: { !$0.isUnix }) else { return "localhost" }
         let host = address.ipBytes.allSatisfy { $0 == 0 } || address.isLoopback ? "localhost" : address.host
         return "\(host.contains(":") ? "[\(host)]" : host):\(address.port)"
     }
@@ -235,11 +228,10 @@ extension ProxyHandler {
     func isListener(_ authority: Authority) -> Bool {
         // A proxy in front listens on port 80, and passes its name on.
         if authority.port == nil, plan.writtenNames.contains(authority.name) { return true }
-        if plan.routes(host: authority.name).first?.host != nil || isServedHere(authority) { return true }
+        if plan.routes(host: authority.name).first?.host != nil || router.isServedHere(authority) { return true }
         // An address that a router translates to one of this machine; in forward mode it is a target like any other.
-        guard plan.forward == nil, hostRules.allows(authority) else { return false }
-        let port = authority.port ?? 80
-        return listeners.contains { !$0.isUnix && $0.port == port }
+        guard plan.forward == nil, router.allows(authority) else { return false }
+        return listeners.takesClients(on: authority.port ?? 80)
     }
 }
 

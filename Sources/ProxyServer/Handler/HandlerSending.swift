@@ -5,13 +5,14 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import ServiceCore
 import Upstream
 
 extension ProxyHandler {
     /// - Parameter added: fields of cross-origin rules.
     func send(
         _ result: ServiceAnswer,
-        _ rewriting: Rewriting?,
+        _ rewriting: Rewriting,
         _ added: Fields,
         _ exchange: Exchange,
         on loop: isolated EventLoop
@@ -26,7 +27,7 @@ extension ProxyHandler {
     /// - Parameter hasBody: a body follows.
     func begin(
         _ result: ServiceAnswer,
-        _ rewriting: Rewriting?,
+        _ rewriting: Rewriting,
         _ added: Fields,
         _ exchange: Exchange,
         hasBody: Bool
@@ -36,12 +37,12 @@ extension ProxyHandler {
         note(result, exchange)
         if let failure = answer.failure { return fail(answer, failure, added, exchange) }
         var head = answer.head
-        rewriting?.apply(to: &head.fields)
+        rewriting.apply(to: &head.fields)
         if let age = answer.age { head.fields.set(.age, String(age)) }
         if let demo = result.demo {
             head.fields.set("Drydock-Demo", demo)
         } else {
-            head.fields.appendMember(.via, via(head.version))
+            head.fields.appendMember(.via, services.plan.via(head.version))
         }
         if let status = answer.cacheStatus { head.fields.append(.cacheStatus, value(of: status)) }
         CrossOrigin.apply(added, to: &head.fields)
@@ -51,9 +52,6 @@ extension ProxyHandler {
         }
         exchange.sendHead(head, body: answer.length.map { .known($0) } ?? (hasBody ? .unknown : .none))
     }
-
-    /// This proxy in Via, behind the version in which the message came (RFC 9110 section 7.6.3).
-    func via(_ version: HTTPVersion) -> String { version == .http10 ? "1.0 \(plan.name)" : plan.via }
 
     /// In bytes.
     private static let longestPiece = 1 << 20

@@ -76,17 +76,3 @@ extension HotState {
         return true
     }
 }
-
-extension UnsafeRawBufferPointer {
-    /// Whether these are just those bytes.
-    func holds(_ bytes: [UInt8]) -> Bool { count == bytes.count && begins(with: bytes) }
-
-    /// Whether those bytes come first here.
-    func begins(with bytes: [UInt8]) -> Bool {
-        guard let base = baseAddress, count >= bytes.count else { return bytes.isEmpty }
-        return bytes.withUnsafeBytes { wanted in
-            // Both lengths have been compared above.
-            wanted.baseAddress.map { memcmp(base, $0, wanted.count) == 0 } ?? true
-        }
-    }
-}

@@ -3,6 +3,7 @@
 import CacheStore
 import HTTPCaching
 import HTTPWire
+import ServiceCore
 
 extension HotPathWindow {
     /// With one of these fields a request may get less than the whole.

@@ -128,12 +128,12 @@ final class HotState {
     }
 
     private func matchForward(_ target: UnsafeRawBufferPointer, _ key: inout KeyBuffer) -> HotMatch? {
-        guard let forward = plan.forward, forward.hotKey != .none, target.count > 7,
+        guard let forward = plan.forward?.route, forward.itself.hotKey != .none, target.count > 7,
             target.prefix(7).elementsEqual("http://".utf8)
         else {
             return nil
         }
-        if forward.hotKey == .withoutQuery, target.contains(UInt8(ascii: "?")) { return nil }
+        if forward.itself.hotKey == .withoutQuery, target.contains(UInt8(ascii: "?")) { return nil }
         var end = 7
         while end < target.count, target[end] != UInt8(ascii: "/") { end += 1 }
         let authority = UnsafeRawBufferPointer(rebasing: target[7..<end])
@@ -141,7 +141,7 @@ final class HotState {
         guard end < target.count, authorities.contains(where: { authority.holds($0) }), key.append(0),
             key.append(target)
         else { return nil }
-        return HotMatch(route: HotRoute("forward"), shape: forward.shape)
+        return HotMatch(route: HotRoute(forward), shape: forward.itself.shape)
     }
 }
 
@@ -158,11 +158,14 @@ extension ServiceRoute {
         if hasOrigin, addsCredentials || !corsOrigins.isEmpty { return nil }
         let rest = target.part(prefix.count..<target.count)
         guard rest.first == UInt8(ascii: "/") else { return nil }
-        let place = plan.paths.first(for: .get, path: rest).map { $0 + 1 } ?? 0
-        switch hotKeys[place] {
+        let endpoint = borrowedEndpoint(for: .get, rest)
+        let (hotKey, shape) = endpoint._withUnsafeGuaranteedRef { ($0.hotKey, $0.shape) }
+        switch hotKey {
         case .none:
             // A stored response is never found under a path that is refused; a demo answer would be.
-            guard let demo = readyDemos[place], !(guardsPaths && DotSegments.mayOccur(in: rest)) else { return nil }
+            guard let demo = endpoint._withUnsafeGuaranteedRef({ $0.readyDemo }),
+                !(guardsPaths && DotSegments.mayOccur(in: rest))
+            else { return nil }
             let found = HotDemo(answer: demo, ordinals: ordinals, rest: rest)
             return HotMatch(route: HotRoute(self), demo: found, addsCredentials: addsCredentials)
         case .withoutQuery: if rest.contains(UInt8(ascii: "?")) { return nil }
@@ -174,6 +177,6 @@ extension ServiceRoute {
             guard key.append(isDefault ? host.bare : host.full), key.append(address.basePath) else { return nil }
         }
         guard key.append(rest) else { return nil }
-        return HotMatch(route: HotRoute(self), shape: shapes[place], addsCredentials: addsCredentials)
+        return HotMatch(route: HotRoute(self), shape: shape, addsCredentials: addsCredentials)
     }
 }

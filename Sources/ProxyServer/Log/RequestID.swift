@@ -68,32 +68,10 @@ struct RequestIDs {
     }
 }
 
-extension Exchange {
-    /// Says the id in the fields that go to an origin, where it is passed on: in the place of one of the client's that is not taken.
-    func identify(_ fields: inout Fields) {
-        guard context.passesIDs else { return }
-        if case .taken = requestID, fields.contains(RequestID.fieldName) { return }
-        fields.set(RequestID.fieldName, requestID.text)
-    }
-}
-
 extension RequestHead {
     /// The id that the client gives; nil where it gives none that may be taken.
     var takenID: String? {
         guard fields.present.contains(.other), var text = fields.first(RequestID.fieldName) else { return nil }
         return text.withUTF8 { RequestID.isSafe(UnsafeRawBufferPointer($0)) } ? text : nil
-    }
-}
-
-extension Connection {
-    /// The same of the head in the read buffer, where it lies.
-    func takenID(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-        guard parser.pointee.present.contains(.other) else { return nil }
-        for entry in parser.pointee.entries where entry.known == .other {
-            guard entry.name(in: bytes).equalsIgnoringCase(RequestID.field) else { continue }
-            let value = entry.value(in: bytes)
-            return RequestID.isSafe(value) ? value : nil
-        }
-        return nil
     }
 }

@@ -124,17 +124,3 @@ package final class ServerLog: Sendable {
         return metadata
     }
 }
-
-extension Exchange {
-    /// Tells the daemon's log of something that was refused, or has failed, and why.
-    func tell(_ trouble: ClientTrouble, _ reason: String) {
-        var facts = [
-            ("client", peer.isUnix ? "unix" : peer.host),
-            ("target", LoggedReferer.text(request.target, context.secrets)),
-        ]
-        facts.append(("service", outcome.route))
-        // Addresses that name servers gave are not told to clients, and stand here.
-        facts.append(("error", outcome.error.isEmpty ? reason : outcome.error))
-        context.daemonLog.tell(trouble, facts)
-    }
-}

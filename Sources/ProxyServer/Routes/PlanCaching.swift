@@ -3,6 +3,7 @@
 internal import Configuration
 internal import DownloadCore
 internal import HTTPCaching
+internal import ServiceCore
 
 extension RoutePlan {
     static func policy(

@@ -73,18 +73,25 @@ extension RoutePlan {
             phases: try seeds.phases(cache),
             onClientAbort: SeedTable.onClientAbort(cache)
         )
-        var hasher = Hasher()
-        hasher.combine(String(describing: request.policy))
-        hasher.combine(request.key)
-        hasher.combine(request.storesGet)
-        hasher.combine(request.seed?.identity)
-        hasher.combine(configuration.name)
-        return ForwardPlan(
-            configuration.forward,
+        let plan = ServicePlan(
+            name: "",
+            origin: nil,
             request: request,
-            shape: UInt64(bitPattern: Int64(hasher.finalize())),
-            runtime: registry.services.runtime(for: ServicePlan(name: "", origin: nil)),
-            responseLimits: responseLimits(configuration.limits)
+            tls: TLSOptions(ca: configuration.forward.ca, caKey: "'forward.tls.ca'"),
+            responseLimits: responseLimits(configuration.limits),
+            isLenient: configuration.forward.lenient
+        )
+        let route = ServiceRoute(
+            plan: plan,
+            runtime: registry.services.runtime(for: plan),
+            ordinals: registry.ordinals(for: ""),
+            asksTarget: true,
+            via: "1.1 \(configuration.name)"
+        )
+        return ForwardPlan(
+            allow: configuration.forward.allow,
+            connect: configuration.forward.connectAllow,
+            route: route
         )
     }
 
@@ -180,7 +187,7 @@ extension RoutePlan {
     private static func chain(_ service: ServiceConfiguration, _ configuration: Configuration) -> ServiceChain {
         var chain = ServiceChain()
         var next: ServiceConfiguration? = service
-        for _ in 0...ProxyHandler.maximumDepth {
+        for _ in 0...ServiceRoute.maximumDepth {
             guard let service = next else { break }
             chain.origin = origin(service)
             chain.addsCredentials = chain.addsCredentials || Credentials.areAdded(by: service)

@@ -2,6 +2,7 @@
 
 package import DownloadCore
 package import EventLoop
+package import ServiceCore
 package import Upstream
 
 /// What the proxy's handlers are made of.
@@ -56,10 +57,12 @@ extension Server {
                 plan: parts.plan,
                 core: parts.core,
                 client: UpstreamClient(on: loop, resolver: parts.resolver),
-                resolver: parts.resolver,
                 context: context,
-                listeners: parts.listeners,
-                adminListeners: parts.adminListeners
+                listeners: OwnListeners(
+                    clients: parts.listeners,
+                    admin: parts.adminListeners,
+                    resolver: parts.resolver
+                )
             )
         }
     }

@@ -4,10 +4,10 @@ import CacheStore
 import Configuration
 import EventLoop
 import HTTPWire
-import ServiceCore
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite struct HotPathTests {
     private static let services = """
@@ -198,7 +198,11 @@ import Testing
         let origin = OriginAddress(scheme: scheme, host: found.host, port: found.port, basePath: "")
         let request = RequestHead(method: .get, target: path, fields: Fields())
         let forward = try #require(plan.forward)
-        if let key { #expect(key == forward.key(origin, path: path, request).bytes) }
+        if let key {
+            #expect(
+                key == forward.route.key(path: path, request.fields, forward.route.itself.request, on: origin).bytes
+            )
+        }
     }
 
     static let keyed = """

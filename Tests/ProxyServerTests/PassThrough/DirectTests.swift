@@ -3,11 +3,11 @@
 import CacheStore
 import DownloadCore
 import Glibc
-import ServiceCore
 import TestSupport
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 /// How a request is sent: nobody but this proxy looks at either field, and they are of one length.
 private enum Way: String {
@@ -408,11 +408,11 @@ private let cases: [Case] = [
             // The first to ask the source table decides what is called when a request goes out.
             try harness.ask { [core = harness.core] handler in
                 guard let route = handler.plan.service(named: "none"), let place = route.plan.origin else { return }
-                _ = handler.sources.find(route, nil) {
+                _ = handler.services.sources.find(route.itself) {
                     OriginSource(
                         service: route.plan,
                         origin: place,
-                        plan: route.request(nil).plan,
+                        plan: route.itself.request,
                         runtime: route.runtime,
                         client: handler.client,
                         onFetch: { ended.update { $0.append(core.cancel { $0.description.hasSuffix("/head") }) } }

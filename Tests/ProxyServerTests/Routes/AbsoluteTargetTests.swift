@@ -2,11 +2,11 @@
 
 import EventLoop
 import HTTPWire
-import ServiceCore
 import TestSupport
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite(.timeLimit(.minutes(5))) struct AbsoluteTargetTests {
     @Test(arguments: ["forward: { enabled: true }", "forward: { enabled: false }"])
@@ -114,21 +114,24 @@ import Testing
         refusal: String?
     ) async throws {
         let text = "forward: { allow: [a.test], connect: { allow: [\"*:443\", \"*:8443\"] } }"
-        guard case .absolute(let scheme, let authority, _) = try RequestTarget.parse(url, method: .get).form else {
+        let target = try RequestTarget.parse(url, method: .get)
+        guard case .absolute(let scheme, let authority, _) = target.form else {
             Issue.record("\(url) is not in absolute form")
             return
         }
+        let request = RequestHead(method: .get, target: url, fields: Fields())
         let address =
             listener == "unix"
             ? SocketAddress(unixPath: "/run/x.sock") : SocketAddress(numericHost: listener, port: 8080)
         let place = try #require(address)
         try await HandlerHarness.run(text) { harness throws in
             let said = try harness.ask { handler -> String in
-                do throws(Problem) {
-                    let (_, origin, service) = try handler.forwardTarget(scheme, authority, from: place)
-                    return "\(origin.root) \(service.target)"
+                do throws(RouteRefusal) {
+                    let found = try handler.router.place(request, target, from: place, known: { _ in nil })
+                    guard case .service(let match) = found else { return "\(found)" }
+                    return "\(match.origin?.root ?? "") \(match.target)"
                 } catch {
-                    return error.detail
+                    return Problem(error, handler.plan).detail
                 }
             }
             if let refusal {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite(.timeLimit(.minutes(5))) struct CrossOriginTests {
     private static let page = "http://page.test"

@@ -1,11 +1,11 @@
 // Which targets forward mode and CONNECT take, by the rules of the configuration.
 
 import HTTPWire
-import ServiceCore
 import Testing
 import Upstream
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite struct ForwardPlanTests {
     private static func plan(allow: [String], connect: [String] = ["*:443"]) throws -> ForwardPlan {
@@ -19,7 +19,7 @@ import Upstream
             "forward: { enabled: true }\n"
                 + "services: [{ name: api, match: { prefix: /api }, base_url: https://api.test }]"
         )
-        #expect(plan.forward?.tls.caKey == "'forward.tls.ca'")
+        #expect(plan.forward?.route.plan.tls.caKey == "'forward.tls.ca'")
         #expect(plan.service(named: "api")?.plan.tls.caKey == "'tls.ca' of the service 'api'")
     }
 

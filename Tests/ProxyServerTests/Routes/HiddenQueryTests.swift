@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite(.timeLimit(.minutes(5))) struct HiddenQueryTests {
     private static func text(_ origin: ScriptedOrigin) -> String {
@@ -164,8 +165,8 @@ import Testing
             #expect(try harness.get("/plain/x", fields: [("Origin", "http://page.test")]).status == 200)
             let plan = try compile(Self.text(origin))
             let route = try #require(plan.service(named: "only"))
-            #expect(route.hotKeys == [.whole])
-            #expect(try #require(plan.service(named: "inner")).hotKeys == [.none])
+            #expect(route.itself.hotKey == .whole)
+            #expect(try #require(plan.service(named: "inner")).itself.hotKey == .none)
         }
     }
 }

@@ -2,11 +2,11 @@
 
 import Configuration
 import HTTPWire
-import ServiceCore
 import TestSupport
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite(.timeLimit(.minutes(5))) struct HostTests {
     private static let services = """

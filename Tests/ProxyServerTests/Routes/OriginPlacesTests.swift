@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite(.timeLimit(.minutes(5)))
 struct OriginPlacesTests {

@@ -4,6 +4,7 @@ import HTTPWire
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite struct RewritingTests {
     private static func rewrite(

@@ -2,11 +2,11 @@
 
 import EventLoop
 import HTTPWire
-import ServiceCore
 import TestSupport
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite(.timeLimit(.minutes(5))) struct RoutingTests {
     @Test(

@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 @Suite struct RuleTests {
     @Test(arguments: [
@@ -23,7 +24,10 @@ import Testing
         let listener = try #require(SocketAddress(numericHost: "192.0.2.7", port: 8080))
         let rules = HostRules(names: ["Api.Test"], listeners: [listener])
         #expect(rules.allows(try #require(Authority.parse(host))) == isAllowed)
-        #expect(HostRules.problem(Authority(host: host)).status == 421)
+        #expect(
+            Problem(.host(Authority(host: host), service: nil), RoutePlan(name: "d", services: [], forward: nil)).status
+                == 421
+        )
     }
 
     @Test(arguments: [

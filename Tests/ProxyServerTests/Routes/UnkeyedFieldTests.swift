@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import ProxyServer
+@testable import ServiceCore
 
 private let kept = ("Cache-Control", "max-age=600")
 

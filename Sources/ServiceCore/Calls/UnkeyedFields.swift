@@ -1,14 +1,14 @@
 // Request fields by which origins choose an answer although neither the key nor Vary holds them: what proxies tell applications, and what stands for it.
 
-import HTTPCaching
-import HTTPWire
+package import HTTPCaching
+package import HTTPWire
 
 /// Fields that a request goes without where its answer may be shared (http-rules.md 24), unless they are in the key by configuration.
 ///
 /// Names are compared without regard to case, and with `_` as `-`: CGI, WSGI and Rack know no difference.
-enum UnkeyedFields {
+package enum UnkeyedFields {
     /// `fields` without them.
-    static func removed(from fields: Fields, _ rules: KeyRules) -> Fields {
+    package static func removed(from fields: Fields, _ rules: KeyRules) -> Fields {
         var fields = fields
         fields.removeAll { name, known in
             if rules.names(name) { return false }

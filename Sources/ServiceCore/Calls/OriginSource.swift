@@ -17,6 +17,7 @@ package final class OriginSource: FetchSource {
     /// - Parameters:
     ///   - origin: where the request goes; in forward mode every request names its own.
     ///   - plan: of the endpoint, or of the service.
+    ///   - target: the addresses that the origin may have; nil: as the service says.
     ///   - onFetch: called for each request that is sent.
     package init(
         service: ServicePlan,
@@ -24,6 +25,7 @@ package final class OriginSource: FetchSource {
         plan: RequestPlan,
         runtime: ServiceRuntime,
         client: UpstreamClient,
+        target: TargetRules? = nil,
         onFetch: @escaping () -> Void = {}
     ) {
         self.service = service
@@ -33,7 +35,7 @@ package final class OriginSource: FetchSource {
             host: origin.authority,
             timeouts: plan.timeouts,
             tls: service.tls,
-            target: service.target,
+            target: target ?? service.target,
             limits: service.responseLimits,
             isLenient: service.isLenient
         )

@@ -1,10 +1,9 @@
 // A Host value with the services that it leads to: made once on the waiting path, and found by its bytes from then on.
 
-import HTTPWire
-import ServiceCore
+package import HTTPWire
 
 /// What the waiting path made of a Host value. Nothing in it changes; for the plan that it was made from.
-final class KnownHost {
+package final class KnownHost {
     private struct Place {
         // Held by the plan, which is held beside it.
         let route: Unmanaged<ServiceRoute>
@@ -12,12 +11,12 @@ final class KnownHost {
         let isServed: Bool
     }
 
-    let bytes: [UInt8]
-    let authority: Authority
+    package let bytes: [UInt8]
+    package let authority: Authority
     /// The host in lower case, without and with its port.
-    let bare: [UInt8]
-    let full: [UInt8]
-    let port: UInt16?
+    package let bare: [UInt8]
+    package let full: [UInt8]
+    package let port: UInt16?
     private let plan: RoutePlan
     /// In the order in which they are tried.
     private let places: [Place]
@@ -25,7 +24,7 @@ final class KnownHost {
     /// - Parameters:
     ///   - text: the value of Host.
     ///   - isOwn: whether every service answers for the host.
-    init(_ text: String, _ authority: Authority, _ plan: RoutePlan, isOwn: Bool) {
+    package init(_ text: String, _ authority: Authority, _ plan: RoutePlan, isOwn: Bool) {
         bytes = Array(text.utf8)
         self.authority = authority
         bare = Array(authority.host.utf8)
@@ -39,16 +38,16 @@ final class KnownHost {
     }
 
     /// Whether any service answers for the host.
-    var isServed: Bool { places.contains(where: \.isServed) }
+    package var isServed: Bool { places.contains(where: \.isServed) }
 
     /// The service with the longest prefix among those of this very host, else among the others; nil where none matches, or where the one
     /// that does answers for other hosts. No allocation.
-    func service(target: UnsafeRawBufferPointer) -> ServiceRoute? {
+    package func service(target: UnsafeRawBufferPointer) -> ServiceRoute? {
         borrowedService(target: target)?.takeUnretainedValue()
     }
 
     /// The same for as long as this object is held.
-    func borrowedService(target: UnsafeRawBufferPointer) -> Unmanaged<ServiceRoute>? {
+    package func borrowedService(target: UnsafeRawBufferPointer) -> Unmanaged<ServiceRoute>? {
         for place in places.indices where places[place].route._withUnsafeGuaranteedRef({ $0.leads(target) }) {
             return places[place].isServed ? places[place].route : nil
         }
@@ -56,7 +55,7 @@ final class KnownHost {
     }
 
     /// The service that the path leads to, and that does not answer for the host.
-    func refusing(target: UnsafeRawBufferPointer) -> ServiceRoute? {
+    package func refusing(target: UnsafeRawBufferPointer) -> ServiceRoute? {
         let place = places.first { $0.route._withUnsafeGuaranteedRef { $0.leads(target) } }
         return place.flatMap { $0.isServed ? nil : $0.route.takeUnretainedValue() }
     }

@@ -1,7 +1,6 @@
 // Fields of an answer that speak of the origin's URLs, turned to speak of the proxy's. What is stored stays as the origin sent it.
 
 package import HTTPWire
-package import ServiceCore
 
 /// Of one service.
 package struct Rewriting: Sendable, Hashable {

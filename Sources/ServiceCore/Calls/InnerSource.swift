@@ -1,46 +1,27 @@
 // A service as the origin of another one, inside the daemon: no socket, the same answers.
 
-import CacheStore
-import DownloadCore
-import EventLoop
-import HTTPWire
-import ServiceCore
-import Upstream
+internal import CacheStore
+internal import DownloadCore
+internal import EventLoop
+internal import HTTPWire
+internal import Upstream
 
 /// Loop-bound; made for one request. What the asking service says about its origin's requests holds here, too.
 final class InnerSource: FetchSource {
-    private let handler: ProxyHandler
+    private let client: ServiceClient
     private let route: ServiceRoute
-    private let asking: ServiceRoute
-    private let plan: RequestPlan
-    private let depth: Int
-    private let hidden: [HiddenItem]
-    private let trace: RequestTrace?
+    private let call: ServiceCall
 
     /// Whoever answers inside the daemon may still have to ask: that one is held to it.
     var opensSockets: Bool { false }
 
     /// - Parameters:
     ///   - route: the service that answers.
-    ///   - asking: the service whose base URL it is.
-    ///   - plan: of the asking service, or of its endpoint.
-    ///   - hidden: what the services before these two add to the query.
-    init(
-        handler: ProxyHandler,
-        route: ServiceRoute,
-        asking: ServiceRoute,
-        _ plan: RequestPlan,
-        depth: Int,
-        hidden: [HiddenItem],
-        _ trace: RequestTrace?
-    ) {
-        self.handler = handler
+    ///   - call: of the service whose base URL it is.
+    init(_ client: ServiceClient, _ route: ServiceRoute, askedBy call: ServiceCall) {
+        self.client = client
         self.route = route
-        self.asking = asking
-        self.plan = plan
-        self.depth = depth
-        self.hidden = hidden
-        self.trace = trace
+        self.call = call
     }
 
     func start(
@@ -48,6 +29,7 @@ final class InnerSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
+        let (asking, plan) = (call.match.route, call.match.endpoint.request)
         do throws(AdmissionRefusal) {
             try await asking.runtime.admission.acquire(on: loop)
         } catch {
@@ -58,25 +40,21 @@ final class InnerSource: FetchSource {
         FieldChange(rules: plan.rules, authorization: asking.plan.authorization).apply(to: &fields)
         var headFields = fields
         if let host = request.clientHost { headFields.set(.host, host) }
-        let routed = RoutedRequest(
-            route: route,
-            head: RequestHead(method: request.method, target: request.path, fields: headFields),
-            rest: request.path,
-            originFields: fields,
-            framing: request.framing,
-            body: request.body,
-            bindBody: request.bindBody,
-            onInterim: { [weak fetch] in fetch?.sink?.received(interim: $0) },
-            depth: depth,
-            hidden: hidden.adding(plan.query, of: asking, to: request.path),
-            trace: trace
+        let head = RequestHead(method: request.method, target: request.path, fields: headFields)
+        var inner = ServiceCall(
+            RouteMatch(route, request.path, head),
+            request,
+            fields,
+            depth: call.depth + 1,
+            hidden: call.hidden.adding(plan.query, of: asking, to: request.path)
         )
+        inner.onInterim = { [weak fetch] in fetch?.sink?.received(interim: $0) }
+        inner.trace = call.trace
         fetch.limit(by: plan.timeouts, asking: "\(asking.plan.name) asking service \(route.plan.name)", on: loop)
-        let handler = handler
-        fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
+        fetch.task = Task.immediate(executorPreference: loop.taskExecutor) { [client, inner] in
             // Never before `start` has returned: the sink's owner has the handle by then.
             await Task.yield()
-            await fetch.run(routed, handler, on: loop)
+            await fetch.run(inner, client, on: loop)
         }
         return fetch
     }
@@ -146,13 +124,13 @@ private final class InnerFetch: FetchHandle {
         armTimer()
     }
 
-    func run(_ request: RoutedRequest, _ handler: ProxyHandler, on loop: isolated EventLoop) async {
+    func run(_ call: ServiceCall, _ client: ServiceClient, on loop: isolated EventLoop) async {
         let answer: ServiceAnswer
-        let isHead = request.head.method == .head
-        do throws(Problem) {
-            answer = try await handler.answer(request, on: loop)
+        let isHead = call.head.method == .head
+        do throws(RouteRefusal) {
+            answer = try await client.answer(call, on: loop)
         } catch {
-            return give(error, name: handler.plan.name, isHead: isHead)
+            return give(client.document(error), isHead: isHead)
         }
         deadlines.enter(.receiving, now: Monotonic.now())
         armTimer()
@@ -197,11 +175,10 @@ private final class InnerFetch: FetchHandle {
         }
     }
 
-    /// An error document of the inner service is an answer like any other.
-    private func give(_ problem: Problem, name: String, isHead: Bool) {
+    /// A refusal of the inner service is an answer like any other.
+    private func give(_ document: RefusalDocument, isHead: Bool) {
         guard let sink else { return }
-        let body = problem.body
-        var head = problem.head(name: name)
+        var (head, body) = (document.head, document.body)
         // Whoever passes it on adds Via.
         head.fields.remove(.via)
         head.fields.set(.contentLength, String(body.count))

@@ -42,21 +42,6 @@ package struct HostRules: Sendable, Equatable {
         return SystemResolver.numeric(isBracketed ? String(host.dropFirst().dropLast()) : host, port: port)
     }
 
-    /// The refusal.
-    /// - Parameter service: the one that the path leads to, where others answer for the host.
-    package static func problem(_ host: Authority, service: String? = nil) -> Problem {
-        let who = service.map { "service \($0) does not answer" } ?? "no service answers"
-        let place = service == nil ? "at the top of it, or in a service" : "in that service, or at the top of it"
-        return Problem(
-            status: 421,
-            title: "Host not served",
-            detail:
-                "\(who) for the host \(host.name); if that is a name of this daemon, write hosts: [\"\(host.name)\"] in its"
-                + " configuration file, \(place), and reload it; until then ask for localhost or the listen address",
-            proxyError: "http_request_denied"
-        )
-    }
-
     private static func text(_ address: SocketAddress) -> String {
         address.host.contains(":") ? "[\(address.host)]" : address.host
     }

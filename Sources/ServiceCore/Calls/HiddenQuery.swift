@@ -1,24 +1,23 @@
 // Secret query items on their way through services that stand in front of another: told apart in keys, and written only where a request goes out.
 
-import DownloadCore
-import EventLoop
-import ServiceCore
+internal import DownloadCore
+internal import EventLoop
 
 /// A secret query item that a service adds to what it asks of another one.
-struct HiddenItem: Sendable, Equatable {
-    let service: String
+package struct HiddenItem: Sendable, Equatable {
+    package let service: String
     /// `name=value`, percent-encoded.
-    let text: String
+    package let text: String
 
     /// What a key says of it: the value stays out.
-    var line: String { "query of \(service): \(text.prefix { $0 != "=" })" }
+    package var line: String { "query of \(service): \(text.prefix { $0 != "=" })" }
 }
 
 extension [HiddenItem] {
-    var texts: [String] { map(\.text) }
+    package var texts: [String] { map(\.text) }
 
     /// These and what a service adds to a path behind them.
-    func adding(_ query: QueryDefaults, of route: ServiceRoute, to path: String) -> [HiddenItem] {
+    package func adding(_ query: QueryDefaults, of route: ServiceRoute, to path: String) -> [HiddenItem] {
         guard query.hasSecrets else { return self }
         return self
             + query.hidden(missingIn: path, behind: texts).map { HiddenItem(service: route.plan.name, text: $0) }

@@ -1,26 +1,25 @@
 // Under which keys a URL of an origin may be stored: in every service that leads there, and in forward mode.
 
-import CacheStore
+package import CacheStore
 import HTTPCaching
 import HTTPWire
-import ServiceCore
 
 /// The keys of URLs of origins.
-struct OriginPlaces {
-    var keys: Set<CacheKey> = []
+package struct OriginPlaces {
+    package var keys: Set<CacheKey> = []
     /// Those of services whose keys hold the client's Host: any host may stand in its place.
-    var anyHost: Set<CacheKey> = []
+    package var anyHost: Set<CacheKey> = []
 }
 
 /// A request of a client that leads to a URL of an origin.
-struct ClientWay {
-    let route: ServiceRoute
+package struct ClientWay {
+    package let route: ServiceRoute
     /// In origin form.
-    let target: String
+    package let target: String
     /// Nil: that of a listener.
-    let host: String?
+    package let host: String?
 
-    init(_ route: ServiceRoute, _ target: some StringProtocol, host: String?) {
+    package init(_ route: ServiceRoute, _ target: some StringProtocol, host: String?) {
         self.route = route
         self.target = target.hasPrefix("/") ? String(target) : "/" + target
         self.host = host
@@ -33,11 +32,11 @@ extension RoutePlan {
     ///   - urls: absolute, as an origin is asked for them.
     ///   - route: the service that has asked, whose own keys its caller knows: with the client's Host in them, those with
     ///     another one are other resources. Nil in forward mode.
-    func places(storing urls: [String], but route: ServiceRoute? = nil) -> OriginPlaces {
+    package func places(storing urls: [String], but route: ServiceRoute? = nil) -> OriginPlaces {
         var places = OriginPlaces()
         for url in urls.map({ CacheKey(service: "", url: $0).description }) {
             if let forward, let root = Self.root(of: url) {
-                let path = forward.request.key.path(String(url.dropFirst(root.count)))
+                let path = forward.route.itself.request.key.path(String(url.dropFirst(root.count)))
                 places.keys.insert(CacheKey(service: "", url: root + path))
             }
             for service in services where !(service === route && service.keysHost) {
@@ -54,7 +53,7 @@ extension RoutePlan {
     }
 
     /// How keys may call what an origin calls by this URL, or by one that begins with it.
-    func listedForms(of url: String) -> [String] {
+    package func listedForms(of url: String) -> [String] {
         let beginnings = services.filter { !$0.keysHost }.flatMap { service in
             rests(of: url, through: service).map { service.address.base + $0 }
         }
@@ -63,7 +62,7 @@ extension RoutePlan {
 
     /// How clients ask services for a URL: that of an origin, or one that a listing shows of a service in front of another.
     /// - Parameter service: only this one; nil for all, those with the longest base URL first.
-    func ways(to url: String, through service: String? = nil) -> [ClientWay] {
+    package func ways(to url: String, through service: String? = nil) -> [ClientWay] {
         let url = CacheKey(service: "", url: String(url.prefix { $0 != "#" })).description
         let ordered = services.filter { service == nil || $0.plan.name == service }
             .sorted { one, other in
@@ -89,20 +88,18 @@ extension RoutePlan {
     }
 
     /// What a service has been asked for where the origin behind it is asked for a URL: paths behind its prefix.
-    func rests(of url: String, through route: ServiceRoute, depth: Int = 0) -> [String] {
+    package func rests(of url: String, through route: ServiceRoute, depth: Int = 0) -> [String] {
         if let base = route.plan.origin?.base {
             guard url.hasPrefix(base) else { return [] }
             let rest = String(url.dropFirst(base.count))
             return rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") ? [rest] : []
         }
-        guard let inner = route.inner.flatMap({ service(named: $0) }), depth < ProxyHandler.maximumDepth else {
+        guard let inner = route.inner.flatMap({ service(named: $0) }), depth < ServiceRoute.maximumDepth else {
             return []
         }
         return rests(of: url, through: inner, depth: depth + 1).flatMap { rest in
-            var text = rest
-            let endpoint = text.withUTF8 { inner.plan.paths.first(for: .get, path: UnsafeRawBufferPointer($0)) }
             // What the service behind adds to the query, this one does not have in its own.
-            return inner.request(endpoint).plan.query.targets(of: rest)
+            inner.endpoint(for: .get, rest).request.query.targets(of: rest)
         }
     }
 

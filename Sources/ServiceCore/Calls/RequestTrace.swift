@@ -1,40 +1,25 @@
-// What becomes of one request, line by line, in the daemon's log at debug level: made only where these lines are written.
+// What becomes of one request, told line by line: made only where somebody wants to read it.
 
-import CacheStore
-import DemoMode
-import DownloadCore
-import EventLoop
-import HTTPCaching
-import HTTPWire
-import ServiceCore
-import Upstream
+internal import CacheStore
+internal import DemoMode
+internal import DownloadCore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+internal import Upstream
 
 /// Whom the lines about one request are told.
-struct RequestTrace: Sendable {
-    let log: ServerLog
-    let id: String
+package struct RequestTrace: Sendable {
+    /// Text and facts, see ``say(_:_:)``.
+    private let line: @Sendable (String, [(String, String)]) -> Void
+
+    package init(_ line: @escaping @Sendable (_ text: String, _ facts: [(String, String)]) -> Void) { self.line = line }
 
     /// - Parameter facts: names and values behind the text; what is empty is left out. No secrets of the configuration.
-    func say(_ text: String, _ facts: [(String, String)]) { log.debug(text, id, facts) }
+    package func say(_ text: String, _ facts: [(String, String)]) { line(text, facts) }
 }
 
-extension Exchange {
-    /// Begins the lines about this request.
-    func beginTrace() {
-        let trace = RequestTrace(log: context.daemonLog, id: requestID.text)
-        self.trace = trace
-        trace.say(
-            "request",
-            [
-                ("client", peer.isUnix ? "unix" : peer.host), ("method", request.method.name),
-                ("target", LoggedReferer.text(request.target, context.secrets)),
-                ("host", request.fields.first(.host) ?? ""),
-            ]
-        )
-    }
-}
-
-extension RoutedRequest {
+extension ServiceCall {
     /// Says which service a request came to, by what, and who answers it.
     func tell(_ step: ServiceStep) {
         guard let trace else { return }
@@ -48,29 +33,23 @@ extension RoutedRequest {
             case .post(let ask, _): ("store, then origin", "cache.methods: POST is stored", "\(ask.key)")
             case .pass: ("origin", "\(method) is passed on", "")
             }
-        var rest = self.rest
-        let endpoint = rest.withUTF8 { route.plan.paths.first(for: head.method, path: UnsafeRawBufferPointer($0)) }
-        let matched = route.host.map { "host \($0)" } ?? "prefix \(String(decoding: route.prefix, as: UTF8.self))"
+        let route = match.route
+        let mounted = route.host.map { "host \($0)" } ?? "prefix \(String(decoding: route.prefix, as: UTF8.self))"
+        let matched = route.asksTarget ? "the target names the origin" : mounted
         trace.say(
             "decided",
             [
-                ("service", route.plan.name), ("matched", depth > 0 ? "asked by another service" : matched),
-                ("endpoint", endpoint.map { route.plan.endpoints[$0].name } ?? ""), ("source", source),
-                ("rule", rule), ("key", key),
+                ("service", route.label), ("matched", depth > 0 ? "asked by another service" : matched),
+                ("endpoint", match.endpoint.name), ("source", source), ("rule", rule),
+                ("origin", route.asksTarget ? match.origin?.root ?? "" : ""), ("key", key),
             ]
         )
-    }
-
-    /// The source that the request is answered from, which tells what it is asked.
-    func traced(_ source: any FetchSource) -> any FetchSource {
-        guard let trace else { return source }
-        return TracedSource(source, trace, route.plan.origin?.root ?? "service:\(route.inner ?? "")")
     }
 }
 
 extension RequestTrace {
     /// Says what the answer is, and why it was stored or not.
-    func tell(_ result: ServiceAnswer) {
+    package func tell(_ result: ServiceAnswer) {
         if let demo = result.demo { return say("answer", [("what", "a demo answer"), ("demo", demo)]) }
         guard let status = result.answer.cacheStatus else {
             return say("answer", [("what", "an answer without a cache")])
@@ -97,17 +76,6 @@ extension RequestTrace {
         )
     }
 
-    /// Says how an answer ended; the last line about a request.
-    func tellEnd(_ entry: AccessEntry) {
-        say(
-            "answered",
-            [
-                ("status", "\(entry.status)"), ("bytes", "\(entry.bytes)"), ("service", entry.route),
-                ("upstream_status", entry.upstreamStatus.map { "\($0)" } ?? ""),
-                ("aborted", entry.isAborted ? "true" : ""), ("error", entry.error),
-            ]
-        )
-    }
 }
 
 extension CacheStatus {

@@ -37,3 +37,19 @@ package struct FieldRules: Sendable, Equatable {
             && left.add.elementsEqual(right.add, by: ==)
     }
 }
+
+/// What a service changes in the fields of a request, credentials among them.
+package struct FieldChange: Sendable {
+    let rules: FieldRules
+    let authorization: String?
+
+    package init(rules: FieldRules, authorization: String?) {
+        self.rules = rules
+        self.authorization = authorization
+    }
+
+    package func apply(to fields: inout Fields) {
+        rules.apply(to: &fields)
+        if let authorization { fields.set(.authorization, authorization) }
+    }
+}

@@ -1,23 +1,24 @@
-// What of a request counts here, and what goes on to the origin (RFC 9110 section 7.6).
+// What of a request goes on to the origin (RFC 9110 section 7.6), and what in it says how far it may go.
 
-import EventLoop
-import HTTPCaching
-import HTTPWire
+internal import HTTPCaching
+package import HTTPWire
 
-extension ProxyHandler {
+/// Pure functions of a request.
+package enum OutgoingRequest {
     /// The request without the fields of the client's connection: what `Connection` names must not decide either,
     /// since the origin never sees it.
-    static func endToEnd(_ request: RequestHead) -> RequestHead {
+    package static func endToEnd(_ request: RequestHead) -> RequestHead {
         var head = request
         head.fields = HopByHop.forwardable(request.fields, isRequest: true)
         return head
     }
 
     /// End-to-end fields with Via added and Max-Forwards counted down.
-    /// - Parameter request: from ``endToEnd(_:)``.
-    func originFields(_ request: RequestHead, hasBody: Bool) -> Fields {
+    /// - Parameters:
+    ///   - request: from ``endToEnd(_:)``.
+    ///   - via: the entry of this daemon.
+    package static func fields(_ request: RequestHead, hasBody: Bool, via: String) -> Fields {
         var fields = request.fields
-        let via = via(request.version)
         // One copy, with room for what is added.
         fields.reserve(.via, via)
         fields.remove(.contentLength)
@@ -26,14 +27,14 @@ extension ProxyHandler {
         // TE is of one connection, which has to say so (RFC 9110 section 10.1.4).
         if fields.contains(.te) { fields.set(.connection, "TE") }
         fields.appendMember(.via, via)
-        if request.method == .options, let hops = Self.maxForwards(fields), hops > 0 {
+        if request.method == .options, let hops = maxForwards(fields), hops > 0 {
             fields.set(.maxForwards, String(hops - 1))
         }
         return fields
     }
 
     /// 1*DIGIT; nil for anything else, which is ignored.
-    static func maxForwards(_ fields: Fields) -> UInt? {
+    package static func maxForwards(_ fields: Fields) -> UInt? {
         guard let text = fields.first(.maxForwards), text.utf8.allSatisfy({ (48...57).contains($0) }) else {
             return nil
         }
@@ -41,7 +42,7 @@ extension ProxyHandler {
     }
 
     /// Whether the client expects something that is not known here (RFC 9110 section 10.1.1). HTTP/1.0 expects nothing.
-    static func expectsTheUnknown(_ request: RequestHead) -> Bool {
+    package static func expectsTheUnknown(_ request: RequestHead) -> Bool {
         guard request.version == .http11, let text = request.fields.combined(.expect) else { return false }
         return text.split(separator: ",").contains {
             $0.filter { $0 != " " && $0 != "\t" }.lowercased() != "100-continue"

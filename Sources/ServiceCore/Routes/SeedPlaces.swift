@@ -4,7 +4,6 @@ package import CacheStore
 internal import DownloadCore
 package import HTTPCaching
 internal import HTTPWire
-internal import ServiceCore
 
 /// A route that would ask an origin for a URL.
 package struct SeedPlace: Sendable {
@@ -35,7 +34,13 @@ extension RoutePlan {
         }
         if let forward, url.hasPrefix("http://") {
             let key = CacheKey(service: "", url: url)
-            places.append(SeedPlace(key: key, policy: forward.request.policy, seed: forward.request.seed))
+            places.append(
+                SeedPlace(
+                    key: key,
+                    policy: forward.route.itself.request.policy,
+                    seed: forward.route.itself.request.seed
+                )
+            )
         }
         return places.filter { $0.policy.mode != .none }
     }

@@ -1,10 +1,8 @@
 // Forward mode: which targets a client may be forwarded to, and under which policy.
 
-internal import Configuration
 internal import EventLoop
 package import HTTPWire
-package import ServiceCore
-package import Upstream
+internal import Upstream
 
 /// The rules of forward mode (absolute-form targets, and CONNECT).
 package struct ForwardPlan: Sendable {
@@ -19,31 +17,16 @@ package struct ForwardPlan: Sendable {
 
     private let allow: [TargetPattern]
     private let connect: [TargetPattern]
-    package let request: RequestPlan
-    package let shape: UInt64
-    /// Which targets say all of their key.
-    let hotKey: HotKey
-    package let runtime: ServiceRuntime
-    package let tls: TLSOptions
-    let responseLimits: HeadLimits
-    let isLenient: Bool
+    /// The service whose requests name their origin.
+    package let route: ServiceRoute
 
-    init(
-        _ configuration: ForwardConfiguration,
-        request: RequestPlan,
-        shape: UInt64,
-        runtime: ServiceRuntime,
-        responseLimits: HeadLimits
-    ) {
-        allow = configuration.allow.map(TargetPattern.init)
-        connect = configuration.connectAllow.map(TargetPattern.init)
-        self.request = request
-        self.shape = shape
-        hotKey = HotKey(request.key)
-        self.runtime = runtime
-        tls = TLSOptions(ca: configuration.ca, caKey: "'forward.tls.ca'")
-        self.responseLimits = responseLimits
-        isLenient = configuration.lenient
+    /// - Parameters:
+    ///   - allow: the hosts that may be asked, such as `example.com` or `*.example.com:8443`.
+    ///   - connect: the same of CONNECT and https.
+    package init(allow: [String], connect: [String], route: ServiceRoute) {
+        self.allow = allow.map(TargetPattern.init)
+        self.connect = connect.map(TargetPattern.init)
+        self.route = route
     }
 
     package func verdict(host: String, port: UInt16) -> Verdict {
@@ -83,10 +66,10 @@ struct TargetPattern: Sendable {
 }
 
 /// `*`, `*.example.com`, `example.com`, or an address.
-struct HostPattern: Sendable, Equatable {
+package struct HostPattern: Sendable, Equatable {
     private let pattern: String
 
-    init(_ pattern: String) { self.pattern = Self.canonical(pattern.lowercased()) }
+    package init(_ pattern: String) { self.pattern = Self.canonical(pattern.lowercased()) }
 
     var isEveryHost: Bool { pattern == "*" }
 

@@ -1,42 +1,39 @@
 // A POST whose answer may be stored: its content is read first, since it is part of the key; one that is long is passed on.
 
-import CacheStore
-import DownloadCore
-import EventLoop
-import HTTPCaching
-import HTTPWire
-import ServiceCore
-import Upstream
+internal import CacheStore
+package import DownloadCore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+internal import Upstream
 
 /// The content of a request as far as it was read.
-struct ReadContent {
-    var bytes: [UInt8] = []
-    /// There is no more of it.
-    var isWhole = false
-}
-
-extension ProxyHandler {
+package struct PostedContent {
     /// Bytes of content that are read for a key; a request with more is passed on as it comes.
-    static let longestContent = 64 * 1024
+    static let longest = 64 * 1024
+
+    private(set) var bytes: [UInt8] = []
+    /// There is no more of it.
+    private(set) var isWhole = false
 
     /// Whether a request is a POST whose answer the plan has stored. Preconditions are for the origin to judge, and what is known to be
     /// long is not read.
-    static func mayStorePost(_ head: RequestHead, _ framing: BodyFraming, _ plan: RequestPlan) -> Bool {
+    static func mayBeStored(_ head: RequestHead, _ framing: BodyFraming, _ plan: RequestPlan) -> Bool {
         guard plan.storesPost, head.method == .post, plan.policy.mode == .library else { return false }
-        if case .length(let length) = framing, length > UInt64(longestContent) { return false }
+        if case .length(let length) = framing, length > UInt64(longest) { return false }
         let conditions = FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange)
         return head.fields.present.isDisjoint(with: conditions)
     }
 
-    /// Reads the content of a request, at most a little more than ``longestContent``.
+    /// Reads the content of a request, at most a little more than ``longest``.
     /// - Parameter bind: registers whom to call when there is more.
     /// - Throws: that the client did not send all of it.
-    func read(
+    static func read(
         _ source: (any RequestBodySource)?,
         bind: ((_ available: @escaping () -> Void) -> Void)?,
         on loop: isolated EventLoop
-    ) async throws(FetchError) -> ReadContent {
-        var content = ReadContent()
+    ) async throws(FetchError) -> PostedContent {
+        var content = PostedContent()
         guard let source else {
             content.isWhole = true
             return content
@@ -46,7 +43,7 @@ extension ProxyHandler {
         // Freed when all has been read, or no more is wanted.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
         defer { buffer.deallocate() }
-        while content.bytes.count <= Self.longestContent {
+        while content.bytes.count <= longest {
             switch source.read(into: buffer) {
             case .bytes(let count): content.bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             case .wait: await waiter.wait(on: loop)
@@ -60,16 +57,8 @@ extension ProxyHandler {
         return content
     }
 
-    /// The question of a GET, where answers to GET are stored; else one about which nothing is stored or looked up.
-    static func get(_ ask: CacheAsk, _ plan: RequestPlan) -> CacheAsk {
-        guard !plan.storesGet else { return ask }
-        var ask = ask
-        ask.policy.mode = .none
-        return ask
-    }
-
     /// The question that a POST with this content is: answered like a GET, under a key of its own.
-    static func question(_ ask: CacheAsk, _ content: [UInt8]) -> CacheAsk {
+    package static func question(_ ask: CacheAsk, _ content: [UInt8]) -> CacheAsk {
         var ask = ask
         ask.key = ask.key.adding(lines: KeyRules.lines(post: content, ask.request.fields))
         ask.request.method = .get

@@ -29,17 +29,6 @@ package enum LoopDetection {
         }
     }
 
-    /// The answer to a loop.
-    package static func problem(pseudonym: String) -> Problem {
-        Problem(
-            status: 508,
-            title: "Loop detected",
-            detail:
-                "the request came back to \(pseudonym); check base_url and upstream proxies, or give each daemon its own name",
-            proxyError: "proxy_loop_detected"
-        )
-    }
-
     private static func withoutComments(_ value: String) -> String {
         var depth = 0
         var isEscaped = false

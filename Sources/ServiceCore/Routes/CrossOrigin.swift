@@ -1,23 +1,22 @@
 // Requests from web pages: any page in the user's browser can call localhost, so a service with credentials answers only the origins it names.
 
-import HTTPWire
-import ServiceCore
+package import HTTPWire
 
 /// What Origin and Sec-Fetch-Site of a request mean for a service (http rule 42, CORS, Fetch Metadata).
-enum CrossOrigin {
+package enum CrossOrigin {
     /// Go on; these fields belong to the answer.
     case pass(Fields)
     /// A preflight, answered with these fields.
     case preflight(Fields)
 
-    var fields: Fields {
+    package var fields: Fields {
         switch self {
         case .pass(let fields), .preflight(let fields): fields
         }
     }
 
-    /// - Throws: a 403 `Problem` for a foreign page, where the service adds credentials.
-    static func decide(_ request: RequestHead, _ route: ServiceRoute) throws(Problem) -> CrossOrigin {
+    /// - Throws: the refusal of a foreign page, where the service adds credentials.
+    package static func decide(_ request: RequestHead, _ route: ServiceRoute) throws(RouteRefusal) -> CrossOrigin {
         var fields = Fields()
         // Also without Origin: a cache behind must not give such an answer to a page.
         if !route.corsOrigins.isEmpty { fields.append(.vary, "Origin") }
@@ -25,13 +24,7 @@ enum CrossOrigin {
             guard route.addsCredentials, !route.corsOrigins.contains("*"), isForeignFetch(request.fields),
                 !isNavigation(request)
             else { return .pass(fields) }
-            throw Problem(
-                status: 403,
-                title: "Foreign origin",
-                detail:
-                    "service \(route.plan.name) adds credentials and does not answer what a page of another web origin loads; "
-                    + "open the address itself, or ask with CORS from a page that cors.origins names"
-            )
+            throw .foreignPage(service: route.plan.name, origin: nil)
         }
         if route.corsOrigins.contains(origin) || route.corsOrigins.contains("*") {
             fields.append(allowOrigin, origin)
@@ -46,16 +39,11 @@ enum CrossOrigin {
             return .preflight(fields)
         }
         guard route.addsCredentials, !isSameSite(origin, request) else { return .pass(fields) }
-        throw Problem(
-            status: 403,
-            title: "Foreign origin",
-            detail: "service \(route.plan.name) adds credentials and does not answer the web origin \(origin); "
-                + "name it under cors.origins if that page may use them"
-        )
+        throw .foreignPage(service: route.plan.name, origin: origin)
     }
 
     /// Adds the fields to an answer. What the origin says of Access-Control-Allow-Origin gives way: a page takes one only.
-    static func apply(_ added: Fields, to fields: inout Fields) {
+    package static func apply(_ added: Fields, to fields: inout Fields) {
         if added.isEmpty { return }
         if added.contains(allowOrigin) { fields.remove(allowOrigin) }
         added.forEachLine { name, value, known in
@@ -78,14 +66,14 @@ enum CrossOrigin {
     // MARK: - Requests without Origin: scripts, images, frames
 
     /// Whether a page of another web origin asks. Another port of the same host is another origin, which browsers call `same-site`.
-    static func isForeignFetch(_ fields: Fields) -> Bool {
+    package static func isForeignFetch(_ fields: Fields) -> Bool {
         var isForeign = false
         fields.forEachValue(.secFetchSite) { if Self.isForeign(site: $0) { isForeign = true } }
         return isForeign
     }
 
     /// What a value of Sec-Fetch-Site says of it: `none` is the user, and a value that is not known is taken for the worst.
-    static func isForeign(site: UnsafeRawBufferPointer) -> Bool {
+    package static func isForeign(site: UnsafeRawBufferPointer) -> Bool {
         !site.equalsIgnoringCase("same-origin") && !site.equalsIgnoringCase("none")
     }
 

@@ -1,0 +1,70 @@
+// What the access log and the counters will say of an answer.
+
+import ServiceCore
+
+/// What the cache made of a request, for the counters.
+package enum CacheOutcome: Int, Sendable, CaseIterable {
+    case hit, miss, revalidated, stale, placeholder, fallback, bypass, collapsed, demo, none
+
+    /// The value of the metric's label.
+    package var label: String { "\(self)" }
+}
+
+/// What the handler tells the access log and the counters about an answer.
+package struct ExchangeOutcome: Sendable {
+    /// The service's name, `forward`, or empty.
+    package var route = ""
+    /// The value of Cache-Status, or empty.
+    package var cacheStatus = ""
+    package var cache = CacheOutcome.none
+    /// The status that the origin answered with.
+    package var upstreamStatus: Int?
+    /// From the request to the origin to its head, in nanoseconds.
+    package var upstreamTime: UInt64?
+    /// Why there was no answer, or why it ended early; empty where all went well.
+    package var error = ""
+
+    package init() {}
+}
+
+/// What the access log and the counters need to know of an answer on the hot path. For the length of one call.
+package struct HotRecord {
+    package var status: Int
+    package var route: HotRoute
+    /// The value of Cache-Status.
+    package var cacheStatus: UnsafeRawBufferPointer
+    package var cache: CacheOutcome
+
+    package init(
+        status: Int = 200,
+        route: HotRoute = HotRoute(""),
+        cacheStatus: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
+        cache: CacheOutcome = .hit
+    ) {
+        self.status = status
+        self.route = route
+        self.cacheStatus = cacheStatus
+        self.cache = cache
+    }
+}
+
+/// Whose answer it is. For the length of one call: no text is made for an answer that is not logged.
+package struct HotRoute {
+    // Held by the plan in force, or by the host that it was found by: neither changes while a request is answered at once.
+    private unowned(unsafe) let service: ServiceRoute?
+    private let text: StaticString
+
+    /// Of what is no service.
+    package init(_ text: StaticString) {
+        service = nil
+        self.text = text
+    }
+
+    init(_ service: ServiceRoute) {
+        self.service = service
+        text = ""
+    }
+
+    /// The service's name, `forward`, or empty.
+    var name: String { service?.label ?? text.description }
+}

@@ -1,0 +1,37 @@
+// What a successful unsafe request makes invalid on its own service (RFC 9111 section 4.4): URLs of the origin, and their keys here.
+
+internal import CacheStore
+internal import HTTPCaching
+internal import HTTPWire
+
+extension RouteMatch {
+    /// Where services stand in for the origin, references are those of the origin behind them.
+    private var referred: OriginAddress {
+        route.rewriting.origin
+            ?? OriginAddress(scheme: "http", host: route.address.host.lowercased(), port: nil, basePath: "")
+    }
+
+    /// The absolute URL of the request's target on its origin.
+    var targetURL: String {
+        if route.asksTarget, let origin { return origin.root + rest }
+        return referred.root + referred.path(appending: rest)
+    }
+
+    /// The keys under which a GET of what Location and Content-Location name on the same origin may be stored. Forward mode has none of its
+    /// own: what any service stores of such a URL is found by the URL.
+    /// - Parameters:
+    ///   - url: of the target.
+    ///   - host: the client's Host.
+    func keys(named answer: ResponseHead, _ url: String, host: String?) -> [CacheKey] {
+        if route.asksTarget { return [] }
+        let base = referred.base
+        return Caching.invalidatedURLs(url: url, response: answer).compactMap { url in
+            // No key holds what the service adds in secret.
+            let url = route.rewriting.secrets.removed(from: url)
+            guard url.hasPrefix(base) else { return nil }
+            let rest = url.dropFirst(base.count)
+            guard rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") else { return nil }
+            return route.key(rest: String(rest), host: host)
+        }
+    }
+}

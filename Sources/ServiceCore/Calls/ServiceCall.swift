@@ -1,0 +1,92 @@
+// One call of a service: the request with its way, its body and whom to tell, and what becomes of it.
+
+package import CacheStore
+package import DemoMode
+package import DownloadCore
+package import HTTPWire
+package import Upstream
+
+/// A request with the service that it is for. Loop-bound, because its body is.
+package struct ServiceCall {
+    package let match: RouteMatch
+    /// The client's request without the fields of its connection.
+    package let head: RequestHead
+    /// Fields for the origin: end-to-end, Via added.
+    package var originFields: Fields
+    package let framing: BodyFraming
+    package var body: (any RequestBodySource)?
+    /// Registers whom to call when the body has bytes again.
+    package var bindBody: ((_ available: @escaping () -> Void) -> Void)?
+    package var onInterim: ((ResponseHead) -> Void)?
+    /// Makes the client's leaving the end of the request.
+    package var endWithClient: (() -> Void)?
+    /// Tells what becomes of the request; nil unless that is wanted.
+    package var trace: RequestTrace?
+    /// Services asked for this request so far.
+    var depth = 0
+    /// What those services add to the query where the request goes out.
+    var hidden: [HiddenItem] = []
+
+    /// - Parameter via: the entry of this daemon in Via.
+    package init(_ match: RouteMatch, _ framing: BodyFraming, via: String) {
+        self.match = match
+        self.framing = framing
+        head = OutgoingRequest.endToEnd(match.request)
+        originFields = OutgoingRequest.fields(head, hasBody: framing != .none && framing != .length(0), via: via)
+    }
+
+    /// A call of a service by another one.
+    init(_ match: RouteMatch, _ request: FetchRequest, _ fields: Fields, depth: Int, hidden: [HiddenItem]) {
+        self.match = match
+        head = match.request
+        originFields = fields
+        framing = request.framing
+        body = request.body
+        bindBody = request.bindBody
+        self.depth = depth
+        self.hidden = hidden
+    }
+
+    /// The key that a GET of the same target is stored under.
+    package var key: CacheKey {
+        guard match.route.asksTarget else { return match.route.key(rest: match.rest, host: head.fields.first(.host)) }
+        return match.route.key(path: match.rest, head.fields, match.endpoint.request, on: match.origin)
+    }
+
+    /// There is no content.
+    package var isPlain: Bool { framing == .none || framing == .length(0) }
+
+    /// Obeys what the route says of clients that leave.
+    func heed(_ ask: CacheAsk) {
+        if ask.onClientAbort != .finish { endWithClient?() }
+    }
+
+    /// The source that the call is answered from, which tells what it is asked where that is wanted.
+    func traced(_ source: any FetchSource) -> any FetchSource {
+        guard let trace else { return source }
+        return TracedSource(source, trace, match.origin?.root ?? "service:\(match.route.inner ?? "")")
+    }
+}
+
+/// What becomes of a call.
+package enum ServiceStep {
+    case demo(DemoRule)
+    /// A GET or HEAD: from the store, or from the source through it.
+    case store(CacheAsk, any FetchSource)
+    /// A POST whose answer may be stored, by its content, which is yet to be read.
+    case post(CacheAsk, any FetchSource)
+    /// Any other method, or a request with a body: on to the path at the source.
+    case pass(path: String, any FetchSource)
+}
+
+/// What a service answered.
+package struct ServiceAnswer {
+    package var answer: Answer
+    /// The value of Drydock-Demo; nil for what is no demo answer.
+    package var demo: String?
+
+    package init(answer: Answer, demo: String? = nil) {
+        self.answer = answer
+        self.demo = demo
+    }
+}

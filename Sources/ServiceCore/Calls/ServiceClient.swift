@@ -1,0 +1,310 @@
+// Answers calls of services: from a demo answer, from the download core, or passed on to the origin. Forward mode is one of the services.
+
+internal import CacheStore
+internal import DemoMode
+package import DownloadCore
+package import EventLoop
+internal import HTTPCaching
+package import HTTPWire
+package import Upstream
+
+/// An answer that says why there is no other.
+package struct RefusalDocument {
+    package let head: ResponseHead
+    package let body: [UInt8]
+
+    package init(head: ResponseHead, body: [UInt8]) {
+        self.head = head
+        self.body = body
+    }
+}
+
+/// Asks, posts and passes on, for all services of one plan. Loop-bound; made anew with each plan.
+package final class ServiceClient {
+    package let plan: RoutePlan
+    package let core: DownloadCore
+    let client: UpstreamClient
+    let listeners: OwnListeners
+    /// What a service that asks another one gets in the place of a refusal.
+    let document: (RouteRefusal) -> RefusalDocument
+    private let onFetch: () -> Void
+    var sources = SourceTable()
+
+    /// - Parameters:
+    ///   - onFetch: called for each request that is sent.
+    ///   - document: what a service that asks another one gets in the place of a refusal.
+    package init(
+        plan: RoutePlan,
+        core: DownloadCore,
+        client: UpstreamClient,
+        listeners: OwnListeners,
+        onFetch: @escaping () -> Void = {},
+        document: @escaping (RouteRefusal) -> RefusalDocument
+    ) {
+        self.plan = plan
+        self.core = core
+        self.client = client
+        self.listeners = listeners
+        self.onFetch = onFetch
+        self.document = document
+    }
+
+    package func answer(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
+        let step = try step(call)
+        call.tell(step)
+        switch step {
+        case .demo(let rule): return try await demo(rule, call, on: loop)
+        case .store(let ask, let source):
+            call.heed(ask)
+            return ServiceAnswer(
+                answer: await core.answer(ask, from: call.traced(source), onInterim: call.onInterim, on: loop)
+            )
+        case .post(let ask, let source):
+            call.heed(ask)
+            return ServiceAnswer(answer: await post(call, ask, call.traced(source), on: loop))
+        case .pass(let path, let source):
+            return ServiceAnswer(answer: await pass(call, path, call.traced(source), on: loop))
+        }
+    }
+
+    // MARK: - What becomes of a call
+
+    /// Nobody is asked, and nothing changes.
+    /// - Throws: that the path may leave what the service answers for, that no endpoint names it and only those are answered, or that
+    ///   nobody answers.
+    package func step(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
+        let (route, endpoint) = (call.match.route, call.match.endpoint)
+        try Self.checkPath(call.match.rest, route)
+        if let rule = endpoint.demo { return .demo(rule) }
+        if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
+        let source = try source(of: call)
+        let path = route.path(call.match.rest, endpoint.request, behind: call.hidden)
+        if PostedContent.mayBeStored(call.head, call.framing, endpoint.request) {
+            return .post(ask(call, path, endpoint), source)
+        }
+        guard call.isPlain, call.head.method == .get || call.head.method == .head else {
+            return .pass(path: path, source)
+        }
+        return .store(Self.get(ask(call, path, endpoint), endpoint.request), source)
+    }
+
+    /// Where a service has endpoints, a base path or credentials, no path may lead out of what its first bytes name: it is refused
+    /// before anything is matched, since what a server makes of it is not what is matched, stored and logged here.
+    /// - Throws: the refusal of a path with dot segments.
+    static func checkPath(_ rest: String, _ route: ServiceRoute) throws(RouteRefusal) {
+        guard route.guardsPaths, DotSegments.mayOccur(in: rest) else { return }
+        throw .dotSegments(service: route.plan.name)
+    }
+
+    /// The question that a call is.
+    /// - Parameters:
+    ///   - path: path and query on the origin.
+    ///   - endpoint: of the call; of a GET of its target where the call is passed on.
+    private func ask(_ call: ServiceCall, _ path: String, _ endpoint: EndpointRoute) -> CacheAsk {
+        let (route, plan, fields) = (call.match.route, endpoint.request, call.originFields)
+        var ask = CacheAsk(
+            key: route.key(path: path, call.head.fields, plan, on: call.match.origin),
+            request: call.head,
+            originFields: plan.policy.mode == .none ? fields : UnkeyedFields.removed(from: fields, plan.key),
+            path: plan.storesAnything ? plan.key.path(path) : path,
+            policy: plan.policy,
+            shape: endpoint.shape,
+            collapse: plan.collapse,
+            prepare: { [via = self.plan.via] in Self.prepare($0, route, via: via) }
+        )
+        ask.seed = plan.seed
+        ask.phases = plan.phases
+        ask.onClientAbort = plan.onClientAbort
+        ask.sharesURL = plan.sharesURL || route.isAskedInSecret
+        let secrets = route.rewriting.secrets
+        if !secrets.isEmpty { ask.shown = { secrets.removed(from: $0) } }
+        if !call.hidden.isEmpty { ask.key = ask.key.adding(lines: call.hidden.map(\.line)) }
+        // With a query of the client's own, or of a service in front, it is another resource.
+        if let file = plan.storeAs, !call.match.rest.contains("?"), call.hidden.isEmpty { ask.storeAs = file }
+        return ask
+    }
+
+    /// The lines of a stored head for the hot path, as this route shows them to a request without Origin.
+    private static func prepare(_ head: StoredHead, _ route: ServiceRoute, via: String) -> [UInt8] {
+        var shown = head
+        route.rewriting.apply(to: &shown.fields)
+        if !route.corsOrigins.isEmpty { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &shown.fields) }
+        return StoredResponse.prepare(shown, length: head.bodyLength, via: via)
+    }
+
+    /// The question of a GET, where answers to GET are stored; else one about which nothing is stored or looked up.
+    private static func get(_ ask: CacheAsk, _ plan: RequestPlan) -> CacheAsk {
+        guard !plan.storesGet else { return ask }
+        var ask = ask
+        ask.policy.mode = .none
+        return ask
+    }
+
+    // MARK: - POST
+
+    /// A POST that is a question like a GET, unless it turns out to be long.
+    private func post(
+        _ call: ServiceCall,
+        _ ask: CacheAsk,
+        _ source: any FetchSource,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let content: PostedContent
+        do throws(FetchError) {
+            content = try await PostedContent.read(call.body, bind: call.bindBody, on: loop)
+        } catch {
+            return core.failure(error, Way(.method))
+        }
+        guard content.isWhole else {
+            var call = call
+            call.body = ContentSource(content.bytes, then: call.body)
+            // Nothing is stored of it: the origin gets what the key leaves out, too.
+            let path = call.match.route.path(call.match.rest, call.match.endpoint.request, behind: call.hidden)
+            return await pass(call, path, source, on: loop)
+        }
+        let question = PostedContent.question(ask, content.bytes)
+        return await core.answer(question, from: source, onInterim: call.onInterim, on: loop)
+    }
+
+    // MARK: - Unsafe methods
+
+    /// A method that is not answered from the store, and what its success does to what is stored (RFC 9111 section 4.4).
+    private func pass(
+        _ call: ServiceCall,
+        _ path: String,
+        _ source: any FetchSource,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let (match, host) = (call.match, call.head.fields.first(.host))
+        let route = match.route
+        var fetch = FetchRequest(
+            method: call.head.method,
+            path: path,
+            fields: call.originFields,
+            clientHost: host,
+            framing: call.framing,
+            body: call.body
+        )
+        fetch.bindBody = call.bindBody
+        // What is stored for the target is what a GET of it gets, as the endpoint of that GET has it.
+        let stored = route.endpoint(for: .get, match.rest)
+        let url = match.targetURL
+        let storedPath = route.path(match.rest, stored.request, behind: call.hidden)
+        let ask = Self.get(ask(call, storedPath, stored), stored.request)
+        call.heed(ask)
+        var pass = PassAsk(fetch, ask, url: url) { match.keys(named: $0, url, host: host) }
+        // Whoever asks an origin for another service, or for forward mode, knows which URL that is.
+        if let origin = match.origin {
+            let urls =
+                route.asksTarget
+                ? [url] : [origin.root + path, origin.root + ask.path, url, ask.key.description]
+            pass.elsewhere = elsewhere(urls, url, but: route.asksTarget ? nil : route)
+        }
+        return await core.pass(pass, from: source, onInterim: call.onInterim, on: loop)
+    }
+
+    /// Where other services, and forward mode, may have what an unsafe request changes.
+    /// - Parameters:
+    ///   - urls: of the target on the origin.
+    ///   - url: the one that its answer refers to.
+    private func elsewhere(
+        _ urls: [String],
+        _ url: String,
+        but route: ServiceRoute?
+    ) -> (ResponseHead) -> PassAsk.Elsewhere {
+        { [plan] answer in
+            let urls = urls + Caching.invalidatedURLs(url: url, response: answer)
+            let places = plan.places(storing: urls, but: route)
+            return PassAsk.Elsewhere(keys: Array(places.keys), anyHost: Array(places.anyHost))
+        }
+    }
+
+    // MARK: - Whom to ask
+
+    /// The source of requests that go to the origin of a route; nil where it has none of its own.
+    package func originSource(_ route: ServiceRoute, _ endpoint: EndpointRoute) -> OriginSource? {
+        if let last = sources.last(endpoint) { return last }
+        guard let origin = route.plan.origin else { return nil }
+        return sources.find(endpoint) {
+            OriginSource(
+                service: route.plan,
+                origin: origin,
+                plan: endpoint.request,
+                runtime: route.runtime,
+                client: client,
+                onFetch: onFetch
+            )
+        }
+    }
+
+    private func source(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
+        let (route, endpoint) = (call.match.route, call.match.endpoint)
+        if let source = originSource(route, endpoint) { return HiddenQuerySource.make(source, call.hidden) }
+        if route.asksTarget, let origin = call.match.origin {
+            let source = OriginSource(
+                service: route.plan,
+                origin: origin,
+                plan: endpoint.request,
+                runtime: route.runtime,
+                client: client,
+                target: call.match.target,
+                onFetch: onFetch
+            )
+            return ForwardSource(source, origin, call.match.target, listeners)
+        }
+        guard let name = route.inner, let inner = plan.service(named: name), call.depth < ServiceRoute.maximumDepth
+        else { throw .noAnswer(service: route.plan.name) }
+        return InnerSource(self, inner, askedBy: call)
+    }
+
+    // MARK: - Demo mode
+
+    private func demo(
+        _ rule: DemoRule,
+        _ call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async throws(RouteRefusal) -> ServiceAnswer {
+        let method = call.head.method
+        let key = DrawKey(rule: rule.name, request: Array("\(method.name) \(call.match.rest)".utf8))
+        let draw = DemoDraw.draw(rule, key: key, ordinal: call.match.route.ordinals.next(key))
+        if draw.latency > 0 {
+            do { try await loop.sleep(nanoseconds: draw.latency) } catch { throw .clientLeft }
+        }
+        let hasBody = draw.status != 204 && draw.status != 304 && draw.status >= 200
+        let body = hasBody ? Body.complete(draw.body) : nil
+        if let body, draw.status == 200, method == .get || method == .head {
+            let head = ResponseHead(status: 200, reason: StatusText.reason(200), fields: draw.representationFields)
+            return ServiceAnswer(answer: core.own(call.head, head, body, on: loop), demo: draw.fieldValue)
+        }
+        var answer = Answer(
+            head: ResponseHead(status: draw.status, fields: draw.fields),
+            reader: method == .head ? nil : body?.makeReader(on: loop),
+            length: body?.knownLength,
+            cacheStatus: nil
+        )
+        answer.head.reason = StatusText.reason(draw.status)
+        return ServiceAnswer(answer: answer, demo: draw.fieldValue)
+    }
+}
+
+@available(*, unavailable) extension ServiceClient: Sendable {}
+
+/// The origins of services, each made at first use; loop-bound through its client.
+struct SourceTable {
+    private var sources: [ObjectIdentifier: OriginSource] = [:]
+    /// Whom the last request went to: the next one mostly goes there, too. The plan, and so the endpoint, lives as long as the client.
+    private var last: (endpoint: EndpointRoute, source: OriginSource)?
+
+    /// The source that was found last, if it is the one; nothing of a plan is copied for it.
+    func last(_ endpoint: EndpointRoute) -> OriginSource? {
+        guard let last, last.endpoint === endpoint else { return nil }
+        return last.source
+    }
+
+    mutating func find(_ endpoint: EndpointRoute, make: () -> OriginSource) -> OriginSource {
+        let source = sources[ObjectIdentifier(endpoint)] ?? make()
+        sources[ObjectIdentifier(endpoint)] = source
+        last = (endpoint, source)
+        return source
+    }
+}

@@ -1,0 +1,78 @@
+// Where an upgrade goes: through the services that stand in for an origin, to the last of them.
+
+internal import DownloadCore
+package import EventLoop
+internal import HTTPWire
+package import Upstream
+
+/// The origin of an upgrade, and what the services on the way to it do to the request.
+package struct UpgradeHop {
+    /// The last of them.
+    package let service: ServicePlan
+    package let origin: OriginAddress
+    /// The addresses that the origin may have.
+    package let target: TargetRules
+    package let plan: RequestPlan
+    /// Path and query on the origin, but for `hidden`.
+    package let path: String
+    /// Whose `max_concurrent` counts it, the outermost first.
+    package let gates: [UpgradeGate]
+    /// What the services on the way change in the fields, the outermost first.
+    package let passed: [FieldChange]
+    /// Secret query items of the services on the way, percent-encoded.
+    package let hidden: [String]
+}
+
+/// A service that an upgrade passes, and its admission.
+package struct UpgradeGate {
+    package let service: ServicePlan
+    package let runtime: ServiceRuntime
+
+    /// Waits for a slot, which whoever got it gives back.
+    /// - Throws: that there is none.
+    package func enter(on loop: isolated EventLoop) async throws(RouteRefusal) {
+        do throws(AdmissionRefusal) {
+            try await runtime.admission.acquire(on: loop)
+        } catch {
+            throw .notAdmitted(FetchError(error, service: service))
+        }
+    }
+}
+
+extension RoutePlan {
+    /// The origin that an upgrade goes to, through the services that stand in for one. Nil where a demo answer, or nobody,
+    /// would take the request: Upgrade is ignored then.
+    /// - Throws: what a request without Upgrade would be refused with.
+    package func upgradeHop(_ match: RouteMatch) throws(RouteRefusal) -> UpgradeHop? {
+        var match = match
+        var passed: [FieldChange] = []
+        var gates: [UpgradeGate] = []
+        var hidden: [HiddenItem] = []
+        for _ in 0..<ServiceRoute.maximumDepth {
+            let (route, endpoint) = (match.route, match.endpoint)
+            try ServiceClient.checkPath(match.rest, route)
+            if endpoint.demo != nil { return nil }
+            if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
+            let request = endpoint.request
+            let path = route.path(match.rest, request, behind: hidden)
+            hidden = hidden.adding(request.query, of: route, to: path)
+            gates.append(UpgradeGate(service: route.plan, runtime: route.runtime))
+            if let origin = match.origin {
+                return UpgradeHop(
+                    service: route.plan,
+                    origin: origin,
+                    target: match.target,
+                    plan: request,
+                    path: path,
+                    gates: gates,
+                    passed: passed,
+                    hidden: hidden.texts
+                )
+            }
+            guard let name = route.inner, let inner = service(named: name) else { return nil }
+            passed.append(FieldChange(rules: request.rules, authorization: route.plan.authorization))
+            match = RouteMatch(inner, path, match.request)
+        }
+        return nil
+    }
+}

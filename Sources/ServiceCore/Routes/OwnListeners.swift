@@ -1,0 +1,80 @@
+// Where this daemon listens, and which targets would lead back to it.
+
+package import EventLoop
+package import HTTPWire
+package import Upstream
+
+/// The daemon's own listeners. Loop-bound through its resolver.
+package struct OwnListeners {
+    /// Where clients connect.
+    package let clients: [SocketAddress]
+    /// All, those of the admin API, too: none of them may be the target of a request.
+    package let all: [SocketAddress]
+    private let resolver: Resolver
+
+    package init(clients: [SocketAddress], admin: [SocketAddress], resolver: Resolver) {
+        self.clients = clients
+        all = clients + admin
+        self.resolver = resolver
+    }
+
+    /// Whether a transfer to a port may end here: else there is nothing to find out about its host.
+    func mayBeOwn(port: UInt16) -> Bool { all.contains { !$0.isUnix && $0.port == port } }
+
+    package func isOwn(_ addresses: [SocketAddress]) -> Bool {
+        addresses.contains { LoopDetection.isOwn($0, listeners: all) }
+    }
+
+    /// Whether an authority is one of these, as far as that can be seen without asking a name server.
+    package func isOwn(_ authority: Authority, port: UInt16) -> Bool {
+        let port = authority.port ?? port
+        guard mayBeOwn(port: port) else { return false }
+        let host = authority.host.hasSuffix(".") ? String(authority.host.dropLast()) : authority.host
+        if host == "localhost" || host.hasSuffix(".localhost") { return isOwn(Self.loopback(port)) }
+        guard case .success(let addresses)? = resolver.known(host, port: port, rules: .any) else { return false }
+        return isOwn(addresses)
+    }
+
+    /// - Throws: the refusal of addresses of which one is this daemon's own.
+    package func check(_ addresses: [SocketAddress], of host: String) throws(UpstreamError) {
+        guard isOwn(addresses) else { return }
+        throw UpstreamError(
+            .addressRefused,
+            detail:
+                "\(host) leads to this daemon itself, which is never a target; ask it directly, or, if that is one of its own names,"
+                + " write the full name under hosts (one such as *.lan does not count here)"
+        )
+    }
+
+    /// Resolves a host, and refuses this daemon's own listeners, whatever they are called.
+    package func resolve(
+        _ host: String,
+        port: UInt16,
+        rules: TargetRules
+    ) async throws(UpstreamError) -> [SocketAddress] {
+        let addresses = try await resolver.resolve(host, port: port, rules: rules)
+        try check(addresses, of: host)
+        return addresses
+    }
+
+    // MARK: - Clients
+
+    package func takesClients(on port: UInt16) -> Bool { clients.contains { !$0.isUnix && $0.port == port } }
+
+    /// Whether clients that ask an address, or a name of loopback, are connected to this daemon.
+    /// - Parameter name: in lower case, without the root's dot.
+    func takesClients(at name: String, port: UInt16) -> Bool {
+        if name == "localhost" || name.hasSuffix(".localhost") {
+            return Self.loopback(port).contains { LoopDetection.isOwn($0, listeners: clients) }
+        }
+        guard let address = HostRules.address(name, port: port) else { return false }
+        if LoopDetection.isOwn(address, listeners: clients) { return true }
+        // A listener on every address has those of the interfaces.
+        let wildcard = [UInt8](repeating: 0, count: address.ipBytes.count)
+        return clients.contains { $0.port == port && $0.ipBytes == wildcard } && Machine.has(address)
+    }
+
+    private static func loopback(_ port: UInt16) -> [SocketAddress] {
+        ["127.0.0.1", "::1"].compactMap { SocketAddress(numericHost: $0, port: port) }
+    }
+}

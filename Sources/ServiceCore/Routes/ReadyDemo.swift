@@ -1,0 +1,75 @@
+// A demo answer without latency as bytes that were made with the plan, ready to be written.
+
+package import CacheStore
+package import DemoMode
+internal import HTTPWire
+
+/// The answers of one demo rule, ready to be written. Immutable, shared by all loops.
+package final class ReadyDemo: Sendable {
+    /// One outcome of the rule.
+    package struct Outcome: Sendable {
+        package let status: Int
+        /// Up to the digits of the draw, which end its last line.
+        package let head: [UInt8]
+        package let hasDate: Bool
+        package let body: Chunk
+    }
+
+    package let rule: DemoRule
+    package let success: Outcome
+    /// Nil where the rule never fails.
+    package let failure: Outcome?
+
+    /// Bytes of one body at most: larger ones are not held twice.
+    private static let bodyLimit = 256 << 10
+
+    /// Nil where answers wait, are long, or have no body.
+    /// - Parameter addsVary: what web pages may read depends on their origin.
+    init?(_ rule: DemoRule, _ rewriting: Rewriting, addsVary: Bool) {
+        guard rule.latency.upperBound == 0,
+            let success = Self.outcome(rule, isFailure: false, rewriting, addsVary: addsVary)
+        else { return nil }
+        self.rule = rule
+        self.success = success
+        guard rule.failure != nil else {
+            failure = nil
+            return
+        }
+        failure = Self.outcome(rule, isFailure: true, rewriting, addsVary: addsVary)
+        if failure == nil { return nil }
+    }
+
+    /// What the waiting path would send, but for the draw and the date.
+    private static func outcome(
+        _ rule: DemoRule,
+        isFailure: Bool,
+        _ rewriting: Rewriting,
+        addsVary: Bool
+    ) -> Outcome? {
+        let draw = DemoDraw.make(rule, latency: 0, isFailure: isFailure, id: 0)
+        guard draw.status >= 200, draw.status != 204, draw.status != 304, draw.body.count <= bodyLimit else {
+            return nil
+        }
+        var fields = draw.representationFields
+        rewriting.apply(to: &fields)
+        if addsVary { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &fields) }
+        for field in [KnownField.transferEncoding, .connection, .keepAlive] { fields.remove(field) }
+        fields.set(.contentLength, String(draw.body.count))
+        fields.remove("Drydock-Demo")
+        fields.append("Drydock-Demo", draw.fieldValue)
+        var head: [UInt8] = []
+        Serializer.writeStatusLine(
+            ResponseHead(status: draw.status, reason: StatusText.reason(draw.status)),
+            into: &head
+        )
+        Serializer.write(fields, into: &head)
+        // The draw ends the last line: four digits and CRLF.
+        head.removeLast(6)
+        return Outcome(
+            status: draw.status,
+            head: head,
+            hasDate: fields.contains(.date),
+            body: Chunk(draw.body)
+        )
+    }
+}

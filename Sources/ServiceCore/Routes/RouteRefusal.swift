@@ -1,0 +1,40 @@
+// Why a request is not answered by any service, as a value: whoever has a client to answer makes a document of it.
+
+package import DownloadCore
+package import HTTPWire
+
+/// A refusal of the router, or of a service client, before anything was asked of a store or of an origin.
+package enum RouteRefusal: Error, Sendable, Equatable {
+    /// TRACE and its kind: an origin would send back the credentials that were added to the request.
+    case loopBack(Method)
+    /// The request has been here before, or its target is this daemon.
+    case loop
+    /// The client expects something besides `100-continue` (RFC 9110 section 10.1.1).
+    case expectation
+    /// No service answers for the host; where one is named, the path leads to it, and it does not (http-rules.md 42).
+    case host(Authority, service: String?)
+    /// No service is mounted at the target.
+    case noService(target: String)
+    /// The service answers only what its endpoints name.
+    case noEndpoint(service: String)
+    /// The path could leave what the service answers for (http-rules.md 20).
+    case dotSegments(service: String)
+    /// The service adds credentials, and a page of another web origin asks; nil where it loads a script, an image or a frame.
+    case foreignPage(service: String, origin: String?)
+    /// The service has no base URL, and no demo answer for the request.
+    case noAnswer(service: String)
+    /// Forward mode is off.
+    case forwardOff
+    /// Forward mode knows http and https.
+    case scheme(String)
+    /// An https URL in absolute form has come over the network in the clear.
+    case secureFromAfar
+    /// No rule of forward mode allows the target.
+    case target(String)
+    /// A tunnel needs its origin, and nobody is asked.
+    case offline
+    /// `max_concurrent` and its queue had no room for a tunnel.
+    case notAdmitted(FetchError)
+    /// The client left while its answer was waited for.
+    case clientLeft
+}

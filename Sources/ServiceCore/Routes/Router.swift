@@ -1,0 +1,200 @@
+// What a request is for, found once: the daemon itself, a tunnel, or a service with its endpoint. Answering, explaining and batches take this way.
+
+package import EventLoop
+internal import HTTPCaching
+package import HTTPWire
+package import Upstream
+
+/// A request with the service that it is for; found once, and passed on by reference. Nothing in it changes.
+package final class RouteMatch {
+    package let route: ServiceRoute
+    package let endpoint: EndpointRoute
+    /// What follows the service's prefix: empty, or beginning with `/` or `?`. In forward mode, path and query.
+    package let rest: String
+    /// Where the request goes; nil where the service asks another one, or only plays demo answers.
+    package let origin: OriginAddress?
+    /// The addresses that the origin may have.
+    package let target: TargetRules
+    /// The request as it would be in origin form: its Host is the one that counts.
+    package let request: RequestHead
+    /// Its Host, where that was not known before.
+    package let newHost: KnownHost?
+
+    /// - Parameter endpoint: of the route, for the request's method and `rest`; nil where it has to be found.
+    package init(
+        _ route: ServiceRoute,
+        _ rest: String,
+        _ request: RequestHead,
+        endpoint: EndpointRoute? = nil,
+        newHost: KnownHost? = nil
+    ) {
+        self.route = route
+        self.rest = rest
+        self.request = request
+        self.newHost = newHost
+        self.endpoint = endpoint ?? route.endpoint(for: request.method, rest)
+        origin = route.plan.origin
+        target = route.plan.target
+    }
+
+    /// In forward mode.
+    init(_ route: ServiceRoute, _ origin: OriginAddress, _ target: TargetRules, _ path: String, _ request: RequestHead)
+    {
+        self.route = route
+        rest = path
+        self.request = request
+        newHost = nil
+        endpoint = route.itself
+        self.origin = origin
+        self.target = target
+    }
+}
+
+@available(*, unavailable) extension RouteMatch: Sendable {}
+
+/// What a request is for.
+package enum RequestPlace {
+    /// OPTIONS of the daemon as a whole (RFC 9110 section 9.3.7), or one that may go no further (section 7.6.2).
+    case daemon
+    /// CONNECT.
+    case tunnel(Authority)
+    case service(RouteMatch)
+}
+
+/// Finds out what requests are for. Loop-bound through its resolver; made anew with each plan.
+package struct Router {
+    package let plan: RoutePlan
+    package let listeners: OwnListeners
+    private let hosts: HostRules
+
+    package init(_ plan: RoutePlan, _ listeners: OwnListeners) {
+        self.plan = plan
+        self.listeners = listeners
+        hosts = HostRules(names: plan.machineNames, listeners: listeners.clients)
+    }
+
+    /// What is passed on, as Allow names it; other methods that are no loop-backs go on, too.
+    package static let methods = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, CONNECT"
+
+    /// Whether every service answers for a host.
+    package func allows(_ host: Authority) -> Bool { hosts.allows(host) }
+
+    /// - Parameters:
+    ///   - listener: where the request came in; nil for one of the daemon's own.
+    ///   - found: what an origin-form target of it is for, where that is known already.
+    ///   - known: finds a Host value that has been answered for before.
+    /// - Throws: the refusal of a request that has been here before, that asks for itself, that expects what is not understood, or that
+    ///   nobody here answers.
+    package func place(
+        _ request: RequestHead,
+        _ target: RequestTarget,
+        from listener: SocketAddress? = nil,
+        found: RouteMatch? = nil,
+        known: (UnsafeRawBufferPointer) -> KnownHost?
+    ) throws(RouteRefusal) -> RequestPlace {
+        try accept(request)
+        if request.method == .options, OutgoingRequest.maxForwards(request.fields) == 0 { return .daemon }
+        switch target.form {
+        case .asterisk: return .daemon
+        case .authority(let authority): return .tunnel(authority)
+        case .origin(let path):
+            if let found { return .service(found) }
+            return .service(try service(request, path, known))
+        case .absolute(let scheme, let authority, let path):
+            if scheme == "http", isServedHere(authority) {
+                if target.isServerWide { return .daemon }
+                // The authority of the target counts, whatever Host says (RFC 9112 section 3.2.2).
+                var request = request
+                request.target = path
+                request.fields.set(.host, authority.description)
+                return .service(try service(request, path, known))
+            }
+            // Without a path OPTIONS asks about the server as a whole (RFC 9112 section 3.2.4).
+            return .service(try forward(request, scheme, authority, target.isServerWide ? "" : path, listener))
+        }
+    }
+
+    /// - Throws: the refusal of a request that no service would answer, whatever it is for.
+    private func accept(_ request: RequestHead) throws(RouteRefusal) {
+        if request.method.isLoopBack { throw .loopBack(request.method) }
+        if LoopDetection.hasPassed(request.fields, pseudonym: plan.name) { throw .loop }
+        if OutgoingRequest.expectsTheUnknown(request) { throw .expectation }
+    }
+
+    // MARK: - Reverse mode
+
+    /// The service by host and prefix, else by prefix.
+    /// - Throws: the refusal of a Host that is not served, or of a target that no service is mounted at.
+    private func service(
+        _ request: RequestHead,
+        _ target: String,
+        _ known: (UnsafeRawBufferPointer) -> KnownHost?
+    ) throws(RouteRefusal) -> RouteMatch {
+        var newHost: KnownHost?
+        var host = request.fields.withFirst(.host, known) ?? nil
+        if host == nil {
+            let text = request.fields.first(.host) ?? ""
+            // A client of HTTP/1.0 need not say whom it asks.
+            let authority = Authority.parse(text) ?? Authority(host: "localhost")
+            let isOwn = hosts.allows(authority)
+            let made = KnownHost(text, authority, plan, isOwn: isOwn)
+            guard isOwn || made.isServed || plan.hasHost(authority.name) else {
+                throw .host(authority, service: nil)
+            }
+            if !text.isEmpty { newHost = made }
+            host = made
+        }
+        var target = target
+        if let route = target.withUTF8({ host?.service(target: UnsafeRawBufferPointer($0)) }) {
+            return RouteMatch(route, route.rest(target), request, newHost: newHost)
+        }
+        if let host, let refusing = target.withUTF8({ host.refusing(target: UnsafeRawBufferPointer($0)) }) {
+            throw .host(host.authority, service: refusing.plan.name)
+        }
+        throw .noService(target: target)
+    }
+
+    /// Whether clients reach this daemon by an authority: then a target in absolute form is answered as one in origin form, which is what
+    /// programs send for a URL of the daemon while `http_proxy` names it. The admin API's listeners are not among those.
+    package func isServedHere(_ authority: Authority) -> Bool {
+        let port = authority.port ?? 80
+        guard listeners.takesClients(on: port) else { return false }
+        return plan.ownNames.contains(authority.name) || listeners.takesClients(at: authority.name, port: port)
+    }
+
+    // MARK: - Forward mode
+
+    /// - Throws: the refusal of a target that is this daemon itself, or that no rule allows.
+    private func forward(
+        _ request: RequestHead,
+        _ scheme: String,
+        _ authority: Authority,
+        _ path: String,
+        _ listener: SocketAddress?
+    ) throws(RouteRefusal) -> RouteMatch {
+        let isSecure = scheme == "https"
+        let port = authority.port ?? (isSecure ? 443 : 80)
+        if listeners.isOwn(authority, port: port) { throw .loop }
+        guard let forward = plan.forward else { throw .forwardOff }
+        guard isSecure || scheme == "http" else { throw .scheme(scheme) }
+        // What is meant to be secret must not have crossed the network in the clear.
+        if isSecure, let listener, !listener.isLoopback { throw .secureFromAfar }
+        let verdict =
+            isSecure
+            ? forward.verdict(connect: Authority(host: authority.host, port: port))
+            : forward.verdict(host: authority.host, port: port)
+        if verdict == .refused { throw .target(isSecure ? "\(authority.host):\(port)" : authority.description) }
+        let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port, basePath: "")
+        return RouteMatch(forward.route, origin, verdict == .named ? .any : .noPrivate, path, request)
+    }
+
+    /// - Returns: the addresses that the target of a CONNECT may have.
+    /// - Throws: the refusal of a target that is this daemon itself, or that no rule allows.
+    package func tunnel(to authority: Authority) throws(RouteRefusal) -> TargetRules {
+        guard let forward = plan.forward else { throw .forwardOff }
+        if listeners.isOwn(authority, port: authority.port ?? 443) { throw .loop }
+        let verdict = forward.verdict(connect: authority)
+        if verdict == .refused { throw .target(authority.description) }
+        return verdict == .named ? .any : .noPrivate
+    }
+}
