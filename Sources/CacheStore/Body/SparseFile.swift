@@ -56,7 +56,20 @@ package final class SparseFile: Sendable {
     ///   - position: of its first byte, in the representation.
     ///   - count: its length in bytes.
     package func part(at position: Int64, count: Int64) -> SpillFile {
-        SpillFile(in: self, at: position, expected: count, maxObject: room.maxObject - position)
+        SpillFile(
+            partAt: position,
+            of: path,
+            pool: pool,
+            // What it reserves is this file's.
+            room: SpillFile.Room(
+                reserve: { [self] in reserve($0) },
+                release: { _ in },
+                maxObject: room.maxObject - position,
+                mend: { [self] in room.mend($0, $1, $2) }
+            ),
+            expected: count,
+            calls: calls
+        ) { [self] () throws(BodyError) in try open() }
     }
 
     /// A part that the file holds; nil before its first bytes.
@@ -123,12 +136,5 @@ package final class SparseFile: Sendable {
             return state.reserved
         }
         return SpillFile(sealed: file, path: path, room: room, length: length, sums: sums, reserved: reserved)
-    }
-}
-
-extension DiskTier {
-    /// A temporary file for the parts of one representation; no I/O happens before its first bytes. Any thread.
-    package func makeSparse() -> SparseFile {
-        SparseFile(path: folder.temporary(), pool: pool, room: room, calls: folder.calls)
     }
 }

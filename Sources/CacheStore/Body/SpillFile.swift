@@ -50,8 +50,8 @@ package final class SpillFile: Sendable {
     let room: Room
     private let pool: IOPool
     private let calls: FileCalls
-    /// The file that this is a part of, which removes it.
-    private let sparse: SparseFile?
+    /// Opens the file that this is a part of, and that somebody else removes; nil where it is all of its file.
+    private let openWhole: (@Sendable () throws(BodyError) -> SharedFile)?
     /// The declared length of the body in bytes; zero where there is none.
     private let expected: Int
     private let state = Mutex(State())
@@ -63,23 +63,29 @@ package final class SpillFile: Sendable {
         self.pool = pool
         self.room = room
         offset = FileLayout.bodyOffset
-        sparse = nil
+        openWhole = nil
     }
 
-    /// A part of a file whose other parts come from elsewhere; what it reserves is that file's.
-    init(in sparse: SparseFile, at position: Int64, expected: Int64, maxObject: Int64) {
+    /// A part of a file whose other parts come from elsewhere, and which is not removed with this.
+    /// - Parameters:
+    ///   - position: of its first byte, in the body that the parts make up.
+    ///   - open: gives the file, and makes it where there is none yet; called on I/O threads.
+    init(
+        partAt position: Int64,
+        of path: String,
+        pool: IOPool,
+        room: Room,
+        expected: Int64,
+        calls: FileCalls,
+        open: @escaping @Sendable () throws(BodyError) -> SharedFile
+    ) {
+        self.calls = calls
         self.expected = Int(clamping: expected)
-        path = sparse.path
-        pool = sparse.pool
-        calls = sparse.calls
-        room = Room(
-            reserve: { sparse.reserve($0) },
-            release: { _ in },
-            maxObject: maxObject,
-            mend: { sparse.room.mend($0, $1, $2) }
-        )
+        self.path = path
+        self.pool = pool
+        self.room = room
         offset = FileLayout.bodyOffset + position
-        self.sparse = sparse
+        openWhole = open
     }
 
     /// A file that has all bytes already.
@@ -90,7 +96,7 @@ package final class SpillFile: Sendable {
         calls = file.calls
         self.room = room
         offset = FileLayout.bodyOffset
-        sparse = nil
+        openWhole = nil
         state.withLock { $0 = State(file: file, sums: sums, written: length, reserved: reserved) }
     }
 
@@ -99,7 +105,7 @@ package final class SpillFile: Sendable {
         room.release(reserved)
         // A loop may be the last user: the removal of a large file can take a while.
         let (path, calls) = (path, calls)
-        if isOpen, sparse == nil { pool.submit { _ = calls.unlink(path) } }
+        if isOpen, openWhole == nil { pool.submit { _ = calls.unlink(path) } }
     }
 
     /// Nil before the first bytes.
@@ -154,8 +160,8 @@ package final class SpillFile: Sendable {
     func open() throws(BodyError) -> SharedFile {
         if let file { return file }
         let file: SharedFile
-        if let sparse {
-            file = try sparse.open()
+        if let openWhole {
+            file = try openWhole()
         } else {
             file = try room.retrying(0) { () throws(BodyError) in try Self.create(path, pool: pool, calls) }
         }
@@ -172,7 +178,7 @@ package final class SpillFile: Sendable {
     /// Gives the file away with what is reserved for it; nil where it is no file of its own, or has no bytes.
     func surrender() -> (file: SharedFile, reserved: Int)? {
         state.withLock { state in
-            guard sparse == nil, !state.isCommitted, let file = state.file else { return nil }
+            guard openWhole == nil, !state.isCommitted, let file = state.file else { return nil }
             defer { state.reserved = 0 }
             state.isCommitted = true
             return (file, state.reserved)

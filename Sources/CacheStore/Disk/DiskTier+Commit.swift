@@ -18,6 +18,11 @@ extension DiskTier {
         )
     }
 
+    /// A temporary file for the parts of one representation; no I/O happens before its first bytes. Any thread.
+    package func makeSparse() -> SparseFile {
+        SparseFile(path: folder.temporary(), pool: pool, room: room, calls: folder.calls)
+    }
+
     /// What temporary files may take.
     var room: SpillFile.Room {
         SpillFile.Room(
