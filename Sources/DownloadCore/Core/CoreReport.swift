@@ -2,9 +2,7 @@
 
 package import CacheStore
 package import Content
-internal import EventLoop
 package import Logging
-internal import Synchronization
 
 /// Something that an operator may want to read of.
 package enum CoreReport: Sendable, Equatable {
@@ -25,10 +23,9 @@ package enum CoreReport: Sendable, Equatable {
         switch self {
         case .unexpected(let key, let expected, let found):
             "\(Self.name(key)) should be \(expected.noun) and \(found): passed on, not stored; "
-                + "correct the origin, or 'response.expect'"
+                + "correct the origin, or what its route expects"
         case .abandoned(let key, let received):
-            "\(Self.name(key)): the fetch was ended after \(received) bytes, since nobody waits for it any more "
-                + "(cache.on_client_abort)"
+            "\(Self.name(key)): the fetch was ended after \(received) bytes, since nobody waits for it any more"
         case .unproven(let key):
             "\(Self.name(key)) ended with its TLS connection, which ended without close_notify, so that it may have been cut: "
                 + "passed on, not stored; let the origin send Content-Length or chunks"
@@ -66,33 +63,4 @@ package struct CoreCounts: Sendable, Equatable {
     package var cancelled = 0
     /// Responses that were not stored, though their heads said that they would be.
     package var unstored = 0
-}
-
-extension DownloadCore {
-    /// Any thread.
-    package var counts: CoreCounts { counters.withLock { $0 } }
-
-    func noteUnexpected(_ ask: CacheAsk, _ found: String) {
-        guard let expect = ask.phases?.expect else { return }
-        counters.withLock { $0.unexpected += 1 }
-        // One line in two minutes for each key: who asks often need not fill the log.
-        let now = clock.now()
-        guard !reported.contains(ask.key, now: now) else { return }
-        reported.note(ask.key, now: now)
-        report(.unexpected(ask.key, expect, found: found))
-    }
-
-    func noteUnproven(_ ask: CacheAsk) {
-        let now = clock.now()
-        // One line in two minutes, as above.
-        let isTold = unproven.contains(ask.key, now: now)
-        unproven.note(ask.key, now: now)
-        unkept.note(ask.key, now: now)
-        if !isTold { report(.unproven(ask.key)) }
-    }
-
-    func noteAbandoned(_ ask: CacheAsk, received: Int64) {
-        counters.withLock { $0.abandoned += 1 }
-        report(.abandoned(ask.key, received: received))
-    }
 }

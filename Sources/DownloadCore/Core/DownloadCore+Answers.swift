@@ -65,7 +65,7 @@ extension DownloadCore {
         case .notModified(let fields):
             return Answer(head: ResponseHead(status: 304, fields: fields), age: age, cacheStatus: status)
         case .full:
-            if let answer = ranged(request, head, body, age: age, status, on: loop) { return answer }
+            if let answer = Answer.ranged(request, head, body, age: age, status, on: loop) { return answer }
             return Answer(
                 head: ResponseHead(status: head.status, reason: head.reason, fields: head.fields),
                 reader: request.method == .head ? nil : body.makeReader(on: loop),
@@ -89,7 +89,7 @@ extension DownloadCore {
                 return Answer(head: ResponseHead(status: 304, fields: fields), cacheStatus: status)
             case .full: break
             }
-            if let answer = arrivingPart(ask, fetched, reader, status) { return answer }
+            if let answer = Answer.arrivingPart(ask, fetched, reader, status) { return answer }
         }
         var answer = Answer(
             head: fetched.head,

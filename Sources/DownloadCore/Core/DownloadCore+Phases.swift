@@ -4,7 +4,6 @@ internal import CacheStore
 package import EventLoop
 internal import HTTPCaching
 package import HTTPWire
-internal import Synchronization
 
 extension DownloadCore {
     /// Answers a GET or HEAD from the store, after a check, from the origin, or with what stands in for its answer.
@@ -20,7 +19,7 @@ extension DownloadCore {
         let hasFailed = answer.failure?.isOriginFailure ?? (answer.head.status >= 500)
         guard hasFailed else { return answer }
         answer.reader?.close()
-        counters.withLock { $0.fallbacks += 1 }
+        notes.count { $0.fallbacks += 1 }
         var status = answer.cacheStatus ?? CacheStatus(cacheName: cacheName)
         (status.hit, status.stored, status.ttl) = (false, false, nil)
         status.detail = CacheStatus.Detail.fallback.rawValue
@@ -58,8 +57,8 @@ extension DownloadCore {
     /// The same of a request for which nothing is stored.
     func placeholderPatience(_ ask: CacheAsk) -> UInt64? {
         guard let phases = ask.phases, phases.placeholder != nil,
-            !ask.isForOne, !Caching.isReload(ask.request), !isUncacheable(ask),
-            !unkept.contains(ask.key, now: clock.now())
+            !ask.isForOne, !Caching.isReload(ask.request), !notes.isUncacheable(ask),
+            !notes.unkept.contains(ask.key, now: clock.now())
         else { return nil }
         return phases.patience
     }
@@ -67,7 +66,7 @@ extension DownloadCore {
     /// The answer of a request that has waited long enough; the fetch goes on for those who come later.
     func placeholder(_ question: Question, isCollapsed: Bool, on loop: isolated EventLoop) -> Answer? {
         guard let file = question.ask.phases?.placeholder else { return nil }
-        counters.withLock { $0.placeholders += 1 }
+        notes.count { $0.placeholders += 1 }
         let status = CacheStatus(
             cacheName: cacheName,
             forward: question.way.forward,

@@ -15,42 +15,16 @@ package final class DownloadCore: Sendable {
     package let disk: DiskTier?
     package let clock: WallClock
     package let generations: Generations
-    /// Bytes of one body that the memory tier takes at most.
-    let memoryMaxObject: Int
-    /// The same of the disk tier.
-    let diskMaxObject: Int
     package let budget: FillBudget
     let store: TieredStore
-    let fills: FillTable
-    /// What `drydock cancel` finds.
-    let fetches = FetchTable()
-    let counters = Mutex(CoreCounts())
-    /// Keys whose last response could have been stored, and was kept by no tier.
-    let unkept = UncacheableKeys()
-    /// What was told last of responses that were not stored, though their heads said so.
-    let toldUnstored = ToldUnstored()
-    /// Why the last answers were not stored.
-    let refusals = LastRefusals()
-    /// Keys whose bodies were reported as unexpected a while ago.
-    let reported = UncacheableKeys()
-    /// Keys whose last response ended as if it had been cut.
-    let unproven = UncacheableKeys()
-    let report: @Sendable (CoreReport) -> Void
-    let uncacheable = UncacheableKeys()
-    /// The same for requests with Cookie alone: what they are refused says nothing about others.
-    let cookieBound = UncacheableKeys()
-    let habits = HabitTable()
-    /// How long the answer to a check by HEAD may take, in nanoseconds.
-    let headPatience: UInt64
-    let failedChecks = FailedChecks()
     let partials: PartialTable
-    /// Keys whose parts could not be stored when one was last asked for.
-    let unstoredParts = UncacheableKeys()
-    /// Fills, and parts that are arriving or being made whole.
-    let underWay = UnderWay()
+    let notes: KeyNotes
+    let fills: FillTable
+    let fetches: FetchTable
+    /// What fetches for the store work with: all of the above, and more.
+    let context: FetchContext
     /// Answers from seed folders.
     let seedAnswers = Atomic<Int>(0)
-    private let offline = Atomic<Bool>(false)
     /// Rules are being forgotten.
     private let isForgetting = Atomic<Bool>(false)
     /// The number of rules that there was no use in forgetting some of when it was last tried.
@@ -77,34 +51,42 @@ package final class DownloadCore: Sendable {
         headPatience: UInt64 = 5_000_000_000,
         report: @escaping @Sendable (CoreReport) -> Void = { _ in }
     ) {
-        self.report = report
-        self.headPatience = headPatience
         self.cacheName = cacheName
         self.memory = memory
         self.disk = disk
         self.budget = budget
         self.clock = clock
-        self.memoryMaxObject = memoryMaxObject
-        self.diskMaxObject = diskMaxObject
         self.generations = generations ?? disk?.generations ?? Generations(pins: memory.pins)
-        // As much as an eighth of the memory tier and a quarter of the disk tier are for what is not whole.
-        partials = PartialTable(
-            heldLimit: min(memory.statistics.limit / 8, budget.limit / 4),
-            filedLimit: Int(clamping: (disk?.statistics.limit ?? 0) / 4)
+        context = FetchContext(
+            memory: memory,
+            memoryMaxObject: memoryMaxObject,
+            disk: disk,
+            diskMaxObject: diskMaxObject,
+            generations: self.generations,
+            budget: budget,
+            clock: clock,
+            headPatience: headPatience,
+            report: report
         )
-        fills = FillTable(underWay)
-        store = TieredStore(memory: memory, disk: disk, generations: self.generations, clock: clock)
+        store = context.store
+        partials = context.partials
+        notes = context.notes
+        fills = context.fills
+        fetches = context.fetches
     }
 
+    /// What has happened since the start. Any thread.
+    package var counts: CoreCounts { notes.counts }
+
     /// Fetches for the store that are under way, until what they bring is stored or given up.
-    package var fillCount: Int { underWay.count }
+    package var fillCount: Int { context.underWay.count }
 
     /// Waits until no fetch for the store is under way.
     /// - Parameter patience: in nanoseconds.
     /// - Returns: false when the patience ended or the task was cancelled.
     @discardableResult
     package func settle(patience: UInt64, on loop: isolated EventLoop) async -> Bool {
-        await underWay.none(patience: patience, on: loop)
+        await context.underWay.none(patience: patience, on: loop)
     }
 
     /// What is stored of representations that are not whole.
@@ -113,8 +95,19 @@ package final class DownloadCore: Sendable {
     /// Nobody is asked: what is stored answers whatever its age, and everything else is 504. What is under way ends as it
     /// may. Any thread.
     package var isOffline: Bool {
-        get { offline.load(ordering: .relaxed) }
-        set { offline.store(newValue, ordering: .relaxed) }
+        get { context.isOffline }
+        set { context.isOffline = newValue }
+    }
+
+    /// Ends fetches: who waits for a head is answered with ``FetchError/stopped(_:)``, and who reads a body is cut off.
+    /// What is stored stays, with its lifetime; requests that come later fetch anew. Any thread.
+    ///
+    /// Requests with other methods than GET and HEAD go on, since they may have had their effect already.
+    /// - Parameter isMeant: by the key; called once for each fetch under way.
+    package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
+        let result = fetches.cancel(isMeant)
+        notes.count { $0.cancelled += result.fetches }
+        return result
     }
 
     /// Removes what is stored under a key, and keeps fills under way from being stored and from being joined: who asks
@@ -204,15 +197,6 @@ package final class DownloadCore: Sendable {
         return await relay(ask, source, Way(.miss), onInterim, on: loop)
     }
 
-    /// A fill is over: what it brought is stored, or will never be. Any thread.
-    /// - Parameter reason: why no tier has what its head said would be stored.
-    func finish(_ fill: Fill, unstored reason: UnstoredReason? = nil) {
-        fills.remove(fill)
-        fill.end.set(reason)
-        // Last: the loops of whoever waits for the end may stop when nothing is under way any more.
-        fills.end(fill)
-    }
-
     // MARK: - Deciding
 
     enum Step {
@@ -234,7 +218,7 @@ package final class DownloadCore: Sendable {
             policy: ask.policy,
             now: clock.now(),
             isOffline: isOffline,
-            failedCheck: failedChecks.check(ask.key, now: clock.now())
+            failedCheck: notes.failedChecks.check(ask.key, now: clock.now())
         )
         switch decision {
         case .fresh(let age, let ttl):
@@ -270,9 +254,9 @@ package final class DownloadCore: Sendable {
         if store.isSuperseded(stale) {
             // Who has joined meanwhile looks again.
             fill.outcome.set(.failed(.cancelled))
-            return finish(fill)
+            return context.finish(fill)
         }
-        let runner = FillRunner(core: self, fill: fill, ask: ask, source: source, stale: stale)
+        let runner = FillRunner(context: context, fill: fill, ask: ask, source: source, stale: stale)
         runner.start(on: loop)
     }
 }

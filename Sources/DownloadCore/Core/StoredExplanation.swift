@@ -96,14 +96,14 @@ extension DownloadCore {
                 policy: ask.policy,
                 now: now,
                 isOffline: self.isOffline,
-                habits: self.habits[ask.key, now],
-                failedCheck: self.failedChecks.check(ask.key, now: now)
+                habits: self.notes.habits[ask.key, now],
+                failedCheck: self.notes.failedChecks.check(ask.key, now: now)
             )
         }
         var rules = explain(usable.map(\.response.head))
         if rules.check != nil {
             let stale = rules.chosen.map { usable[$0].response }
-            rules.check = Variants(ask, stale, usable.map(\.response)).check(habits: habits[ask.key, now])
+            rules.check = Variants(ask, stale, usable.map(\.response)).check(habits: notes.habits[ask.key, now])
         }
         let partials = partials.peek(ask.key).filter { generations.isUnchanged($0.token) }
         let (reply, part) = reply(ask, usable.map(\.response), partials, rules)
@@ -124,11 +124,11 @@ extension DownloadCore {
             reply: reply,
             part: part,
             fills: fills.count(of: ask.key),
-            isRememberedAsUncacheable: isUncacheable(ask),
-            habits: habits[ask.key, now]
+            isRememberedAsUncacheable: notes.isUncacheable(ask),
+            habits: notes.habits[ask.key, now]
         )
         explanation.unstored = unstored(ask)
-        explanation.checkPause = failedChecks.pause(ask.key, now: now)
+        explanation.checkPause = notes.failedChecks.pause(ask.key, now: now)
         explanation.placeholder = ask.phases?.placeholder.map { file in
             // Only where there is nothing that answers, or is checked.
             let hasNothing = isOpen && part == nil && explanation.rules.chosen == nil && !isOffline
@@ -147,7 +147,7 @@ extension DownloadCore {
 
     /// What the request itself forbids comes first.
     private func unstored(_ ask: CacheAsk) -> UnstoredAnswer? {
-        guard CacheControl(request: ask.request.fields).noStore else { return refusals.last(ask.key) }
+        guard CacheControl(request: ask.request.fields).noStore else { return notes.refusals.last(ask.key) }
         let refusal = StoreRefusal.requestNoStore
         return UnstoredAnswer(reason: refusal.rawValue, section: refusal.section, time: clock.now())
     }

@@ -16,25 +16,6 @@ package struct CancelledFetches: Sendable, Equatable {
     }
 }
 
-extension DownloadCore {
-    /// Ends fetches: who waits for a head is answered with ``FetchError/stopped(_:)``, and who reads a body is cut off.
-    /// What is stored stays, with its lifetime; requests that come later fetch anew. Any thread.
-    ///
-    /// Requests with other methods than GET and HEAD go on, since they may have had their effect already.
-    /// - Parameter isMeant: by the key; called once for each fetch under way.
-    package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
-        let error = FetchError.stopped("the fetch was ended by 'drydock cancel'; ask again to begin a new one")
-        var result = CancelledFetches()
-        for entry in fetches.take(isMeant) {
-            result.fetches += 1
-            result.waiters += entry.waiting()
-            entry.stop(error)
-        }
-        counters.withLock { $0.cancelled += result.fetches }
-        return result
-    }
-}
-
 /// A fetch as other threads reach it: one object, so that coming and going moves one reference.
 ///
 /// `@unchecked Sendable`: `fetch` is touched on the loop of the fetch only; all else is constant, in subclasses, too.
@@ -109,8 +90,21 @@ final class FetchTable: Sendable {
         shards[place.shard].slots.withLock { $0.remove(entry, at: place.slot) }
     }
 
+    /// Ends those that are meant. Any thread.
+    /// - Parameter isMeant: by the key; called once for each fetch under way.
+    func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
+        let error = FetchError.stopped("the fetch was ended by 'drydock cancel'; ask again to begin a new one")
+        var result = CancelledFetches()
+        for entry in take(isMeant) {
+            result.fetches += 1
+            result.waiters += entry.waiting()
+            entry.stop(error)
+        }
+        return result
+    }
+
     /// Takes out those that are meant.
-    fileprivate func take(_ isMeant: (CacheKey) -> Bool) -> [FetchEntry] {
+    private func take(_ isMeant: (CacheKey) -> Bool) -> [FetchEntry] {
         // Not asked under the mutex: what decides is not known here.
         let all = shards.enumerated().flatMap { number, shard in
             shard.slots.withLock { slots in

@@ -7,14 +7,11 @@ internal import HTTPCaching
 internal import HTTPWire
 
 extension DownloadCore {
-    /// A part of this key may not be stored: the next requests for ranges of it are passed on as they are.
-    func noteUnstoredPart(_ key: CacheKey) { unstoredParts.note(key, now: clock.now()) }
-
     /// Whether asking for a part as `plan` says would come to nothing that can be kept.
     func isUnstored(_ plan: PartPlan, _ ask: CacheAsk) -> Bool {
         // What a part belongs to cannot be looked into.
         plan.partial == nil
-            && (ask.phases?.expect ?? .any != .any || unstoredParts.contains(ask.key, now: clock.now()))
+            && (ask.phases?.expect ?? .any != .any || notes.unstoredParts.contains(ask.key, now: clock.now()))
     }
 
     /// A client's HEAD may show that stored parts are no longer current (RFC 9111 section 4.3.5).
@@ -47,7 +44,7 @@ extension DownloadCore {
         case .none: return nil
         case .refuse(let reason): return .answer(gatewayTimeout(reason))
         case .use(let partial, let status, let age):
-            return .answer(PartialAnswer(self, ask, source, partial).make(status, age: age, on: loop))
+            return .answer(PartialAnswer(context, ask, source, partial).make(status, age: age, on: loop))
         case .ask(let way, let plan): return .ask(stale: nil, way, plan)
         }
     }
@@ -75,7 +72,7 @@ extension DownloadCore {
                 policy: ask.policy,
                 now: clock.now(),
                 isOffline: isOffline,
-                failedCheck: failedChecks.check(ask.key, now: clock.now())
+                failedCheck: notes.failedChecks.check(ask.key, now: clock.now())
             )
             switch decision {
             case .mismatch: break
@@ -130,57 +127,6 @@ extension DownloadCore {
         else { return false }
         // Several parts of what is still arriving would wait for one another.
         return ranges.count > 1 || ranges[0].lowerBound - fetched.body.arrived > 8 << 20
-    }
-
-    // MARK: - Keeping
-
-    /// Parts exist from now on, unless their key was invalidated since they were asked for.
-    func keep(_ partial: Partial) {
-        var before: [Partial] = []
-        _ = generations.ifUnchanged(partial.token) { before = partials.insert(partial) }
-        withExtendedLifetime(before) {}
-    }
-
-    /// A part has come, or as much of it as will: what is whole becomes an ordinary stored response. Any thread.
-    func partEnded(_ partial: Partial, _ ask: CacheAsk) {
-        if partial.extents.isComplete, partial.beginCompletion() {
-            Task { [self] in
-                await complete(partial, ask)
-                underWay.end()
-            }
-        } else {
-            if partial.extents.isEmpty { partials.remove(partial) }
-            partials.shrink()
-            underWay.end()
-        }
-    }
-
-    private func complete(_ partial: Partial, _ ask: CacheAsk) async {
-        let extents = partial.extents
-        var head = partial.head
-        head.bodyLength = extents.length
-        head.fields.set(.contentLength, String(extents.length))
-        let keeping = Keeping(ask.policy, self, length: Int(clamping: extents.length))
-        let whole = keeping.inMemory || extents.file == nil ? try? await extents.gather(budget) : nil
-        let sealed = keeping.onDisk && extents.file != nil ? try? await extents.seal() : nil
-        if let body = sealed?.body ?? whole {
-            await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
-                store.commit(
-                    head,
-                    ask,
-                    partial.token,
-                    body: body,
-                    whole: whole,
-                    spill: sealed?.spill,
-                    keeping: keeping,
-                    otherwise: .noMemory
-                ) { [self] reason in
-                    if keeping.refusal == nil { noteStoring(ask, reason) }
-                    done.resume()
-                }
-            }
-        }
-        partials.remove(partial)
     }
 }
 

@@ -21,10 +21,10 @@ extension FillRunner {
     }
 
     private func askForPart(_ plan: PartPlan, on loop: isolated EventLoop) async throws(FetchError) {
-        let requestTime = core.clock.now()
-        let (stream, head) = try await start(core.partRequest(ask, plan), on: loop)
+        let requestTime = context.clock.now()
+        let (stream, head) = try await start(ask.partRequest(plan), on: loop)
         let answer = head.response
-        let now = core.clock.now()
+        let now = context.clock.now()
         switch answer.status {
         case 206: return try await part(plan, head, stream, requestTime, now, on: loop)
         case 304:
@@ -36,7 +36,11 @@ extension FillRunner {
         case 416 where plan.partial != nil || !plan.isOwn:
             // It is shorter now, or the first of several ranges lies beyond it.
             stream.flow(into: Discard(stream))
-            if let partial = plan.partial { core.partials.remove(partial) } else { core.noteUnstoredPart(ask.key) }
+            if let partial = plan.partial {
+                context.partials.remove(partial)
+            } else {
+                context.notes.noteUnstoredPart(ask.key)
+            }
             return settle(.again)
         case 400... where plan.isCheck && mayServeStale(plan.partial, errorStatus: answer.status):
             guard let partial = plan.partial else { break }
@@ -52,7 +56,7 @@ extension FillRunner {
 
     /// The stored parts are outdated; what is said to one user says nothing about what the others get.
     private func forget(_ plan: PartPlan) {
-        if let partial = plan.partial, !ask.mayBeForOne { core.partials.remove(partial) }
+        if let partial = plan.partial, !ask.mayBeForOne { context.partials.remove(partial) }
     }
 
     /// What came is an answer to the client's request as it is, stored or not.
@@ -106,18 +110,18 @@ extension FillRunner {
             policy: ask.policy,
             requestTime: requestTime,
             now: now,
-            ahead: core.clock.ahead
+            ahead: context.clock.ahead
         )
         let refusal: String
         switch decision {
         case .store(let stored):
-            let keeping = Keeping(ask.policy, core, length: stored.bodyLength.map { Int(clamping: $0) })
+            let keeping = Keeping(ask.policy, context, length: stored.bodyLength.map { Int(clamping: $0) })
             if keeping.refusal == nil, let range = content.range {
                 let (partial, head) =
                     joined(plan, answer, content, requestTime, now) ?? (begun(plan, stored, keeping), stored)
-                core.noteCacheable(ask)
-                core.unstoredParts.forget(ask.key)
-                let arriving = try PartArrival(core, ask, partial, range, stream).begin(on: loop)
+                context.notes.noteCacheable(ask)
+                context.notes.unstoredParts.forget(ask.key)
+                let arriving = try PartArrival(context, ask, partial, range, stream).begin(on: loop)
                 if hasLeader { leaderPart = arriving }
                 keepCookies(of: answer)
                 return settle(.part(partial, head, status: 206))
@@ -157,8 +161,8 @@ extension FillRunner {
         on loop: isolated EventLoop
     ) async throws(FetchError) {
         if ask.isForOne { return try await forOne(plan, head, stream, requestTime, now, refusal, on: loop) }
-        if let partial = plan.partial { core.partials.remove(partial) }
-        core.noteUnstoredPart(ask.key)
+        if let partial = plan.partial { context.partials.remove(partial) }
+        context.notes.noteUnstoredPart(ask.key)
         guard plan.isOwn else {
             stream.cancel()
             return settle(.again)
@@ -174,20 +178,20 @@ extension FillRunner {
         _ requestTime: Int64,
         _ now: Int64
     ) -> (Partial, StoredHead)? {
-        let known = (plan.partial.map { [$0] } ?? []) + core.partials.variants(ask.key)
+        let known = (plan.partial.map { [$0] } ?? []) + context.partials.variants(ask.key)
         let found = known.first { partial in
-            core.generations.isUnchanged(partial.token)
+            context.generations.isUnchanged(partial.token)
                 && Caching.selects(stored: partial.head, request: ask.request)
                 && Caching.joins(partial.head, part: answer, content: content, now: now)
         }
         guard let found else { return nil }
-        return (found, core.freshen(found, by: answer, requestTime: requestTime, now: now, ask))
+        return (found, context.freshen(found, by: answer, requestTime: requestTime, now: now, ask))
     }
 
     private func begun(_ plan: PartPlan, _ stored: StoredHead, _ keeping: Keeping) -> Partial {
-        if let old = plan.partial { core.partials.remove(old) }
-        let partial = core.newPartial(ask, generation, stored, keeping)
-        core.keep(partial)
+        if let old = plan.partial { context.partials.remove(old) }
+        let partial = context.newPartial(ask, generation, stored, keeping)
+        context.keep(partial)
         return partial
     }
 
@@ -209,10 +213,10 @@ extension FillRunner {
         }
         guard Caching.confirms(answer.fields, partial.head) else {
             if ask.mayBeForOne { return settle(.alone(nil)) }
-            core.partials.remove(partial)
+            context.partials.remove(partial)
             return settle(.again)
         }
-        let head = core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
+        let head = context.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
         keepCookies(of: answer)
         settle(.part(partial, head, status: 304))
     }
@@ -221,63 +225,7 @@ extension FillRunner {
 
     func mayServeStale(_ partial: Partial?, errorStatus: Int?) -> Bool {
         guard let partial else { return false }
-        return Caching.mayServeStale(
-            stored: partial.head,
-            policy: ask.policy,
-            staleness: Caching.staleness(partial.head, policy: ask.policy, now: core.clock.now()),
-            request: ask.request,
-            errorStatus: errorStatus
-        ).isAllowed
-    }
-}
-
-extension DownloadCore {
-    /// What goes to the origin for a part.
-    func partRequest(_ ask: CacheAsk, _ plan: PartPlan) -> FetchRequest {
-        var fields = ask.originFields
-        plan.apply(to: &fields)
-        return FetchRequest(
-            method: .get,
-            path: ask.path,
-            fields: fields,
-            clientHost: ask.request.fields.first(.host)
-        )
-    }
-
-    /// The head of stored parts takes over the fields of a part or of a check (RFC 9111 sections 3.4 and 4.3.4), where
-    /// they are not for one user alone.
-    /// - Returns: the head with these fields.
-    @discardableResult
-    func freshen(
-        _ partial: Partial,
-        by answer: ResponseHead,
-        requestTime: Int64,
-        now: Int64,
-        _ ask: CacheAsk
-    ) -> StoredHead {
-        let head = Caching.joined(
-            partial.head,
-            part: answer,
-            requestTime: requestTime,
-            responseTime: now,
-            request: ask.request,
-            policy: ask.policy,
-            ahead: clock.ahead
-        )
-        guard ask.shares(head) else { return head }
-        let before = partial.token
-        partial.update(head)
-        if case .refuse = Caching.decideKeep(head, policy: ask.policy) { partials.remove(partial) }
-        // Invalidated meanwhile, under the rules of the old head or under those of the new one.
-        if !generations.isUnchanged(before) || !generations.isUnchanged(partial.token) { partials.remove(partial) }
-        return head
-    }
-
-    /// - Parameter head: that of the whole, with its length.
-    func newPartial(_ ask: CacheAsk, _ token: GenerationToken, _ head: StoredHead, _ keeping: Keeping) -> Partial {
-        let length = head.bodyLength ?? 0
-        let file = keeping.onDisk && length > PartArrival.filed ? disk?.makeSparse() : nil
-        return Partial(key: ask.key, token: token, head: head, extents: Extents(length: length, file: file))
+        return context.staleVerdict(partial.head, ask, errorStatus: errorStatus).isAllowed
     }
 }
 

@@ -10,14 +10,14 @@ final class PartArrival {
     /// Longer parts go to the file of the representation, where it has one.
     static let filed: Int64 = 256 * 1024
 
-    private let core: DownloadCore
+    private let context: FetchContext
     private let ask: CacheAsk
     private let partial: Partial
     private let range: Range<Int64>
     private let stream: FetchStream
 
-    init(_ core: DownloadCore, _ ask: CacheAsk, _ partial: Partial, _ range: Range<Int64>, _ stream: FetchStream) {
-        self.core = core
+    init(_ context: FetchContext, _ ask: CacheAsk, _ partial: Partial, _ range: Range<Int64>, _ stream: FetchStream) {
+        self.context = context
         self.ask = ask
         self.partial = partial
         self.range = range
@@ -33,16 +33,16 @@ final class PartArrival {
         let count = range.upperBound - range.lowerBound
         let extents = partial.extents
         let spill = count > Self.filed ? extents.file?.part(at: range.lowerBound, count: count) : nil
-        var options = FillOptions(spill: spill, budget: core.budget)
+        var options = FillOptions(spill: spill, budget: context.budget)
         // What goes to no file is held whole.
         if spill == nil { options.keepsUpTo = Int(clamping: count) }
         options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
         // Its end is the pump's: both last as long as bytes may come.
-        let ticket = FetchTicket(core.fetches, ask.key, on: loop) { body.readerCount }
+        let ticket = FetchTicket(context.fetches, ask.key, on: loop) { body.readerCount }
         extents.begin(range, body)
         let reader = body.makeReader(on: loop)
-        core.underWay.begin()
+        context.underWay.begin()
         let pump = BodyPump(
             stream: stream,
             body: body,
@@ -63,31 +63,31 @@ final class PartArrival {
     /// - Parameter ticket: held by the pump through this.
     private func goesOnUnread(_ body: Body, isHeld: Bool, _ ticket: FetchTicket) -> Bool {
         guard ask.onClientAbort.goesOn(received: body.arrived, length: range.upperBound - range.lowerBound) else {
-            core.noteAbandoned(ask, received: body.arrived)
+            context.notes.noteAbandoned(ask, received: body.arrived)
             return false
         }
         return body.isFiling || isHeld && body.isKeptWhole
     }
 
     private func ended(_ body: Body, isFiled: Bool) {
-        let (core, ask, partial, range, extents) = (core, ask, partial, range, partial.extents)
+        let (context, ask, partial, range, extents) = (context, ask, partial, range, partial.extents)
         guard case .complete = body.end else {
             salvage(body)
             body.stopKeeping()
             extents.end(body)
-            return core.partEnded(partial, ask)
+            return context.partEnded(partial, ask)
         }
         guard isFiled, let file = extents.file else {
             if let whole = body.inMemory() { extents.add(range, whole) }
             body.stopKeeping()
             extents.end(body)
-            return core.partEnded(partial, ask)
+            return context.partEnded(partial, ask)
         }
         Task {
             // A file that cannot be written costs what is stored, never the answer.
             if (try? await body.flush()) != nil, let filed = file.body(range) { extents.add(range, filed) }
             extents.end(body)
-            core.partEnded(partial, ask)
+            context.partEnded(partial, ask)
         }
     }
 

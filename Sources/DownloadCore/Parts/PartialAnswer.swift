@@ -14,7 +14,7 @@ struct PartialAnswer {
         case notModified(Fields)
     }
 
-    private let core: DownloadCore
+    private let context: FetchContext
     private let ask: CacheAsk
     private let source: any FetchSource
     private let partial: Partial
@@ -25,13 +25,13 @@ struct PartialAnswer {
 
     /// - Parameter fresh: the head that this request may see, where that is not the stored one.
     init(
-        _ core: DownloadCore,
+        _ context: FetchContext,
         _ ask: CacheAsk,
         _ source: any FetchSource,
         _ partial: Partial,
         _ fresh: StoredHead? = nil
     ) {
-        self.core = core
+        self.context = context
         self.ask = ask
         self.source = source
         self.partial = partial
@@ -70,7 +70,7 @@ struct PartialAnswer {
         switch wanted {
         case .notModified(let fields):
             return Answer(head: ResponseHead(status: 304, fields: fields), age: age, cacheStatus: status)
-        case .unsatisfiable: return core.unsatisfiable(length, status)
+        case .unsatisfiable: return Answer.unsatisfiable(length, status)
         case .whole:
             let (readers, isArriving) = readers(0..<length, on: loop)
             var fields = head.fields
@@ -84,7 +84,7 @@ struct PartialAnswer {
             )
         case .ranges(let ranges):
             let all = ranges.map { readers($0, on: loop) }
-            return core.parts(
+            return Answer.parts(
                 ranges,
                 of: head,
                 length,
@@ -106,7 +106,7 @@ struct PartialAnswer {
         _ range: Range<Int64>,
         on loop: isolated EventLoop
     ) -> (reader: BodyReader, isArriving: Bool) {
-        let fetcher = PartFetcher(core, ask, source, partial)
+        let fetcher = PartFetcher(context, ask, source, partial)
         var isArriving = false
         for case .present(let body, _) in partial.extents.segments(range) where body.end == .open { isArriving = true }
         var parts: [BodySequence.Part] = []
@@ -127,13 +127,13 @@ struct PartialAnswer {
 ///
 /// Loop-bound. What it asks for it asks under the validator of the parts: bytes of another representation end the reading.
 final class PartFetcher: PartSource {
-    private let core: DownloadCore
+    private let context: FetchContext
     private let ask: CacheAsk
     private let source: any FetchSource
     private let partial: Partial
 
-    init(_ core: DownloadCore, _ ask: CacheAsk, _ source: any FetchSource, _ partial: Partial) {
-        self.core = core
+    init(_ context: FetchContext, _ ask: CacheAsk, _ source: any FetchSource, _ partial: Partial) {
+        self.context = context
         self.ask = ask
         self.source = source
         self.partial = partial
@@ -184,23 +184,23 @@ final class PartFetcher: PartSource {
     ) async throws(BodyError) -> (reader: BodyReader, end: Int64)? {
         let plan = PartPlan(partial: partial, asked: hole.spec)
         let stream = FetchStream()
-        let ticket = FetchTicket(core.fetches, ask.key, on: loop) { 1 }
+        let ticket = FetchTicket(context.fetches, ask.key, on: loop) { 1 }
         ticket.onStop = { [weak stream] in stream?.cancel($0) }
         defer { withExtendedLifetime(ticket) {} }
-        let requestTime = core.clock.now()
+        let requestTime = context.clock.now()
         let head: FetchStream.Head
         do throws(FetchError) {
-            head = try await core.start(stream, core.partRequest(ask, plan), from: source, on: loop)
+            head = try await context.start(stream, ask.partRequest(plan), from: source, on: loop)
         } catch {
             throw error == .cancelled ? .cancelled : .source(error.description)
         }
         let answer = head.response
-        let now = core.clock.now()
+        let now = context.clock.now()
         guard answer.status == 206, let content = try? Caching.checkPart(answer, asked: plan.asked),
             let range = content.range, Caching.joins(partial.head, part: answer, content: content, now: now)
         else {
             stream.cancel()
-            if !ask.mayBeForOne { core.partials.remove(partial) }
+            if !ask.mayBeForOne { context.partials.remove(partial) }
             throw .source("the origin has another representation now, or does not send the rest of this one")
         }
         let decision = Caching.decidePart(
@@ -210,14 +210,14 @@ final class PartFetcher: PartSource {
             policy: ask.policy,
             requestTime: requestTime,
             now: now,
-            ahead: core.clock.ahead
+            ahead: context.clock.ahead
         )
         if ask.mayBeForOne, case .refuse = decision {
             return passed(range.upperBound - range.lowerBound, stream, ticket, on: loop).map { ($0, range.upperBound) }
         }
-        core.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
+        context.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
         do throws(FetchError) {
-            try PartArrival(core, ask, partial, range, stream).begin(on: loop)
+            try PartArrival(context, ask, partial, range, stream).begin(on: loop)
         } catch {
             throw .cancelled
         }
@@ -230,7 +230,7 @@ final class PartFetcher: PartSource {
         _ ticket: FetchTicket,
         on loop: isolated EventLoop
     ) -> BodyReader? {
-        let options = FillOptions(budget: core.budget, keepsStart: false)
+        let options = FillOptions(budget: context.budget, keepsStart: false)
         let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
         let reader = body.makeReader(on: loop)
         // What is too long ends as a failure, but not before its reader has had it.

@@ -67,7 +67,7 @@ package final class DirectAsk: FetchEntry, @unchecked Sendable {  // protected a
 extension DownloadCore {
     /// Whether nothing is stored under a key, and the last answer could not be: the next one is for whoever asks alone.
     package func isKnownUncacheable(_ key: CacheKey, _ rules: DirectRules) -> Bool {
-        uncacheable.contains(key, now: clock.now())
+        notes.uncacheable.contains(key, now: clock.now())
             && (!rules.policy.memory || memory.variants(key).isEmpty)
             && (!rules.policy.disk || disk?.lookup(key).isEmpty ?? true)
             && partials.peek(key).isEmpty
@@ -107,10 +107,10 @@ extension DownloadCore {
         switch decision {
         case .refuse(.status206) where !ask.fields.contains(.range): return PartMismatch.unasked.detail
         case .refuse(let refusal):
-            if refusal.isLasting(status: head.status) { uncacheable.note(ask.key, now: now) }
+            if refusal.isLasting(status: head.status) { notes.uncacheable.note(ask.key, now: now) }
             return refusal.rawValue
         case .store:
-            uncacheable.forget(ask.key)
+            notes.uncacheable.forget(ask.key)
             return CacheStatus.Detail.uncacheable.rawValue
         }
     }

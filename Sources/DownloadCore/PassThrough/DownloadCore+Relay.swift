@@ -7,22 +7,6 @@ package import HTTPWire
 import Upstream
 
 extension DownloadCore {
-    /// Starts a fetch, unless nobody is to be asked.
-    /// - Throws: `FetchError`; `.offline` where the daemon is offline and the source would open a socket.
-    func start(
-        _ stream: FetchStream,
-        _ request: FetchRequest,
-        from source: any FetchSource,
-        patience: UInt64? = nil,
-        on loop: isolated EventLoop
-    ) async throws(FetchError) -> FetchStream.Head {
-        if isOffline, source.opensSockets {
-            throw .offline("\(request.method.name) is for the origin to answer, \(Self.offlineAdvice)")
-        }
-        stream.budget = budget
-        return try await stream.start(request, from: source, patience: patience, on: loop)
-    }
-
     /// Passes one request on and its answer back; nothing is stored or shared.
     /// - Parameters:
     ///   - way: why it goes to the origin.
@@ -45,7 +29,7 @@ extension DownloadCore {
         stream.onInterim = onInterim
         let head: FetchStream.Head
         do throws(FetchError) {
-            head = try await start(stream, request, from: source, patience: patience, on: loop)
+            head = try await context.start(stream, request, from: source, patience: patience, on: loop)
         } catch {
             return failure(error, way)
         }
@@ -140,10 +124,10 @@ extension DownloadCore {
         let requestTime = clock.now()
         // Only the origin may refuse for a condition, and only its own answer counts then.
         let isCheck = question.stale != nil && !Caching.hasPreconditions(ask.request)
-        if isCheck, habits[ask.key, requestTime].head == .refused {
+        if isCheck, notes.habits[ask.key, requestTime].head == .refused {
             return await answerHeadByGet(question, turn, onInterim, on: loop)
         }
-        let patience = isCheck ? headPatience : nil
+        let patience = isCheck ? context.headPatience : nil
         let answer = await relay(ask, question.source, question.way, patience: patience, onInterim, on: loop)
         if isCheck, isHeadFailure(answer, ask.policy) {
             var byGet = question
@@ -151,9 +135,9 @@ extension DownloadCore {
             return await answerHeadByGet(byGet, turn, onInterim, on: loop)
         }
         if let stale = question.stale, let cause = staleCause(answer),
-            mayServeStale(stale, ask, errorStatus: cause.errorStatus)
+            context.mayServeStale(stale, ask, errorStatus: cause.errorStatus)
         {
-            noteCheck(ask, .stale(stale, cause: cause))
+            notes.noteCheck(ask, .stale(stale, cause: cause))
             return settled(question, .stale(stale, cause: cause), nil, isCollapsed: false, on: loop)
         }
         if let failure = answer.failure {
@@ -163,7 +147,7 @@ extension DownloadCore {
         guard question.newest != nil else { return answer }
         let known = Variants(ask, question.stale, await store.variants(ask, on: loop))
         let update = VariantUpdate(
-            self,
+            context,
             known,
             generation,
             answer.head,

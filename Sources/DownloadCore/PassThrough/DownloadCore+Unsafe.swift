@@ -63,7 +63,7 @@ extension DownloadCore {
         stream.onInterim = onInterim
         let head: FetchStream.Head
         do throws(FetchError) {
-            head = try await start(stream, pass.request, from: source, on: loop)
+            head = try await context.start(stream, pass.request, from: source, on: loop)
         } catch {
             return failure(error, way)
         }
@@ -123,7 +123,7 @@ extension DownloadCore {
         guard case .store = decision else { return nil }
         // Begun after the invalidation: the answer itself is not older than it.
         let fill = fills.leadAlone(pass.ask)
-        let runner = FillRunner(core: self, fill: fill, ask: pass.ask, source: source, stale: nil)
+        let runner = FillRunner(context: context, fill: fill, ask: pass.ask, source: source, stale: nil)
         runner.hasLeader = true
         let arrival = Arrival(
             runner: runner,
@@ -138,7 +138,7 @@ extension DownloadCore {
         do throws(FetchError) {
             try await arrival.begin(on: loop)
         } catch {
-            finish(fill)
+            context.finish(fill)
             return failure(error, way)
         }
         guard let outcome = fill.outcome.value else { return nil }

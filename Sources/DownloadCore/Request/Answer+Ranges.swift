@@ -5,9 +5,9 @@ internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
 
-extension DownloadCore {
+extension Answer {
     /// The parts that a request asks for of what is at hand as a whole; nil where it gets the whole.
-    func ranged(
+    static func ranged(
         _ request: RequestHead,
         _ head: StoredHead,
         _ body: Body,
@@ -31,7 +31,7 @@ extension DownloadCore {
 
     /// A 206 with one part, or with several.
     /// - Parameter readers: one for each range.
-    func parts(
+    static func parts(
         _ ranges: [Range<Int64>],
         of head: StoredHead,
         _ length: Int64,
@@ -69,13 +69,13 @@ extension DownloadCore {
     }
 
     /// 416 (RFC 9110 section 15.5.17).
-    func unsatisfiable(_ length: Int64, _ status: CacheStatus?) -> Answer {
+    static func unsatisfiable(_ length: Int64, _ status: CacheStatus?) -> Answer {
         Answer(head: Caching.unsatisfiableHead(length: length), length: 0, cacheStatus: status)
     }
 
     /// One part of a response that arrives as a whole and is being stored. Several parts of it would have to wait for one
     /// another in memory: who asks for them gets the whole, as for a length that nobody knows yet.
-    func arrivingPart(
+    static func arrivingPart(
         _ ask: CacheAsk,
         _ fetched: FetchedResponse,
         _ reader: BodyReader?,

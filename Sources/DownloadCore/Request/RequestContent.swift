@@ -31,18 +31,3 @@ package final class ContentSource: RequestBodySource {
 }
 
 @available(*, unavailable) extension ContentSource: Sendable {}
-
-extension CacheAsk {
-    /// What goes to the origin where the whole is asked for; a POST where the question is one.
-    /// - Parameter method: of a question without content.
-    func fetchRequest(_ method: Method, _ fields: Fields) -> FetchRequest {
-        FetchRequest(
-            method: content == nil ? method : .post,
-            path: path,
-            fields: fields,
-            clientHost: request.fields.first(.host),
-            framing: content.map { .length(UInt64($0.bytes.count)) } ?? .none,
-            body: content.map { ContentSource($0.bytes) }
-        )
-    }
-}

@@ -33,7 +33,7 @@ final class Arrival {
     private var inspected = 0
     private var isReported = false
 
-    private var core: DownloadCore { runner.core }
+    private var context: FetchContext { runner.context }
     private var ask: CacheAsk { runner.ask }
 
     /// - Parameters:
@@ -57,7 +57,7 @@ final class Arrival {
         self.replaces = replaces
         self.partRefusal = partRefusal
         let (request, policy) = (runner.ask.request, runner.ask.policy)
-        let ahead = runner.core.clock.ahead
+        let ahead = runner.context.clock.ahead
         decision = Caching.decideStore(
             request: request,
             response: head.response,
@@ -98,21 +98,21 @@ final class Arrival {
         let fill = runner.fill
         let goesOn = ask.onClientAbort.goesOn(received: Int64(received), length: knownLength.map(Int64.init))
         // Nobody joins from then on: whoever did a moment ago, and waits no longer, is among the readers.
-        if !goesOn, core.fills.giveUp(fill), body.readerCount == 0 {
-            core.noteAbandoned(ask, received: Int64(received))
+        if !goesOn, context.fills.giveUp(fill), body.readerCount == 0 {
+            context.notes.noteAbandoned(ask, received: Int64(received))
             return false
         }
         let isWanted = body.isFiling || (isWindowed ? keepsInMemory || keepsOnDisk : keepsInMemory) && body.isKeptWhole
         if isWanted { return true }
-        core.unkept.note(ask.key, now: now)
+        context.notes.unkept.note(ask.key, now: now)
         // Who waits still is about to read; the last one that does not asks again.
         if fill.waiters > 0 { return true }
         // From here on nobody joins: whoever did a moment ago is among the readers.
-        core.fills.remove(fill)
+        context.fills.remove(fill)
         if fill.waiters > 0 || body.readerCount > 0 { return true }
         // As at its end: what it replaces is outdated, although nothing takes its place.
-        if isAnswer, inspection == nil, let stale = runner.stale, !core.store.isSuperseded(stale) {
-            core.store.remove(stale)
+        if isAnswer, inspection == nil, let stale = runner.stale, !context.store.isSuperseded(stale) {
+            context.store.remove(stale)
         }
         return false
     }
@@ -122,32 +122,32 @@ final class Arrival {
     ///   of a body that is looked into had come.
     func begin(on loop: isolated EventLoop) async throws(FetchError) {
         let status = head.response.status
-        if isStored, status >= 500, await core.hasGood(ask, besides: status, on: loop) {
+        if isStored, status >= 500, await context.hasGood(ask, besides: status, on: loop) {
             decision = .refuse(.errorOverStored)
         }
         if stream.isCancelled { throw .cancelled }
         if isStored { try await inspectBeginning(on: loop) }
         if isStored {
             if stream.isCancelled { throw .cancelled }
-            if mismatch == nil { core.noteCacheable(ask) }
+            if mismatch == nil { context.notes.noteCacheable(ask) }
             prepareToStore()
         } else if case .refuse(let refusal) = decision {
-            core.noteRefusal(refusal, ask, status: status, now: now)
+            context.notes.noteRefusal(refusal, ask, status: status, now: now)
             if refusal.isLasting(status: status), isAnswer, refusal != .tooShort, refusal != .statusNotSuccessful {
                 outdated = runner.stale
             }
         }
-        if let stale = runner.stale, isGone, ask.policy.gone == .evict { core.store.remove(stale) }
+        if let stale = runner.stale, isGone, ask.policy.gone == .evict { context.store.remove(stale) }
         noteCheck()
         if !isStored, !runner.hasLeader {
             // Nobody is to read it: who has waited fetches for itself.
             stream.cancel()
-            if let outdated, !core.store.isSuperseded(outdated) { core.store.remove(outdated) }
+            if let outdated, !context.store.isSuperseded(outdated) { context.store.remove(outdated) }
             throw .cancelled
         }
-        var options = FillOptions(spill: spill, budget: core.budget, keepsStart: isStored)
+        var options = FillOptions(spill: spill, budget: context.budget, keepsStart: isStored)
         // What memory is to have never waits for a reader; nor does a small body, which goes to the disk from there.
-        if keepsInMemory || keepsOnDisk && isWindowed { options.keepsUpTo = knownLength ?? core.memoryMaxObject }
+        if keepsInMemory || keepsOnDisk && isWindowed { options.keepsUpTo = knownLength ?? context.memoryMaxObject }
         options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: knownLength.map(Int64.init), on: loop)
         if runner.hasLeader { runner.leaderReader = body.makeReader(on: loop) }
@@ -169,7 +169,7 @@ final class Arrival {
             )
         )
         // What is not stored is nobody's but theirs who wait already.
-        if !isStored { core.fills.end(runner.fill) }
+        if !isStored { context.fills.end(runner.fill) }
         let pump = BodyPump(
             stream: stream,
             body: body,
@@ -185,7 +185,7 @@ final class Arrival {
             noteCut(body)
             body.stopKeeping()
             spill = nil
-            core.finish(runner.fill)
+            context.finish(runner.fill)
         }
         runner.pump = pump
         stream.flow(into: pump)
@@ -197,9 +197,9 @@ final class Arrival {
         let (policy, status) = (ask.policy, head.response.status)
         if runner.stale != nil, isGone, !isStored {
             let check = FailedCheck(errorStatus: status)
-            core.failedChecks.note(ask.key, check, now: now, pause: policy.checkPause)
+            context.notes.failedChecks.note(ask.key, check, now: now, pause: policy.checkPause)
         } else if !policy.countsAsFailure(status) {
-            core.failedChecks.forget(ask.key)
+            context.notes.failedChecks.forget(ask.key)
         }
     }
 
@@ -227,7 +227,7 @@ final class Arrival {
     }
 
     private func report(_ found: String) {
-        if !isReported { core.noteUnexpected(ask, found) }
+        if !isReported { context.notes.noteUnexpected(ask, found) }
         isReported = true
     }
 
@@ -242,8 +242,7 @@ final class Arrival {
     private func isExpected() -> Bool {
         guard let found = inspection?.finish() else { return true }
         report(found)
-        core.unkept.note(ask.key, now: now)
-        core.refusals.note(ask.key, .unexpectedContent, now: now)
+        context.notes.noteUnkept(ask, .unexpectedContent, now: now)
         return false
     }
 
@@ -257,27 +256,26 @@ final class Arrival {
         let keeping: Keeping
         if mismatch != nil {
             keeping = Keeping(refused: .unexpectedContent)
-        } else if case .untilClose = head.framing, core.unproven.contains(ask.key, now: now) {
+        } else if case .untilClose = head.framing, context.notes.unproven.contains(ask.key, now: now) {
             keeping = Keeping(refused: .unprovenEnd)
         } else {
-            keeping = Keeping(ask.policy, core, length: length)
+            keeping = Keeping(ask.policy, context, length: length)
         }
         self.keeping = keeping
         if let refusal = keeping.refusal {
-            core.unkept.note(ask.key, now: now)
-            core.refusals.note(ask.key, refusal, now: now)
+            context.notes.noteUnkept(ask, refusal, now: now)
             return
         }
-        core.unkept.forget(ask.key)
+        context.notes.unkept.forget(ask.key)
         isCollecting = keepsInMemory && !isWindowed
         // A small body of known length goes to the disk from memory, in one piece, at the end.
-        if keepsOnDisk, !isWindowed { spill = core.store.makeSpill(expected: Int64(knownLength ?? 0)) }
+        if keepsOnDisk, !isWindowed { spill = context.store.makeSpill(expected: Int64(knownLength ?? 0)) }
     }
 
     private func collect(_ bytes: UnsafeRawBufferPointer, _ body: Body) {
         received += bytes.count
         inspect(bytes)
-        guard isCollecting, received > core.memoryMaxObject || !body.isKeptWhole else { return }
+        guard isCollecting, received > context.memoryMaxObject || !body.isKeptWhole else { return }
         isCollecting = false
         body.stopKeeping()
         runner.pump?.checkReaders()
@@ -296,25 +294,25 @@ final class Arrival {
             let extents = Extents(length: length, file: file)
             partial = Partial(key: ask.key, token: runner.generation, head: described, extents: extents)
         } else {
-            partial = core.newPartial(ask, runner.generation, described, keeping)
+            partial = context.newPartial(ask, runner.generation, described, keeping)
         }
         partial.extents.keep(from: body, at: 0)
         guard !partial.extents.isEmpty else { return }
-        core.keep(partial)
-        core.partials.shrink()
+        context.keep(partial)
+        context.partials.shrink()
     }
 
     private func noteCut(_ body: Body) {
         guard isStored, let keeping, keeping.refusal == nil else { return }
         // Where everybody has left, that is told, and nobody was misled.
         if case .failed(.abandoned) = body.end { return }
-        core.noteStoring(ask, .cut)
+        context.notes.noteStoring(ask, .cut)
     }
 
     /// The fill is over, and nothing of it is stored.
     private func finishUnstored(_ reason: UnstoredReason) {
-        if let keeping, keeping.refusal == nil { core.noteStoring(ask, reason) }
-        core.finish(runner.fill, unstored: reason)
+        if let keeping, keeping.refusal == nil { context.notes.noteStoring(ask, reason) }
+        context.finish(runner.fill, unstored: reason)
     }
 
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
@@ -323,34 +321,34 @@ final class Arrival {
         if isStored { trailers.remove(.setCookie) }
         writer.finish(trailers: trailers, isProven: stream.isEndProven)
         defer { body.stopKeeping() }
-        if let outdated, case .complete = body.end, !core.store.isSuperseded(outdated) { core.store.remove(outdated) }
+        if let outdated, case .complete = body.end, !context.store.isSuperseded(outdated) {
+            context.store.remove(outdated)
+        }
         if isStored {
             guard stream.isEndProven else {
-                core.noteUnproven(ask)
+                context.notes.noteUnproven(ask)
                 return finishUnstored(.unprovenEnd)
             }
-            core.unproven.forget(ask.key)
+            context.notes.unproven.forget(ask.key)
         }
         // A body of unknown length shows only now that it is too short.
         guard let keeping, case .complete(let length) = body.end else {
             noteCut(body)
-            return core.finish(runner.fill)
+            return context.finish(runner.fill)
         }
         let isTooShort = ask.policy.isTooShort(length, status: described.status)
         guard !isTooShort, isExpected() else { return finishUnstored(isTooShort ? .tooShort : .unexpectedContent) }
         var stored = described
         stored.bodyLength = length
-        core.partials.remove(ask.key) { $0.head.isSameVariant(as: stored) }
+        context.partials.remove(ask.key) { $0.head.isSameVariant(as: stored) }
         let whole = keepsInMemory || keepsOnDisk && isWindowed ? body.inMemory() : nil
         // Where the length was not known before, or the disk has failed, that shows only now.
-        let hasRoom = core.memory.takes(received) && core.memory.hasRoom(for: received)
+        let hasRoom = context.memory.takes(received) && context.memory.hasRoom(for: received)
         let isInMemory = keepsInMemory && whole != nil && hasRoom
         let isOnDisk = keepsOnDisk && (isWindowed ? whole != nil : body.isFiling)
-        if !isInMemory, !isOnDisk { core.unkept.note(ask.key, now: now) }
-        let fitsMemory = keepsInMemory && received <= core.memoryMaxObject && core.memory.takes(received)
-        let isRefused = fitsMemory || keepsOnDisk && isWindowed
-        let (core, fill, ask, wasSaid) = (core, runner.fill, ask, keeping.refusal == nil)
-        core.store.commit(
+        if !isInMemory, !isOnDisk { context.notes.unkept.note(ask.key, now: now) }
+        let (context, fill, ask, wasSaid) = (context, runner.fill, ask, keeping.refusal == nil)
+        context.store.commit(
             stored,
             ask,
             runner.generation,
@@ -358,10 +356,10 @@ final class Arrival {
             whole: whole,
             spill: spill,
             keeping: keeping,
-            otherwise: isRefused ? .noMemory : keepsOnDisk ? .diskFails : .tooLarge
+            otherwise: keeping.shortfall(context, length: received, isWindowed: isWindowed)
         ) { reason in
-            if wasSaid { core.noteStoring(ask, reason) }
-            core.finish(fill, unstored: reason)
+            if wasSaid { context.notes.noteStoring(ask, reason) }
+            context.finish(fill, unstored: reason)
         }
     }
 }

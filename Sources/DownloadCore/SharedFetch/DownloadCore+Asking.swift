@@ -5,23 +5,6 @@ import EventLoop
 import HTTPCaching
 import HTTPWire
 
-/// What the origin is to be asked, and what is known before.
-struct Question {
-    var ask: CacheAsk
-    let source: any FetchSource
-    /// The stored response that the request selects and that may not be used without asking.
-    let stale: StoredResponse?
-    /// The newest stored response of the key, whoever selects it.
-    let newest: StoredHead?
-    let way: Way
-    /// When the question was asked, Unix seconds.
-    var began = Int64.max
-    /// The part to ask for; nil asks for the whole.
-    var plan: PartPlan?
-    /// A HEAD has failed, and this asks by GET whether the origin has.
-    var hasHeadFailed = false
-}
-
 extension DownloadCore {
     /// Nil: look again, something has been stored meanwhile.
     func askOrigin(
@@ -32,7 +15,7 @@ extension DownloadCore {
     ) async -> Answer? {
         let ask = question.ask
         if isOffline, question.source.opensSockets {
-            return failure(.offline("nothing is stored for this request, \(Self.offlineAdvice)"), question.way)
+            return failure(.offline("nothing is stored for this request, \(FetchContext.offlineAdvice)"), question.way)
         }
         if ask.request.method == .head { return await relayHead(question, turn, onInterim, on: loop) }
         if Caching.hasPreconditions(ask.request) {
@@ -95,13 +78,11 @@ extension DownloadCore {
         if let answer, answer.failure == nil, answer.reader?.isNarrowed ?? true { fill.want() }
     }
 
-    static let offlineAdvice = "and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that"
-
     /// Whether the answer to another's fetch would be none for this request: waiting for it would be in vain.
     private func isForItself(_ question: Question) -> Bool {
         let ask = question.ask
         if Caching.isReload(ask.request) || ask.isForOne { return true }
-        if isUncacheable(ask) { return true }
+        if notes.isUncacheable(ask) { return true }
         // In library mode one transfer serves all who wait.
         guard let stale = question.stale?.head, ask.policy.mode != .library else { return false }
         // What was not fresh for it when it arrived will not be the next time: each needs a check of its own.
@@ -130,7 +111,7 @@ extension DownloadCore {
     ) async -> Answer? {
         let began = Monotonic.now()
         let runner = FillRunner(
-            core: self,
+            context: context,
             fill: fill,
             ask: question.ask,
             source: question.source,
@@ -191,10 +172,10 @@ extension DownloadCore {
         case .refreshed, .failed(.cancelled), .part, .stalePart, .again, .alone: return nil
         case .stale(_, let cause):
             // The leader's stale response may be another variant: each uses its own, if it has one that it may use.
-            guard let stale, mayServeStale(stale, ask, errorStatus: cause.errorStatus) else { return nil }
+            guard let stale, context.mayServeStale(stale, ask, errorStatus: cause.errorStatus) else { return nil }
             return settled(question, .stale(stale, cause: cause), nil, isCollapsed: true, on: loop)
         case .failed(let error):
-            guard let stale, error.isOriginFailure, mayServeStale(stale, ask, errorStatus: nil) else {
+            guard let stale, error.isOriginFailure, context.mayServeStale(stale, ask, errorStatus: nil) else {
                 return settled(question, outcome, nil, isCollapsed: true, on: loop)
             }
             return settled(question, .stale(stale, cause: .error(error)), nil, isCollapsed: true, on: loop)
@@ -208,35 +189,6 @@ extension DownloadCore {
             policy: question.ask.policy,
             asked: question.began,
             now: clock.now()
-        )
-    }
-
-    /// Whether a stale response may stand in for an answer with `errorStatus`, or for none (RFC 9111 section 4.2.4).
-    func mayServeStale(_ stale: StoredResponse, _ ask: CacheAsk, errorStatus: Int?) -> Bool {
-        // What was purged while the origin was asked stands in for nothing.
-        !generations.isGone(stale) && staleVerdict(stale, ask, errorStatus: errorStatus).isAllowed
-    }
-
-    /// What an outcome says about the next check: after a failure it waits, and a success ends the waiting.
-    func noteCheck(_ ask: CacheAsk, _ outcome: FillOutcome) {
-        switch outcome {
-        case .stale(_, let cause), .stalePart(_, let cause):
-            let check = FailedCheck(errorStatus: cause.errorStatus)
-            failedChecks.note(ask.key, check, now: clock.now(), pause: ask.policy.checkPause)
-        case .refreshed, .part: failedChecks.forget(ask.key)
-        case .failed(let error) where error.isOriginFailure:
-            refusals.note(ask.key, "fetch-failed", "RFC 9110 section 15.6.3", now: clock.now())
-        case .streaming, .again, .alone, .failed: break
-        }
-    }
-
-    private func staleVerdict(_ stale: StoredResponse, _ ask: CacheAsk, errorStatus: Int?) -> StaleVerdict {
-        Caching.mayServeStale(
-            stored: stale.head,
-            policy: ask.policy,
-            staleness: Caching.staleness(stale.head, policy: ask.policy, now: clock.now()),
-            request: ask.request,
-            errorStatus: errorStatus
         )
     }
 
@@ -286,7 +238,7 @@ extension DownloadCore {
             if code == 304 { status.ttl = -staleness }
             let age = Caching.age(head, now: now)
             let isFirst = code == 206 && age == 0 && question.plan?.partial == nil
-            var made = PartialAnswer(self, ask, question.source, partial, head)
+            var made = PartialAnswer(context, ask, question.source, partial, head)
             made.arriving = part
             return made.make(status, age: isFirst ? nil : age, on: loop)
         case .stalePart(let partial, let cause):
@@ -294,12 +246,12 @@ extension DownloadCore {
             status.detail = CacheStatus.Detail.staleIfError.rawValue
             status.ttl = -Caching.staleness(partial.head, policy: ask.policy, now: now)
             let age = Caching.age(partial.head, now: now)
-            return PartialAnswer(self, ask, question.source, partial).make(status, age: age, on: loop)
+            return PartialAnswer(context, ask, question.source, partial).make(status, age: age, on: loop)
         case .again, .alone: return failure(.cancelled, way)
         case .failed(let error):
             var refusal: StaleRefusal?
             if let stale = question.stale, error.isOriginFailure,
-                case .refused(let reason) = staleVerdict(stale, ask, errorStatus: nil)
+                case .refused(let reason) = context.staleVerdict(stale.head, ask, errorStatus: nil)
             {
                 refusal = reason
             }

@@ -53,7 +53,7 @@ package struct FetchedResponse: Sendable {
     /// The same where it is being stored, else nil.
     package var stored: StoredHead? { if case .store = decision { described } else { nil } }
     /// Why no tier takes the response although it may be stored; nil where one does, if all of it comes.
-    package let keepRefusal: KeepRefusal?
+    package let keepRefusal: UnstoredReason?
     /// A stored response was checked before and found to be changed.
     package let replacesStale: Bool
     /// Why a 206 that is passed on is not stored.

@@ -10,7 +10,7 @@ internal import Upstream
 ///
 /// States: checking → (refreshed | stale kept | fetching) → streaming → committed or failed.
 final class FillRunner {
-    let core: DownloadCore
+    let context: FetchContext
     let fill: Fill
     let ask: CacheAsk
     let source: any FetchSource
@@ -40,7 +40,7 @@ final class FillRunner {
     private var task: Task<Void, Never>?
 
     init(
-        core: DownloadCore,
+        context: FetchContext,
         fill: Fill,
         ask: CacheAsk,
         source: any FetchSource,
@@ -48,14 +48,14 @@ final class FillRunner {
         hasOthers: Bool = false,
         plan: PartPlan? = nil
     ) {
-        self.core = core
+        self.context = context
         self.fill = fill
         self.ask = ask
         self.source = source
         self.stale = stale
         self.hasOthers = hasOthers
         self.plan = plan
-        generation = core.generations.note(ask.key)
+        generation = context.generations.note(ask.key)
     }
 
     /// Runs as a task of its own, so that the fill outlives the request that began it.
@@ -85,8 +85,8 @@ final class FillRunner {
 
     /// Makes the fetch known to those who may end it.
     func attach(on loop: isolated EventLoop) {
-        let (fill, table) = (fill, core.fills)
-        let ticket = FetchTicket(core.fetches, ask.key, on: loop) {
+        let (fill, table) = (fill, context.fills)
+        let ticket = FetchTicket(context.fetches, ask.key, on: loop) {
             fill.audience
         } told: { error in
             // At once: who comes now begins a fetch of its own, and who waits is answered.
@@ -113,9 +113,9 @@ final class FillRunner {
 
     /// Ends a fetch whose head nobody waits for any more, where the route says so: nothing of it has come yet.
     func giveUpUnlessWanted() {
-        guard fill.outcome.value == nil, !ask.onClientAbort.goesOn(received: 0, length: nil), core.fills.giveUp(fill)
+        guard fill.outcome.value == nil, !ask.onClientAbort.goesOn(received: 0, length: nil), context.fills.giveUp(fill)
         else { return }
-        core.noteAbandoned(ask, received: 0)
+        context.notes.noteAbandoned(ask, received: 0)
         cancel()
     }
 
@@ -141,8 +141,8 @@ final class FillRunner {
         guard ask.policy.revalidate != .never, stale != nil || hasOthers else {
             return try await fetch(nil, replaces: false, on: loop)
         }
-        let known = Variants(ask, stale, await core.store.variants(ask, on: loop))
-        let habits = core.habits[ask.key, core.clock.now()]
+        let known = Variants(ask, stale, await context.store.variants(ask, on: loop))
+        let habits = context.notes.habits[ask.key, context.clock.now()]
         guard !hasHeadFailed, let check = known.check(habits: habits), check.kind == .head, let stale else {
             return try await fetch(known, replaces: false, on: loop)
         }
@@ -165,10 +165,10 @@ final class FillRunner {
         _ check: Revalidation,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> HeadResult {
-        let requestTime = core.clock.now()
+        let requestTime = context.clock.now()
         let started: (FetchStream, FetchStream.Head)
         do throws(FetchError) {
-            started = try await start(.head, check, patience: core.headPatience, on: loop)
+            started = try await start(.head, check, patience: context.headPatience, on: loop)
         } catch {
             guard error.mayBeOfMethodAlone else { throw error }
             return .failed
@@ -176,7 +176,7 @@ final class FillRunner {
         let (stream, head) = started
         stream.flow(into: Discard(stream))
         let answer = head.response
-        let now = core.clock.now()
+        let now = context.clock.now()
         let verdict = Caching.judgeHead(
             stored: stale.head,
             headAnswer: answer,
@@ -185,10 +185,10 @@ final class FillRunner {
             request: ask.request,
             policy: ask.policy
         )
-        core.habits.note(ask.key) {
+        context.notes.habits.note(ask.key) {
             $0.noteHead(status: answer.status, verdict: verdict, hadConditions: !check.conditions.isEmpty)
         }
-        let update = VariantUpdate(core, known, generation, answer, requestTime: requestTime, now: now)
+        let update = VariantUpdate(context, known, generation, answer, requestTime: requestTime, now: now)
         if let response = await update.byHead(check, on: loop) {
             confirm(response, by: answer)
             return .settled
@@ -209,30 +209,30 @@ final class FillRunner {
     func keepCookies(of answer: ResponseHead) { ownCookies = answer.fields.all(.setCookie) }
 
     func settle(_ outcome: FillOutcome) {
-        core.noteCheck(ask, outcome)
+        context.notes.noteCheck(ask, outcome)
         fill.outcome.set(outcome)
-        core.finish(fill)
+        context.finish(fill)
     }
 
     // MARK: - Fetching
 
     /// - Parameter known: what is stored and may be confirmed; nil fetches without conditions.
     private func fetch(_ known: Variants?, replaces: Bool, on loop: isolated EventLoop) async throws(FetchError) {
-        let check = known?.check(habits: core.habits[ask.key, core.clock.now()], byGet: true)
-        let requestTime = core.clock.now()
+        let check = known?.check(habits: context.notes.habits[ask.key, context.clock.now()], byGet: true)
+        let requestTime = context.clock.now()
         let (stream, head) = try await start(.get, check, on: loop)
         let answer = head.response
-        let now = core.clock.now()
+        let now = context.clock.now()
         if hasHeadFailed, answer.status < 400 || answer.status == stale?.head.status {
-            core.habits.note(ask.key) { $0.noteFailedHead(now: now) }
+            context.notes.habits.note(ask.key) { $0.noteFailedHead(now: now) }
         }
         if let check, let known {
-            core.habits.note(ask.key) { habits in
+            context.notes.habits.note(ask.key) { habits in
                 if let stored = known.likeliest { habits.noteConditional(stored: stored.head, answer: answer) }
             }
             if answer.status == 304 {
                 stream.flow(into: Discard(stream))
-                let update = VariantUpdate(core, known, generation, answer, requestTime: requestTime, now: now)
+                let update = VariantUpdate(context, known, generation, answer, requestTime: requestTime, now: now)
                 if let response = await update.by304(check, on: loop) {
                     return confirm(response, by: answer)
                 }
@@ -291,13 +291,13 @@ final class FillRunner {
         // Through the runner: it forgets a leader that has left.
         stream.onInterim = { [weak self] in self?.onInterim?($0) }
         self.stream = stream
-        return (stream, try await core.start(stream, request, from: source, patience: patience, on: loop))
+        return (stream, try await context.start(stream, request, from: source, patience: patience, on: loop))
     }
 
     // MARK: - Failing
 
     private func mayServeStale(errorStatus: Int?) -> Bool {
-        stale.map { core.mayServeStale($0, ask, errorStatus: errorStatus) } ?? false
+        stale.map { context.mayServeStale($0, ask, errorStatus: errorStatus) } ?? false
     }
 
     private func outcome(of error: FetchError) -> FillOutcome {

@@ -40,8 +40,8 @@ final class LastRefusals: Sendable {
         }
     }
 
-    func note(_ key: CacheKey, _ refusal: KeepRefusal, now: Int64) {
-        note(key, refusal.rawValue, refusal.section, now: now)
+    func note(_ key: CacheKey, _ reason: UnstoredReason, now: Int64) {
+        note(key, reason.rawValue, reason.section, now: now)
     }
 
     /// What came for a key is being stored.
@@ -54,19 +54,4 @@ final class LastRefusals: Sendable {
     }
 
     func last(_ key: CacheKey) -> UnstoredAnswer? { answers.withLock { $0[key.hash] } }
-}
-
-extension KeepRefusal {
-    /// What of the configuration says so.
-    package var section: String {
-        switch self {
-        case .tiersOff: "configuration, cache.memory and cache.disk"
-        case .tooLarge: "configuration, cache.memory.max_object and cache.disk.max_object"
-        case .noRoom: "configuration, cache.disk.size and cache.disk.min_free"
-        case .diskFails: "configuration, cache.disk.path"
-        case .noMemory: "configuration, cache.memory.size"
-        case .unexpectedContent: "configuration, response.expect"
-        case .unprovenEnd: "RFC 9112 section 9.8"
-        }
-    }
 }

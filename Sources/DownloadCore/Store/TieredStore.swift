@@ -1,4 +1,4 @@
-// Memory before disk: finds the stored responses of a key, keeps new ones, and writes freshened heads to both.
+// Memory before disk: finds the stored responses of a key, and moves to memory what is asked for.
 
 internal import CacheStore
 internal import EventLoop
@@ -20,9 +20,9 @@ final class TieredStore: Sendable {
         }
     }
 
-    private let memory: MemoryTier
-    private let disk: DiskTier?
-    private let generations: Generations
+    let memory: MemoryTier
+    let disk: DiskTier?
+    let generations: Generations
     let troubles = StoredFileTroubles()
     private let clock: WallClock
 
@@ -221,7 +221,7 @@ final class TieredStore: Sendable {
     ///   - gone: what has to go for it; the caller lets go of it when the generations are free again.
     /// - Returns: false where the memory tier does not take it.
     @discardableResult
-    private func insert(
+    func insert(
         _ response: StoredResponse,
         _ held: HeldResponse?,
         _ ask: CacheAsk,
@@ -230,7 +230,7 @@ final class TieredStore: Sendable {
         memory.insert(response, as: held, maxVariants: ask.policy.maxVariants, gone: &gone)
     }
 
-    private func make(
+    func make(
         _ head: StoredHead,
         _ body: Body,
         _ ask: CacheAsk,
@@ -263,208 +263,9 @@ final class TieredStore: Sendable {
         }
     }
 
-    // MARK: - Keeping
-
-    /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
-    func makeSpill(expected: Int64) -> SpillFile? { disk?.makeSpill(expected: expected) }
-
-    /// Stores a response that is whole, unless its key was invalidated since its fetch began, or a newer one is stored.
-    /// - Parameters:
-    ///   - body: as its readers have it, complete.
-    ///   - whole: the same in memory, where it is.
-    ///   - spill: the body's file, where it was written while it arrived.
-    ///   - keeping: the tiers that may have it.
-    ///   - otherwise: why none has it, where memory does not and nothing of it was written for the disk.
-    ///   - done: called when both tiers have it, or will not have it, with the reason where none has it; any thread.
-    func commit(
-        _ head: StoredHead,
-        _ ask: CacheAsk,
-        _ token: GenerationToken,
-        body: Body,
-        whole: Body?,
-        spill: SpillFile?,
-        keeping: Keeping,
-        otherwise: UnstoredReason,
-        done: @escaping @Sendable (UnstoredReason?) -> Void
-    ) {
-        let rules = InvalidationRule.concerning(head, ask.key)
-        let token = token.concerned(by: rules)
-        let head = numbered(head, token)
-        let number = token.number
-        var (isCurrent, isInMemory) = (false, false)
-        let fresh = (keeping.inMemory ? whole : nil).map { make(head, $0, ask, tier: .memory, number) }
-        let held = fresh.flatMap { HeldResponse($0) }
-        var gone: [HeldResponse] = []
-        _ = generations.ifUnchanged(token) {
-            guard !isOutdated(head, ask, number) else { return }
-            isCurrent = true
-            if head.varyNames.isEmpty {
-                gone = memory.remove(ask.key) { $0.number < number && isReplaced($0.head, by: head, ask) }
-            }
-            if let fresh {
-                isInMemory = insert(fresh, held, ask, &gone)
-            } else {
-                // What it replaces, and what would answer in its stead without a look at the disk.
-                gone += memory.remove(ask.key) {
-                    $0.head.isSameVariant(as: head) || $0.hot != nil && $0.head.varyNames != head.varyNames
-                }
-            }
-        }
-        guard isCurrent else { return done(.overtaken) }
-        let unkept = isInMemory ? nil : otherwise
-        guard let disk else { return done(unkept) }
-        let (key, generations, maxVariants) = (ask.key, generations, ask.policy.maxVariants)
-        guard keeping.onDisk else {
-            disk.remove(key, head, before: number)
-            guard !before(number, head, ask, disk).isEmpty else { return done(unkept) }
-            Task {
-                await removeReplaced(by: head, ask, number, disk)
-                done(unkept)
-            }
-            return
-        }
-        Task {
-            do {
-                try await disk.commit(
-                    body,
-                    spill: spill,
-                    key: key,
-                    head: head,
-                    generation: (generations, token),
-                    maxVariants: maxVariants,
-                    number: number
-                )
-                await keepAsFile(head, ask)
-            } catch {
-                // It has been answered all the same, and the statistics count it; what it replaces is outdated.
-                disk.remove(key, head, before: number)
-                let isGiven = spill != nil || whole != nil
-                return done(unkept == nil ? nil : isGiven ? UnstoredReason(error) : otherwise)
-            }
-            await removeReplaced(by: head, ask, number, disk)
-            done(nil)
-        }
-    }
-
-    /// What answers every request takes the place of the variants that the request which brought it selects: they would come back
-    /// when it goes.
-    private func isReplaced(_ old: StoredHead, by head: StoredHead, _ ask: CacheAsk) -> Bool {
-        head.varyNames.isEmpty && !old.varyNames.isEmpty && Caching.selects(stored: old, request: ask.request)
-    }
-
-    /// The files of other variants from earlier fetches, where one that answers every request has come.
-    private func before(_ number: UInt64, _ head: StoredHead, _ ask: CacheAsk, _ disk: DiskTier) -> [DiskEntry] {
-        guard head.varyNames.isEmpty else { return [] }
-        return disk.lookup(ask.key, besides: [head]).filter { $0.fileID < number }
-    }
-
-    private func removeReplaced(by head: StoredHead, _ ask: CacheAsk, _ number: UInt64, _ disk: DiskTier) async {
-        let others = before(number, head, ask, disk)
-        guard !others.isEmpty else { return }
-        for other in await disk.heads(others) where isReplaced(other.head, by: head, ask) { disk.remove(other.entry) }
-    }
-
-    /// The file that others read instead of asking. One that cannot be written stays as it is.
-    private func keepAsFile(_ head: StoredHead, _ ask: CacheAsk) async {
-        guard let name = ask.storeAs, ask.content == nil, let disk, head.status == 200,
-            let entry = disk.entry(ask.key, head)
-        else {
-            return
-        }
-        do {
-            if head.fields.contains(.contentEncoding) { throw CodedContent() }
-            try await disk.keepAsFile(entry, as: name)
-            troubles.clear(name)
-        } catch {
-            troubles.tell(name, error)
-        }
-    }
-
-    /// `head` as one that was brought or confirmed by what began at the token's moment: later rules concern it.
-    private func numbered(_ head: StoredHead, _ token: GenerationToken) -> StoredHead {
-        var head = head
-        head.number = max(head.number, token.number)
-        (head.staleSince, head.changedSince) = (nil, nil)
-        return head
-    }
-
-    /// A response that was asked for later is stored already: a slow fetch does not undo a reload.
-    private func isOutdated(_ head: StoredHead, _ ask: CacheAsk, _ number: UInt64) -> Bool {
-        if disk?.hasNewer(ask.key, head, than: number) == true { return true }
-        return memory.peek(ask.key).contains { $0.head.isSameVariant(as: head) && $0.number > number }
-    }
-
     /// Removes one response from both tiers; other variants stay.
     func remove(_ response: StoredResponse) {
         memory.remove(response.key) { $0.isSameVariant(as: response) }
         if let disk, let entry = disk.entry(response.key, response.head) { disk.remove(entry) }
-    }
-
-    /// Makes a stored response stale, in every tier that holds it: until something comes in its place it may stand in for a failure.
-    /// - Parameter time: when a HEAD showed that the resource is another one now, Unix seconds.
-    func outdate(_ response: StoredResponse, _ ask: CacheAsk, since time: Int64, on loop: isolated EventLoop) async {
-        guard response.head.changedSince == nil, isStored(response) else { return }
-        let changed = response.changed(since: time)
-        if ask.policy.memory, response.body.wholeChunk != nil {
-            let held = HeldResponse(changed)
-            var gone: [HeldResponse] = []
-            _ = generations.ifUnchanged(generations.note(ask.key)) {
-                let known = memory.peek(ask.key).first { $0.isSameVariant(as: response) }
-                if known?.number == response.number { insert(changed, held, ask, &gone) }
-            }
-        }
-        if let disk, ask.policy.disk, let entry = disk.entry(ask.key, response.head, number: response.number) {
-            await disk.freshen(entry, head: changed.head)
-        }
-    }
-
-    /// Gives a stored response a new head, in every tier that holds it.
-    /// - Parameter isOther: the new head is that of another variant with the same body, and the stored one stays.
-    /// - Returns: the response to answer with; it is not stored any more where the new head forbids that, or where the
-    ///   key was invalidated since `token`.
-    func freshen(
-        _ response: StoredResponse,
-        head: StoredHead,
-        ask: CacheAsk,
-        token: GenerationToken,
-        isOther: Bool = false,
-        on loop: isolated EventLoop
-    ) async -> StoredResponse {
-        let rules = InvalidationRule.concerning(head, ask.key)
-        let token = token.concerned(by: rules + response.rules)
-        let head = numbered(head, token)
-        let number = isOther ? token.number : response.number
-        let fresh = make(head, response.body, ask, tier: response.tier, number)
-        // What one user is told stays out of what is stored for all.
-        guard ask.shares(head) else { return fresh }
-        // What has taken its place while the origin was asked is newer than what the answer is about.
-        guard isStored(response) else { return fresh }
-        guard case .store = Caching.decideKeep(head, policy: ask.policy) else {
-            if !isOther { remove(response) }
-            return fresh
-        }
-        // A file is named after its selecting fields: under another Vary it would not be found again.
-        let isSame = fresh.isSameVariant(as: response)
-        if !isOther, !isSame { remove(response) }
-        if ask.policy.memory, response.body.wholeChunk != nil {
-            let held = HeldResponse(fresh)
-            var gone: [HeldResponse] = []
-            _ = generations.ifUnchanged(token) {
-                if isOther || !isSame || isStored(response) { insert(fresh, held, ask, &gone) }
-            }
-        }
-        if isSame, !isOther, let disk, ask.policy.disk, generations.isUnchanged(token),
-            let entry = disk.entry(ask.key, response.head, number: response.number)
-        {
-            await disk.freshen(entry, head: head)
-        }
-        return fresh
-    }
-
-    /// Whether a tier still has this very response, and none of a later fetch or check.
-    private func isStored(_ response: StoredResponse) -> Bool {
-        let held = memory.peek(response.key).first { $0.isSameVariant(as: response) }
-        if let held { return held.number == response.number && held.head.responseTime <= response.head.responseTime }
-        return disk?.entry(response.key, response.head, number: response.number) != nil
     }
 }

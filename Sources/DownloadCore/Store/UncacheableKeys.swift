@@ -32,29 +32,6 @@ final class UncacheableKeys: Sendable {
     }
 }
 
-extension DownloadCore {
-    /// Whether what comes for the request could not be stored of late, so that nobody should wait for it.
-    func isUncacheable(_ ask: CacheAsk) -> Bool {
-        let now = clock.now()
-        if uncacheable.contains(ask.key, now: now) { return true }
-        return ask.isCookieBound && (ask.policy.cookies == .never || cookieBound.contains(ask.key, now: now))
-    }
-
-    /// Remembers why the answer to a request is not stored, where the next one will probably not be, either.
-    func noteRefusal(_ refusal: StoreRefusal, _ ask: CacheAsk, status: Int, now: Int64) {
-        refusals.note(ask.key, refusal.rawValue, refusal.section, now: now)
-        if refusal.isLasting(status: status) { uncacheable.note(ask.key, now: now) }
-        if refusal == .requestCookie, status < 500 { cookieBound.note(ask.key, now: now) }
-    }
-
-    /// What came for the request may be stored.
-    func noteCacheable(_ ask: CacheAsk) {
-        uncacheable.forget(ask.key)
-        refusals.forget(ask.key)
-        if ask.isCookieBound { cookieBound.forget(ask.key) }
-    }
-}
-
 extension StoreRefusal {
     /// Whether the next answer will probably be refused, too: what one request forbids, or one bad moment of the origin,
     /// says nothing about it.

@@ -52,7 +52,7 @@ struct Variants {
 
 /// The answer to a check at work on what is stored.
 struct VariantUpdate {
-    let core: DownloadCore
+    let context: FetchContext
     let known: Variants
     let token: GenerationToken
     let answer: ResponseHead
@@ -60,14 +60,14 @@ struct VariantUpdate {
     let now: Int64
 
     init(
-        _ core: DownloadCore,
+        _ context: FetchContext,
         _ known: Variants,
         _ token: GenerationToken,
         _ answer: ResponseHead,
         requestTime: Int64,
         now: Int64
     ) {
-        self.core = core
+        self.context = context
         self.known = known
         self.token = token
         self.answer = answer
@@ -118,7 +118,7 @@ struct VariantUpdate {
                 requestTime: requestTime,
                 request: ask.request,
                 policy: ask.policy,
-                ahead: core.clock.ahead
+                ahead: context.clock.ahead
             )
             switch verdict {
             case .unchanged(let head):
@@ -136,8 +136,8 @@ struct VariantUpdate {
 
     private func outdate(_ response: StoredResponse, _ check: Revalidation?, on loop: isolated EventLoop) async {
         // What is on its way to the disk must not come after this; a check's own fetch is to be stored.
-        if check == nil { core.generations.bump(response.key) }
-        await core.store.outdate(response, ask, since: now, on: loop)
+        if check == nil { context.generations.bump(response.key) }
+        await context.store.outdate(response, ask, since: now, on: loop)
     }
 
     private func freshened(_ response: StoredResponse, _ check: Revalidation, isSelected: Bool) -> StoredHead {
@@ -149,7 +149,7 @@ struct VariantUpdate {
             request: isSelected ? ask.request : nil,
             policy: ask.policy,
             byHead: check.kind == .head,
-            ahead: core.clock.ahead
+            ahead: context.clock.ahead
         )
     }
 
@@ -159,6 +159,6 @@ struct VariantUpdate {
         isOther: Bool = false,
         on loop: isolated EventLoop
     ) async -> StoredResponse {
-        await core.store.freshen(response, head: head, ask: ask, token: token, isOther: isOther, on: loop)
+        await context.store.freshen(response, head: head, ask: ask, token: token, isOther: isOther, on: loop)
     }
 }

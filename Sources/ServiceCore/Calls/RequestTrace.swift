@@ -82,7 +82,7 @@ extension CacheStatus {
     /// What stands behind `detail`, such as `RFC 9111 section 5.2.2.5`; nil where that is no reason.
     fileprivate var section: String? {
         guard let detail else { return nil }
-        return StoreRefusal(rawValue: detail)?.section ?? KeepRefusal(rawValue: detail)?.section
+        return StoreRefusal(rawValue: detail)?.section ?? UnstoredReason(rawValue: detail)?.section
             ?? StaleReason(rawValue: detail)?.section ?? StaleAllowance(rawValue: detail)?.section
             ?? StaleRefusal(rawValue: detail)?.section
     }

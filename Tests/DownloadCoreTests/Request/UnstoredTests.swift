@@ -1,6 +1,7 @@
 // What cannot be stored does not say `stored`; where that shows after the head only, the log and `explain` say it.
 
 import CacheStore
+import Content
 import DownloadCore
 import EventLoop
 import Glibc
@@ -107,6 +108,18 @@ struct UnstoredTests {
             #expect(await rig.get().text == "hello")
             #expect(await rig.settle())
             #expect(await rig.explain(rig.ask()).unstored == nil)
+        }
+    }
+
+    @Test("what is told of a response names no key of a configuration: a program that uses the library has none")
+    func namesNoKeys() {
+        let key = CacheKey(service: "s", url: host + "/a")
+        let reports: [CoreReport] =
+            UnstoredReason.allCases.map { .unstored(key, $0) }
+            + [.unexpected(key, .image, found: "is empty"), .abandoned(key, received: 5), .unproven(key)]
+        for report in reports {
+            let text = report.text.split(separator: " ").filter { $0 != "close_notify," && $0 != "close_notify" }
+            #expect(!text.contains { $0.contains("_") || $0.contains("cache.") || $0.contains("response.") }, "\(text)")
         }
     }
 

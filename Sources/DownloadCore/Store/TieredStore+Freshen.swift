@@ -1,0 +1,84 @@
+// What the answer to a check does to a stored response: a new head, or no freshness any more, in both tiers.
+
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
+
+extension TieredStore {
+    /// Makes a stored response stale, in every tier that holds it: until something comes in its place it may stand in for a failure.
+    /// - Parameter time: when a HEAD showed that the resource is another one now, Unix seconds.
+    func outdate(_ response: StoredResponse, _ ask: CacheAsk, since time: Int64, on loop: isolated EventLoop) async {
+        guard response.head.changedSince == nil, isStored(response) else { return }
+        let changed = response.changed(since: time)
+        if ask.policy.memory, response.body.wholeChunk != nil {
+            let held = HeldResponse(changed)
+            var gone: [HeldResponse] = []
+            _ = generations.ifUnchanged(generations.note(ask.key)) {
+                let known = memory.peek(ask.key).first { $0.isSameVariant(as: response) }
+                if known?.number == response.number { insert(changed, held, ask, &gone) }
+            }
+        }
+        if let disk, ask.policy.disk, let entry = disk.entry(ask.key, response.head, number: response.number) {
+            await disk.freshen(entry, head: changed.head)
+        }
+    }
+
+    /// Gives a stored response a new head, in every tier that holds it.
+    /// - Parameter isOther: the new head is that of another variant with the same body, and the stored one stays.
+    /// - Returns: the response to answer with; it is not stored any more where the new head forbids that, or where the
+    ///   key was invalidated since `token`.
+    func freshen(
+        _ response: StoredResponse,
+        head: StoredHead,
+        ask: CacheAsk,
+        token: GenerationToken,
+        isOther: Bool = false,
+        on loop: isolated EventLoop
+    ) async -> StoredResponse {
+        let rules = InvalidationRule.concerning(head, ask.key)
+        let token = token.concerned(by: rules + response.rules)
+        let head = numbered(head, token)
+        let number = isOther ? token.number : response.number
+        let fresh = make(head, response.body, ask, tier: response.tier, number)
+        // What one user is told stays out of what is stored for all.
+        guard ask.shares(head) else { return fresh }
+        // What has taken its place while the origin was asked is newer than what the answer is about.
+        guard isStored(response) else { return fresh }
+        guard case .store = Caching.decideKeep(head, policy: ask.policy) else {
+            if !isOther { remove(response) }
+            return fresh
+        }
+        // A file is named after its selecting fields: under another Vary it would not be found again.
+        let isSame = fresh.isSameVariant(as: response)
+        if !isOther, !isSame { remove(response) }
+        if ask.policy.memory, response.body.wholeChunk != nil {
+            let held = HeldResponse(fresh)
+            var gone: [HeldResponse] = []
+            _ = generations.ifUnchanged(token) {
+                if isOther || !isSame || isStored(response) { insert(fresh, held, ask, &gone) }
+            }
+        }
+        if isSame, !isOther, let disk, ask.policy.disk, generations.isUnchanged(token),
+            let entry = disk.entry(ask.key, response.head, number: response.number)
+        {
+            await disk.freshen(entry, head: head)
+        }
+        return fresh
+    }
+
+    /// `head` as one that was brought or confirmed by what began at the token's moment: later rules concern it.
+    func numbered(_ head: StoredHead, _ token: GenerationToken) -> StoredHead {
+        var head = head
+        head.number = max(head.number, token.number)
+        (head.staleSince, head.changedSince) = (nil, nil)
+        return head
+    }
+
+    /// Whether a tier still has this very response, and none of a later fetch or check.
+    private func isStored(_ response: StoredResponse) -> Bool {
+        let held = memory.peek(response.key).first { $0.isSameVariant(as: response) }
+        if let held { return held.number == response.number && held.head.responseTime <= response.head.responseTime }
+        return disk?.entry(response.key, response.head, number: response.number) != nil
+    }
+}
