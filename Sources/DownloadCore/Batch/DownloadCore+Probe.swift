@@ -92,13 +92,14 @@ extension DownloadCore {
             now: clock.now()
         )
         switch decision {
-        case .fresh:
+        // What is answered while a check goes on behind may be downloaded by that.
+        case .stale, .staleAllowed(_, _, .whileRevalidate), .onlyIfCachedMiss: return .stale(found)
+        case .fresh, .staleAllowed:
             guard accepted.contains(found.head.status) else {
                 let head = ResponseHead(status: found.head.status, reason: found.head.reason, fields: found.head.fields)
                 return .known(.failed(head.refusal(ask.shown), status: head.status))
             }
             return .known(.valid(length: found.body.knownLength))
-        case .stale, .staleAllowed, .onlyIfCachedMiss: return .stale(found)
         case .mismatch: return .stale(nil)
         }
     }
