@@ -136,7 +136,7 @@ extension DownloadManager.DiskStore {
         calls: FileCalls,
         onTrouble: @escaping @Sendable (DiskTrouble) -> Void
     ) async throws -> DiskTier {
-        let limits = DiskLimits(size: size, maxObject: largest, minFree: minimumFree)
+        let limits = DiskLimits(size: size, maxObject: largest ?? size, minFree: minimumFree)
         return try await DiskTier.open(
             path: try path,
             limits: limits,

@@ -183,6 +183,26 @@ import Testing
         #expect(origin.server.requests() == 3)
     }
 
+    @Test("One body may take most of a disk store, unless a smaller limit is set", arguments: [nil, Int64(100_000)])
+    func largest(_ limit: Int64?) async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        let origin = Origin(try ScriptedOrigin { _ in .pattern(600_000) })
+        let manager = makeManager(folder) {
+            $0.memory = nil
+            $0.disk?.size = 1_000_000
+            $0.disk?.largest = limit
+        }
+        _ = try await manager.download(origin.url())
+        if limit == nil {
+            #expect(await eventually { (try? await manager.state(of: origin.url())) != .absent })
+            #expect(try await manager.download(origin.url()).cacheStatus == "hit; ttl=+; detail=disk")
+        } else {
+            #expect(try await manager.download(origin.url()).outcome == DownloadOutcome.downloaded)
+        }
+        #expect(origin.server.requests() == (limit == nil ? 1 : 2))
+        await manager.close()
+    }
+
     @Test func shortBodiesAreNotKept() async throws {
         try await withManager {
             $0.minimumLength = 100
