@@ -31,8 +31,7 @@ func stored(
     Caching.makeStoredHead(
         request: request,
         response: response(status, fields),
-        requestTime: arrival,
-        responseTime: arrival,
+        times: ResponseTimes(at: arrival),
         policy: policy
     )
 }

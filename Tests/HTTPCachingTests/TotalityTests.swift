@@ -30,14 +30,13 @@ struct TotalityTests {
                 request: asked,
                 response: answer,
                 policy: policy,
-                now: arrival,
+                times: ResponseTimes(at: arrival),
                 url: Self.url
             )
             let head = Caching.makeStoredHead(
                 request: asked,
                 response: answer,
-                requestTime: arrival - 1,
-                responseTime: arrival,
+                times: ResponseTimes(requestTime: arrival - 1, responseTime: arrival),
                 policy: policy,
                 url: Self.url
             )
@@ -113,8 +112,7 @@ struct TotalityTests {
                 Caching.makeStoredHead(
                     request: exchange.asked,
                     response: exchange.answer,
-                    requestTime: arrival + Int64(index),
-                    responseTime: arrival + Int64(index),
+                    times: ResponseTimes(at: arrival + Int64(index)),
                     policy: policy,
                     url: Self.url
                 )
@@ -163,12 +161,17 @@ struct TotalityTests {
                 fields: RandomHeads.noise(&generator)
             )
             let policy = RandomHeads.policy(&generator)
-            _ = Caching.decideStore(request: asked, response: answer, policy: policy, now: arrival, url: Self.url)
+            _ = Caching.decideStore(
+                request: asked,
+                response: answer,
+                policy: policy,
+                times: ResponseTimes(at: arrival),
+                url: Self.url
+            )
             let head = Caching.makeStoredHead(
                 request: asked,
                 response: answer,
-                requestTime: arrival,
-                responseTime: arrival,
+                times: ResponseTimes(at: arrival),
                 policy: policy,
                 url: Self.url
             )
@@ -177,8 +180,7 @@ struct TotalityTests {
             let again = Caching.makeStoredHead(
                 request: asked,
                 response: answer,
-                requestTime: arrival,
-                responseTime: arrival
+                times: ResponseTimes(at: arrival)
             )
             #expect(Caching.variantKey(head) == Caching.variantKey(again))
             if !head.varyNames.contains("*") { #expect(Caching.selects(stored: head, request: asked)) }
@@ -192,8 +194,7 @@ struct TotalityTests {
                 let head = Caching.makeStoredHead(
                     request: request(),
                     response: response(200, [("Cache-Control", "max-age=60"), ("Last-Modified", date())]),
-                    requestTime: now,
-                    responseTime: time
+                    times: ResponseTimes(requestTime: now, responseTime: time)
                 )
                 exercise(
                     head,
@@ -225,7 +226,13 @@ struct TotalityTests {
             staleness: Caching.staleness(head, policy: policy, now: now),
             request: asked
         )
-        _ = Caching.judgeHead(stored: head, headAnswer: answer, now: now, request: asked, policy: policy)
+        _ = Caching.judgeHead(
+            stored: head,
+            headAnswer: answer,
+            times: ResponseTimes(at: now),
+            request: asked,
+            policy: policy
+        )
         _ = Caching.decideKeep(head, policy: policy)
         _ = Caching.invalidatedURLs(url: "http://a.test/dir/page", response: answer)
         #expect(Caching.invalidatedGroups(method: .get, response: answer).isEmpty)
@@ -266,8 +273,7 @@ struct TotalityTests {
             response: answer,
             content: content,
             policy: policy,
-            requestTime: now,
-            now: now
+            times: ResponseTimes(at: now)
         )
         guard case .store(let stored) = part else { return }
         #expect(stored.status == 200 && stored.bodyLength == content.length && Caching.strongValidator(stored) != nil)

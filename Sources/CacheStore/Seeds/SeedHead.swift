@@ -86,8 +86,7 @@ struct SeedHead: Codable, Equatable {
         var head = Caching.makeStoredHead(
             request: RequestHead(method: .get, target: "/", fields: selecting ?? Fields()),
             response: ResponseHead(status: status, reason: reason.flatMap(Self.text) ?? "", fields: kept),
-            requestTime: time,
-            responseTime: time
+            times: ResponseTimes(at: time)
         )
         // Without a word about the request it answers every one.
         if selecting == nil { head.varyNames = [] }

@@ -61,7 +61,7 @@ extension DownloadCore {
             case .unchanged = Caching.judgeHead(
                 stored: stale.head,
                 headAnswer: answer.head,
-                now: clock.now(),
+                times: clock.times(),
                 policy: ask.policy
             )
         {

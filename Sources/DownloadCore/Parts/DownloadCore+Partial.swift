@@ -18,7 +18,7 @@ extension DownloadCore {
     func judgeParts(_ ask: CacheAsk, byHead answer: ResponseHead) {
         guard answer.status == 200 else { return }
         for partial in partials.variants(ask.key) where Caching.selects(stored: partial.head, request: ask.request) {
-            let verdict = Caching.judgeHead(stored: partial.head, headAnswer: answer, now: clock.now())
+            let verdict = Caching.judgeHead(stored: partial.head, headAnswer: answer, times: clock.times())
             switch verdict {
             case .changed(.etag), .changed(.lastModified), .changed(.length):
                 var head = partial.head

@@ -13,18 +13,15 @@ extension FetchContext {
     func freshen(
         _ partial: Partial,
         by answer: ResponseHead,
-        requestTime: Int64,
-        now: Int64,
+        _ times: ResponseTimes,
         _ ask: CacheAsk
     ) -> StoredHead {
         let head = Caching.joined(
             partial.head,
             part: answer,
-            requestTime: requestTime,
-            responseTime: now,
+            times: times,
             request: ask.request,
-            policy: ask.policy,
-            ahead: clock.ahead
+            policy: ask.policy
         )
         guard ask.shares(head) else { return head }
         let before = partial.token

@@ -24,12 +24,12 @@ extension FillRunner {
         let requestTime = context.clock.now()
         let (stream, head) = try await start(ask.partRequest(plan), on: loop)
         let answer = head.response
-        let now = context.clock.now()
+        let times = context.clock.times(since: requestTime)
         switch answer.status {
-        case 206: return try await part(plan, head, stream, requestTime, now, on: loop)
+        case 206: return try await part(plan, head, stream, times, on: loop)
         case 304:
             stream.flow(into: Discard(stream))
-            return try confirmed(plan, answer, requestTime, now)
+            return try confirmed(plan, answer, times)
         case 416 where ask.mayBeForOne && !plan.isOwn:
             stream.flow(into: Discard(stream))
             return settle(.alone(nil))
@@ -51,7 +51,7 @@ extension FillRunner {
             if ask.policy.gone == .evict { forget(plan) }
         default: break
         }
-        try await pass(plan, head, stream, requestTime, now, on: loop)
+        try await pass(plan, head, stream, times, on: loop)
     }
 
     /// The stored parts are outdated; what is said to one user says nothing about what the others get.
@@ -64,8 +64,7 @@ extension FillRunner {
         _ plan: PartPlan,
         _ head: FetchStream.Head,
         _ stream: FetchStream,
-        _ requestTime: Int64,
-        _ now: Int64,
+        _ times: ResponseTimes,
         refusal: String? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) {
@@ -73,8 +72,7 @@ extension FillRunner {
             runner: self,
             head: head,
             stream: stream,
-            requestTime: requestTime,
-            now: now,
+            times: times,
             replaces: plan.partial != nil && head.response.status == 200,
             partRefusal: refusal
         )
@@ -87,8 +85,7 @@ extension FillRunner {
         _ plan: PartPlan,
         _ head: FetchStream.Head,
         _ stream: FetchStream,
-        _ requestTime: Int64,
-        _ now: Int64,
+        _ times: ResponseTimes,
         on loop: isolated EventLoop
     ) async throws(FetchError) {
         let answer = head.response
@@ -101,16 +98,14 @@ extension FillRunner {
                 stream.cancel()
                 throw .wrongPart(ask.key.description, plan.asked.text, error)
             }
-            return try await unstored(plan, head, stream, requestTime, now, error.detail, on: loop)
+            return try await unstored(plan, head, stream, times, error.detail, on: loop)
         }
         let decision = Caching.decidePart(
             request: ask.request,
             response: answer,
             content: content,
             policy: ask.policy,
-            requestTime: requestTime,
-            now: now,
-            ahead: context.clock.ahead
+            times: times
         )
         let refusal: String
         switch decision {
@@ -118,7 +113,7 @@ extension FillRunner {
             let keeping = Keeping(ask.policy, context, length: stored.bodyLength.map { Int(clamping: $0) })
             if keeping.refusal == nil, let range = content.range {
                 let (partial, head) =
-                    joined(plan, answer, content, requestTime, now) ?? (begun(plan, stored, keeping), stored)
+                    joined(plan, answer, content, times) ?? (begun(plan, stored, keeping), stored)
                 context.notes.noteCacheable(ask)
                 context.notes.unstoredParts.forget(ask.key)
                 let arriving = try PartArrival(context, ask, partial, range, stream).begin(on: loop)
@@ -128,11 +123,11 @@ extension FillRunner {
             }
             refusal = keeping.refusal?.rawValue ?? StoreRefusal.status206.rawValue
         case .refuse(let reason) where ask.isForOne || reason == .requestCookie:
-            return try await forOne(plan, head, stream, requestTime, now, reason.rawValue, on: loop)
+            return try await forOne(plan, head, stream, times, reason.rawValue, on: loop)
         case .refuse(let reason): refusal = reason.rawValue
         case .refusePart(let reason): refusal = reason.rawValue
         }
-        try await unstored(plan, head, stream, requestTime, now, refusal, on: loop)
+        try await unstored(plan, head, stream, times, refusal, on: loop)
     }
 
     /// What one request forbids says nothing about the next one, nor about what is stored.
@@ -140,12 +135,11 @@ extension FillRunner {
         _ plan: PartPlan,
         _ head: FetchStream.Head,
         _ stream: FetchStream,
-        _ requestTime: Int64,
-        _ now: Int64,
+        _ times: ResponseTimes,
         _ refusal: String,
         on loop: isolated EventLoop
     ) async throws(FetchError) {
-        if plan.isOwn { return try await pass(plan, head, stream, requestTime, now, refusal: refusal, on: loop) }
+        if plan.isOwn { return try await pass(plan, head, stream, times, refusal: refusal, on: loop) }
         stream.cancel()
         settle(.alone(refusal))
     }
@@ -155,19 +149,18 @@ extension FillRunner {
         _ plan: PartPlan,
         _ head: FetchStream.Head,
         _ stream: FetchStream,
-        _ requestTime: Int64,
-        _ now: Int64,
+        _ times: ResponseTimes,
         _ refusal: String,
         on loop: isolated EventLoop
     ) async throws(FetchError) {
-        if ask.isForOne { return try await forOne(plan, head, stream, requestTime, now, refusal, on: loop) }
+        if ask.isForOne { return try await forOne(plan, head, stream, times, refusal, on: loop) }
         if let partial = plan.partial { context.partials.remove(partial) }
         context.notes.noteUnstoredPart(ask.key)
         guard plan.isOwn else {
             stream.cancel()
             return settle(.again)
         }
-        try await pass(plan, head, stream, requestTime, now, refusal: refusal, on: loop)
+        try await pass(plan, head, stream, times, refusal: refusal, on: loop)
     }
 
     /// The stored parts that this one belongs to, and the head that it makes of theirs; nil where there are none.
@@ -175,17 +168,16 @@ extension FillRunner {
         _ plan: PartPlan,
         _ answer: ResponseHead,
         _ content: ContentRange,
-        _ requestTime: Int64,
-        _ now: Int64
+        _ times: ResponseTimes
     ) -> (Partial, StoredHead)? {
         let known = (plan.partial.map { [$0] } ?? []) + context.partials.variants(ask.key)
         let found = known.first { partial in
             context.generations.isUnchanged(partial.token)
                 && Caching.selects(stored: partial.head, request: ask.request)
-                && Caching.joins(partial.head, part: answer, content: content, now: now)
+                && Caching.joins(partial.head, part: answer, content: content, now: times.responseTime)
         }
         guard let found else { return nil }
-        return (found, context.freshen(found, by: answer, requestTime: requestTime, now: now, ask))
+        return (found, context.freshen(found, by: answer, times, ask))
     }
 
     private func begun(_ plan: PartPlan, _ stored: StoredHead, _ keeping: Keeping) -> Partial {
@@ -200,8 +192,7 @@ extension FillRunner {
     private func confirmed(
         _ plan: PartPlan,
         _ answer: ResponseHead,
-        _ requestTime: Int64,
-        _ now: Int64
+        _ times: ResponseTimes
     ) throws(FetchError) {
         guard plan.isCheck, let partial = plan.partial else {
             throw .upstream(
@@ -216,7 +207,7 @@ extension FillRunner {
             context.partials.remove(partial)
             return settle(.again)
         }
-        let head = context.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
+        let head = context.freshen(partial, by: answer, times, ask)
         keepCookies(of: answer)
         settle(.part(partial, head, status: 304))
     }

@@ -195,9 +195,10 @@ final class PartFetcher: PartSource {
             throw error == .cancelled ? .cancelled : .source(error.description)
         }
         let answer = head.response
-        let now = context.clock.now()
+        let times = context.clock.times(since: requestTime)
         guard answer.status == 206, let content = try? Caching.checkPart(answer, asked: plan.asked),
-            let range = content.range, Caching.joins(partial.head, part: answer, content: content, now: now)
+            let range = content.range,
+            Caching.joins(partial.head, part: answer, content: content, now: times.responseTime)
         else {
             stream.cancel()
             if !ask.mayBeForOne { context.partials.remove(partial) }
@@ -208,14 +209,12 @@ final class PartFetcher: PartSource {
             response: answer,
             content: content,
             policy: ask.policy,
-            requestTime: requestTime,
-            now: now,
-            ahead: context.clock.ahead
+            times: times
         )
         if ask.mayBeForOne, case .refuse = decision {
             return passed(range.upperBound - range.lowerBound, stream, ticket, on: loop).map { ($0, range.upperBound) }
         }
-        context.freshen(partial, by: answer, requestTime: requestTime, now: now, ask)
+        context.freshen(partial, by: answer, times, ask)
         do throws(FetchError) {
             try PartArrival(context, ask, partial, range, stream).begin(on: loop)
         } catch {

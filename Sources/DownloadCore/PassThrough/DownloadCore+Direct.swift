@@ -95,19 +95,18 @@ extension DownloadCore {
     /// What was refused before mostly is again. Where it is not, the next request finds the key forgotten and stores.
     /// - Returns: why it is not stored.
     private func judge(_ head: ResponseHead, _ ask: DirectAsk, _ rules: DirectRules) -> String {
-        let now = clock.now()
+        let times = clock.times()
         let decision = Caching.decideStore(
             ask.method,
             ask.asked,
             response: head,
             policy: rules.policy,
-            now: now,
-            ahead: clock.ahead
+            times: times
         )
         switch decision {
         case .refuse(.status206) where !ask.fields.contains(.range): return PartMismatch.unasked.detail
         case .refuse(let refusal):
-            if refusal.isLasting(status: head.status) { notes.uncacheable.note(ask.key, now: now) }
+            if refusal.isLasting(status: head.status) { notes.uncacheable.note(ask.key, now: times.responseTime) }
             return refusal.rawValue
         case .store:
             notes.uncacheable.forget(ask.key)

@@ -151,8 +151,7 @@ extension DownloadCore {
             known,
             generation,
             answer.head,
-            requestTime: requestTime,
-            now: clock.now()
+            clock.times(since: requestTime)
         )
         _ = await update.byHead(asked(ask, answer.head), on: loop)
         return answer

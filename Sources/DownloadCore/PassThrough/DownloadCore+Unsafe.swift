@@ -111,14 +111,13 @@ extension DownloadCore {
         on loop: isolated EventLoop
     ) async -> Answer? {
         guard pass.request.method == .post else { return nil }
-        let now = clock.now()
+        let times = clock.times(since: requestTime)
         let decision = Caching.decideStore(
             request: pass.ask.request,
             response: head.response,
             policy: pass.ask.policy,
-            now: now,
-            url: pass.url,
-            ahead: clock.ahead
+            times: times,
+            url: pass.url
         )
         guard case .store = decision else { return nil }
         // Begun after the invalidation: the answer itself is not older than it.
@@ -129,8 +128,7 @@ extension DownloadCore {
             runner: runner,
             head: head,
             stream: stream,
-            requestTime: requestTime,
-            now: now,
+            times: times,
             replaces: false,
             url: pass.url
         )

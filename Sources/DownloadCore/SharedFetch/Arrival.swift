@@ -44,8 +44,7 @@ final class Arrival {
         runner: FillRunner,
         head: FetchStream.Head,
         stream: FetchStream,
-        requestTime: Int64,
-        now: Int64,
+        times: ResponseTimes,
         replaces: Bool,
         partRefusal: String? = nil,
         url: String? = nil
@@ -53,27 +52,23 @@ final class Arrival {
         self.runner = runner
         self.head = head
         self.stream = stream
-        self.now = now
+        now = times.responseTime
         self.replaces = replaces
         self.partRefusal = partRefusal
         let (request, policy) = (runner.ask.request, runner.ask.policy)
-        let ahead = runner.context.clock.ahead
         decision = Caching.decideStore(
             request: request,
             response: head.response,
             policy: policy,
-            now: now,
-            url: url,
-            ahead: ahead
+            times: times,
+            url: url
         )
         described = Caching.makeStoredHead(
             request: request,
             response: head.response,
-            requestTime: requestTime,
-            responseTime: now,
+            times: times,
             policy: policy,
-            url: url,
-            ahead: ahead
+            url: url
         )
     }
 

@@ -176,19 +176,18 @@ final class FillRunner {
         let (stream, head) = started
         stream.flow(into: Discard(stream))
         let answer = head.response
-        let now = context.clock.now()
+        let times = context.clock.times(since: requestTime)
         let verdict = Caching.judgeHead(
             stored: stale.head,
             headAnswer: answer,
-            now: now,
-            requestTime: requestTime,
+            times: times,
             request: ask.request,
             policy: ask.policy
         )
         context.notes.habits.note(ask.key) {
             $0.noteHead(status: answer.status, verdict: verdict, hadConditions: !check.conditions.isEmpty)
         }
-        let update = VariantUpdate(context, known, generation, answer, requestTime: requestTime, now: now)
+        let update = VariantUpdate(context, known, generation, answer, times)
         if let response = await update.byHead(check, on: loop) {
             confirm(response, by: answer)
             return .settled
@@ -222,9 +221,9 @@ final class FillRunner {
         let requestTime = context.clock.now()
         let (stream, head) = try await start(.get, check, on: loop)
         let answer = head.response
-        let now = context.clock.now()
+        let times = context.clock.times(since: requestTime)
         if hasHeadFailed, answer.status < 400 || answer.status == stale?.head.status {
-            context.notes.habits.note(ask.key) { $0.noteFailedHead(now: now) }
+            context.notes.habits.note(ask.key) { $0.noteFailedHead(now: times.responseTime) }
         }
         if let check, let known {
             context.notes.habits.note(ask.key) { habits in
@@ -232,7 +231,7 @@ final class FillRunner {
             }
             if answer.status == 304 {
                 stream.flow(into: Discard(stream))
-                let update = VariantUpdate(context, known, generation, answer, requestTime: requestTime, now: now)
+                let update = VariantUpdate(context, known, generation, answer, times)
                 if let response = await update.by304(check, on: loop) {
                     return confirm(response, by: answer)
                 }
@@ -261,8 +260,7 @@ final class FillRunner {
             runner: self,
             head: head,
             stream: stream,
-            requestTime: requestTime,
-            now: now,
+            times: times,
             // A part replaces nothing.
             replaces: !isUnaskedPart && (replaces || check != nil && stale != nil),
             partRefusal: isUnaskedPart ? PartMismatch.unasked.detail : nil

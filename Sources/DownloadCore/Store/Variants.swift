@@ -56,23 +56,21 @@ struct VariantUpdate {
     let known: Variants
     let token: GenerationToken
     let answer: ResponseHead
-    let requestTime: Int64
-    let now: Int64
+    /// Of the answer.
+    let times: ResponseTimes
 
     init(
         _ context: FetchContext,
         _ known: Variants,
         _ token: GenerationToken,
         _ answer: ResponseHead,
-        requestTime: Int64,
-        now: Int64
+        _ times: ResponseTimes
     ) {
         self.context = context
         self.known = known
         self.token = token
         self.answer = answer
-        self.requestTime = requestTime
-        self.now = now
+        self.times = times
     }
 
     private var ask: CacheAsk { known.ask }
@@ -114,11 +112,9 @@ struct VariantUpdate {
             let verdict = Caching.judgeHead(
                 stored: response.head,
                 headAnswer: answer,
-                now: now,
-                requestTime: requestTime,
+                times: times,
                 request: ask.request,
-                policy: ask.policy,
-                ahead: context.clock.ahead
+                policy: ask.policy
             )
             switch verdict {
             case .unchanged(let head):
@@ -137,19 +133,17 @@ struct VariantUpdate {
     private func outdate(_ response: StoredResponse, _ check: Revalidation?, on loop: isolated EventLoop) async {
         // What is on its way to the disk must not come after this; a check's own fetch is to be stored.
         if check == nil { context.generations.bump(response.key) }
-        await context.store.outdate(response, ask, since: now, on: loop)
+        await context.store.outdate(response, ask, since: times.responseTime, on: loop)
     }
 
     private func freshened(_ response: StoredResponse, _ check: Revalidation, isSelected: Bool) -> StoredHead {
         Caching.freshened(
             stored: response.head,
             by: answer,
-            requestTime: requestTime,
-            responseTime: now,
+            times: times,
             request: isSelected ? ask.request : nil,
             policy: ask.policy,
-            byHead: check.kind == .head,
-            ahead: context.clock.ahead
+            byHead: check.kind == .head
         )
     }
 

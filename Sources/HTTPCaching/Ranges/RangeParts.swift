@@ -36,20 +36,16 @@ package enum PartDecision: Sendable, Equatable {
 
 extension Caching {
     /// Whether the part that a 206 brings may be stored: where a 200 with its fields might be, and it has a strong validator.
-    /// - Parameters:
-    ///   - content: what ``checkPart(_:asked:)`` answered.
-    ///   - ahead: as of ``makeStoredHead(request:response:requestTime:responseTime:policy:url:ahead:)``.
+    /// - Parameter content: what ``checkPart(_:asked:)`` answered.
     package static func decidePart(
         request: RequestHead,
         response: ResponseHead,
         content: ContentRange,
         policy: CachePolicy,
-        requestTime: Int64,
-        now: Int64,
-        ahead: Int64 = 0
+        times: ResponseTimes
     ) -> PartDecision {
         let whole = asWhole(response, length: content.length)
-        let decision = decideStore(request: request, response: whole, policy: policy, now: now, ahead: ahead)
+        let decision = decideStore(request: request, response: whole, policy: policy, times: times)
         if case .refuse(let refusal) = decision {
             return .refuse(refusal)
         }
@@ -57,10 +53,8 @@ extension Caching {
         var stored = makeStoredHead(
             request: request,
             response: whole,
-            requestTime: requestTime,
-            responseTime: now,
-            policy: policy,
-            ahead: ahead
+            times: times,
+            policy: policy
         )
         guard strongValidator(stored) != nil else { return .refusePart(.noStrongValidator) }
         stored.bodyLength = length
@@ -89,26 +83,21 @@ extension Caching {
     }
 
     /// The head of the parts with the fields of the one that joins them (RFC 9111 sections 3.2 and 3.4).
-    /// - Parameter ahead: as of ``makeStoredHead(request:response:requestTime:responseTime:policy:url:ahead:)``.
     package static func joined(
         _ stored: StoredHead,
         part: ResponseHead,
-        requestTime: Int64,
-        responseTime: Int64,
+        times: ResponseTimes,
         request: RequestHead,
-        policy: CachePolicy,
-        ahead: Int64 = 0
+        policy: CachePolicy
     ) -> StoredHead {
         var part = part
         part.fields.removeAll { name, _ in isContentDigest(name) }
         return freshened(
             stored: stored,
             by: part,
-            requestTime: requestTime,
-            responseTime: responseTime,
+            times: times,
             request: request,
-            policy: policy,
-            ahead: ahead
+            policy: policy
         )
     }
 

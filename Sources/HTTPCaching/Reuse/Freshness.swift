@@ -66,19 +66,14 @@ extension Caching {
     }
 
     /// The age in seconds at which a response arrives (RFC 9111 section 4.2.3, corrected_initial_age).
-    /// - Parameter ahead: seconds by which these times are ahead of the system's clock; not 0 where the clock was moved.
-    package static func initialAge(
-        _ fields: Fields,
-        requestTime: Int64,
-        responseTime: Int64,
-        ahead: Int64 = 0
-    ) -> Int64 {
+    package static func initialAge(_ fields: Fields, _ times: ResponseTimes) -> Int64 {
+        let (requestTime, responseTime) = (times.requestTime, times.responseTime)
         let corrected = (receivedAge(fields) ?? 0) + DeltaSeconds.elapsed(from: requestTime, to: responseTime)
         let date = date(fields, responseTime: responseTime)
         var apparent = DeltaSeconds.elapsed(from: date, to: responseTime)
         // The clock of an origin that was not moved along is the system's: its response is as old as it is by that.
-        let systemTime = responseTime - ahead
-        if ahead > 0, date <= systemTime + unmovedSlack {
+        let systemTime = responseTime - times.ahead
+        if times.ahead > 0, date <= systemTime + unmovedSlack {
             apparent = DeltaSeconds.elapsed(from: date, to: systemTime)
         }
         return DeltaSeconds.clamp(max(apparent, corrected))

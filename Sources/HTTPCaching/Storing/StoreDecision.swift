@@ -66,24 +66,22 @@ package enum StoreDecision: Sendable, Equatable {
 }
 
 extension Caching {
-    /// Whether the response to `request` may be stored (RFC 9111 section 3); `now` is when its head arrived. `url` is the
-    /// absolute URL that was asked: without it no answer to POST is stored.
+    /// Whether the response to `request` may be stored (RFC 9111 section 3). It counts as one that came as soon as it was
+    /// asked for. `url` is the absolute URL that was asked: without it no answer to POST is stored.
     package static func decideStore(
         request: RequestHead,
         response: ResponseHead,
         policy: CachePolicy,
-        now: Int64,
-        url: String? = nil,
-        ahead: Int64 = 0
+        times: ResponseTimes,
+        url: String? = nil
     ) -> StoreDecision {
         decideStore(
             request.method,
             request.fields,
             response: response,
             policy: policy,
-            now: now,
-            url: url,
-            ahead: ahead
+            times: times,
+            url: url
         )
     }
 
@@ -93,9 +91,8 @@ extension Caching {
         _ fields: Fields,
         response: ResponseHead,
         policy: CachePolicy,
-        now: Int64,
-        url: String? = nil,
-        ahead: Int64 = 0
+        times: ResponseTimes,
+        url: String? = nil
     ) -> StoreDecision {
         guard policy.mode != .none else { return .refuse(.cacheOff) }
         guard method == .get || method == .post else { return .refuse(.method) }
@@ -109,6 +106,7 @@ extension Caching {
         case 600...: return .refuse(.statusUnknown)
         default: break
         }
+        let now = times.responseTime
         if method == .post, !answersGet(response, policy: policy, now: now, url: url) { return .refuse(.post) }
         if fields.contains(.cacheControl), CacheControl(request: fields).noStore {
             return .refuse(.requestNoStore)
@@ -130,8 +128,7 @@ extension Caching {
             hadAuthorization: fields.contains(.authorization),
             hadCookie: fields.contains(.cookie),
             age: nil,
-            responseTime: now,
-            ahead: ahead,
+            times,
             policy: policy
         )
     }
@@ -152,7 +149,7 @@ extension Caching {
             hadAuthorization: stored.hadAuthorization,
             hadCookie: hadCookie,
             age: stored.initialAge,
-            responseTime: stored.responseTime,
+            ResponseTimes(at: stored.responseTime),
             policy: policy
         )
     }
@@ -179,8 +176,7 @@ extension Caching {
         hadAuthorization: Bool,
         hadCookie: Bool,
         age: Int64?,
-        responseTime: Int64,
-        ahead: Int64 = 0,
+        _ times: ResponseTimes,
         policy: CachePolicy
     ) -> StoreDecision {
         let decision = decideKeep(
@@ -188,13 +184,12 @@ extension Caching {
             fields: fields,
             hadAuthorization: hadAuthorization,
             age: age,
-            responseTime: responseTime,
-            ahead: ahead,
+            times,
             policy: policy
         )
         guard hadCookie, policy.cookies != .any, case .store = decision else { return decision }
         let control = ResponseControl(fields, policy: policy)
-        let explicit = explicitLifetime(control, fields: fields, responseTime: responseTime)
+        let explicit = explicitLifetime(control, fields: fields, responseTime: times.responseTime)
         let saysItself = explicit?.hasExpiry ?? false
         return saysItself && policy.cookies == .explicit ? decision : .refuse(.requestCookie)
     }
@@ -205,11 +200,10 @@ extension Caching {
         fields: Fields,
         hadAuthorization: Bool,
         age: Int64?,
-        responseTime: Int64,
-        ahead: Int64 = 0,
+        _ times: ResponseTimes,
         policy: CachePolicy
     ) -> StoreDecision {
-        let control = ResponseControl(fields, policy: policy)
+        let (control, responseTime) = (ResponseControl(fields, policy: policy), times.responseTime)
         if control.directives.mustUnderstand, !Status.isUnderstood(status) { return .refuse(.mustUnderstand) }
         if control.forbidsStoring { return .refuse(.noStore) }
         if control.directives.private { return .refuse(.private) }
@@ -236,7 +230,7 @@ extension Caching {
             return .refuse(.statusNotCacheable)
         }
         let age =
-            age ?? initialAge(fields, requestTime: responseTime, responseTime: responseTime, ahead: ahead)
+            age ?? initialAge(fields, ResponseTimes(at: responseTime, ahead: times.ahead))
         if lifetime.seconds > age, !control.requiresValidation(status: status, policy: policy) {
             switch lifetime.source {
             case .ttl, .ttlByStatus: return .store(.ttl)

@@ -70,18 +70,16 @@ package struct StoredHead: Sendable, Equatable {
 
 extension Caching {
     /// What is kept of a response: everything but hop-by-hop fields, what Connection, `private="…"` and `no-cache="…"`
-    /// name (RFC 9111 sections 3.1, 5.2.2.4 and 5.2.2.7), and Age. Times are Unix seconds. An answer to a POST of `url` that
+    /// name (RFC 9111 sections 3.1, 5.2.2.4 and 5.2.2.7), and Age. An answer to a POST of `url` that
     /// may be stored is stored as the answer to GET (RFC 9110 section 9.3.3).
-    /// - Parameter ahead: seconds by which these times are ahead of the system's clock; not 0 where the clock was moved.
     package static func makeStoredHead(
         request: RequestHead,
         response: ResponseHead,
-        requestTime: Int64,
-        responseTime: Int64,
+        times: ResponseTimes,
         policy: CachePolicy = CachePolicy(),
-        url: String? = nil,
-        ahead: Int64 = 0
+        url: String? = nil
     ) -> StoredHead {
+        let responseTime = times.responseTime
         let isGet =
             request.method == .post && answersGet(response, policy: policy, now: responseTime, url: url)
         let vary = Vary(response.fields)
@@ -95,15 +93,10 @@ extension Caching {
             status: response.status,
             reason: response.reason,
             fields: fields,
-            requestTime: requestTime,
+            requestTime: times.requestTime,
             responseTime: responseTime,
             validatedAt: responseTime,
-            initialAge: initialAge(
-                response.fields,
-                requestTime: requestTime,
-                responseTime: responseTime,
-                ahead: ahead
-            ),
+            initialAge: initialAge(response.fields, times),
             varyFields: vary.selectingFields(of: request.fields),
             varyNames: vary.names,
             bodyLength: contentLength(response.fields),

@@ -26,28 +26,24 @@ package enum HeadVerdict: Sendable, Equatable {
 }
 
 extension Caching {
-    /// What `headAnswer`, the answer to a HEAD with the conditions of `revalidation`, says about `stored`. `now` is when it
-    /// arrived and `requestTime` when it was asked for, in Unix seconds.
-    /// - Parameter ahead: as of ``makeStoredHead(request:response:requestTime:responseTime:policy:url:ahead:)``.
+    /// What `headAnswer`, the answer to a HEAD with the conditions of `revalidation`, says about `stored`.
+    /// - Parameter times: of the answer.
     package static func judgeHead(
         stored: StoredHead,
         headAnswer: ResponseHead,
-        now: Int64,
-        requestTime: Int64? = nil,
+        times: ResponseTimes,
         request: RequestHead? = nil,
-        policy: CachePolicy = CachePolicy(),
-        ahead: Int64 = 0
+        policy: CachePolicy = CachePolicy()
     ) -> HeadVerdict {
+        let now = times.responseTime
         func updated() -> StoredHead {
             freshened(
                 stored: stored,
                 by: headAnswer,
-                requestTime: requestTime ?? now,
-                responseTime: now,
+                times: times,
                 request: request,
                 policy: policy,
-                byHead: true,
-                ahead: ahead
+                byHead: true
             )
         }
         let status = headAnswer.status

@@ -106,21 +106,19 @@ extension Caching {
     }
 
     /// `stored` with the fields of a 304 to its conditional request (RFC 9111 section 4.3.4), or of a HEAD answer with the same
-    /// validators (section 4.3.5). A changed Vary is taken over only with the `request` whose fields now select. Times are
-    /// Unix seconds.
+    /// validators (section 4.3.5). A changed Vary is taken over only with the `request` whose fields now select.
     /// - Parameters:
+    ///   - times: of the 304 or the HEAD answer.
     ///   - byHead: it answers a HEAD: what origins say there of cookies and of the type is often not what GET is told.
-    ///   - ahead: as of ``makeStoredHead(request:response:requestTime:responseTime:policy:url:ahead:)``.
     package static func freshened(
         stored: StoredHead,
         by notModified: ResponseHead,
-        requestTime: Int64,
-        responseTime: Int64,
+        times: ResponseTimes,
         request: RequestHead? = nil,
         policy: CachePolicy = CachePolicy(),
-        byHead: Bool = false,
-        ahead: Int64 = 0
+        byHead: Bool = false
     ) -> StoredHead {
+        let responseTime = times.responseTime
         var update = HopByHop.forwardable(notModified.fields, isRequest: false)
         // Somebody else may find other lines in it: it confirms, and nothing that it says is stored.
         if notModified.isOddlyFramed { update = Fields() }
@@ -149,14 +147,13 @@ extension Caching {
             result.varyNames = vary.names
             result.varyFields = vary.selectingFields(of: request.fields)
         }
-        result.requestTime = requestTime
+        result.requestTime = times.requestTime
         result.responseTime = responseTime
         result.validatedAt = responseTime
         result.staleSince = nil
         result.changedSince = nil
         result.receivedAge = receivedAge(notModified.fields)
-        let fresh = notModified.fields
-        result.initialAge = initialAge(fresh, requestTime: requestTime, responseTime: responseTime, ahead: ahead)
+        result.initialAge = initialAge(notModified.fields, times)
         return result
     }
 

@@ -177,7 +177,7 @@ struct LibraryModeTests {
             request: request(.get, authorization.map { [("Authorization", $0)] } ?? []),
             response: response(status, fields),
             policy: CachePolicy(mode: .library, ttlByStatus: [410: 60]),
-            now: arrival
+            times: ResponseTimes(at: arrival)
         )
         #expect(decision == expected)
     }
@@ -195,7 +195,7 @@ struct LibraryModeTests {
                     request: asked,
                     response: answer,
                     policy: policy,
-                    now: arrival
+                    times: ResponseTimes(at: arrival)
                 )
             else { continue }
             storedCount += 1
@@ -220,8 +220,7 @@ struct LibraryModeTests {
         Caching.makeStoredHead(
             request: asked,
             response: answer,
-            requestTime: arrival,
-            responseTime: arrival,
+            times: ResponseTimes(at: arrival),
             policy: policy
         )
     }

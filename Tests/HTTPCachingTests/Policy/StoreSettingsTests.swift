@@ -24,7 +24,12 @@ struct StoreSettingsTests {
     func setCookie(rule: SetCookiePolicy, fields: [(String, String)], expected: StoreDecision) {
         let policy = CachePolicy(ttl: 60, setCookie: rule)
         #expect(
-            Caching.decideStore(request: request(), response: response(200, fields), policy: policy, now: arrival)
+            Caching.decideStore(
+                request: request(),
+                response: response(200, fields),
+                policy: policy,
+                times: ResponseTimes(at: arrival)
+            )
                 == expected
         )
         let keeps = (rule == .explicit || rule == .skip) && !fields.isEmpty
@@ -80,7 +85,7 @@ struct StoreSettingsTests {
                 request: asked,
                 response: response(200, fields),
                 policy: policy,
-                now: arrival
+                times: ResponseTimes(at: arrival)
             )
             switch (expected, mode) {
             case (.store, .library): #expect(found == .store(.library))
@@ -91,7 +96,7 @@ struct StoreSettingsTests {
                 request: request(),
                 response: response(200, fields),
                 policy: policy,
-                now: arrival
+                times: ResponseTimes(at: arrival)
             )
             #expect(other != .refuse(.requestCookie))
             // The same holds for what a check brings.
@@ -111,8 +116,7 @@ struct StoreSettingsTests {
         let head = Caching.freshened(
             stored: stored(Self.explicit, policy: CachePolicy(setCookie: .explicit)),
             by: response(304, [("Set-Cookie", "id=2"), ("Cache-Control", "max-age=60")]),
-            requestTime: arrival + 60,
-            responseTime: arrival + 60,
+            times: ResponseTimes(at: arrival + 60),
             request: request(),
             policy: policy
         )
@@ -135,7 +139,7 @@ struct StoreSettingsTests {
             request: request(),
             response: response(status, fields),
             policy: policy,
-            now: arrival
+            times: ResponseTimes(at: arrival)
         )
         #expect(decision == (isRefused ? .refuse(.tooShort) : .store(.explicit)))
         #expect(policy.isTooShort(99, status: 200) == (least >= 100))

@@ -103,8 +103,7 @@ struct RangePartsTests {
             response: head,
             content: content,
             policy: CachePolicy(),
-            requestTime: arrival,
-            now: arrival
+            times: ResponseTimes(at: arrival)
         )
         switch decision {
         case .store(let stored):
@@ -151,8 +150,7 @@ struct RangePartsTests {
         let joined = Caching.joined(
             head,
             part: new,
-            requestTime: arrival + 5,
-            responseTime: arrival + 6,
+            times: ResponseTimes(requestTime: arrival + 5, responseTime: arrival + 6),
             request: request(),
             policy: CachePolicy()
         )

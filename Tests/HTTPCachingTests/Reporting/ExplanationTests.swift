@@ -30,8 +30,7 @@ struct ExplanationTests {
         let head = Caching.makeStoredHead(
             request: request(),
             response: response(200, [("Date", date(-20)), ("Age", "30"), ("Cache-Control", "max-age=60")]),
-            requestTime: arrival - 2,
-            responseTime: arrival
+            times: ResponseTimes(requestTime: arrival - 2, responseTime: arrival)
         )
         let explained = Caching.explain(
             request: request(),

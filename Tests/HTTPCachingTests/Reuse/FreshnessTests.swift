@@ -196,16 +196,12 @@ struct FreshnessTests {
             let head = Caching.makeStoredHead(
                 request: request(),
                 response: answer,
-                requestTime: sent,
-                responseTime: came,
-                ahead: 7200
+                times: ResponseTimes(requestTime: sent, responseTime: came, ahead: 7200)
             )
             let checked = Caching.freshened(
                 stored: stored([]),
                 by: answer,
-                requestTime: sent,
-                responseTime: came,
-                ahead: 7200
+                times: ResponseTimes(requestTime: sent, responseTime: came, ahead: 7200)
             )
             #expect(head.initialAge == checked.initialAge && head.responseTime == moved && checked.validatedAt == moved)
             #expect(Caching.age(head, now: moved + 9) == head.initialAge + 9)
@@ -228,7 +224,7 @@ struct FreshnessTests {
     @Test("RFC 9111 4.2.3: the greater of the apparent age and Age plus the response's delay, then resident time")
     func ageCalculation() {
         func initial(_ fields: [(String, String)], delay: Int64 = 0) -> Int64 {
-            Caching.initialAge(Fields(fields), requestTime: arrival - delay, responseTime: arrival)
+            Caching.initialAge(Fields(fields), ResponseTimes(requestTime: arrival - delay, responseTime: arrival))
         }
         #expect(initial([("Date", date(-20))]) == 20)
         #expect(initial([("Date", date(20))]) == 0)

@@ -248,7 +248,13 @@ struct StoreDecisionTests {
         let policy = CachePolicy(ttl: 9)
         let (asked, answer) = (request(.post), response(status, fields))
         let url = "http://a.test/form?x"
-        let decision = Caching.decideStore(request: asked, response: answer, policy: policy, now: arrival, url: url)
+        let decision = Caching.decideStore(
+            request: asked,
+            response: answer,
+            policy: policy,
+            times: ResponseTimes(at: arrival),
+            url: url
+        )
         if isStored {
             if case .refuse(let refusal) = decision { Issue.record("refused: \(refusal)") }
         } else {
@@ -258,8 +264,7 @@ struct StoreDecisionTests {
             Caching.makeStoredHead(
                 request: asked,
                 response: answer,
-                requestTime: arrival,
-                responseTime: arrival,
+                times: ResponseTimes(at: arrival),
                 policy: policy,
                 url: url
             )
@@ -267,7 +272,8 @@ struct StoreDecisionTests {
         #expect(head(url).requestMethod == (isStored ? .get : .post))
         #expect(head(nil).requestMethod == .post)
         #expect(
-            Caching.decideStore(request: asked, response: answer, policy: policy, now: arrival) == .refuse(.post)
+            Caching.decideStore(request: asked, response: answer, policy: policy, times: ResponseTimes(at: arrival))
+                == .refuse(.post)
         )
     }
 
@@ -297,8 +303,7 @@ struct StoreDecisionTests {
                 304,
                 [("ETag", "\"a\""), ("X-User", "alice")] + (after.map { [("Cache-Control", $0)] } ?? [])
             ),
-            requestTime: arrival + 9,
-            responseTime: arrival + 9,
+            times: ResponseTimes(at: arrival + 9),
             request: alice
         )
         #expect(Caching.mayShareUpdate(head, request: alice, policy: CachePolicy()) == expected)
@@ -316,15 +321,19 @@ struct StoreDecisionTests {
         for policy in [CachePolicy(), CachePolicy(mode: .library)] {
             var head = response(status, [Self.fresh, Self.tag, ("Content-Range", "bytes 0-1/9")])
             head.isOddlyFramed = true
-            let decision = Caching.decideStore(request: request(), response: head, policy: policy, now: arrival)
+            let decision = Caching.decideStore(
+                request: request(),
+                response: head,
+                policy: policy,
+                times: ResponseTimes(at: arrival)
+            )
             #expect(decision == .refuse(.oddFraming))
             let part = Caching.decidePart(
                 request: request(),
                 response: head,
                 content: ContentRange(range: 0..<2, length: 9),
                 policy: policy,
-                requestTime: arrival,
-                now: arrival
+                times: ResponseTimes(at: arrival)
             )
             #expect(part == .refuse(.oddFraming))
         }
@@ -342,7 +351,7 @@ struct StoreDecisionTests {
             request: example.request,
             response: response(example.status, example.response),
             policy: example.policy,
-            now: arrival
+            times: ResponseTimes(at: arrival)
         )
         #expect(decision == example.expected, "status \(example.status)")
     }

@@ -59,8 +59,7 @@ struct StoredHeadTests {
         let head = Caching.makeStoredHead(
             request: request(),
             response: ResponseHead(status: 200, reason: "OK", version: .http11, fields: Fields()),
-            requestTime: arrival - 2,
-            responseTime: arrival
+            times: ResponseTimes(requestTime: arrival - 2, responseTime: arrival)
         )
         #expect(head.fields.first(.date) == "Fri, 13 Feb 2009 23:31:30 GMT")
         #expect(head.initialAge == 2)

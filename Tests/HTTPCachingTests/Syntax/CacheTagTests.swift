@@ -38,7 +38,7 @@ struct CacheTagTests {
         head.staleSince = arrival + 700
         #expect(Caching.freshnessLifetime(head, policy: policy).source != .purge)
         let check = response(304, [("ETag", "\"a\"")])
-        let fresh = Caching.freshened(stored: head, by: check, requestTime: arrival + 900, responseTime: arrival + 900)
+        let fresh = Caching.freshened(stored: head, by: check, times: ResponseTimes(at: arrival + 900))
         #expect(fresh.staleSince == nil)
     }
 }

@@ -114,8 +114,7 @@ struct HeadVerdictTests {
         let verdict = Caching.judgeHead(
             stored: before,
             headAnswer: answer,
-            now: arrival + 200,
-            requestTime: arrival + 197
+            times: ResponseTimes(requestTime: arrival + 197, responseTime: arrival + 200)
         )
         guard case .unchanged(let head) = verdict else {
             Issue.record("expected unchanged, got \(verdict)")
@@ -138,7 +137,7 @@ struct HeadVerdictTests {
             let verdict = Caching.judgeHead(
                 stored: stored(kept + own, policy: policy),
                 headAnswer: response(status, told),
-                now: arrival,
+                times: ResponseTimes(at: arrival),
                 policy: policy
             )
             guard case .unchanged(let head) = verdict else {
@@ -156,7 +155,7 @@ struct HeadVerdictTests {
         let verdict = Caching.judgeHead(
             stored: stored(example.before, status: example.storedStatus),
             headAnswer: response(example.status, example.answer),
-            now: arrival
+            times: ResponseTimes(at: arrival)
         )
         let outcome: VerdictCase.Outcome =
             switch verdict {

@@ -91,7 +91,7 @@ struct LibraryCheckTests {
         let verdict = Caching.judgeHead(
             stored: stored(example.before, policy: policy),
             headAnswer: response(200, example.answer),
-            now: arrival + 9000,
+            times: ResponseTimes(at: arrival + 9000),
             policy: policy
         )
         guard case .unchanged(let head) = verdict else {

@@ -69,8 +69,7 @@ struct RevalidationTests {
         Caching.freshened(
             stored: stored(before),
             by: ResponseHead(status: 304, reason: "", version: .http11, fields: Fields(update)),
-            requestTime: arrival + 99,
-            responseTime: arrival + 100,
+            times: ResponseTimes(requestTime: arrival + 99, responseTime: arrival + 100),
             request: asked
         )
     }
@@ -84,8 +83,7 @@ struct RevalidationTests {
         let head = Caching.freshened(
             stored: before,
             by: check,
-            requestTime: arrival + 99,
-            responseTime: arrival + 100,
+            times: ResponseTimes(requestTime: arrival + 99, responseTime: arrival + 100),
             byHead: byHead
         )
         #expect(head.fields.first(.cacheControl) == "max-age=60" && head.fields.first(.etag) == "\"a\"")
@@ -130,8 +128,7 @@ struct RevalidationTests {
         let head = Caching.freshened(
             stored: before,
             by: ResponseHead(status: 304, reason: "", version: .http11, fields: Fields([(name, "9")])),
-            requestTime: arrival,
-            responseTime: arrival
+            times: ResponseTimes(at: arrival)
         )
         #expect(head.fields.all(name) == before.fields.all(name))
         #expect(head.bodyLength == before.bodyLength)
