@@ -76,24 +76,26 @@ let package = Package(
             ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "DemoMode"]
         ),
         room("Configuration", ["YAML", "CacheStore"]),
+        room("AdminAPI"),
         room(
             "ProxyServer",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore",
-                "ServiceCore", "DemoMode", "Configuration", .product(name: "Logging", package: "swift-log"),
+                "ServiceCore", "DemoMode", "Configuration", "AdminAPI",
+                .product(name: "Logging", package: "swift-log"),
             ]
         ),
         room(
             "DrydockDaemon",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "ServiceCore",
-                "ProxyServer", "Configuration", .product(name: "Logging", package: "swift-log"),
+                "AdminAPI", "ProxyServer", "Configuration", .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "ServiceCore", "DrydockDaemon", "Configuration",
+                "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -132,18 +134,20 @@ let package = Package(
             ["ServiceCore", "DownloadCore", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport"]
         ),
         tests("DemoModeTests", ["DemoMode", "HTTPWire"]),
+        tests("AdminAPITests", ["AdminAPI"]),
         tests("ConfigurationTests", ["Configuration"], exclude: ["Texts"]),
         tests(
             "ProxyServerTests",
             [
-                "ProxyServer", "Configuration", "CacheStore", "DownloadCore", "EventLoop", "HTTPWire", "HTTPCaching",
-                "Upstream", "ServiceCore", "DrydockDaemon", .product(name: "Logging", package: "swift-log"),
+                "ProxyServer", "AdminAPI", "Configuration", "CacheStore", "DownloadCore", "EventLoop", "HTTPWire",
+                "HTTPCaching", "Upstream", "ServiceCore", "DrydockDaemon",
+                .product(name: "Logging", package: "swift-log"),
             ]
         ),
         tests(
             "DrydockDaemonTests",
             [
-                "DrydockDaemon", "ProxyServer", "DownloadCore", "EventLoop",
+                "DrydockDaemon", "AdminAPI", "ProxyServer", "DownloadCore", "EventLoop", "HTTPWire",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

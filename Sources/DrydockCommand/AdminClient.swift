@@ -1,6 +1,6 @@
 // The client side of the admin API: one HTTP request over a unix or TCP socket, blocking.
 
-import FoundationEssentials
+import AdminAPI
 import Glibc
 
 /// Speaks to one admin address.
@@ -8,19 +8,6 @@ struct AdminClient {
     let address: String
     /// Seconds without a byte of the answer.
     var patience = 10
-
-    /// Percent-encodes a value of a query: all but ASCII letters and digits.
-    static func escape(_ text: String) -> String {
-        var result = ""
-        for byte in text.utf8 {
-            let scalar = Unicode.Scalar(byte)
-            switch scalar {
-            case "a"..."z", "A"..."Z", "0"..."9": result.unicodeScalars.append(scalar)
-            default: result += (byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
-            }
-        }
-        return result
-    }
 
     struct Answer {
         let status: Int
@@ -35,19 +22,13 @@ struct AdminClient {
         }
 
         var failure: Failure {
-            struct Problem: Decodable {
-                let title: String
-                let detail: String
-            }
-            let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
+            let problem = try? AdminJSON.decode(AdminProblem.self, from: body)
             return Failure(message: problem.map { "\($0.title): \($0.detail)" } ?? "the daemon answered \(status)")
         }
 
         func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-            let decoder = JSONDecoder()
-            decoder.keyDecodingStrategy = .convertFromSnakeCase
             do {
-                return try decoder.decode(type, from: Data(body))
+                return try AdminJSON.decode(type, from: body)
             } catch {
                 throw Failure(
                     message: "the daemon's answer cannot be read; is the daemon of another version? (\(error))"
@@ -57,12 +38,20 @@ struct AdminClient {
     }
 
     /// Sends one request and reads the whole answer.
+    /// - Parameters:
+    ///   - id: of what the path is for, where it has a place for one.
+    ///   - body: a JSON document; nil sends none.
     /// - Throws: `Failure`, with code 3 where nobody listens.
-    /// - Parameter body: a JSON document; nil sends none.
-    func request(_ method: String, _ path: String, body: [UInt8]? = nil) throws -> Answer {
+    func request(
+        _ method: String,
+        _ path: AdminPath,
+        id: String = "",
+        query: [AdminQuery.Item] = [],
+        body: [UInt8]? = nil
+    ) throws -> Answer {
         let descriptor = try connect()
         defer { close(descriptor) }
-        var lines = ["\(method) \(path) HTTP/1.1", "Host: localhost", "Connection: close"]
+        var lines = ["\(method) \(path.target(id: id, query)) HTTP/1.1", "Host: localhost", "Connection: close"]
         if body != nil { lines.append("Content-Type: application/json") }
         if method != "GET" || body != nil { lines.append("Content-Length: \(body?.count ?? 0)") }
         try send(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + (body ?? []), to: descriptor)
@@ -179,5 +168,12 @@ struct AdminClient {
             let status = line.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
         else { throw Failure(message: "the program that answers at \(address) is not a Drydock daemon") }
         return Answer(status: status, body: Array(bytes[(end + 4)...]))
+    }
+}
+
+extension Substring {
+    /// Without the characters at both ends that are meant.
+    func trimmed(_ isMeant: (Character) -> Bool) -> String {
+        String(drop(while: isMeant).reversed().drop(while: isMeant).reversed())
     }
 }

@@ -1,5 +1,6 @@
 // Which daemon a command is for: never another than the one whose configuration is here.
 
+import AdminAPI
 import ArgumentParser
 import Configuration
 import Glibc
@@ -42,20 +43,25 @@ struct AdminOptions: ParsableArguments {
             return found
         }
     }
+    /// Gives the daemon an order, says which daemon that was, and prints its answer: as it came with `--json`, or else in words.
+    func order<Document: Decodable>(
+        _ method: String,
+        _ path: AdminPath,
+        id: String = "",
+        query: [AdminQuery.Item] = [],
+        words: (Document) -> String
+    ) throws {
+        let client = try client
+        let answer = try client.request(method, path, id: id, query: query).successful()
+        client.sayWhich()
+        if json { return print(answer.text, terminator: "") }
+        print(words(try answer.decode(Document.self)))
+    }
 }
 
 extension AdminClient {
-    /// A daemon as its status describes it.
-    struct Which: Decodable {
-        let pid: Int
-        /// The path of its file; nil for `drydock serve URL`.
-        let configuration: String?
-
-        /// `process 7, configuration /etc/drydock/drydock.yaml`
-        var text: String { "process \(pid), configuration \(configuration ?? "from the command line")" }
-    }
-
-    var which: Which? { try? request("GET", "/v1/status").successful().decode(Which.self) }
+    /// Nil where no daemon answers.
+    var which: AdminStatus.Identity? { try? request("GET", .status).successful().decode(AdminStatus.Identity.self) }
 
     /// Says which daemon has been changed, on standard error, so that what others read stays as it is.
     func sayWhich() {
@@ -63,4 +69,9 @@ extension AdminClient {
         if let which { words += ", \(which.text)" }
         printError(words)
     }
+}
+
+extension AdminStatus.Identity {
+    /// `process 7, configuration /etc/drydock/drydock.yaml`
+    var text: String { "process \(pid), configuration \(configuration ?? "from the command line")" }
 }

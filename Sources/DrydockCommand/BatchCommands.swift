@@ -1,5 +1,6 @@
 // `drydock size` and `drydock prefetch`: how much a list would download, and downloading it ahead of the clients.
 
+import AdminAPI
 import ArgumentParser
 import DrydockDaemon
 import FoundationEssentials
@@ -80,10 +81,10 @@ struct ListOptions: ParsableArguments {
     }
 
     /// Has the daemon begin.
-    func submit(_ path: String, _ order: BatchOrder, to client: AdminClient) throws -> JobDocument {
+    func submit(_ path: AdminPath, _ order: BatchOrder, to client: AdminClient) throws -> AdminJob {
         let body: [UInt8]
         do { body = try order.body() } catch { throw Failure(message: "\(error)") }
-        return try client.request("POST", path, body: body).successful().decode(JobDocument.self)
+        return try client.request("POST", path, body: body).successful().decode(AdminJob.self)
     }
 }
 
@@ -110,18 +111,18 @@ struct Size: ParsableCommand {
         order.save = save
         let client = try options.client
         let follower = JobFollower(client: client)
-        let job = try list.submit("/v1/size", order, to: client)
+        let job = try list.submit(.size, order, to: client)
         guard let ended = try follower.follow(job.id) else {
-            _ = try client.request("POST", "/v1/jobs/\(job.id)/cancel")
+            _ = try client.request("POST", .cancelJob, id: job.id)
             throw ExitCode(130)
         }
         let answer = try follower.whole(job.id)
-        if save { client.sayWhich() } else { _ = try client.request("DELETE", "/v1/jobs/\(job.id)") }
+        if save { client.sayWhich() } else { _ = try client.request("DELETE", .job, id: job.id) }
         if options.json {
             print(answer.text, terminator: "")
         } else {
-            for item in try answer.decode(JobDocument.self).items ?? [] where item.reason != nil { print(item.line) }
-            print(ended.totals.sizes)
+            for item in try answer.decode(AdminJob.self).items ?? [] where item.reason != nil { print(item.line) }
+            print(ended.progress.sizes)
             if save { print("job \(job.id): 'drydock prefetch --job \(job.id)' downloads it") }
         }
         if !ended.isGood { throw ExitCode(1) }
@@ -136,14 +137,9 @@ struct Prefetch: ParsableCommand {
             progress. Fresh stored responses are not downloaded again.
             """
     )
-    enum OnError: String, ExpressibleByArgument, CaseIterable {
-        case `continue`, stop
-        case cancelRest = "cancel-rest"
-    }
-
     @OptionGroup var list: ListOptions
     @Option(help: "What happens to the other items when an item fails.")
-    var onError: OnError = .continue
+    var onError: AdminJobRequest.OnError = .continue
     @Option(
         help: ArgumentHelp(
             "Download the items that 'size --save' found, or continue a job that was stopped.",
@@ -183,39 +179,39 @@ struct Prefetch: ParsableCommand {
         }
         var ended = try follow(begun.id, client)
         if retryFailed, job == nil, ended.totals.failed > 0 {
-            _ = try client.request("POST", "/v1/jobs/\(begun.id)/retry").successful()
+            _ = try client.request("POST", .retryJob, id: begun.id).successful()
             ended = try follow(begun.id, client)
         }
         let answer = try follower(client).whole(begun.id)
         if options.json {
             print(answer.text, terminator: "")
         } else {
-            for item in try answer.decode(JobDocument.self).items ?? [] where item.state == "failed" {
+            for item in try answer.decode(AdminJob.self).items ?? [] where item.state == "failed" {
                 print(item.line)
             }
-            print("job \(ended.id) \(ended.state), \(ended.totals.summary)")
+            print("job \(ended.id) \(ended.state), \(ended.progress.summary)")
         }
         if !ended.isGood { throw ExitCode(1) }
     }
 
-    private func begin(_ client: AdminClient) throws -> JobDocument {
+    private func begin(_ client: AdminClient) throws -> AdminJob {
         guard let job else {
             var order = try list.order()
-            order.onError = onError.rawValue
-            return try list.submit("/v1/prefetch", order, to: client)
+            order.onError = onError
+            return try list.submit(.prefetch, order, to: client)
         }
         if retryFailed {
-            return try client.request("POST", "/v1/jobs/\(AdminClient.escape(job))/retry").successful().decode(
-                JobDocument.self
-            )
+            return try client.request("POST", .retryJob, id: job).successful().decode(AdminJob.self)
         }
-        let body = try JSONEncoder().encode(["job": job])
-        return try client.request("POST", "/v1/prefetch", body: Array(body)).successful().decode(JobDocument.self)
+        var request = AdminJobRequest()
+        request.job = job
+        let body = try AdminJSON.encode(request)
+        return try client.request("POST", .prefetch, body: body).successful().decode(AdminJob.self)
     }
 
     private func follower(_ client: AdminClient) -> JobFollower { JobFollower(client: client) }
 
-    private func follow(_ id: String, _ client: AdminClient) throws -> JobDocument {
+    private func follow(_ id: String, _ client: AdminClient) throws -> AdminJob {
         guard let ended = try follower(client).follow(id) else {
             printError(
                 "job \(id) continues: 'drydock jobs show \(id)' shows its progress, 'drydock jobs cancel \(id)' ends it"
@@ -226,9 +222,4 @@ struct Prefetch: ParsableCommand {
     }
 }
 
-extension Substring {
-    /// Without the characters at both ends that are meant.
-    func trimmed(_ isMeant: (Character) -> Bool) -> String {
-        String(drop(while: isMeant).reversed().drop(while: isMeant).reversed())
-    }
-}
+extension AdminJobRequest.OnError: ExpressibleByArgument {}

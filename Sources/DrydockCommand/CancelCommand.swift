@@ -1,5 +1,6 @@
 // `drydock cancel`: ends fetches that are under way.
 
+import AdminAPI
 import ArgumentParser
 
 struct Cancel: ParsableCommand {
@@ -28,22 +29,14 @@ struct Cancel: ParsableCommand {
         }
     }
 
-    private struct Document: Decodable {
-        let fetches: Int
-        let waiters: Int
-    }
-
     func run() throws {
-        var query = "all"
+        var query: AdminQuery.Item = ("all", nil)
         // Names of services have no slash, and URLs and paths do.
-        if let target { query = (target.contains("/") ? "url=" : "service=") + AdminClient.escape(target) }
-        let client = try options.client
-        let answer = try client.request("POST", "/v1/cancel?\(query)").successful()
-        client.sayWhich()
-        if options.json { return print(answer.text, terminator: "") }
-        let ended = try answer.decode(Document.self)
-        if ended.fetches == 0 { return print("no matching fetch is under way") }
-        let fetches = ended.fetches == 1 ? "1 fetch" : "\(ended.fetches) fetches"
-        print("\(fetches) ended, \(ended.waiters) waiting request\(ended.waiters == 1 ? "" : "s") told")
+        if let target { query = (target.contains("/") ? "url" : "service", target) }
+        try options.order("POST", .cancel, query: [query]) { (ended: AdminCancelled) in
+            if ended.fetches == 0 { return "no matching fetch is under way" }
+            let fetches = ended.fetches == 1 ? "1 fetch" : "\(ended.fetches) fetches"
+            return "\(fetches) ended, \(ended.waiters) waiting request\(ended.waiters == 1 ? "" : "s") told"
+        }
     }
 }

@@ -1,5 +1,6 @@
 // How a command finds a daemon that nobody has named: by its configuration file, or by the sockets that daemons of this user make.
 
+import AdminAPI
 import Configuration
 import Glibc
 

@@ -1,5 +1,6 @@
 // `drydock explain`: what would become of a request, and which rule says so.
 
+import AdminAPI
 import ArgumentParser
 
 struct Explain: ParsableCommand {
@@ -31,9 +32,9 @@ struct Explain: ParsableCommand {
     }
 
     func run() throws {
-        var path = "/v1/explain?as=\(options.json ? "json" : "text")&url=\(AdminClient.escape(url))"
-        if let service { path += "&service=\(AdminClient.escape(service))" }
-        for field in header { path += "&field=\(AdminClient.escape(field))" }
-        print(try options.client.request("GET", path).successful().text, terminator: "")
+        var query: [AdminQuery.Item] = [("as", options.json ? "json" : "text"), ("url", url)]
+        if let service { query.append(("service", service)) }
+        for field in header { query.append(("field", field)) }
+        print(try options.client.request("GET", .explain, query: query).successful().text, terminator: "")
     }
 }

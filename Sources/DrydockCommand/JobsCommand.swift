@@ -1,5 +1,6 @@
 // `drydock jobs`: the batches that the daemon knows, and what can be done with them.
 
+import AdminAPI
 import ArgumentParser
 
 struct Jobs: ParsableCommand {
@@ -13,12 +14,10 @@ struct Jobs: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Print one line for each job, the oldest first.")
         @OptionGroup var options: AdminOptions
 
-        private struct Document: Decodable { let jobs: [JobDocument] }
-
         func run() throws {
-            let answer = try options.client.request("GET", "/v1/jobs").successful()
+            let answer = try options.client.request("GET", .jobs).successful()
             if options.json { return print(answer.text, terminator: "") }
-            for job in try answer.decode(Document.self).jobs { print(job.line) }
+            for job in try answer.decode(AdminJobs.self).jobs { print(job.line) }
         }
     }
 
@@ -30,7 +29,7 @@ struct Jobs: ParsableCommand {
         func run() throws {
             let answer = try JobFollower(client: options.client).whole(id)
             if options.json { return print(answer.text, terminator: "") }
-            let job = try answer.decode(JobDocument.self)
+            let job = try answer.decode(AdminJob.self)
             for item in job.items ?? [] { print(item.line) }
             print(job.line)
         }
@@ -40,7 +39,7 @@ struct Jobs: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "End a job; items that are done stay done.")
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
-        func run() throws { try options.act("POST", id, "/cancel") }
+        func run() throws { try Jobs.act("POST", .cancelJob, id, options) }
     }
 
     struct Retry: ParsableCommand {
@@ -49,7 +48,7 @@ struct Jobs: ParsableCommand {
         )
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
-        func run() throws { try options.act("POST", id, "/retry") }
+        func run() throws { try Jobs.act("POST", .retryJob, id, options) }
     }
 
     struct Remove: ParsableCommand {
@@ -58,23 +57,9 @@ struct Jobs: ParsableCommand {
         )
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
-        func run() throws { try options.act("DELETE", id, "") }
+        func run() throws { try Jobs.act("DELETE", .job, id, options) }
     }
-}
-
-extension AdminOptions {
-    fileprivate func act(_ method: String, _ id: String, _ what: String) throws {
-        let client = try client
-        let answer = try client.request(method, "/v1/jobs/\(AdminClient.escape(id))\(what)").successful()
-        client.sayWhich()
-        if json { return print(answer.text, terminator: "") }
-        print(try answer.decode(JobDocument.self).line)
-    }
-}
-
-extension JobDocument {
-    /// `3  prefetch  running  12 of 30 items, 1.2 of 3.0 MiB  catalogue`.
-    fileprivate var line: String {
-        ([id, kind, state, sentence] + [name].compactMap { $0 }).joined(separator: "  ")
+    private static func act(_ method: String, _ path: AdminPath, _ id: String, _ options: AdminOptions) throws {
+        try options.order(method, path, id: id) { (job: AdminJob) in job.line }
     }
 }

@@ -1,5 +1,6 @@
 // `drydock purge`, `pin`, `unpin` and `pins`: what is removed, and what stays.
 
+import AdminAPI
 import ArgumentParser
 import Configuration
 
@@ -36,11 +37,6 @@ struct Purge: ParsableCommand {
     var soft = false
     @OptionGroup var options: AdminOptions
 
-    private struct Document: Decodable {
-        let purged: Int
-        let isSoft: Bool
-    }
-
     func validate() throws {
         let kinds = [!urls.isEmpty, !prefix.isEmpty, !glob.isEmpty, !tag.isEmpty, olderThan != nil, all]
         guard kinds.count(where: \.self) == 1 else {
@@ -53,21 +49,18 @@ struct Purge: ParsableCommand {
     }
 
     func run() throws {
-        var members = urls.map { "url=\(AdminClient.escape($0))" }
-        members += prefix.map { "prefix=\(AdminClient.escape($0))" }
-        members += glob.map { "glob=\(AdminClient.escape($0))" }
-        members += tag.map { "tag=\(AdminClient.escape($0))" }
-        if let olderThan { members.append("older_than=\(AdminClient.escape(olderThan))") }
-        if all { members.append("all") }
-        if let service { members.append("service=\(AdminClient.escape(service))") }
-        if soft { members.append("soft") }
-        let client = try options.client
-        let answer = try client.request("DELETE", "/v1/entries?\(members.joined(separator: "&"))").successful()
-        client.sayWhich()
-        if options.json { return print(answer.text, terminator: "") }
-        let document = try answer.decode(Document.self)
-        let responses = "\(document.purged) stored response\(document.purged == 1 ? "" : "s")"
-        print(document.isSoft ? "\(responses) made stale" : "\(responses) purged")
+        var query: [AdminQuery.Item] = urls.map { ("url", $0) }
+        query += prefix.map { ("prefix", $0) }
+        query += glob.map { ("glob", $0) }
+        query += tag.map { ("tag", $0) }
+        if let olderThan { query.append(("older_than", olderThan)) }
+        if all { query.append(("all", nil)) }
+        if let service { query.append(("service", service)) }
+        if soft { query.append(("soft", nil)) }
+        try options.order("DELETE", .entries, query: query) { (answer: AdminPurge) in
+            let responses = "\(answer.purged) stored response\(answer.purged == 1 ? "" : "s")"
+            return answer.isSoft ? "\(responses) made stale" : "\(responses) purged"
+        }
     }
 }
 
@@ -84,7 +77,7 @@ struct Pin: ParsableCommand {
     var url: String
     @OptionGroup var options: AdminOptions
 
-    func run() throws { try options.setPinned(url, "PUT") }
+    func run() throws { try Pins.set("PUT", url, options) }
 }
 
 struct Unpin: ParsableCommand {
@@ -95,36 +88,22 @@ struct Unpin: ParsableCommand {
     var url: String
     @OptionGroup var options: AdminOptions
 
-    func run() throws { try options.setPinned(url, "DELETE") }
+    func run() throws { try Pins.set("DELETE", url, options) }
 }
 
 struct Pins: ParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List the pinned URLs.")
     @OptionGroup var options: AdminOptions
 
-    private struct Document: Decodable { let urls: [String] }
-
     func run() throws {
-        let answer = try options.client.request("GET", "/v1/pins").successful()
+        let answer = try options.client.request("GET", .pins).successful()
         if options.json { return print(answer.text, terminator: "") }
-        for url in try answer.decode(Document.self).urls { print(url) }
+        for url in try answer.decode(AdminPins.self).urls { print(url) }
     }
-}
-
-extension AdminOptions {
-    private struct PinDocument: Decodable {
-        let url: String
-        let isPinned: Bool
-        let isChanged: Bool
-    }
-
-    fileprivate func setPinned(_ url: String, _ method: String) throws {
-        let client = try client
-        let answer = try client.request(method, "/v1/pins?url=\(AdminClient.escape(url))").successful()
-        client.sayWhich()
-        if json { return print(answer.text, terminator: "") }
-        let document = try answer.decode(PinDocument.self)
-        let word = document.isPinned ? "pinned" : "unpinned"
-        print(document.isChanged ? "\(word) \(document.url)" : "\(document.url) was \(word) already")
+    fileprivate static func set(_ method: String, _ url: String, _ options: AdminOptions) throws {
+        try options.order(method, .pins, query: [("url", url)]) { (pin: AdminPin) in
+            let word = pin.isPinned ? "pinned" : "unpinned"
+            return pin.isChanged ? "\(word) \(pin.url)" : "\(pin.url) was \(word) already"
+        }
     }
 }

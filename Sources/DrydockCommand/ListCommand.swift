@@ -1,8 +1,8 @@
 // `drydock list`: what is stored, page by page.
 
+import AdminAPI
 import ArgumentParser
 import Configuration
-import FoundationEssentials
 
 struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -41,27 +41,6 @@ struct List: ParsableCommand {
     var after: String?
     @OptionGroup var options: AdminOptions
 
-    private struct Document: Codable {
-        struct Entry: Codable {
-            let url: String
-            let service: String
-            /// Nil from an older daemon.
-            let key: [String]?
-            let status: Int
-            let size: Int?
-            let tiers: [String]
-            let age: Int
-            let ttl: Int?
-            let variant: [String: String]
-            let isPinned: Bool
-            let tags: [String]
-        }
-        var entries: [Entry]
-        /// How many entries follow that were not asked for, counted up to `mostCounted`; nil from the daemon.
-        var more: Int?
-        let next: String?
-    }
-
     /// Entries that are counted behind the last one that is printed.
     private static let mostCounted = 10_000
 
@@ -77,25 +56,24 @@ struct List: ParsableCommand {
         }
     }
 
-    private func query() throws -> String {
+    private func query() throws -> [AdminQuery.Item] {
         let values = [
             ("pattern", pattern), ("prefix", prefix), ("service", service), ("tier", tier?.rawValue),
             ("older_than", olderThan), ("min_size", try minSize.map { "\(try Sizes.bytes($0))" }),
         ]
-        let members = values.compactMap { name, value in value.map { "\(name)=\(AdminClient.escape($0))" } }
-        let flags = [("fresh", fresh), ("stale", stale), ("pinned", pinned)].filter(\.1).map(\.0)
-        return (members + flags).map { "&\($0)" }.joined()
+        let flags = [("fresh", fresh), ("stale", stale), ("pinned", pinned)].filter(\.1)
+        return values.filter { $0.1 != nil } + flags.map { ($0.0, nil) }
     }
 
     func run() throws {
-        var found: [Document.Entry] = []
+        var found: [AdminEntries.Entry] = []
         var after = after
         let query = try query()
         let client = try options.client
-        func page(_ limit: Int) throws -> [Document.Entry] {
-            var path = "/v1/entries?limit=\(min(limit, 1000))\(query)"
-            if let after { path += "&after=\(AdminClient.escape(after))" }
-            let page = try client.request("GET", path).successful().decode(Document.self)
+        func page(_ limit: Int) throws -> [AdminEntries.Entry] {
+            var query = [("limit", "\(min(limit, 1000))")] + query
+            if let after { query.append(("after", after)) }
+            let page = try client.request("GET", .entries, query: query).successful().decode(AdminEntries.self)
             after = page.next
             return page.entries
         }
@@ -113,14 +91,11 @@ struct List: ParsableCommand {
             let count = after == nil ? "\(more)" : "more than \(more)"
             return printError("\(count) more: use --limit \(found.count + more), or --after '\(next)' for what follows")
         }
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let document = Document(entries: found, more: more, next: more > 0 ? next : nil)
-        print(String(decoding: try encoder.encode(document), as: UTF8.self))
+        let document = AdminEntries(entries: found, next: more > 0 ? next : nil, more: more)
+        print(String(decoding: try AdminJSON.encode(document), as: UTF8.self), terminator: "")
     }
 
-    private func line(_ entry: Document.Entry) -> String {
+    private func line(_ entry: AdminEntries.Entry) -> String {
         let columns =
             [
                 "\(entry.status)", entry.size.map(Format.size) ?? "?", entry.tiers.joined(separator: "+"),

@@ -1,5 +1,6 @@
 // `drydock seed`: stored responses into a folder that anything can read, and a folder into the store.
 
+import AdminAPI
 import ArgumentParser
 import FoundationEssentials
 
@@ -26,21 +27,11 @@ struct Seed: ParsableCommand {
         var service: String?
         @OptionGroup var options: AdminOptions
 
-        private struct Document: Decodable {
-            let written: Int
-            let bytes: Int
-            let skipped: Int
-            let failed: Int
-            let firstError: String?
-        }
-
         func run() throws {
-            var path = "/v1/seed?export=\(AdminClient.escape(Seed.absolute(dir)))"
-            if let service { path += "&service=\(AdminClient.escape(service))" }
-            let client = try options.patient
-            let answer = try client.request("POST", path).successful()
-            client.sayWhich()
-            let result = try answer.decode(Document.self)
+            var query: [AdminQuery.Item] = [("export", Seed.absolute(dir))]
+            if let service { query.append(("service", service)) }
+            let answer = try Seed.order(query, options)
+            let result = try answer.decode(AdminSeedExport.self)
             if options.json {
                 print(answer.text, terminator: "")
             } else {
@@ -71,23 +62,12 @@ struct Seed: ParsableCommand {
 
         enum Layout: String, ExpressibleByArgument, CaseIterable { case url, docker }
 
-        private struct Document: Decodable {
-            let imported: Int
-            let kept: Int
-            let unknown: Int
-            let refused: Int
-            let failed: Int
-            let firstError: String?
-        }
-
         func run() throws {
-            var path = "/v1/seed?import=\(AdminClient.escape(Seed.absolute(dir)))"
-            if let layout { path += "&layout=\(layout.rawValue)" }
-            for url in parent { path += "&parent=\(AdminClient.escape(url))" }
-            let client = try options.patient
-            let answer = try client.request("POST", path).successful()
-            client.sayWhich()
-            let result = try answer.decode(Document.self)
+            var query: [AdminQuery.Item] = [("import", Seed.absolute(dir))]
+            if let layout { query.append(("layout", layout.rawValue)) }
+            for url in parent { query.append(("parent", url)) }
+            let answer = try Seed.order(query, options)
+            let result = try answer.decode(AdminSeedImport.self)
             if options.json {
                 print(answer.text, terminator: "")
             } else {
@@ -102,15 +82,12 @@ struct Seed: ParsableCommand {
     private static func absolute(_ path: String) -> String {
         path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
     }
-}
-
-extension AdminOptions {
-    /// For orders that take their time.
-    fileprivate var patient: AdminClient {
-        get throws {
-            var client = try client
-            client.patience = 3600
-            return client
-        }
+    /// An order that takes its time.
+    private static func order(_ query: [AdminQuery.Item], _ options: AdminOptions) throws -> AdminClient.Answer {
+        var client = try options.client
+        client.patience = 3600
+        let answer = try client.request("POST", .seed, query: query).successful()
+        client.sayWhich()
+        return answer
     }
 }

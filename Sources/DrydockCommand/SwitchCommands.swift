@@ -1,17 +1,8 @@
 // `drydock offline` and `drydock clock`: what is switched while the daemon runs.
 
+import AdminAPI
 import ArgumentParser
 import Configuration
-
-/// What the daemon says about its clock.
-struct ClockDocument: Decodable {
-    let isMovable: Bool
-    let ahead: Int64
-    let time: String
-
-    /// `2h ahead, 2026-01-31T12:00:00Z`.
-    var line: String { ahead == 0 ? "the system's, \(time)" : "\(Lifetimes.text(ahead)) ahead, \(time)" }
-}
 
 struct Offline: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -27,14 +18,10 @@ struct Offline: ParsableCommand {
     var word: Word
     @OptionGroup var options: AdminOptions
 
-    private struct Document: Decodable { let isOffline: Bool }
-
     func run() throws {
-        let client = try options.client
-        let answer = try client.request("POST", "/v1/offline?\(word.rawValue)").successful()
-        client.sayWhich()
-        if options.json { return print(answer.text, terminator: "") }
-        print(try answer.decode(Document.self).isOffline ? "offline, no origin is asked" : "online, origins are asked")
+        try options.order("POST", .offline, query: [(word.rawValue, nil)]) { (answer: AdminOffline) in
+            answer.isOffline ? "offline, no origin is asked" : "online, origins are asked"
+        }
     }
 }
 
@@ -63,23 +50,16 @@ struct Clock: ParsableCommand {
             }
         }
 
-        func run() throws { try options.moveClock("advance=\(AdminClient.escape(duration))") }
+        func run() throws { try Clock.move(("advance", duration), options) }
     }
 
     struct Reset: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Set the clock back to the system's time.")
         @OptionGroup var options: AdminOptions
 
-        func run() throws { try options.moveClock("reset") }
+        func run() throws { try Clock.move(("reset", nil), options) }
     }
-}
-
-extension AdminOptions {
-    fileprivate func moveClock(_ query: String) throws {
-        let client = try client
-        let answer = try client.request("POST", "/v1/clock?\(query)").successful()
-        client.sayWhich()
-        if json { return print(answer.text, terminator: "") }
-        print("clock: \(try answer.decode(ClockDocument.self).line)")
+    private static func move(_ item: AdminQuery.Item, _ options: AdminOptions) throws {
+        try options.order("POST", .clock, query: [item]) { (clock: AdminClock) in "clock: \(clock.line)" }
     }
 }

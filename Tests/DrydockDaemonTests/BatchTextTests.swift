@@ -1,7 +1,7 @@
 // The texts of batches: lists as they are read, and how far a job is as a bar and as a sentence.
 
+import AdminAPI
 import DownloadCore
-import ProxyServer
 import Testing
 
 @testable import DrydockDaemon
@@ -58,7 +58,7 @@ import Testing
         order.lists = [("list", "{\"url\":\"/b\",\"headers\":{\"X\":\"own\"}}")]
         order.headers = ["X": "all"]
         order.concurrency = 3
-        order.onError = "cancel-rest"
+        order.onError = .cancelRest
         order.save = true
         let request = try AdminJSON.decode(AdminJobRequest.self, from: try order.body())
         #expect(request.items?.map(\.url) == ["/a", "/b"])
@@ -68,25 +68,11 @@ import Testing
 }
 
 @Suite struct BatchProgressTests {
-    private func progress(_ change: (inout BatchProgress) -> Void) -> BatchProgress {
-        var progress = BatchProgress(
-            items: 10,
-            queued: 10,
-            running: 0,
-            done: 0,
-            failed: 0,
-            cancelled: 0,
-            checked: 0,
-            duplicates: 0,
-            valid: 0,
-            notStored: 0,
-            unknownSize: 0,
-            bytes: 0,
-            received: 0,
-            remaining: 0
-        )
-        change(&progress)
-        return progress
+    private func progress(_ change: (inout AdminJob.Totals) -> Void) -> BatchProgress {
+        var totals = AdminJob.Totals()
+        (totals.items, totals.queued) = (10, 10)
+        change(&totals)
+        return BatchProgress(totals)
     }
 
     @Test("the bar tells the share of the bytes where all sizes are known, else that of the items")

@@ -1,5 +1,6 @@
 // What the admin API asks of the daemon: its state, its stored responses, a reload, its counters.
 
+package import AdminAPI
 internal import CacheStore
 internal import Configuration
 internal import DownloadCore
@@ -27,7 +28,7 @@ extension Daemon: AdminActions {
         let (plan, configuration) = state.withLock { ($0.plan, $0.configuration) }
         let memory = parts.core.memory.statistics
         let disk = parts.disk?.statistics
-        return AdminStatus(
+        var status = AdminStatus(
             version: DrydockVersion.current,
             pid: Int(getpid()),
             uptime: Int((Monotonic.now() - startedAt) / 1_000_000_000),
@@ -35,7 +36,6 @@ extension Daemon: AdminActions {
             loops: parts.loops.loops.count,
             listen: addresses,
             services: configuration.services.map { Self.describe($0, plan) },
-            counters: counters,
             isOffline: parts.core.isOffline,
             clock: clock(isMovable: configuration.clock.movable),
             memory: AdminStatus.Tier(entries: memory.objects, bytes: memory.bytes, limit: memory.limit),
@@ -43,6 +43,8 @@ extension Daemon: AdminActions {
                 AdminStatus.Tier(entries: $0.objects, bytes: Int(clamping: $0.bytes), limit: Int(clamping: $0.limit))
             }
         )
+        status.count(counters)
+        return status
     }
 
     private static func describe(_ service: ServiceConfiguration, _ plan: RoutePlan) -> AdminStatus.Service {

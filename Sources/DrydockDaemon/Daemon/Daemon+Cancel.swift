@@ -1,5 +1,6 @@
 // Ends fetches for an operator, and tells the log.
 
+package import AdminAPI
 internal import CacheStore
 internal import DownloadCore
 internal import Logging

@@ -1,5 +1,6 @@
 // The listing of stored responses, as the admin API shows it.
 
+package import AdminAPI
 internal import CacheStore
 internal import Configuration
 internal import DownloadCore

@@ -1,5 +1,6 @@
 // The batches of a daemon as the admin API and the configuration ask for them.
 
+package import AdminAPI
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop
@@ -39,7 +40,7 @@ extension Daemon: JobActions {
         guard 1...1000 ~= concurrency else {
             throw .badQuery("concurrency is \(concurrency); give a number from 1 to 1000")
         }
-        let options = BatchOptions(concurrency: concurrency, onError: wanted.onError ?? .continue)
+        let options = BatchOptions(concurrency: concurrency, onError: BatchFailurePolicy(wanted.onError ?? .continue))
         let isKept = kind == .prefetch || wanted.save == true
         return .begin(Batch(items.map(\.item), options: options), name: wanted.name, isKept: isKept)
     }

@@ -1,5 +1,6 @@
 // Housekeeping in the daemon: purges and pins, by whoever runs it or by schedule.
 
+package import AdminAPI
 internal import CacheStore
 internal import Configuration
 internal import DownloadCore

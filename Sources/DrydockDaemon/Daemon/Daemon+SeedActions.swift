@@ -1,5 +1,6 @@
 // What the admin API does with seeds: exports what is stored, imports folders.
 
+package import AdminAPI
 internal import CacheStore
 internal import DownloadCore
 internal import EventLoop

@@ -1,5 +1,6 @@
 // What is switched while the daemon runs: whether origins are asked, and the clock.
 
+package import AdminAPI
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop

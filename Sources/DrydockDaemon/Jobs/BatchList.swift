@@ -1,8 +1,7 @@
 // Lists of what to download: a URL a line, or a JSON object a line.
 
-internal import DownloadCore
+package import AdminAPI
 internal import FoundationEssentials
-package import ProxyServer
 
 /// Reads lists. Empty lines, and lines that begin with `#`, count for nothing.
 package enum BatchList {
@@ -50,6 +49,7 @@ package enum BatchList {
         return try parse(text, name: path)
     }
 }
+
 /// What `drydock size` and `drydock prefetch` ask for, before it is a document.
 package struct BatchOrder: Sendable {
     /// As they were given, before those of the lists.
@@ -61,8 +61,7 @@ package struct BatchOrder: Sendable {
     package var force = false
     /// Nil leaves it to the daemon, like the next.
     package var concurrency: Int?
-    /// `continue`, `stop` or `cancel-rest`.
-    package var onError: String?
+    package var onError: AdminJobRequest.OnError?
     package var save = false
 
     package init() {}
@@ -78,7 +77,7 @@ package struct BatchOrder: Sendable {
         }
         var request = AdminJobRequest(items: items)
         request.concurrency = concurrency
-        request.onError = onError.flatMap { BatchFailurePolicy(rawValue: $0) }
+        request.onError = onError
         request.save = save ? true : nil
         do {
             return try AdminJSON.encode(request)

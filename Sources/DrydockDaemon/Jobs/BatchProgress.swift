@@ -1,35 +1,28 @@
 // How far a batch is, as a line of text: a bar for terminals, a sentence for everything else.
 
-/// What the lines are made of; sizes are bytes.
-package struct BatchProgress: Sendable, Equatable, Decodable {
-    package var items: Int
-    package var queued: Int
-    package var running: Int
-    package var done: Int
-    package var failed: Int
-    package var cancelled: Int
-    package var checked: Int
-    package var duplicates: Int
-    package var valid: Int
-    package var notStored: Int
-    package var unknownSize: Int
-    package var bytes: Int64
-    package var received: Int64
-    package var remaining: Int64
+package import AdminAPI
+
+/// The lines about a job's totals; sizes are bytes.
+package struct BatchProgress: Sendable, Equatable {
+    let totals: AdminJob.Totals
+
+    package init(_ totals: AdminJob.Totals) { self.totals = totals }
 
     /// Items that have come to an end of their own: what is cancelled has not.
-    package var ended: Int { done + failed }
+    package var ended: Int { totals.done + totals.failed }
 
     /// Nothing more comes.
-    private var isOver: Bool { queued + running == 0 }
+    private var isOver: Bool { totals.queued + totals.running == 0 }
 
     /// From 0 to 1: how many items have been looked at.
-    private var checkedShare: Double { items == 0 ? 1 : Double(checked) / Double(items) }
+    private var checkedShare: Double { totals.items == 0 ? 1 : Double(totals.checked) / Double(totals.items) }
 
     /// From 0 to 1: of the bytes where all sizes are known, else of the items; an empty batch is done.
     package var share: Double {
-        if unknownSize == 0, bytes > 0, remaining > 0 { return Double(bytes - remaining) / Double(bytes) }
-        return items == 0 ? 1 : Double(ended) / Double(items)
+        if totals.unknownSize == 0, totals.bytes > 0, totals.remaining > 0 {
+            return Double(totals.bytes - totals.remaining) / Double(totals.bytes)
+        }
+        return totals.items == 0 ? 1 : Double(ended) / Double(totals.items)
     }
 
     /// `[########------------]  40%  1.2 of 3.0 MiB  12/30 items  1 failed  512.0 KiB/s`, cut to the width.
@@ -39,13 +32,15 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
     ///   - before: bytes that had come by the first line.
     package func bar(columns: Int, seconds: Double, since before: Int64) -> String {
         var parts = [Self.percent(share)]
-        if bytes > 0 || received > 0 { parts.append(amount) }
-        parts.append("\(ended)/\(items) items")
+        if totals.bytes > 0 || totals.received > 0 { parts.append(amount) }
+        parts.append("\(ended)/\(totals.items) items")
         parts += losses
-        if seconds >= 1, received > before {
-            let rate = Double(received - before) / seconds
+        if seconds >= 1, totals.received > before {
+            let rate = Double(totals.received - before) / seconds
             parts.append("\(Self.size(Int64(rate)))/s")
-            if unknownSize == 0, remaining > 0, rate > 0 { parts.append("\(Self.time(Double(remaining) / rate)) left") }
+            if totals.unknownSize == 0, totals.remaining > 0, rate > 0 {
+                parts.append("\(Self.time(Double(totals.remaining) / rate)) left")
+            }
         }
         let text = parts.joined(separator: "  ")
         return Self.bar(share, text, columns)
@@ -53,9 +48,9 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
 
     /// The same while sizes are looked for: `[########]  100%  30/30 items  1.2 MiB to download  1 failed`.
     package func checkBar(columns: Int) -> String {
-        var parts = [Self.percent(checkedShare), "\(checked)/\(items) items"]
-        if remaining > 0 { parts.append("\(Self.size(remaining)) to download") }
-        if failed > 0 { parts.append("\(failed) failed") }
+        var parts = [Self.percent(checkedShare), "\(totals.checked)/\(totals.items) items"]
+        if totals.remaining > 0 { parts.append("\(Self.size(totals.remaining)) to download") }
+        if totals.failed > 0 { parts.append("\(totals.failed) failed") }
         return Self.bar(checkedShare, parts.joined(separator: "  "), columns)
     }
 
@@ -70,54 +65,60 @@ package struct BatchProgress: Sendable, Equatable, Decodable {
 
     /// `12 of 30 items, 1.2 of 3.0 MiB, 1 failed`.
     package var sentence: String {
-        var parts = ["\(ended) of \(items) items"]
-        if bytes > 0 || received > 0 { parts.append(amount) }
-        if unknownSize > 0 { parts.append("\(unknownSize) of unknown size") }
+        var parts = ["\(ended) of \(totals.items) items"]
+        if totals.bytes > 0 || totals.received > 0 { parts.append(amount) }
+        if totals.unknownSize > 0 { parts.append("\(totals.unknownSize) of unknown size") }
         return (parts + losses).joined(separator: ", ")
     }
 
     /// `12 of 30 items looked at, 1.2 MiB to download, 1 failed`.
     package var checkSentence: String {
-        var parts = ["\(checked) of \(items) items looked at"]
-        if remaining > 0 { parts.append("\(Self.size(remaining)) to download") }
-        if failed > 0 { parts.append("\(failed) failed") }
+        var parts = ["\(totals.checked) of \(totals.items) items looked at"]
+        if totals.remaining > 0 { parts.append("\(Self.size(totals.remaining)) to download") }
+        if totals.failed > 0 { parts.append("\(totals.failed) failed") }
         return parts.joined(separator: ", ")
     }
 
     /// What `drydock size` ends with.
     package var sizes: String {
-        let wanted = queued + running
+        let wanted = totals.queued + totals.running
         var parts = [
-            "\(wanted) to download, \(Self.size(remaining))"
-                + (unknownSize > 0 ? " and \(unknownSize) of unknown size" : "")
+            "\(wanted) to download, \(Self.size(totals.remaining))"
+                + (totals.unknownSize > 0 ? " and \(totals.unknownSize) of unknown size" : "")
         ]
-        if valid > 0 { parts.append("\(valid) valid") }
+        if totals.valid > 0 { parts.append("\(totals.valid) valid") }
         parts += rest
-        return "\(Self.count(items, "item")): " + parts.joined(separator: ", ")
+        return "\(Self.count(totals.items, "item")): " + parts.joined(separator: ", ")
     }
 
     /// What `drydock prefetch` ends with.
     package var summary: String {
-        let came = done - valid - duplicates
-        var parts = ["\(came) downloaded, \(Self.size(received))" + (notStored > 0 ? " (\(notStored) not stored)" : "")]
-        if valid > 0 { parts.append("\(valid) valid") }
-        if queued > 0 { parts.append("\(queued) not begun") }
-        return "\(Self.count(items, "item")): " + (parts + rest).joined(separator: ", ")
+        let came = totals.done - totals.valid - totals.duplicates
+        var parts = [
+            "\(came) downloaded, \(Self.size(totals.received))"
+                + (totals.notStored > 0 ? " (\(totals.notStored) not stored)" : "")
+        ]
+        if totals.valid > 0 { parts.append("\(totals.valid) valid") }
+        if totals.queued > 0 { parts.append("\(totals.queued) not begun") }
+        return "\(Self.count(totals.items, "item")): " + (parts + rest).joined(separator: ", ")
     }
 
     private var rest: [String] {
         var parts: [String] = []
-        if duplicates > 0 { parts.append(Self.count(duplicates, "duplicate")) }
+        if totals.duplicates > 0 { parts.append(Self.count(totals.duplicates, "duplicate")) }
         return parts + losses
     }
 
     private var losses: [String] {
-        (cancelled > 0 ? ["\(cancelled) cancelled"] : []) + (failed > 0 ? ["\(failed) failed"] : [])
+        (totals.cancelled > 0 ? ["\(totals.cancelled) cancelled"] : [])
+            + (totals.failed > 0 ? ["\(totals.failed) failed"] : [])
     }
 
     private var amount: String {
-        if isOver { return Self.size(received) }
-        return bytes > 0 ? "\(Self.size(max(0, bytes - remaining))) of \(Self.size(bytes))" : Self.size(received)
+        if isOver { return Self.size(totals.received) }
+        return totals.bytes > 0
+            ? "\(Self.size(max(0, totals.bytes - totals.remaining))) of \(Self.size(totals.bytes))"
+            : Self.size(totals.received)
     }
 
     private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }

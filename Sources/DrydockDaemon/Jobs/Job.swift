@@ -1,7 +1,7 @@
 // One batch of the daemon: its record, who runs it, and who waits for its end.
 
+internal import AdminAPI
 internal import DownloadCore
-internal import ProxyServer
 internal import Synchronization
 
 struct Job: Sendable {
@@ -35,11 +35,12 @@ struct Job: Sendable {
             id: record.id,
             kind: record.kind,
             name: record.name,
-            state: now,
-            options: record.batch.options,
-            created: record.created,
-            totals: totals
+            state: now.rawValue,
+            totals: AdminJob.Totals(totals)
         )
+        job.concurrency = record.batch.options.concurrency
+        job.onError = record.batch.options.onError.rawValue
+        job.created = record.created
         job.started = record.started
         job.ended = record.ended
         job.firstError = runner.firstError.map { AdminJob.Failure(url: $0.item.url, reason: $0.reason ?? "") }

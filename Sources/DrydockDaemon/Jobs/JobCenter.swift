@@ -1,5 +1,6 @@
 // The batches of a daemon: which there are, which run, how they end, and what of them is kept over a restart.
 
+internal import AdminAPI
 internal import DownloadCore
 internal import EventLoop
 internal import Glibc

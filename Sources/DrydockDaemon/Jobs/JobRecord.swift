@@ -1,7 +1,7 @@
 // A batch of the daemon with its name and its times, as it is kept over a restart.
 
+internal import AdminAPI
 internal import DownloadCore
-internal import ProxyServer
 
 /// What a file of the jobs folder holds.
 struct JobRecord: Codable, Sendable, Equatable {

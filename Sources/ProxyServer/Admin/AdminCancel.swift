@@ -1,5 +1,6 @@
 // `POST /v1/cancel`: ends fetches that are under way.
 
+package import AdminAPI
 import HTTPWire
 
 /// Which fetches are to end.
@@ -24,18 +25,6 @@ package enum CancelTarget: Sendable, Equatable {
     private static var misunderstood: Problem { .badQuery("give one of url=URL, service=NAME and all") }
 }
 
-/// What was ended.
-package struct AdminCancelled: Codable, Sendable, Equatable {
-    package var fetches: Int
-    /// Requests that waited for them or read their bodies.
-    package var waiters: Int
-
-    package init(fetches: Int, waiters: Int) {
-        self.fetches = fetches
-        self.waiters = waiters
-    }
-}
-
 /// Implemented where the daemon is put together.
 package protocol CancelActions: Sendable {
     /// Ends fetches; what is stored stays.
@@ -46,7 +35,7 @@ package protocol CancelActions: Sendable {
 extension AdminRoute {
     package static func cancel(_ actions: any CancelActions) -> [AdminRoute] {
         [
-            AdminRoute(.post, "/v1/cancel") { request async throws(Problem) in
+            AdminRoute(.post, .cancel) { request async throws(Problem) in
                 try .json(await actions.cancel(try CancelTarget(members: request.members)))
             }
         ]

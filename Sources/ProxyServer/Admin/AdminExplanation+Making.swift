@@ -1,5 +1,6 @@
 // How the document of an explanation is made from what the download core says.
 
+internal import AdminAPI
 internal import CacheStore
 internal import DownloadCore
 internal import HTTPCaching
@@ -8,27 +9,28 @@ internal import ServiceCore
 
 extension AdminExplanation.Route {
     init(_ match: RouteMatch) {
-        if match.route.asksTarget {
-            kind = .forward
-            return
+        let route = match.route
+        if route.asksTarget {
+            self.init(kind: .forward)
+        } else {
+            let endpoint = match.endpoint.endpoint?.name
+            self.init(kind: .service, service: route.plan.name, match: route.place, endpoint: endpoint)
         }
-        kind = .service
-        service = match.route.plan.name
-        self.match = match.route.place
-        endpoint = match.endpoint.endpoint?.name
     }
 }
 
 extension AdminExplanation {
     /// For a request that no cache is asked about.
     init(_ request: RequestHead, _ route: Route, now: Int64, isOffline: Bool, bypass: Ruling? = nil) {
-        method = request.method.name
-        target = request.target
-        fields = request.fields.lines.map { Field(name: $0.name, value: $0.value) }
-        self.route = route
-        self.now = now
-        self.isOffline = isOffline
-        self.bypass = bypass
+        self.init(
+            method: request.method.name,
+            target: request.target,
+            fields: request.fields.lines.map { Field(name: $0.name, value: $0.value) },
+            route: route,
+            now: now,
+            isOffline: isOffline,
+            bypass: bypass
+        )
     }
 
     init(_ request: RequestHead, _ route: Route, _ ask: CacheAsk, _ stored: StoredExplanation) {
@@ -67,8 +69,12 @@ extension AdminExplanation {
 
 extension AdminExplanation.Standing {
     fileprivate init(_ standing: StoredExplanation.Standing) {
-        (path, status, mayAnswer) = (standing.path, standing.status, standing.mayAnswer)
-        afterMilliseconds = Int(clamping: standing.patience / 1_000_000)
+        self.init(
+            path: standing.path,
+            status: standing.status,
+            afterMilliseconds: Int(clamping: standing.patience / 1_000_000),
+            mayAnswer: standing.mayAnswer
+        )
     }
 }
 
@@ -76,7 +82,7 @@ extension AdminExplanation.Ruling {
     /// Where nothing is stored that the request selects and nobody is asked, the reason is why nobody is.
     fileprivate init(_ stored: StoredExplanation, _ outcome: AdminExplanation.Outcome) {
         let rules = stored.rules
-        section = rules.section
+        self.init(reason: rules.reason, section: rules.section)
         if case .ask(_, let way)? = stored.part {
             // What is fresh, and yet not all there, needs the rest (RFC 9111 section 3.3).
             reason = way.reason ?? way.forward.rawValue
@@ -87,21 +93,20 @@ extension AdminExplanation.Ruling {
             section = StaleReason.expired.section
             return
         }
-        guard outcome == .refuse, rules.decision == nil else {
-            reason = rules.reason
-            return
-        }
+        guard outcome == .refuse, rules.decision == nil else { return }
         reason = rules.isOffline ? StaleAllowance.offline.rawValue : CacheStatus.Detail.onlyIfCached.rawValue
     }
 }
 
 extension AdminExplanation.Upstream {
     fileprivate init(_ stored: StoredExplanation, _ url: String) {
-        method = (stored.rules.check?.method ?? .get).name
-        self.url = url
         var fields = stored.rules.check?.conditions ?? stored.rules.passedOn ?? Fields()
         if case .ask(let own, _)? = stored.part { fields = own }
-        conditions = fields.lines.map { AdminExplanation.Field(name: $0.name, value: $0.value) }
+        self.init(
+            method: (stored.rules.check?.method ?? .get).name,
+            url: url,
+            conditions: fields.lines.map { AdminExplanation.Field(name: $0.name, value: $0.value) }
+        )
     }
 }
 
@@ -134,20 +139,9 @@ extension AdminExplanation.Outcome {
     }
 }
 
-extension AdminExplanation.Variant {
-    fileprivate init(_ variant: Explanation.Variant, _ place: StoredExplanation.Place) {
-        status = variant.status
-        size = place.parts?.length ?? variant.bodyLength
-        parts = place.parts.map { AdminExplanation.bytes($0.stored) }
-        tiers = place.tiers.map(\.rawValue)
-        etag = variant.etag
-        lastModified = variant.lastModified
-        groups = variant.groups
-        selecting = variant.selecting.map {
-            AdminExplanation.Selecting(name: $0.name, stored: $0.stored, asked: $0.asked, matches: $0.matches)
-        }
-        let terms = variant.age
-        age = AdminExplanation.Age(
+extension AdminExplanation.Age {
+    fileprivate init(_ terms: Explanation.AgeArithmetic) {
+        self.init(
             dateValue: terms.dateValue,
             requestTime: terms.requestTime,
             responseTime: terms.responseTime,
@@ -159,16 +153,32 @@ extension AdminExplanation.Variant {
             residentTime: terms.residentTime,
             currentAge: terms.currentAge
         )
-        lifetime = variant.lifetime.seconds
-        source = AdminExplanation.Ruling(
-            reason: variant.lifetime.source.rawValue,
-            section: variant.lifetime.source.section
+    }
+}
+
+extension AdminExplanation.Variant {
+    fileprivate init(_ variant: Explanation.Variant, _ place: StoredExplanation.Place) {
+        let source = variant.lifetime.source
+        self.init(
+            status: variant.status,
+            size: place.parts?.length ?? variant.bodyLength,
+            parts: place.parts.map { AdminExplanation.bytes($0.stored) },
+            tiers: place.tiers.map(\.rawValue),
+            etag: variant.etag,
+            lastModified: variant.lastModified,
+            groups: variant.groups,
+            selecting: variant.selecting.map {
+                AdminExplanation.Selecting(name: $0.name, stored: $0.stored, asked: $0.asked, matches: $0.matches)
+            },
+            age: AdminExplanation.Age(variant.age),
+            lifetime: variant.lifetime.seconds,
+            timeInUse: variant.timeInUse,
+            source: AdminExplanation.Ruling(reason: source.rawValue, section: source.section),
+            ttl: variant.lifetime.seconds - variant.timeInUse,
+            isChosen: variant.isChosen,
+            isInvalidated: place.isInvalidated,
+            decision: AdminExplanation.Ruling(reason: variant.decision.reason, section: variant.decision.section)
         )
-        timeInUse = variant.timeInUse
-        ttl = variant.lifetime.seconds - variant.timeInUse
-        isChosen = variant.isChosen
-        isInvalidated = place.isInvalidated
-        decision = AdminExplanation.Ruling(reason: variant.decision.reason, section: variant.decision.section)
         switch variant.ifError {
         case .allowed(let limit): staleIfError = limit
         case .refused(let refusal):

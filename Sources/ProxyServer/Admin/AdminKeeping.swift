@@ -1,5 +1,6 @@
 // Housekeeping in the admin API: purges and pins.
 
+package import AdminAPI
 internal import Configuration
 internal import HTTPWire
 
@@ -89,56 +90,20 @@ package struct PurgeQuestion: Sendable, Equatable {
     }
 }
 
-/// `DELETE /v1/entries`.
-package struct AdminPurge: Codable, Sendable, Equatable {
-    /// Stored responses that are gone, or stale.
-    package var purged: Int
-    /// They are stale, rather than gone.
-    package var isSoft: Bool
-
-    package init(purged: Int, isSoft: Bool) {
-        self.purged = purged
-        self.isSoft = isSoft
-    }
-}
-
-/// `PUT` and `DELETE /v1/pins`.
-package struct AdminPin: Codable, Sendable, Equatable {
-    /// As stored responses are listed.
-    package var url: String
-    package var isPinned: Bool
-    /// False where it was so before.
-    package var isChanged: Bool
-
-    package init(url: String, isPinned: Bool, isChanged: Bool) {
-        self.url = url
-        self.isPinned = isPinned
-        self.isChanged = isChanged
-    }
-}
-
-/// `GET /v1/pins`.
-package struct AdminPins: Codable, Sendable, Equatable {
-    /// In the order of their bytes.
-    package var urls: [String]
-
-    package init(urls: [String]) { self.urls = urls }
-}
-
 extension AdminRoute {
     package static func keeping(_ actions: any KeepingActions) -> [AdminRoute] {
         [
-            AdminRoute(.delete, "/v1/entries") { request async throws(Problem) in
+            AdminRoute(.delete, .entries) { request async throws(Problem) in
                 try .json(await actions.purge(try PurgeQuestion(members: request.members)))
             },
-            AdminRoute(.get, "/v1/pins") { request async throws(Problem) in
+            AdminRoute(.get, .pins) { request async throws(Problem) in
                 guard request.members.isEmpty else { throw .badQuery("the list of pins takes no query") }
                 return try .json(await actions.pins())
             },
-            AdminRoute(.put, "/v1/pins") { request async throws(Problem) in
+            AdminRoute(.put, .pins) { request async throws(Problem) in
                 try .json(await actions.setPinned(try url(request), true))
             },
-            AdminRoute(.delete, "/v1/pins") { request async throws(Problem) in
+            AdminRoute(.delete, .pins) { request async throws(Problem) in
                 try .json(await actions.setPinned(try url(request), false))
             },
         ]

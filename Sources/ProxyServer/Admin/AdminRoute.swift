@@ -1,6 +1,6 @@
 // The admin API as a table: which method on which path does what.
 
-internal import FoundationEssentials
+package import AdminAPI
 package import HTTPWire
 
 /// A request of the admin API, taken apart.
@@ -74,34 +74,17 @@ package struct AdminRoute: Sendable {
 
     /// GET answers HEAD, too.
     package let method: HTTPWire.Method
-    /// Such as `/v1/jobs/:id`; a segment with a colon stands for any other that is not empty.
-    package let path: String
+    package let path: AdminPath
     /// Bytes of a request body at most; 0 for routes that do not read it.
     package let bodyLimit: Int
     /// Called on the loop of the connection.
     package let perform: Perform
 
-    package init(_ method: HTTPWire.Method, _ path: String, bodyLimit: Int = 0, perform: @escaping Perform) {
+    package init(_ method: HTTPWire.Method, _ path: AdminPath, bodyLimit: Int = 0, perform: @escaping Perform) {
         self.method = method
         self.path = path
         self.bodyLimit = bodyLimit
         self.perform = perform
-    }
-
-    /// What stands for the `:name`s of the path; nil where it is another path.
-    func places(in path: String) -> [String]? {
-        let wanted = self.path.split(separator: "/", omittingEmptySubsequences: false)
-        let given = path.split(separator: "/", omittingEmptySubsequences: false)
-        guard wanted.count == given.count else { return nil }
-        var places: [String] = []
-        for (pattern, segment) in zip(wanted, given) {
-            if pattern.hasPrefix(":"), !segment.isEmpty {
-                places.append(AdminQuery.decode(segment))
-            } else if pattern != segment {
-                return nil
-            }
-        }
-        return places
     }
 
     /// The methods that a client may use, as `Allow` lists them.
@@ -114,38 +97,5 @@ extension Problem {
     /// A query or a body that is not understood.
     package static func badQuery(_ detail: String) -> Problem {
         Problem(status: 400, title: "Bad query", detail: detail)
-    }
-}
-
-/// The documents of the admin API as JSON: names in snake_case, members sorted.
-package enum AdminJSON {
-    /// One document with a newline at its end.
-    package static func encode(_ value: some Encodable) throws -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        return Array(try encoder.encode(value)) + [0x0A]
-    }
-
-    /// - Throws: `DecodingError` where the bytes are no such document.
-    package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        return try decoder.decode(type, from: Data(bytes))
-    }
-
-    /// What a decoder says, with the place in the document, in one line.
-    package static func reason(_ error: any Error) -> String {
-        guard let error = error as? DecodingError else { return "\(error)" }
-        let (context, missing): (DecodingError.Context, String?) =
-            switch error {
-            case .keyNotFound(let key, let context): (context, key.stringValue)
-            case .valueNotFound(_, let context), .typeMismatch(_, let context), .dataCorrupted(let context):
-                (context, nil)
-            @unknown default: (DecodingError.Context(codingPath: [], debugDescription: "\(error)"), nil)
-            }
-        let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
-        let place = path.isEmpty ? "" : " at \(path.hasPrefix(".") ? String(path.dropFirst()) : path)"
-        return missing.map { "'\($0)' is missing\(place)" } ?? "\(context.debugDescription)\(place)"
     }
 }

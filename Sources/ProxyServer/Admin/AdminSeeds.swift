@@ -1,5 +1,6 @@
 // Seeds in the admin API: stored responses into a folder, and a folder into the store.
 
+package import AdminAPI
 package import CacheStore
 internal import HTTPWire
 
@@ -24,41 +25,10 @@ package struct SeedImportOrder: Sendable, Equatable {
     package init(path: String) { self.path = path }
 }
 
-/// The answer of `POST /v1/seed?export=DIR`.
-package struct AdminSeedExport: Codable, Sendable, Equatable {
-    /// Responses in the folder now.
-    package var written = 0
-    /// Of their bodies.
-    package var bytes = 0
-    /// Responses that are somebody's own, or that have gone meanwhile.
-    package var skipped = 0
-    package var failed = 0
-    /// Why the first one failed.
-    package var firstError: String?
-
-    package init() {}
-}
-
-/// The answer of `POST /v1/seed?import=DIR`.
-package struct AdminSeedImport: Codable, Sendable, Equatable {
-    package var imported = 0
-    /// Something as new was stored already.
-    package var kept = 0
-    /// Files whose URL nobody knows, or that no route asks for.
-    package var unknown = 0
-    /// The rules of their route do not allow them to be stored.
-    package var refused = 0
-    package var failed = 0
-    /// Why the first one failed.
-    package var firstError: String?
-
-    package init() {}
-}
-
 extension AdminRoute {
     package static func seeds(_ actions: any SeedActions) -> [AdminRoute] {
         [
-            AdminRoute(.post, "/v1/seed") { request async throws(Problem) in
+            AdminRoute(.post, .seed) { request async throws(Problem) in
                 let query = request.query
                 switch (query["export"], query["import"]) {
                 case (let path?, nil):

@@ -1,5 +1,6 @@
 // The admin API: HTTP and JSON on a listener of its own, never on the proxy's port.
 
+internal import AdminAPI
 package import EventLoop
 import HTTPWire
 internal import ServiceCore
@@ -37,7 +38,7 @@ package final class AdminHandler: ExchangeHandler {
     }
 
     private func route(_ method: HTTPWire.Method, _ path: String) throws(Problem) -> (AdminRoute, [String]) {
-        let found = routes.compactMap { route in route.places(in: path).map { (route, $0) } }
+        let found = routes.compactMap { route in route.path.places(in: path).map { (route, $0) } }
         guard !found.isEmpty else { throw notFound(path) }
         guard let match = found.first(where: { $0.0.answers(method) }) else {
             throw Self.notAllowed(path, found.map(\.0.allowed).joined(separator: ", "))
@@ -89,9 +90,9 @@ package final class AdminHandler: ExchangeHandler {
     }
 
     private func notFound(_ path: String) -> Problem {
-        var paths: [String] = []
+        var paths: [AdminPath] = []
         for route in routes where !paths.contains(route.path) { paths.append(route.path) }
-        let list = paths.joined(separator: ", ")
+        let list = paths.map(\.rawValue).joined(separator: ", ")
         return Problem(
             status: 404,
             title: "Not found",
@@ -110,47 +111,3 @@ package final class AdminHandler: ExchangeHandler {
 }
 
 @available(*, unavailable) extension AdminHandler: Sendable {}
-
-/// The query of an admin request.
-enum AdminQuery {
-    typealias Members = [(name: String, value: String)]
-
-    /// The path, and the query's members, percent-decoded.
-    static func split(_ target: String) -> (path: String, members: Members) {
-        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        let members = (parts.count > 1 ? parts[1].split(separator: "&") : []).map { member in
-            let pair = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            return (name: decode(pair[0]), value: pair.count > 1 ? decode(pair[1]) : "")
-        }
-        return (String(parts[0]), members)
-    }
-
-    /// `on` or `off`.
-    static func offline(_ query: [String: String]) throws(Problem) -> Bool {
-        guard query.count == 1, let word = query.first, word.value.isEmpty, word.key == "on" || word.key == "off" else {
-            throw .badQuery("give either on or off")
-        }
-        return word.key == "on"
-    }
-
-    /// Text with a malformed escape, or with escapes that are no UTF-8, stays as it is.
-    static func decode(_ text: Substring) -> String {
-        var bytes: [UInt8] = []
-        var rest = text.utf8
-        while let byte = rest.popFirst() {
-            if byte != UInt8(ascii: "%") {
-                bytes.append(byte)
-            } else if let high = digit(rest.popFirst()), let low = digit(rest.popFirst()) {
-                bytes.append(high << 4 | low)
-            } else {
-                return String(text)
-            }
-        }
-        return String(validating: bytes, as: UTF8.self) ?? String(text)
-    }
-
-    /// The value of a hexadecimal digit.
-    private static func digit(_ byte: UInt8?) -> UInt8? {
-        byte.flatMap { Character(Unicode.Scalar($0)).hexDigitValue }.map { UInt8($0) }
-    }
-}

@@ -1,5 +1,6 @@
 // An explanation as `drydock explain` prints it: a line for each step, and the section of the rule behind it.
 
+package import AdminAPI
 internal import CacheStore
 internal import Configuration
 internal import HTTPWire

@@ -1,5 +1,6 @@
 // What would become of a request: routed as it would be, with nobody asked and nothing changed.
 
+package import AdminAPI
 import CacheStore
 import DownloadCore
 package import EventLoop

@@ -1,5 +1,6 @@
 // `POST /v1/cancel`: which fetches are meant, and what is refused.
 
+import AdminAPI
 import HTTPWire
 import TestSupport
 import Testing
@@ -25,7 +26,7 @@ import Testing
     func understood(_ members: [(String, String)], _ target: CancelTarget) async throws {
         let actions = Actions()
         let route = try #require(AdminRoute.cancel(actions).first)
-        #expect(route.method == .post && route.path == "/v1/cancel")
+        #expect(route.method == .post && route.path == .cancel)
         let answer = try await route.perform(AdminRequest(members: members.map { (name: $0.0, value: $0.1) }))
         #expect(
             answer.status == 200 && String(decoding: answer.body, as: UTF8.self) == "{\"fetches\":2,\"waiters\":5}\n"

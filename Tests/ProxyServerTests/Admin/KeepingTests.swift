@@ -1,5 +1,6 @@
 // Purges and pins in the admin API: what may be asked for, and what is refused before anything is touched.
 
+import AdminAPI
 import HTTPWire
 import TestSupport
 import Testing
@@ -63,7 +64,7 @@ private final class ScriptedKeeping: KeepingActions {
         let actions = ScriptedKeeping()
         let routes = AdminRoute.keeping(actions)
         func perform(_ method: String, _ path: String, _ query: String) async throws -> String {
-            let route = try #require(routes.first { $0.method.name == method && $0.places(in: path) != nil })
+            let route = try #require(routes.first { $0.method.name == method && $0.path.places(in: path) != nil })
             let answer = try await route.perform(AdminRequest(members: AdminQuery.split("?\(query)").members))
             return String(decoding: answer.body, as: UTF8.self)
         }

@@ -1,4 +1,4 @@
-// The clock in the admin API: what can be asked of it, and what it says.
+// What can be asked of the clock in the admin API.
 
 internal import Configuration
 
@@ -48,24 +48,5 @@ package enum ClockMove: Sendable, Equatable {
             "the clock goes at most \(Lifetimes.text(limit)) ahead, and it is \(Lifetimes.text(ahead)) ahead already"
                 + "; advance it less, or reset it first"
         )
-    }
-}
-
-/// The answer of `POST /v1/clock`, and `clock` in `GET /v1/status`.
-package struct AdminClock: Codable, Sendable, Equatable {
-    /// The configuration allows to move it.
-    package var isMovable: Bool
-    /// Seconds ahead of the system's clock.
-    package var ahead: Int64
-    /// The daemon's time, such as `2026-01-31T12:00:00Z`.
-    package var time: String
-    /// The same in seconds since 1970.
-    package var unixTime: Int64
-
-    package init(isMovable: Bool, ahead: Int64, time: String, unixTime: Int64) {
-        self.isMovable = isMovable
-        self.ahead = ahead
-        self.time = time
-        self.unixTime = unixTime
     }
 }

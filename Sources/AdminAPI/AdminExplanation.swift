@@ -1,0 +1,101 @@
+// The document of `GET /v1/explain`: where a request goes, what is stored for it, what is decided, and which rule says so.
+
+/// Lengths of time are seconds, times seconds since 1970, sizes bytes. Reasons are those of Cache-Status.
+package struct AdminExplanation: Codable, Sendable, Equatable {
+    package struct Field: Codable, Sendable, Equatable {
+        package var name: String
+        package var value: String
+
+        package init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    package struct Route: Codable, Sendable, Equatable {
+        package enum Kind: String, Codable, Sendable {
+            case service, forward
+            /// Played from a file.
+            case demo
+            /// The request upgrades: bytes go through, nothing is stored.
+            case tunnel
+        }
+
+        package var kind: Kind
+        /// The service, and what it is matched by.
+        package var service: String?
+        package var match: String?
+        package var endpoint: String?
+        /// The URL that is asked; nil for a demo answer.
+        package var asks: String?
+
+        package init(
+            kind: Kind,
+            service: String? = nil,
+            match: String? = nil,
+            endpoint: String? = nil,
+            asks: String? = nil
+        ) {
+            self.kind = kind
+            self.service = service
+            self.match = match
+            self.endpoint = endpoint
+            self.asks = asks
+        }
+    }
+
+    /// A reason with the section of the specification behind it.
+    package struct Ruling: Codable, Sendable, Equatable {
+        package var reason: String
+        package var section: String
+
+        package init(reason: String, section: String) {
+            self.reason = reason
+            self.section = section
+        }
+    }
+
+    package struct Way: Codable, Sendable, Equatable {
+        package var service: String
+        package var url: String
+
+        package init(service: String, url: String) {
+            self.service = service
+            self.url = url
+        }
+    }
+
+    package var method: String
+    package var target: String
+    package var fields: [Field]
+    package var route: Route
+    package var now: Int64
+    package var isOffline: Bool
+    /// Why nothing is stored or looked up for it; nil where `cache` says what is.
+    package var bypass: Ruling?
+    package var cache: Cache?
+    /// Other ways that lead to the same URL of the origin, as clients send them, with the service of each.
+    package var ways: [Way]?
+
+    package init(
+        method: String,
+        target: String,
+        fields: [Field],
+        route: Route,
+        now: Int64,
+        isOffline: Bool,
+        bypass: Ruling? = nil,
+        cache: Cache? = nil,
+        ways: [Way]? = nil
+    ) {
+        self.method = method
+        self.target = target
+        self.fields = fields
+        self.route = route
+        self.now = now
+        self.isOffline = isOffline
+        self.bypass = bypass
+        self.cache = cache
+        self.ways = ways
+    }
+}

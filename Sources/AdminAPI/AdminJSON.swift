@@ -1,0 +1,36 @@
+// How the documents of the admin API are written and read.
+
+internal import FoundationEssentials
+
+/// The documents of the admin API as JSON: names in snake_case, members sorted; members that nobody knows are ignored.
+package enum AdminJSON {
+    /// One document with a newline at its end.
+    package static func encode(_ value: some Encodable) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        return Array(try encoder.encode(value)) + [0x0A]
+    }
+
+    /// - Throws: `DecodingError` where the bytes are no such document.
+    package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try decoder.decode(type, from: Data(bytes))
+    }
+
+    /// What a decoder says, with the place in the document, in one line.
+    package static func reason(_ error: any Error) -> String {
+        guard let error = error as? DecodingError else { return "\(error)" }
+        let (context, missing): (DecodingError.Context, String?) =
+            switch error {
+            case .keyNotFound(let key, let context): (context, key.stringValue)
+            case .valueNotFound(_, let context), .typeMismatch(_, let context), .dataCorrupted(let context):
+                (context, nil)
+            @unknown default: (DecodingError.Context(codingPath: [], debugDescription: "\(error)"), nil)
+            }
+        let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
+        let place = path.isEmpty ? "" : " at \(path.hasPrefix(".") ? String(path.dropFirst()) : path)"
+        return missing.map { "'\($0)' is missing\(place)" } ?? "\(context.debugDescription)\(place)"
+    }
+}

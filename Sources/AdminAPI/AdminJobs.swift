@@ -1,0 +1,109 @@
+// Batches: how far they are.
+
+/// `GET /v1/jobs/ID`. Sizes are bytes, times seconds since 1970. Words of states and outcomes are texts, so that one of a newer daemon
+/// is shown, and does not keep the rest from being read.
+package struct AdminJob: Codable, Sendable, Equatable {
+    package enum Kind: String, Codable, Sendable { case size, prefetch }
+
+    /// One item and what has become of it; its fields and its body are not told, since they may be secret.
+    package struct Item: Codable, Sendable, Equatable {
+        package var url: String
+        /// Nil is GET.
+        package var method: String?
+        /// `queued`, `running`, `done`, `failed` or `cancelled`.
+        package var state: String
+        /// What looking for its size came to; nil where nobody has.
+        package var check: String?
+        /// What downloading it came to, such as `downloaded`; nil until it has.
+        package var outcome: String?
+        package var size: Int64?
+        package var received: Int64
+        package var status: Int?
+        package var reason: String?
+        /// The position of the item that it repeats, from 0.
+        package var duplicateOf: Int?
+
+        package init(url: String, method: String? = nil, state: String, received: Int64 = 0) {
+            self.url = url
+            self.method = method
+            self.state = state
+            self.received = received
+        }
+    }
+
+    package struct Failure: Codable, Sendable, Equatable {
+        package var url: String
+        package var reason: String
+
+        package init(url: String, reason: String) {
+            self.url = url
+            self.reason = reason
+        }
+    }
+
+    /// What the items add up to.
+    package struct Totals: Codable, Sendable, Equatable {
+        package var items = 0
+        package var queued = 0
+        package var running = 0
+        package var done = 0
+        package var failed = 0
+        package var cancelled = 0
+        /// Somebody has looked for their size.
+        package var checked = 0
+        /// Of those done: repeat an earlier item.
+        package var duplicates = 0
+        /// Of those done: nothing had to be downloaded.
+        package var valid = 0
+        /// Of those done: came, and may not be stored.
+        package var notStored = 0
+        /// Of those queued or running: nobody knows how many bytes they have.
+        package var unknownSize = 0
+        /// The known sizes of what is to be downloaded, or has been.
+        package var bytes: Int64 = 0
+        /// What has come for this job, and for no other.
+        package var received: Int64 = 0
+        /// Of `bytes`, what has not come yet.
+        package var remaining: Int64 = 0
+
+        package init() {}
+    }
+
+    package var id: String
+    /// That of a ``Kind``.
+    package var kind: String
+    /// Of its schedule, or as it was given.
+    package var name: String?
+    /// `queued`, `checking`, `checked`, `running`, `done`, `failed`, `stopped` or `cancelled`.
+    package var state: String
+    /// Items under way at a time; nil, like the next two, from a daemon that leaves it out.
+    package var concurrency: Int?
+    /// That of an ``AdminJobRequest/OnError``.
+    package var onError: String?
+    package var created: Int64?
+    package var started: Int64?
+    package var ended: Int64?
+    package var totals: Totals
+    /// Of the first item in the list that has failed.
+    package var firstError: Failure?
+    /// In the order given; nil where they were not asked for.
+    package var items: [Item]?
+
+    package init(id: String, kind: Kind, name: String? = nil, state: String, totals: Totals) {
+        self.id = id
+        self.kind = kind.rawValue
+        self.name = name
+        self.state = state
+        self.totals = totals
+    }
+
+    /// Nothing more happens by itself.
+    package var isEnd: Bool { !["queued", "checking", "running"].contains(state) }
+}
+
+/// `GET /v1/jobs`.
+package struct AdminJobs: Codable, Sendable, Equatable {
+    package var jobs: [AdminJob]
+
+    package init(jobs: [AdminJob]) { self.jobs = jobs }
+}

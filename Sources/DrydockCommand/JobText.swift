@@ -1,0 +1,29 @@
+// A job and its items as the command line prints them.
+
+import AdminAPI
+import DrydockDaemon
+
+extension AdminJob {
+    /// Sizes are being looked for, or have been.
+    var isCheck: Bool { state == "checking" || state == "checked" }
+    /// Every item is done, or has its size.
+    var isGood: Bool { (state == "done" || state == "checked") && totals.failed == 0 }
+
+    var progress: BatchProgress { BatchProgress(totals) }
+    /// How far it is.
+    var sentence: String { isCheck ? progress.checkSentence : progress.sentence }
+    /// `3  prefetch  running  12 of 30 items, 1.2 of 3.0 MiB  catalogue`.
+    var line: String { ([id, kind, state, sentence] + [name].compactMap { $0 }).joined(separator: "  ") }
+}
+
+extension AdminJob.Item {
+    /// One line for people; the state first.
+    var line: String {
+        var parts = [outcome ?? check.map { state == "queued" ? $0 : state } ?? state]
+        if let size { parts.append(Format.size(Int(size))) }
+        parts.append(url)
+        if let duplicateOf { parts.append("(repeats item \(duplicateOf + 1))") }
+        if let reason { parts.append("(\(reason))") }
+        return parts.joined(separator: "  ")
+    }
+}
