@@ -3,8 +3,6 @@
 import AdminAPI
 import ArgumentParser
 import DrydockDaemon
-import FoundationEssentials
-import Glibc
 
 /// What both commands take.
 struct ListOptions: ParsableArguments {
@@ -54,30 +52,15 @@ struct ListOptions: ParsableArguments {
             order.headers[String(parts[0])] = parts[1].trimmed { $0.isWhitespace && !$0.isNewline }
         }
         for path in file {
-            let isInput = path == "-"
-            let name = isInput ? "standard input" : path
-            guard let data = isInput ? Self.standardInput() : FileManager.default.contents(atPath: path) else {
-                throw Failure(message: "\(name) cannot be read; check that it exists, and its permissions")
+            let name = path == "-" ? "standard input" : path
+            do throws(BatchList.Malformed) {
+                let text = path == "-" ? try BatchList.textOfInput(name) : try BatchList.text(of: path)
+                order.lists.append((name, text))
+            } catch {
+                throw Failure(message: error.description)
             }
-            guard let text = String(validating: data, as: UTF8.self) else {
-                throw Failure(message: "\(name) is not UTF-8; save it as UTF-8")
-            }
-            order.lists.append((name, text))
         }
         return order
-    }
-
-    /// All of it; nil where it cannot be read.
-    private static func standardInput() -> Data? {
-        var data = Data()
-        var buffer = [UInt8](repeating: 0, count: 65536)
-        while true {
-            let count = read(STDIN_FILENO, &buffer, buffer.count)
-            if count == 0 { return data }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return nil }
-            data.append(contentsOf: buffer[..<count])
-        }
     }
 
     /// Has the daemon begin.

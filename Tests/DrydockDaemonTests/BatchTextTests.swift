@@ -2,6 +2,7 @@
 
 import AdminAPI
 import DownloadCore
+import TestSupport
 import Testing
 
 @testable import DrydockDaemon
@@ -48,6 +49,23 @@ import Testing
             Issue.record("\(text) was taken")
         } catch {
             #expect(error.description.hasPrefix(message), "\(error)")
+        }
+    }
+
+    @Test("what cannot be read is told with what the system says, what is no UTF-8 with its name")
+    func unreadable() throws {
+        let place = try TemporaryFolder()
+        let file = try place.write("latin", [0xE9])
+        for (path, message) in [
+            (
+                place.file("none"),
+                "cannot be read: No such file or directory; check that it exists, and its permissions"
+            ),
+            (place.path, "cannot be read: Is a directory; check that it exists, and its permissions"),
+            (file, "is not UTF-8; save it as UTF-8"),
+        ] {
+            let error = #expect(throws: BatchList.Malformed.self) { try BatchList.read(path) }
+            #expect(error?.description == "\(path) \(message)")
         }
     }
 

@@ -55,7 +55,7 @@ import Testing
             parts == [
                 "\(place.file("1.json")) cannot be read as a job, and is left alone; remove it ",
                 "\(place.file("2.json")) cannot be read as a job, and is left alone; remove it ",
-                "\(place.file("5.json")) cannot be read, and is left alone; see to its permissions",
+                "\(place.file("5.json")) cannot be read, and is left alone: Is a directory; see to its permissions, or remove it",
             ]
         )
         let names = try FileManager.default.contentsOfDirectory(atPath: place.path)

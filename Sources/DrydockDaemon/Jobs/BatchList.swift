@@ -1,7 +1,8 @@
 // Lists of what to download: a URL a line, or a JSON object a line.
 
 package import AdminAPI
-internal import FoundationEssentials
+internal import EventLoop
+internal import Glibc
 
 /// Reads lists. Empty lines, and lines that begin with `#`, count for nothing.
 package enum BatchList {
@@ -40,13 +41,32 @@ package enum BatchList {
     /// Reads a file. It blocks: not on a loop.
     /// - Throws: ``Malformed``, also where the file cannot be read or is no UTF-8.
     package static func read(_ path: String) throws(Malformed) -> [AdminJobItem] {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw Malformed(description: "\(path) cannot be read; check that it is there, and its permissions")
+        try parse(try text(of: path), name: path)
+    }
+
+    /// The text of a file. It blocks: not on a loop.
+    /// - Throws: ``Malformed`` where it cannot be read, with what the system says, or where it is no UTF-8.
+    package static func text(of path: String) throws(Malformed) -> String {
+        try text(path) { () throws(SystemError) in try WholeFile.read(path) }
+    }
+
+    /// The text of standard input; as ``text(of:)``.
+    /// - Parameter name: what errors call it.
+    package static func textOfInput(_ name: String) throws(Malformed) -> String {
+        try text(name) { () throws(SystemError) in try WholeFile.rest(of: STDIN_FILENO, name) }
+    }
+
+    private static func text(_ name: String, _ read: () throws(SystemError) -> [UInt8]) throws(Malformed) -> String {
+        let bytes: [UInt8]
+        do throws(SystemError) { bytes = try read() } catch {
+            throw Malformed(
+                description: "\(name) cannot be read: \(error.reason); check that it exists, and its permissions"
+            )
         }
-        guard let text = String(validating: data, as: UTF8.self) else {
-            throw Malformed(description: "\(path) is not in UTF-8; write it anew in UTF-8")
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Malformed(description: "\(name) is not UTF-8; save it as UTF-8")
         }
-        return try parse(text, name: path)
+        return text
     }
 }
 

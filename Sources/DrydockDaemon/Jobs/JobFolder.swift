@@ -49,12 +49,15 @@ final class JobFolder: Sendable {
             let file = "\(path)/\(name)"
             if name.hasSuffix(".tmp") { unlink(file) }
             guard name.hasSuffix(".json") else { continue }
-            guard let data = FileManager.default.contents(atPath: file) else {
-                errors.append("\(file) cannot be read, and is left alone; see to its permissions")
+            let bytes: [UInt8]
+            do throws(SystemError) { bytes = try WholeFile.read(file) } catch {
+                errors.append(
+                    "\(file) cannot be read, and is left alone: \(error.reason); see to its permissions, or remove it"
+                )
                 continue
             }
             do {
-                let record = try JSONDecoder().decode(JobRecord.self, from: data)
+                let record = try JSONDecoder().decode(JobRecord.self, from: Data(bytes))
                 guard record.version == JobRecord.currentVersion, name == "\(record.id).json" else {
                     errors.append("\(file) is of another version, and is left alone")
                     continue
