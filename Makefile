@@ -20,7 +20,7 @@ TEST_WIDTH ?= 12
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check build install lint format bench clean uninstall deb dist check-deb check-unit check-binary check-counts check-soak soak sanitize sanitize-thread sanitize-address
+.PHONY: help run test check build install lint format bench clean uninstall deb dist check-deb check-unit check-binary check-library check-counts check-soak soak sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -40,9 +40,9 @@ test: ## installs what is missing, and runs every functional test
 	@.ci/phase tests .ci/tests .build/tests --experimental-maximum-parallelization-width $(TEST_WIDTH)
 	@.ci/named-tests .build/tests*-swift-testing.xml Documentation/*.md SECURITY.md
 
-check: ## what takes longer: the unit, the binary, the package, counts, sanitizers and the soak; CI runs it after the tests
+check: ## what takes longer: the unit, the binary, the library, the package, counts, sanitizers and the soak; CI runs it after the tests
 	@.ci/phase installation .ci/need test
-	@for step in check-unit check-binary check-counts check-deb sanitize check-soak; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in check-unit check-binary check-library check-counts check-deb sanitize check-soak; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -101,6 +101,9 @@ check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyz
 
 check-binary: $(RELEASE) ## its size, and that it has no full Foundation
 	@.ci/check-binary $(RELEASE)
+
+check-library: ## builds and runs a fresh package that uses the library, and looks that nothing of the daemon was built for it
+	@.ci/check-library
 
 check-soak: $(RELEASE) ## the soak for three minutes, and the scenarios of load for half a minute each
 	DRYDOCK_SOAK_SECONDS=30 swift test --filter '$(LOAD_SCENARIOS)'
