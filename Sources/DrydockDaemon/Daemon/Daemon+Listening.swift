@@ -60,10 +60,10 @@ extension Daemon {
         let path = DefaultAdmin.socket(in: folder)
         var problem = DefaultAdmin.make(folder)
         if problem == nil {
-            do throws(SystemError) {
+            do throws(ListeningError) {
                 sockets.admin = try ListeningSet.bind([.unix(path: path)], mode: mode)
             } catch {
-                problem = error.code == EADDRINUSE ? "unix:\(path) is the socket of another daemon" : "\(error)"
+                problem = error.reason.code == EADDRINUSE ? "unix:\(path) is the socket of another daemon" : "\(error)"
             }
         }
         // Nobody has named this address: a daemon that cannot have it does the rest of its work.
@@ -79,16 +79,11 @@ extension Daemon {
         mode: UInt32 = 0o660,
         group: String? = nil
     ) throws(DaemonError) -> [ListeningSocket] {
-        var sockets: [ListeningSocket] = []
-        for address in addresses {
-            do throws(SystemError) {
-                sockets += try ListeningSet.bind([address], mode: mode, group: group)
-            } catch {
-                for socket in sockets { socket.discard() }
-                throw .start(Remedies.listening(error, address, key: key, group: group))
-            }
+        do throws(ListeningError) {
+            return try ListeningSet.bind(addresses, mode: mode, group: group)
+        } catch {
+            throw .start(Remedies.listening(error.reason, error.address, key: key, group: group))
         }
-        return sockets
     }
 
     /// What a start says beside ``statusLine``: where stored responses are, and where commands go.

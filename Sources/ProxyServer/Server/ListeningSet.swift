@@ -4,6 +4,14 @@ package import Configuration
 package import EventLoop
 import Glibc
 
+/// An address that cannot be listened on, and why.
+package struct ListeningError: Error, Sendable, CustomStringConvertible {
+    package let address: ListenAddress
+    package let reason: SystemError
+
+    package var description: String { reason.description }
+}
+
 /// Binds what the configuration names.
 package enum ListeningSet {
     /// One socket for each address; `localhost` is 127.0.0.1 and, where the machine has it, ::1 on the same port, and `*` likewise
@@ -12,31 +20,40 @@ package enum ListeningSet {
     /// - Parameters:
     ///   - mode: the permissions of unix sockets; folders that are missing above them are made.
     ///   - group: the group that owns unix sockets; nil leaves the process's own.
-    /// - Throws: `SystemError` naming the address; what was bound before is closed.
+    /// - Throws: `ListeningError` with the address; what was bound before is closed.
     package static func bind(
         _ addresses: [ListenAddress],
         mode: UInt32 = 0o660,
         group: String? = nil
-    ) throws(SystemError) -> [ListeningSocket] {
+    ) throws(ListeningError) -> [ListeningSocket] {
         var sockets: [ListeningSocket] = []
-        do throws(SystemError) {
-            for address in addresses {
-                switch address {
-                case .tcp("localhost", let port): try bind("127.0.0.1", and: "::1", port, &sockets)
-                case .tcp("*", let port): try bind("0.0.0.0", and: "::", port, &sockets)
-                case .tcp(let host, let port): sockets.append(try bind(host, port))
-                case .unix(let path):
-                    makeFolder(of: path)
-                    let socket = try ListeningSocket.bind(unixPath: path, mode: mode)
-                    sockets.append(socket)
-                    if let group { try own(path, group) }
-                }
+        for address in addresses {
+            do throws(SystemError) {
+                try bind(address, mode, group, &sockets)
+            } catch {
+                for socket in sockets { socket.discard() }
+                throw ListeningError(address: address, reason: error)
             }
-        } catch {
-            for socket in sockets { socket.discard() }
-            throw error
         }
         return sockets
+    }
+
+    /// - Parameter sockets: gets what is bound, also where the rest fails.
+    private static func bind(
+        _ address: ListenAddress,
+        _ mode: UInt32,
+        _ group: String?,
+        _ sockets: inout [ListeningSocket]
+    ) throws(SystemError) {
+        switch address {
+        case .tcp("localhost", let port): try bind("127.0.0.1", and: "::1", port, &sockets)
+        case .tcp("*", let port): try bind("0.0.0.0", and: "::", port, &sockets)
+        case .tcp(let host, let port): sockets.append(try bind(host, port))
+        case .unix(let path):
+            makeFolder(of: path)
+            sockets.append(try ListeningSocket.bind(unixPath: path, mode: mode))
+            if let group { try own(path, group) }
+        }
     }
 
     private static func bind(_ host: String, _ port: UInt16) throws(SystemError) -> ListeningSocket {

@@ -301,10 +301,12 @@ private final class ScriptedActions: AdminActions {
 
     @Test func `a group that is not there is an error that names it`() throws {
         let folder = try TemporaryFolder()
-        let error = #expect(throws: SystemError.self) {
-            _ = try ListeningSet.bind([.unix(path: folder.file("a.sock"))], group: "no-such-group")
+        let addresses = ["a.sock", "b.sock"].map { ListenAddress.unix(path: folder.file($0)) }
+        let error = #expect(throws: ListeningError.self) {
+            _ = try ListeningSet.bind(addresses, group: "no-such-group")
         }
         #expect(error?.description.contains("no-such-group") == true)
+        #expect(error?.address == addresses[0])
     }
 
     /// Answers what a request came as: its places, its members, its body.
