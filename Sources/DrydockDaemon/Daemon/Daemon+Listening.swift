@@ -9,8 +9,10 @@ internal import Synchronization
 
 /// The sockets of a daemon, bound and listening.
 struct DaemonSockets: Sendable {
-    let proxy: [ListeningSocket]
+    var proxy: [ListeningSocket] = []
     var admin: [ListeningSocket] = []
+    /// What systemd has passed, in words, one line for each.
+    var passed: [String] = []
     /// Why no commands are taken though nothing in the configuration says so; nil where they are, or are not to be.
     var noAdmin: String?
 
@@ -19,7 +21,30 @@ struct DaemonSockets: Sendable {
     }
 }
 
+extension DaemonSockets {
+    /// Takes over what systemd has passed to this process.
+    /// - Throws: `DaemonError.start`; what was passed is closed then.
+    init(passed environment: [String: String]) throws(DaemonError) {
+        let all = try PassedSocket.all(environment)
+        for (one, socket) in zip(all, try PassedSocket.take(all)) {
+            let what: String
+            switch one.role {
+            case .proxy:
+                proxy.append(socket)
+                what = "clients connect there, and not to the addresses of 'listen'"
+            case .admin:
+                admin.append(socket)
+                what = "commands are taken there, and not at the address of 'admin'"
+            }
+            passed.append(
+                "systemd passed \(socket.address) (descriptor \(one.descriptor), name '\(one.name)'): \(what)"
+            )
+        }
+    }
+}
+
 extension Daemon {
+    /// Binds what the configuration names, except where systemd has passed sockets for the same purpose: those are used instead.
     /// - Parameter ownsProcess: the process is the daemon, which takes commands for its user unless the configuration says otherwise.
     /// - Throws: `DaemonError.start` where an address that somebody has named cannot be had; nothing is bound then.
     static func bind(
@@ -27,10 +52,16 @@ extension Daemon {
         environment: [String: String],
         ownsProcess: Bool
     ) throws(DaemonError) -> DaemonSockets {
-        let passed = ServiceManagerNotifier.passedSockets(environment: environment)
-        var sockets = DaemonSockets(proxy: passed.isEmpty ? try listen(configuration.listen, key: "listen") : passed)
+        var sockets = try DaemonSockets(passed: environment)
         do throws(DaemonError) {
-            if let admin = configuration.admin {
+            if sockets.proxy.isEmpty { sockets.proxy = try listen(configuration.listen, key: "listen") }
+            if let address = sockets.admin.first?.address {
+                guard configuration.admin?.listen.isEmpty != true else {
+                    throw .start(
+                        "'admin' is none, and systemd passed \(address) for the admin API; remove 'admin' from the configuration, or the socket unit"
+                    )
+                }
+            } else if let admin = configuration.admin {
                 sockets.admin = try listen(admin.listen, key: "admin", mode: admin.mode, group: admin.group)
             } else if ownsProcess {
                 try bindDefaultAdmin(&sockets, environment)
@@ -90,6 +121,7 @@ extension Daemon {
     func tellPlaces(_ sockets: DaemonSockets) {
         let configuration = state.withLock { $0.configuration }
         let logger = parts.logger
+        for line in sockets.passed { logger.info("\(line)") }
         if let tier = configuration.cache.disk {
             logger.info("stored responses are kept in \(tier.path), at most \(BatchProgress.size(Int64(tier.size)))")
         } else {

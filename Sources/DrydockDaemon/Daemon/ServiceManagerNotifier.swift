@@ -1,4 +1,4 @@
-// What systemd is told (sd_notify) and what it passes on (socket activation), without libsystemd.
+// What systemd is told (sd_notify), without libsystemd.
 
 import EventLoop
 import Glibc
@@ -50,17 +50,6 @@ struct ServiceManagerNotifier: Sendable {
                     sendto(descriptor, bytes.baseAddress, bytes.count - 1, Int32(MSG_NOSIGNAL), pointer, length)
                 }
             }
-        }
-    }
-
-    /// The listening sockets that systemd passed to this process (`LISTEN_FDS`, `LISTEN_PID`); they win over `listen`.
-    static func passedSockets(environment: [String: String]) -> [ListeningSocket] {
-        guard let process = environment["LISTEN_PID"].flatMap({ pid_t($0) }), process == getpid(),
-            let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), 1...1024 ~= count
-        else { return [] }
-        return (3..<3 + count).compactMap { descriptor in
-            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-            return try? ListeningSocket.adopt(descriptor)
         }
     }
 }
