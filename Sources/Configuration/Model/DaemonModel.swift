@@ -109,7 +109,7 @@ package struct LogConfiguration: Sendable, Equatable {
         /// An absolute path; lines are appended.
         case file(path: String)
     }
-    /// How a line of the access log looks.
+    /// How a line of the logs looks.
     package enum Format: String, Sendable, CaseIterable {
         /// JSON in the access log, which programs read, and text in the daemon's own log, which people read.
         case auto
@@ -118,6 +118,18 @@ package struct LogConfiguration: Sendable, Equatable {
         /// As Apache and nginx write it; the daemon's own log is text.
         case combined
         case text
+
+        /// How one line looks.
+        package enum Line: Sendable { case json, combined, text }
+
+        package var ofAccessLog: Line {
+            switch self {
+            case .auto, .json: .json
+            case .combined: .combined
+            case .text: .text
+            }
+        }
+        package var ofDaemonLog: Line { self == .json ? .json : .text }
     }
 
     package var level: Level

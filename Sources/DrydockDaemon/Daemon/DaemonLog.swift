@@ -15,7 +15,7 @@ package final class LogSettings: Sendable {
 
     package init(_ log: LogConfiguration) {
         level = Atomic(Self.index(log.level))
-        json = Atomic(log.format == .json)
+        json = Atomic(log.format.ofDaemonLog == .json)
     }
 
     package var current: Logger.Level { Logger.Level.allCases[level.load(ordering: .relaxed)] }
@@ -25,7 +25,7 @@ package final class LogSettings: Sendable {
 
     package func set(_ log: LogConfiguration) {
         level.store(Self.index(log.level), ordering: .relaxed)
-        json.store(log.format == .json, ordering: .relaxed)
+        json.store(log.format.ofDaemonLog == .json, ordering: .relaxed)
     }
 
     private static func index(_ level: LogConfiguration.Level) -> Int {

@@ -268,8 +268,8 @@ package final class AccessLogSink: Sendable {
     private static func code(_ configuration: LogConfiguration) -> UInt8 {
         guard configuration.access != .off else { return 0 }
         let format: AccessLineWriter.Format =
-            switch configuration.format {
-            case .auto, .json: .json
+            switch configuration.format.ofAccessLog {
+            case .json: .json
             case .combined: .combined
             case .text: .text
             }
