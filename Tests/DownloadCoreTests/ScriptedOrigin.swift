@@ -93,6 +93,31 @@ struct Reply: Sendable {
         return Reply(steps: [.head(ResponseHead(status: 200, reason: "R", fields: all), framing)] + steps)
     }
 
+    /// An answer that stops behind `count` bytes of its body until a valve is open.
+    static func halting(
+        _ body: [UInt8],
+        after count: Int,
+        _ valve: Valve,
+        fields: [(String, String)] = [("Cache-Control", "max-age=6000")],
+        isLengthKnown: Bool = true
+    ) -> Reply {
+        .pieces(fields, length: isLengthKnown ? body.count : nil, halves(body, count, valve))
+    }
+
+    /// A 206 with the first bytes of a body of `length` bytes, which stops in the same way.
+    static func haltingPart(_ part: [UInt8], of length: Int, after count: Int, _ valve: Valve) -> Reply {
+        let fields = [
+            ("Cache-Control", "max-age=6000"), ("ETag", "\"1\""),
+            ("Content-Range", "bytes 0-\(part.count - 1)/\(length)"), ("Content-Length", "\(part.count)"),
+        ]
+        let head = ResponseHead(status: 206, reason: "R", fields: Fields(fields))
+        return Reply(steps: [.head(head, .length(UInt64(part.count)))] + halves(part, count, valve))
+    }
+
+    private static func halves(_ body: [UInt8], _ count: Int, _ valve: Valve) -> [Step] {
+        [.bytes(Array(body[..<count])), .valve(valve), .bytes(Array(body[count...])), .end(Fields())]
+    }
+
     static let down = Reply(steps: [.fail(.upstream(UpstreamError(.connectionRefused, detail: "refused")))])
 }
 

@@ -53,13 +53,12 @@ struct CancelTests {
                 let (tail, reading) = (Valve(), Valve())
                 let bytes = Pattern.bytes(0..<3_000_000)
                 rig.origin.answers { _ in
-                    .pieces(
-                        [("Cache-Control", control)],
-                        length: isLengthKnown ? bytes.count : nil,
-                        [
-                            .bytes(Array(bytes[..<400_000])), .valve(tail), .bytes(Array(bytes[400_000...])),
-                            .end(Fields()),
-                        ]
+                    .halting(
+                        bytes,
+                        after: 400_000,
+                        tail,
+                        fields: [("Cache-Control", control)],
+                        isLengthKnown: isLengthKnown
                     )
                 }
                 var tasks: [Task<Got, Never>] = []
@@ -163,10 +162,11 @@ struct CancelTests {
             // The same where its answer is being stored.
             let tail = Valve()
             rig.origin.answers { _ in
-                .pieces(
-                    [("Cache-Control", "max-age=6000"), ("Content-Location", "/b")],
-                    length: 2,
-                    [.bytes([1]), .valve(tail), .bytes([2]), .end(Fields())]
+                .halting(
+                    [1, 2],
+                    after: 1,
+                    tail,
+                    fields: [("Cache-Control", "max-age=6000"), ("Content-Location", "/b")]
                 )
             }
             async let stored = rig.pass(.post, "/b")
@@ -183,17 +183,7 @@ struct CancelTests {
         try await withRig { rig in
             let tail = Valve()
             let bytes = Pattern.bytes(0..<100_000)
-            let fields = [
-                ("Cache-Control", "max-age=6000"), ("ETag", "\"1\""), ("Content-Range", "bytes 0-99999/200000"),
-                ("Content-Length", "100000"),
-            ]
-            rig.origin.answers { _ in
-                let head = ResponseHead(status: 206, reason: "R", fields: Fields(fields))
-                return Reply(steps: [
-                    .head(head, .length(100_000)), .bytes(Array(bytes[..<1000])), .valve(tail),
-                    .bytes(Array(bytes[1000...])), .end(Fields()),
-                ])
-            }
+            rig.origin.answers { _ in .haltingPart(bytes, of: 200_000, after: 1000, tail) }
             let (answered, reading) = (Valve(), Valve())
             let task = await rig.start(
                 rig.ask("/a", [("Range", "bytes=0-99999")]),
@@ -220,13 +210,7 @@ struct CancelTests {
             for round in 0..<40 {
                 var tasks: [Task<Got, Never>] = []
                 let valve = Valve()
-                rig.origin.answers { asked in
-                    let part = asked.number * 977 % 200_000
-                    return .pieces(
-                        length: bytes.count,
-                        [.bytes(Array(bytes[..<part])), .valve(valve), .bytes(Array(bytes[part...])), .end(Fields())]
-                    )
-                }
+                rig.origin.answers { .halting(bytes, after: $0.number * 977 % 200_000, valve) }
                 for number in 0..<6 {
                     let path = "/\(seed)-\(round % 3)"
                     tasks.append(await rig.start(rig.ask(path, [("X", "\(number)")]), loop: number % 2))

@@ -57,12 +57,7 @@ struct ClientAbortTests {
             try await withRig(disk: disk) { rig in
                 let tail = Valve()
                 let bytes = Pattern.bytes(0..<size)
-                rig.origin.answers { _ in
-                    .pieces(
-                        length: isLengthKnown ? size : nil,
-                        [.bytes(Array(bytes[..<half])), .valve(tail), .bytes(Array(bytes[half...])), .end(Fields())]
-                    )
-                }
+                rig.origin.answers { _ in .halting(bytes, after: half, tail, isLengthKnown: isLengthKnown) }
                 let (answered, reading) = (Valve(), Valve())
                 let task = await rig.start(Self.ask(rig, policy), answered: answered, reading: reading)
                 #expect(await eventually { answered.isOpen })
@@ -91,12 +86,7 @@ struct ClientAbortTests {
         try await withRig(loops: 2, disk: disk) { rig in
             let (tail, reading) = (Valve(), Valve())
             let bytes = Pattern.bytes(0..<900_000)
-            rig.origin.answers { _ in
-                .pieces(
-                    length: bytes.count,
-                    [.bytes(Array(bytes[..<9])), .valve(tail), .bytes(Array(bytes[9...])), .end(Fields())]
-                )
-            }
+            rig.origin.answers { _ in .halting(bytes, after: 9, tail) }
             var tasks: [Task<Got, Never>] = []
             for number in 0..<8 {
                 let answered = Valve()
@@ -124,12 +114,7 @@ struct ClientAbortTests {
         try await withRig(loops: 2) { rig in
             let tail = Valve()
             let bytes = Pattern.bytes(0..<400_000)
-            rig.origin.answers { _ in
-                .pieces(
-                    length: bytes.count,
-                    [.bytes(Array(bytes[..<9])), .valve(tail), .bytes(Array(bytes[9...])), .end(Fields())]
-                )
-            }
+            rig.origin.answers { _ in .halting(bytes, after: 9, tail) }
             let answered = Valve()
             let first = await rig.start(Self.ask(rig, .abort), answered: answered)
             if round % 3 > 0 { #expect(await eventually { answered.isOpen }) }
@@ -175,17 +160,7 @@ struct ClientAbortTests {
         try await withRig { rig in
             let tail = Valve()
             let bytes = Pattern.bytes(0..<100_000)
-            let fields = [
-                ("Cache-Control", "max-age=6000"), ("ETag", "\"1\""), ("Content-Range", "bytes 0-99999/200000"),
-                ("Content-Length", "100000"),
-            ]
-            rig.origin.answers { _ in
-                let head = ResponseHead(status: 206, reason: "R", fields: Fields(fields))
-                return Reply(steps: [
-                    .head(head, .length(100_000)), .bytes(Array(bytes[..<1000])), .valve(tail),
-                    .bytes(Array(bytes[1000...])), .end(Fields()),
-                ])
-            }
+            rig.origin.answers { _ in .haltingPart(bytes, of: 200_000, after: 1000, tail) }
             let (answered, reading) = (Valve(), Valve())
             let ask = Self.ask(rig, policy, [("Range", "bytes=0-99999")])
             let task = await rig.start(ask, answered: answered, reading: reading)
@@ -212,13 +187,7 @@ struct ClientAbortTests {
         try await withRig { rig in
             let tail = Valve()
             let fields = [("Cache-Control", "max-age=6000"), ("ETag", "\"1\"")]
-            rig.origin.answers { _ in
-                .pieces(
-                    fields,
-                    length: 100_000,
-                    [.bytes(Pattern.bytes(0..<9)), .valve(tail), .bytes(Pattern.bytes(9..<100_000)), .end(Fields())]
-                )
-            }
+            rig.origin.answers { _ in .halting(Pattern.bytes(0..<100_000), after: 9, tail, fields: fields) }
             let got = await rig.get(Self.ask(rig, .abort, [(name, value)]))
             #expect(got.status == (name == "Range" ? 206 : 304), "\(got.cache)")
             tail.open()
