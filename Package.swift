@@ -131,7 +131,10 @@ let package = Package(
         ),
         tests(
             "ServiceCoreTests",
-            ["ServiceCore", "DownloadCore", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport"]
+            [
+                "ServiceCore", "DemoMode", "DownloadCore", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching",
+                "LoopSupport",
+            ]
         ),
         tests("DemoModeTests", ["DemoMode", "HTTPWire"]),
         tests("AdminAPITests", ["AdminAPI"]),
