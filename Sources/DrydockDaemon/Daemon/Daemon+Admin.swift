@@ -15,8 +15,7 @@ internal import Synchronization
 extension Daemon {
     /// All that the admin API answers; each feature adds the line of its own routes.
     var adminRoutes: [AdminRoute] {
-        AdminRoute.daemon(self) + AdminRoute.cancel(self) + AdminRoute.seeds(self) + AdminRoute.jobs(self)
-            + AdminRoute.keeping(self)
+        daemonRoutes + cancelRoutes + seedRoutes + jobRoutes + keepingRoutes
     }
 }
 

@@ -32,11 +32,12 @@ package protocol CancelActions: Sendable {
     func cancel(_ target: CancelTarget) async throws(Problem) -> AdminCancelled
 }
 
-extension AdminRoute {
-    package static func cancel(_ actions: any CancelActions) -> [AdminRoute] {
+extension CancelActions {
+    /// The route that ends fetches.
+    package var cancelRoutes: [AdminRoute] {
         [
             AdminRoute(.post, .cancel) { request async throws(Problem) in
-                try .json(await actions.cancel(try CancelTarget(members: request.members)))
+                try .json(await self.cancel(try CancelTarget(members: request.members)))
             }
         ]
     }

@@ -19,34 +19,35 @@ package protocol JobActions: Sendable {
     func jobs() async -> AdminJobs
 }
 
-extension AdminRoute {
-    /// Bytes of a list of items at most.
-    private static let listLimit = 64 << 20
+/// Bytes of a list of items at most.
+private let longestList = 64 << 20
 
-    package static func jobs(_ actions: any JobActions) -> [AdminRoute] {
+extension JobActions {
+    /// What begins batches, and what follows them.
+    package var jobRoutes: [AdminRoute] {
         [
-            AdminRoute(.post, .size, bodyLimit: listLimit) { request async throws(Problem) in
-                try .json(await actions.submit(request, .size), status: 202)
+            AdminRoute(.post, .size, bodyLimit: longestList) { request async throws(Problem) in
+                try .json(await self.submit(request, .size), status: 202)
             },
-            AdminRoute(.post, .prefetch, bodyLimit: listLimit) { request async throws(Problem) in
-                try .json(await actions.submit(request, .prefetch), status: 202)
+            AdminRoute(.post, .prefetch, bodyLimit: longestList) { request async throws(Problem) in
+                try .json(await self.submit(request, .prefetch), status: 202)
             },
-            AdminRoute(.get, .jobs) { _ async throws(Problem) in try .json(await actions.jobs()) },
+            AdminRoute(.get, .jobs) { _ async throws(Problem) in try .json(await self.jobs()) },
             AdminRoute(.get, .job) { request async throws(Problem) in
                 let query = request.query
                 for (name, value) in query where name != "items" || value != "true" && value != "false" {
                     throw .badQuery("\(name)=\(value) is not known; there is items=true|false")
                 }
-                return try .json(await actions.job(request.places[0], withItems: query["items"] != "false"))
+                return try .json(await self.job(request.places[0], withItems: query["items"] != "false"))
             },
             AdminRoute(.post, .cancelJob) { request async throws(Problem) in
-                try .json(await actions.cancel(job: request.places[0]))
+                try .json(await self.cancel(job: request.places[0]))
             },
             AdminRoute(.post, .retryJob) { request async throws(Problem) in
-                try .json(await actions.retry(job: request.places[0]), status: 202)
+                try .json(await self.retry(job: request.places[0]), status: 202)
             },
             AdminRoute(.delete, .job) { request async throws(Problem) in
-                try .json(await actions.remove(job: request.places[0]))
+                try .json(await self.remove(job: request.places[0]))
             },
         ]
     }

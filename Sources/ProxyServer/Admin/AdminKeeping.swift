@@ -90,29 +90,35 @@ package struct PurgeQuestion: Sendable, Equatable {
     }
 }
 
-extension AdminRoute {
-    package static func keeping(_ actions: any KeepingActions) -> [AdminRoute] {
+extension KeepingActions {
+    /// What purges, and what pins.
+    package var keepingRoutes: [AdminRoute] {
         [
             AdminRoute(.delete, .entries) { request async throws(Problem) in
-                try .json(await actions.purge(try PurgeQuestion(members: request.members)))
+                try .json(await self.purge(try PurgeQuestion(members: request.members)))
             },
             AdminRoute(.get, .pins) { request async throws(Problem) in
                 guard request.members.isEmpty else { throw .badQuery("the list of pins takes no query") }
-                return try .json(await actions.pins())
+                return try .json(await self.pins())
             },
             AdminRoute(.put, .pins) { request async throws(Problem) in
-                try .json(await actions.setPinned(try url(request), true))
+                try .json(await self.setPinned(try request.url, true))
             },
             AdminRoute(.delete, .pins) { request async throws(Problem) in
-                try .json(await actions.setPinned(try url(request), false))
+                try .json(await self.setPinned(try request.url, false))
             },
         ]
     }
+}
 
-    private static func url(_ request: AdminRequest) throws(Problem) -> String {
-        guard request.members.count == 1, let url = request.query["url"], !url.isEmpty else {
-            throw .badQuery("give url=URL, and nothing else")
+extension AdminRequest {
+    /// The URL of a pin.
+    fileprivate var url: String {
+        get throws(Problem) {
+            guard members.count == 1, let url = query["url"], !url.isEmpty else {
+                throw .badQuery("give url=URL, and nothing else")
+            }
+            return url
         }
-        return url
     }
 }

@@ -25,19 +25,20 @@ package struct SeedImportOrder: Sendable, Equatable {
     package init(path: String) { self.path = path }
 }
 
-extension AdminRoute {
-    package static func seeds(_ actions: any SeedActions) -> [AdminRoute] {
+extension SeedActions {
+    /// What copies into a folder, and from one.
+    package var seedRoutes: [AdminRoute] {
         [
             AdminRoute(.post, .seed) { request async throws(Problem) in
                 let query = request.query
                 switch (query["export"], query["import"]) {
                 case (let path?, nil):
-                    try known(request, ["export", "service"])
-                    try checked(path)
-                    return try .json(await actions.exportSeeds(to: path, service: query["service"]))
+                    try request.check(["export", "service"])
+                    try check(folder: path)
+                    return try .json(await self.exportSeeds(to: path, service: query["service"]))
                 case (nil, let path?):
-                    try known(request, ["import", "layout", "parent"])
-                    try checked(path)
+                    try request.check(["import", "layout", "parent"])
+                    try check(folder: path)
                     var order = SeedImportOrder(path: path)
                     if let layout = query["layout"] {
                         guard let known = SeedLayout(rawValue: layout) else {
@@ -46,24 +47,28 @@ extension AdminRoute {
                         order.layout = known
                     }
                     order.parents = request.members.filter { $0.name == "parent" }.map(\.value)
-                    return try .json(await actions.importSeeds(order))
+                    return try .json(await self.importSeeds(order))
                 default: throw Problem.badQuery("give either export=DIR or import=DIR")
                 }
             }
         ]
     }
+}
 
-    private static func known(_ request: AdminRequest, _ names: Set<String>) throws(Problem) {
-        for (name, _) in request.members where !names.contains(name) {
+extension AdminRequest {
+    /// - Throws: that the query has another member than these.
+    fileprivate func check(_ names: Set<String>) throws(Problem) {
+        for (name, _) in members where !names.contains(name) {
             throw Problem.badQuery("\(name) is not known here; there are \(names.sorted().joined(separator: ", "))")
         }
     }
+}
 
-    private static func checked(_ path: String) throws(Problem) {
-        guard path.hasPrefix("/"), !path.utf8.contains(0) else {
-            throw Problem.badQuery(
-                "'\(path)' is not an absolute path; the daemon may have another working folder than you"
-            )
-        }
+/// - Throws: that a path is not absolute.
+private func check(folder path: String) throws(Problem) {
+    guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+        throw Problem.badQuery(
+            "'\(path)' is not an absolute path; the daemon may have another working folder than you"
+        )
     }
 }

@@ -94,7 +94,7 @@ private final class ScriptedActions: AdminActions {
         let path = folder.file("admin.sock")
         let harness = try await ServerHarness()
         let actions = ScriptedActions()
-        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(routes: AdminRoute.daemon(actions)) }
+        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(routes: actions.daemonRoutes) }
         let sockets = try ListeningSet.bind([.unix(path: path), .tcp(host: "127.0.0.1", port: 0)], mode: 0o600)
         for socket in sockets { await harness.server.listen(on: socket, role: .admin) }
         let port = Int(sockets[1].address.port)
@@ -262,7 +262,7 @@ private final class ScriptedActions: AdminActions {
         settings.connections = 0
         let harness = try await ServerHarness(settings: settings)
         await harness.server.setHandler(for: .admin) { _, _ in
-            AdminHandler(routes: AdminRoute.daemon(ScriptedActions()))
+            AdminHandler(routes: ScriptedActions().daemonRoutes)
         }
         let sockets = try ListeningSet.bind([.tcp(host: "localhost", port: 0)])
         for socket in sockets { await harness.server.listen(on: socket, role: .admin) }

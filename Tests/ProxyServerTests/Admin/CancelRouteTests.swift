@@ -25,7 +25,7 @@ import Testing
     )
     func understood(_ members: [(String, String)], _ target: CancelTarget) async throws {
         let actions = Actions()
-        let route = try #require(AdminRoute.cancel(actions).first)
+        let route = try #require(actions.cancelRoutes.first)
         #expect(route.method == .post && route.path == .cancel)
         let answer = try await route.perform(AdminRequest(members: members.map { (name: $0.0, value: $0.1) }))
         #expect(
@@ -41,7 +41,7 @@ import Testing
     )
     func refused(_ members: [(String, String)]) async throws {
         let actions = Actions()
-        let route = try #require(AdminRoute.cancel(actions).first)
+        let route = try #require(actions.cancelRoutes.first)
         do {
             _ = try await route.perform(AdminRequest(members: members.map { (name: $0.0, value: $0.1) }))
             Issue.record("\(members) was understood")

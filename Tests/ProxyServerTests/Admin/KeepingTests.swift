@@ -62,7 +62,7 @@ private final class ScriptedKeeping: KeepingActions {
 
     @Test func `routes take their methods, and nothing else`() async throws {
         let actions = ScriptedKeeping()
-        let routes = AdminRoute.keeping(actions)
+        let routes = actions.keepingRoutes
         func perform(_ method: String, _ path: String, _ query: String) async throws -> String {
             let route = try #require(routes.first { $0.method.name == method && $0.path.places(in: path) != nil })
             let answer = try await route.perform(AdminRequest(members: AdminQuery.split("?\(query)").members))
