@@ -75,7 +75,7 @@ let package = Package(
             "ServiceCore",
             ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "DemoMode"]
         ),
-        room("Configuration", ["YAML", "CacheStore"]),
+        room("Configuration", ["YAML", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore"]),
         room("AdminAPI"),
         room(
             "ProxyServer",
@@ -138,12 +138,16 @@ let package = Package(
         ),
         tests("DemoModeTests", ["DemoMode", "HTTPWire"]),
         tests("AdminAPITests", ["AdminAPI"]),
-        tests("ConfigurationTests", ["Configuration"], exclude: ["Texts"]),
+        tests(
+            "ConfigurationTests",
+            ["Configuration", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore"],
+            exclude: ["Texts"]
+        ),
         tests(
             "ProxyServerTests",
             [
-                "ProxyServer", "AdminAPI", "Configuration", "CacheStore", "DownloadCore", "EventLoop", "HTTPWire",
-                "HTTPCaching", "Upstream", "ServiceCore", "DrydockDaemon",
+                "ProxyServer", "AdminAPI", "Configuration", "CacheStore", "Content", "DownloadCore", "EventLoop",
+                "HTTPWire", "HTTPCaching", "Upstream", "ServiceCore", "DrydockDaemon",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

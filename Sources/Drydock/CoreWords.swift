@@ -43,7 +43,7 @@ extension DownloadManager.Configuration {
     /// What the caching rules are told.
     fileprivate func policy(_ options: DownloadManager.Options) -> CachePolicy {
         CachePolicy(
-            mode: options.bypassesStore ? .none : mode == .library ? .library : .standard,
+            mode: options.bypassesStore ? .none : mode.cacheMode,
             ttl: (options.lifetime ?? lifetime).wholeSeconds,
             revalidate: check.method,
             staleIfError: staleIfError?.wholeSeconds,
@@ -56,6 +56,15 @@ extension DownloadManager.Configuration {
             gone: gone.policy,
             minLength: minimumLength
         )
+    }
+}
+
+extension DownloadManager.Mode {
+    fileprivate var cacheMode: CacheMode {
+        switch self {
+        case .library: .library
+        case .standard: .standard
+        }
     }
 }
 
@@ -119,11 +128,39 @@ extension DownloadManager.Seeds {
     func open(_ pool: IOPool, onTrouble: @escaping @Sendable (String) -> Void) throws -> SeedFolder {
         try SeedFolder(
             path: try folder.folderPath,
-            layout: layout == .url ? .url : .docker,
-            mode: use == .pinned ? .pinned : .import,
+            layout: layout.files,
+            mode: use.mode,
             pool: pool,
             onTrouble: onTrouble
         )
+    }
+}
+
+extension DownloadManager.Seeds.Layout {
+    fileprivate var files: SeedLayout {
+        switch self {
+        case .url: .url
+        case .docker: .docker
+        }
+    }
+}
+
+extension DownloadManager.Seeds.Use {
+    fileprivate var mode: SeedMode {
+        switch self {
+        case .pinned: .pinned
+        case .imported: .import
+        }
+    }
+}
+
+extension DownloadBatch.FailureRule {
+    var policy: BatchFailurePolicy {
+        switch self {
+        case .continue: .continue
+        case .stop: .stop
+        case .cancelRest: .cancelRest
+        }
     }
 }
 

@@ -150,13 +150,7 @@ public final class DownloadManager: Sendable {
         concurrency: Int = 10,
         onFailure: DownloadBatch.FailureRule = .continue
     ) async throws(DownloadError) -> DownloadBatch {
-        let policy: BatchFailurePolicy =
-            switch onFailure {
-            case .continue: .continue
-            case .stop: .stop
-            case .cancelRest: .cancelRest
-            }
-        let options = BatchOptions(concurrency: concurrency, onError: policy)
+        let options = BatchOptions(concurrency: concurrency, onError: onFailure.policy)
         return try DownloadBatch(items, options, try await engine(), sessions)
     }
 

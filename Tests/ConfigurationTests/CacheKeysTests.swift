@@ -1,5 +1,6 @@
 // The keys under `cache`: their defaults by mode, what may stand beside what, and what is shown.
 
+import HTTPCaching
 import Testing
 
 @testable import Configuration

@@ -1,6 +1,9 @@
 // Daemon, defaults, service, endpoint: the nearest wins, lists replace, maps merge.
 
+import DownloadCore
+import HTTPCaching
 import Testing
+import Upstream
 
 @testable import Configuration
 

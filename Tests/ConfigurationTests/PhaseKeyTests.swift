@@ -1,5 +1,7 @@
 // Placeholders, fallbacks, expected content and clients that leave: what is taken over, inherited and refused.
 
+import Content
+import DownloadCore
 import Testing
 
 @testable import Configuration

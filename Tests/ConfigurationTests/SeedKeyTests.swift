@@ -1,5 +1,6 @@
 // Seeds and stored files in the configuration: inheritance, what they need beside them, what is refused.
 
+import CacheStore
 import Foundation
 import Testing
 

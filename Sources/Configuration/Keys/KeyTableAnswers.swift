@@ -1,5 +1,7 @@
 // The table of keys, third part: what services, endpoints and forward mode share.
 
+internal import HTTPCaching
+
 extension KeyTable {
     static let collapse = SectionDescriptor(
         name: "collapse",
@@ -46,7 +48,7 @@ extension KeyTable {
         keys: [
             KeyDescriptor(
                 "mode",
-                .choice(CacheConfiguration.Mode.allCases.map(\.rawValue)),
+                .choice(CacheMode.allCases.map(\.rawValue)),
                 default: "standard",
                 "standard follows RFC 9111; library gives successful responses the lifetime of ttl, whatever the origin says; none stores nothing.",
                 inherited: .endpoints
@@ -73,14 +75,14 @@ extension KeyTable {
             ),
             KeyDescriptor(
                 "revalidate",
-                .choice(CacheConfiguration.Revalidate.allCases.map(\.rawValue)),
+                .choice(RevalidateMethod.allCases.map(\.rawValue)),
                 default: "head",
                 "How a stale response is validated: by HEAD, by a conditional GET, by whichever costs less, or never (a stale response counts as missing, and in library mode no response becomes stale).",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "compare",
-                .list(.choice(CacheConfiguration.Compare.allCases.map(\.rawValue))),
+                .list(.choice(CompareRule.allCases.map(\.rawValue))),
                 default: "[etag, last-modified, length]",
                 "Library mode: which parts of the answer to a HEAD must equal the stored response.",
                 inherited: .endpoints
@@ -94,7 +96,7 @@ extension KeyTable {
             ),
             KeyDescriptor(
                 "gone",
-                .choice(CacheConfiguration.Gone.allCases.map(\.rawValue)),
+                .choice(GonePolicy.allCases.map(\.rawValue)),
                 default: "pass",
                 "What happens if validation returns 404 or 410: pass sends it to the client and keeps the stored response, serve-stale answers with the stored response, evict removes it.",
                 inherited: .endpoints
@@ -143,14 +145,14 @@ extension KeyTable {
             ),
             KeyDescriptor(
                 "set_cookie",
-                .choice(CacheConfiguration.SetCookie.allCases.map(\.rawValue)),
+                .choice(SetCookiePolicy.allCases.map(\.rawValue)),
                 default: "strict",
                 "Responses with Set-Cookie: strict stores those with explicit freshness, without the cookie unless they have public or s-maxage; explicit stores them with the cookie; strip stores all without the cookie; skip stores none.",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "cookies",
-                .choice(CacheConfiguration.Cookies.allCases.map(\.rawValue)),
+                .choice(CookiePolicy.allCases.map(\.rawValue)),
                 default: "explicit",
                 "Responses to requests with Cookie: explicit stores those with explicit freshness, any stores them like other responses, never stores none.",
                 inherited: .endpoints

@@ -1,5 +1,7 @@
 // The table of keys: what answers while there is nothing yet or nothing at all, what a body must be, and who may leave.
 
+internal import Content
+
 extension KeyTable {
     static let placeholder = SectionDescriptor(
         name: "placeholder",
@@ -78,7 +80,7 @@ extension KeyTable {
         keys: [
             KeyDescriptor(
                 "expect",
-                .choice(ExpectedContent.allCases.map(\.rawValue)),
+                .choice(ContentExpectation.allCases.map(\.rawValue)),
                 default: "any",
                 "Which bodies may be stored; other bodies are passed on and counted.",
                 inherited: .endpoints

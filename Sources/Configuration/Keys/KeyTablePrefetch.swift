@@ -1,5 +1,7 @@
 // The table of keys, fifth part: what is done on a schedule.
 
+internal import DownloadCore
+
 extension KeyTable {
     /// The keys of whatever is done again and again.
     static let schedule: [KeyDescriptor] = [
@@ -40,7 +42,7 @@ extension KeyTable {
             ),
             KeyDescriptor(
                 "on_error",
-                .choice(PrefetchConfiguration.OnError.allCases.map(\.rawValue)),
+                .choice(BatchFailurePolicy.allCases.map(\.rawValue)),
                 default: "continue",
                 "What happens to the other items when an item fails."
             ),

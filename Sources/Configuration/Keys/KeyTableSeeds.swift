@@ -1,5 +1,7 @@
 // The table of keys, fourth part: seeds, and resources that are kept as files.
 
+internal import CacheStore
+
 extension KeyTable {
     /// Part of `cache` in services, endpoints and forward mode.
     static let seeds: [KeyDescriptor] = [
@@ -11,14 +13,14 @@ extension KeyTable {
         ),
         KeyDescriptor(
             "seed_mode",
-            .choice(SeedConfiguration.Mode.allCases.map(\.rawValue)),
+            .choice(SeedMode.allCases.map(\.rawValue)),
             default: "pinned",
             "pinned searches the folder first, and its responses never become stale; import copies responses that are not stored yet, as stale responses, so that their first use validates them.",
             inherited: .endpoints
         ),
         KeyDescriptor(
             "seed_layout",
-            .choice(SeedConfiguration.Layout.allCases.map(\.rawValue)),
+            .choice(SeedLayout.allCases.map(\.rawValue)),
             default: "url",
             "url has files named HOST/PATH; docker has files named MD5(PARENT)_NAME, with property lists of dates.",
             inherited: .endpoints

@@ -1,5 +1,7 @@
 // What texts may hold: names, tokens, field values, hosts, prefixes, origins.
 
+internal import DownloadCore
+
 /// A rule for a text.
 enum TextRule: Sendable {
     case any
@@ -110,7 +112,7 @@ enum TextRule: Sendable {
             }
             return url.description
         case .clientAbort:
-            guard ClientAbortConfiguration(text) != nil else {
+            guard ClientAbort(words: text) != nil else {
                 throw ScalarProblem("does not know '\(text)'; it takes finish, abort or finish-if 50%")
             }
             return text

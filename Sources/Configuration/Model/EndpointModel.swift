@@ -1,5 +1,10 @@
 // One endpoint of a service, and the cache and demo settings that services and endpoints share.
 
+package import Content
+package import DownloadCore
+package import HTTPCaching
+package import Upstream
+
 /// An endpoint: a method and a path pattern of a service, with everything it inherited.
 package struct EndpointConfiguration: Sendable, Equatable {
     /// Unique within the service.
@@ -10,9 +15,9 @@ package struct EndpointConfiguration: Sendable, Equatable {
     package var path: EndpointPath
     package var query: [QueryRule] = []
     package var headers = HeaderRules()
-    package var timeout = TimeoutConfiguration()
+    package var timeout: Timeouts
     package var cache = CacheConfiguration()
-    package var expect: ExpectedContent
+    package var expect: ContentExpectation
     package var demo = DemoConfiguration()
 }
 
@@ -46,26 +51,12 @@ package struct EndpointPath: Sendable, Hashable, CustomStringConvertible {
 
 /// How responses are stored and reused.
 package struct CacheConfiguration: Sendable, Equatable {
-    package enum Mode: String, Sendable, CaseIterable { case standard, library, none }
-    package enum Revalidate: String, Sendable, CaseIterable { case head, conditional, auto, never }
-    package enum Compare: String, Sendable, CaseIterable {
-        case etag
-        case lastModified = "last-modified"
-        case length
-    }
-    package enum Gone: String, Sendable, CaseIterable {
-        case pass
-        case serveStale = "serve-stale"
-        case evict
-    }
-    package enum SetCookie: String, Sendable, CaseIterable { case strict, explicit, strip, skip }
-    package enum Cookies: String, Sendable, CaseIterable { case explicit, any, never }
     package enum StoredMethod: String, Sendable, CaseIterable {
         case post = "POST"
         case get = "GET"
     }
 
-    package var mode: Mode
+    package var mode: CacheMode
     /// Seconds of freshness for responses that bring none of their own; nil: none. In library mode of all responses, and two hours
     /// unless set.
     package var ttl: Int64?
@@ -73,18 +64,18 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var ttlByStatus: [Int: Int64] = [:]
     /// Whether `ttl` and `ttl_by_status` win over what the origin says.
     package var overrideOrigin: Bool
-    package var revalidate: Revalidate
+    package var revalidate: RevalidateMethod
     /// Seconds past its freshness that a response may serve while a fetch behind it refreshes it, where it has no
     /// directive of its own (RFC 5861 section 3). Default: 0, none.
     package var staleWhileRevalidate: Int64
     /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day; in library mode 36500 days.
     package var staleIfError: Int64
     /// What a check by HEAD compares in library mode. Default: all of it.
-    package var compare: [Compare]
+    package var compare: [CompareRule]
     /// Seconds before the next check after one that failed. Default: 30.
     package var checkPause: Int64
     /// Default: pass.
-    package var gone: Gone
+    package var gone: GonePolicy
     /// Whose answers are stored. Default: GET.
     package var methods: [StoredMethod]
     /// Patterns of query names that do not enter the key.
@@ -92,16 +83,17 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// Request fields whose values enter the key.
     package var keyFields: [String]
     /// Default: strict.
-    package var setCookie: SetCookie
+    package var setCookie: SetCookiePolicy
     /// Default: explicit.
-    package var cookies: Cookies
+    package var cookies: CookiePolicy
     /// Bytes that a body must have to be stored. Default: 0.
     package var minLength: Int
     /// Variants of one URL that are kept. Default: 32.
     package var maxVariants: Int
     package var memory: Bool
     package var disk: Bool
-    package var collapse: CollapseConfiguration
+    /// Waiting for a fetch that another request began.
+    package var collapse: CollapseLimits
     /// Where responses are before anything was fetched; nil: nowhere.
     package var seed: SeedConfiguration?
     /// Where under the disk tier's `files` the latest stored response is kept as a plain file; nil: nowhere. Endpoints only.
@@ -110,15 +102,7 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var placeholder: PlaceholderConfiguration?
     /// What answers when there will be nothing; nil: a problem document.
     package var fallback: StandInConfiguration?
-    package var onClientAbort: ClientAbortConfiguration
-}
-
-/// Waiting for a fill that another request started.
-package struct CollapseConfiguration: Sendable, Equatable {
-    /// Nanoseconds to wait for the head of the response. Default: 30 s.
-    package var wait: UInt64
-    /// Requests that may wait on one fill. Default: 10,000.
-    package var waiters: Int
+    package var onClientAbort: ClientAbort
 }
 
 /// A demo answer.

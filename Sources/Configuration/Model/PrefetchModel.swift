@@ -1,5 +1,7 @@
 // What the daemon does by itself, again and again: batches that it downloads ahead of the clients.
 
+package import DownloadCore
+
 /// When something is done.
 package struct ScheduleConfiguration: Sendable, Equatable {
     /// Nanoseconds from turn to turn; at least 1 s.
@@ -10,12 +12,6 @@ package struct ScheduleConfiguration: Sendable, Equatable {
 
 /// A batch that is downloaded on a schedule.
 package struct PrefetchConfiguration: Sendable, Equatable {
-    package enum OnError: String, Sendable, CaseIterable {
-        case `continue`
-        case stop
-        case cancelRest = "cancel-rest"
-    }
-
     /// What logs and `drydock jobs` call it; no other has it.
     package var name: String
     /// As clients would ask: paths, or absolute URLs.
@@ -26,7 +22,7 @@ package struct PrefetchConfiguration: Sendable, Equatable {
     /// Items under way at a time. Default: 10.
     package var concurrency: Int
     /// What a failure means for the other items. Default: they continue.
-    package var onError: OnError
+    package var onError: BatchFailurePolicy
     /// The origin is asked whatever is stored. Default: false.
     package var force: Bool
 }

@@ -1,5 +1,8 @@
 // One service of the configuration, with what it inherited.
 
+package import Content
+package import Upstream
+
 /// A service: where its requests are matched, where they go, and what happens to them on the way.
 package struct ServiceConfiguration: Sendable, Equatable {
     /// Unique among the services.
@@ -16,7 +19,9 @@ package struct ServiceConfiguration: Sendable, Equatable {
     /// Query items that are added where the request does not bring the name itself, in the order of the file.
     package var query: [QueryRule] = []
     package var auth: AuthConfiguration?
-    package var timeout = TimeoutConfiguration()
+    /// The deadlines of one fetch. None of them runs while the client holds back. Default: 5 s to connect, 30 s to the head, 120 s without a
+    /// byte, and no limit in total.
+    package var timeout: Timeouts
     /// Fills in flight at once; nil: no limit.
     package var maxConcurrent: Int?
     package var maxQueue: QueueConfiguration
@@ -27,7 +32,7 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var corsOrigins: [String]
     package var cache = CacheConfiguration()
     /// What bodies must be to be stored.
-    package var expect: ExpectedContent
+    package var expect: ContentExpectation
     /// The answer for paths that no endpoint names, and the defaults of the endpoints.
     package var demo = DemoConfiguration()
     /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.
@@ -149,20 +154,6 @@ package struct QueryRule: Sendable, Hashable {
 package enum AuthConfiguration: Sendable, Hashable {
     case bearer(String)
     case basic(user: String, password: String)
-}
-
-/// Deadlines of one fetch in nanoseconds; nil: none. None of them runs while the client holds back.
-package struct TimeoutConfiguration: Sendable, Equatable {
-    /// Default: 5 s.
-    package var connect: UInt64?
-    /// Default: 30 s.
-    package var firstByte: UInt64?
-    /// Default: 120 s.
-    package var idle: UInt64?
-    /// Default: none.
-    package var total: UInt64?
-
-    package init() { self.init(SectionReader(nothingOf: KeyTable.timeout)) }
 }
 
 /// The queue in front of `max_concurrent`.

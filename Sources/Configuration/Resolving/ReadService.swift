@@ -1,6 +1,12 @@
 // From keys to services, endpoints and what they share: what the file says, or else the default of the table of keys, which stands
 // nowhere else.
 
+internal import CacheStore
+internal import Content
+internal import DownloadCore
+internal import HTTPCaching
+internal import Upstream
+
 extension ServiceConfiguration {
     package init(name: String, match: ServiceMatch, baseURL: BaseURL?) {
         self.init(name: name, match: match, baseURL: baseURL, SectionReader(nothingOf: KeyTable.service))
@@ -11,6 +17,7 @@ extension ServiceConfiguration {
         self.match = match
         self.baseURL = baseURL
         host = reader.choice(always: "host")
+        timeout = Timeouts(reader.section("timeout"))
         maxConcurrent = reader.int("max_concurrent")
         maxQueue = QueueConfiguration(reader.section("max_queue"))
         lenient = reader.bool("lenient")
@@ -42,12 +49,14 @@ extension HeaderRules {
     }
 }
 
-extension TimeoutConfiguration {
+extension Timeouts {
     init(_ reader: SectionReader) {
-        connect = reader.nanoseconds("connect")
-        firstByte = reader.nanoseconds("first_byte")
-        idle = reader.nanoseconds("idle")
-        total = reader.nanoseconds("total")
+        self.init(
+            connect: reader.nanoseconds("connect"),
+            firstByte: reader.nanoseconds("first_byte"),
+            idle: reader.nanoseconds("idle"),
+            total: reader.nanoseconds("total")
+        )
     }
 }
 
@@ -71,6 +80,7 @@ extension EndpointConfiguration {
         self.name = name
         self.path = path
         method = reader.text(always: "method")
+        timeout = Timeouts(reader.section("timeout"))
         expect = reader.section("response").choice(always: "expect")
     }
 }
@@ -91,7 +101,7 @@ extension CacheConfiguration {
         }
         overrideOrigin = reader.bool("override_origin")
         revalidate = reader.choice(always: "revalidate")
-        compare = reader.texts("compare").compactMap(Compare.init)
+        compare = reader.texts("compare").compactMap(CompareRule.init)
         checkPause = reader.seconds(always: "check_pause")
         gone = reader.choice(always: "gone")
         staleWhileRevalidate = reader.seconds(always: "stale_while_revalidate")
@@ -105,18 +115,15 @@ extension CacheConfiguration {
         setCookie = reader.choice(always: "set_cookie")
         cookies = reader.choice(always: "cookies")
         minLength = reader.bytes(always: "min_length")
-        collapse = CollapseConfiguration(reader.section("collapse"))
+        collapse = CollapseLimits(reader.section("collapse"))
         storeAs = reader.text("store_as")
-        onClientAbort = reader.always { $0.text("on_client_abort").flatMap(ClientAbortConfiguration.init) }
+        onClientAbort = reader.always { $0.text("on_client_abort").flatMap(ClientAbort.init(words:)) }
     }
 }
 
-extension CollapseConfiguration {
-    package init() { self.init(SectionReader(nothingOf: KeyTable.collapse)) }
-
-    init(_ reader: SectionReader) {
-        wait = reader.nanoseconds(always: "wait")
-        waiters = reader.int(always: "waiters")
+extension CollapseLimits {
+    fileprivate init(_ reader: SectionReader) {
+        self.init(wait: reader.nanoseconds(always: "wait"), waiters: reader.int(always: "waiters"))
     }
 }
 

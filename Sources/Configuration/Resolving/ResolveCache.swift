@@ -1,9 +1,9 @@
 // How responses are stored and reused: the keys under `cache` of services, endpoints and forward mode.
 
+internal import HTTPCaching
+
 extension Resolver {
-    /// Two hours, in seconds.
-    private static let libraryTTL: Int64 = 7200
-    /// As long as a duration can be, in seconds.
+    /// As long as a duration of the file can be, in seconds.
     private static let unlimited: Int64 = 36_500 * 86_400
 
     /// - Parameters:
@@ -15,7 +15,7 @@ extension Resolver {
         result.placeholder = placeholder(reader)
         result.fallback = standIn(reader, "fallback")
         if result.mode == .library {
-            if reader.entry("ttl") == nil { result.ttl = Self.libraryTTL }
+            if reader.entry("ttl") == nil { result.ttl = CachePolicy.libraryTTL }
             if reader.entry("stale_if_error") == nil { result.staleIfError = Self.unlimited }
         }
         check(result, reader, own)

@@ -1,10 +1,12 @@
 // Placeholders and fallbacks: their files, and what they need beside them.
 
+internal import HTTPCaching
+
 extension Resolver {
     mutating func placeholder(_ cache: SectionReader) -> PlaceholderConfiguration? {
         guard let answer = standIn(cache, "placeholder") else { return nil }
         let result = PlaceholderConfiguration(answer: answer, cache.section("placeholder"))
-        if cache.text("mode") == CacheConfiguration.Mode.none.rawValue {
+        if cache.text("mode") == CacheMode.none.rawValue {
             fail(
                 place(cache, "placeholder"),
                 "'cache.placeholder' is for responses that are stored, but 'cache.mode' is none; remove it, or write placeholder: { file: none }"

@@ -1,5 +1,7 @@
 // Seeds and stored files: what their keys need beside them.
 
+internal import HTTPCaching
+
 extension Resolver {
     mutating func seed(_ reader: SectionReader) -> SeedConfiguration? {
         guard let path = reader.text("seed_dir") else { return nil }

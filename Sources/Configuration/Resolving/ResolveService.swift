@@ -44,7 +44,7 @@ extension Resolver {
         result.headers = HeaderRules(reader.section("headers"))
         result.query = query(reader)
         result.auth = auth(reader)
-        result.timeout = timeout(reader.section("timeout"))
+        check(timeout: reader.section("timeout"))
         result.tls = tls(reader)
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
         if result.maxConcurrent == nil, let place = own.place("max_queue") {
@@ -128,7 +128,7 @@ extension Resolver {
         }
         result.query = query(reader)
         result.headers = HeaderRules(reader.section("headers"))
-        result.timeout = timeout(reader.section("timeout"))
+        check(timeout: reader.section("timeout"))
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
         let place = reader.place("name") ?? self.place(reader, "path")
         result.demo = demo(reader.section("demo"), answerOf: .endpoint(name, place), daemonDemo: daemonDemo)
@@ -164,14 +164,12 @@ extension Resolver {
         }
     }
 
-    private mutating func timeout(_ reader: SectionReader) -> TimeoutConfiguration {
-        let result = TimeoutConfiguration(reader)
+    private mutating func check(timeout reader: SectionReader) {
         for key in ["connect", "first_byte", "idle", "total"] {
             if let place = reader.place(key), reader.nanoseconds(key) == 0 {
                 fail(place, "'timeout.\(key)' is zero; write none for no timeout")
             }
         }
-        return result
     }
 
     private mutating func tls(_ service: SectionReader) -> TLSConfiguration {

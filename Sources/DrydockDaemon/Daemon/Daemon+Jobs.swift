@@ -92,10 +92,9 @@ extension Daemon: JobActions {
             var items: [AdminJobItem] = wanted.urls.map { AdminJobItem(url: $0) }
             if let file = wanted.file { items += try await parts.files.run { try BatchList.read(file) } }
             if wanted.force { for index in items.indices { items[index].force = true } }
-            let policy = BatchFailurePolicy(rawValue: wanted.onError.rawValue) ?? .continue
             let batch = Batch(
                 items.map(\.item),
-                options: BatchOptions(concurrency: wanted.concurrency, onError: policy)
+                options: BatchOptions(concurrency: wanted.concurrency, onError: wanted.onError)
             )
             let job = try jobCenter.submit(batch, kind: .prefetch, name: wanted.name, isKept: false)
             await jobCenter.wait(for: job.record.id)

@@ -1,7 +1,7 @@
 // What the configuration of an endpoint, a service or forward mode says about storing and reusing responses.
 
 /// Whether responses are stored at all.
-package enum CacheMode: String, Sendable {
+package enum CacheMode: String, Sendable, CaseIterable {
     /// RFC 9111: nothing is reused that the RFC would not reuse.
     case standard
     /// What the origin says about freshness does not count: a lifetime of the configuration, counted from the arrival or the last
@@ -54,7 +54,7 @@ package enum CookiePolicy: String, Sendable, CaseIterable {
 }
 
 /// How a stale stored response is checked with the origin.
-package enum RevalidateMethod: String, Sendable {
+package enum RevalidateMethod: String, Sendable, CaseIterable {
     /// By HEAD with the conditional fields (RFC 9111 section 4.3.5).
     case head
     /// By a conditional GET (RFC 9111 section 4.3.1).

@@ -1,7 +1,6 @@
-// The configured side of caching as the rules take it: policies, keys, and how requests wait for one another.
+// The configured side of caching as the rules take it: policies and keys.
 
 internal import Configuration
-internal import DownloadCore
 internal import HTTPCaching
 internal import ServiceCore
 
@@ -10,67 +9,25 @@ extension RoutePlan {
         _ cache: CacheConfiguration,
         targetedFields: [String] = ["CDN-Cache-Control"]
     ) -> CachePolicy {
-        let mode: CacheMode =
-            switch cache.mode {
-            case .standard: .standard
-            case .library: .library
-            case .none: .none
-            }
-        let revalidate: RevalidateMethod =
-            switch cache.revalidate {
-            case .head: .head
-            case .conditional: .conditional
-            case .auto: .auto
-            case .never: .never
-            }
-        let gone: GonePolicy =
-            switch cache.gone {
-            case .pass: .pass
-            case .serveStale: .serveStale
-            case .evict: .evict
-            }
-        let setCookie: SetCookiePolicy =
-            switch cache.setCookie {
-            case .strict: .strict
-            case .explicit: .explicit
-            case .strip: .strip
-            case .skip: .skip
-            }
-        let cookies: CookiePolicy =
-            switch cache.cookies {
-            case .explicit: .explicit
-            case .any: .any
-            case .never: .never
-            }
-        return CachePolicy(
-            mode: mode,
+        CachePolicy(
+            mode: cache.mode,
             ttl: cache.ttl,
             ttlByStatus: cache.ttlByStatus,
             overrideOrigin: cache.overrideOrigin,
-            revalidate: revalidate,
+            revalidate: cache.revalidate,
             staleIfError: cache.staleIfError,
             staleWhileRevalidate: cache.staleWhileRevalidate,
             maxVariants: cache.maxVariants,
             targetedFields: targetedFields,
             memory: cache.memory,
             disk: cache.disk,
-            compare: cache.compare.map { rule in
-                switch rule {
-                case .etag: .etag
-                case .lastModified: .lastModified
-                case .length: .length
-                }
-            },
+            compare: cache.compare,
             checkPause: cache.checkPause,
-            gone: gone,
+            gone: cache.gone,
             minLength: Int64(cache.minLength),
-            setCookie: setCookie,
-            cookies: cookies
+            setCookie: cache.setCookie,
+            cookies: cache.cookies
         )
-    }
-
-    static func collapse(_ cache: CacheConfiguration) -> CollapseLimits {
-        CollapseLimits(wait: cache.collapse.wait, waiters: cache.collapse.waiters)
     }
 
     static func key(_ cache: CacheConfiguration) -> KeyRules {

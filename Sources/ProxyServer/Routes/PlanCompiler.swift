@@ -65,13 +65,13 @@ extension RoutePlan {
         let cache = configuration.forward.cache
         let request = RequestPlan(
             policy: policy(cache, targetedFields: []),
-            collapse: collapse(cache),
+            collapse: cache.collapse,
             key: key(cache),
             storesGet: cache.methods.contains(.get),
             storesPost: storesPost(cache),
             seed: try seeds.folder(cache.seed),
             phases: try seeds.phases(cache),
-            onClientAbort: SeedTable.onClientAbort(cache)
+            onClientAbort: cache.onClientAbort
         )
         let plan = ServicePlan(
             name: "",
@@ -108,16 +108,16 @@ extension RoutePlan {
             let request = RequestPlan(
                 rules: rules(endpoint.headers),
                 query: query(endpoint.query),
-                timeouts: timeouts(endpoint.timeout),
+                timeouts: endpoint.timeout,
                 policy: policy(endpoint.cache),
-                collapse: collapse(endpoint.cache),
+                collapse: endpoint.cache.collapse,
                 key: key(endpoint.cache),
                 storesGet: endpoint.cache.methods.contains(.get),
                 storesPost: storesPost(endpoint.cache),
                 seed: try seeds.folder(endpoint.cache.seed),
                 storeAs: endpoint.cache.storeAs,
                 phases: try seeds.phases(endpoint.cache, expect: endpoint.expect),
-                onClientAbort: SeedTable.onClientAbort(endpoint.cache)
+                onClientAbort: endpoint.cache.onClientAbort
             )
             let plan = EndpointPlan(
                 name: endpoint.name,
@@ -135,15 +135,15 @@ extension RoutePlan {
             request: RequestPlan(
                 rules: rules(service.headers),
                 query: query(service.query),
-                timeouts: timeouts(service.timeout),
+                timeouts: service.timeout,
                 policy: policy(service.cache),
-                collapse: collapse(service.cache),
+                collapse: service.cache.collapse,
                 key: key(service.cache),
                 storesGet: service.cache.methods.contains(.get),
                 storesPost: storesPost(service.cache),
                 seed: try seeds.folder(service.cache.seed),
                 phases: try seeds.phases(service.cache, expect: service.expect),
-                onClientAbort: SeedTable.onClientAbort(service.cache)
+                onClientAbort: service.cache.onClientAbort
             ),
             authorization: authorization(service.auth),
             tls: TLSOptions(
@@ -246,10 +246,6 @@ extension RoutePlan {
 
     private static func responseLimits(_ limits: LimitsConfiguration) -> HeadLimits {
         HeadLimits(head: limits.responseHead, fields: limits.responseFields, field: limits.responseLine)
-    }
-
-    private static func timeouts(_ timeout: TimeoutConfiguration) -> Timeouts {
-        Timeouts(connect: timeout.connect, firstByte: timeout.firstByte, idle: timeout.idle, total: timeout.total)
     }
 
     private static func rules(_ headers: HeaderRules) -> FieldRules {

@@ -1,4 +1,4 @@
-// What a configuration says of placeholders, fallbacks, expected content and clients that leave, as the download core takes it.
+// What a configuration says of placeholders, fallbacks and expected content, as the download core takes it.
 
 internal import Configuration
 internal import Content
@@ -10,9 +10,9 @@ extension SeedTable {
     /// - Throws: `PlanError` naming the file.
     mutating func phases(
         _ cache: CacheConfiguration,
-        expect: ExpectedContent = .any
+        expect: ContentExpectation = .any
     ) throws(PlanError) -> PhasePlan? {
-        var plan = PhasePlan(expect: Self.expectation(expect))
+        var plan = PhasePlan(expect: expect)
         if let placeholder = cache.placeholder {
             plan.placeholder = try standIn(placeholder.answer)
             plan.patience = placeholder.after
@@ -35,25 +35,6 @@ extension SeedTable {
             return made
         } catch {
             throw .standIn(error)
-        }
-    }
-
-    private static func expectation(_ expect: ExpectedContent) -> ContentExpectation {
-        switch expect {
-        case .any: .any
-        case .json: .json
-        case .jsonObject: .jsonObject
-        case .jsonArray: .jsonArray
-        case .plist: .plist
-        case .image: .image
-        }
-    }
-
-    static func onClientAbort(_ cache: CacheConfiguration) -> ClientAbort {
-        switch cache.onClientAbort {
-        case .finish: .finish
-        case .abort: .abort
-        case .finishIf(let share): .finishIf(share)
         }
     }
 }

@@ -54,8 +54,8 @@ struct SeedTable {
         do throws(SeedError) {
             let folder = try SeedFolder(
                 path: configuration.path,
-                layout: configuration.layout == .url ? .url : .docker,
-                mode: configuration.mode == .pinned ? .pinned : .import,
+                layout: configuration.layout,
+                mode: configuration.mode,
                 pool: opener.pool,
                 onTrouble: opener.onTrouble
             )
