@@ -43,6 +43,7 @@ def configure(bench, origin, logged=False, loops="1", memory="512MiB", max_objec
     text = f"""listen: 127.0.0.1:{port}
 admin: unix:{folder}/admin.sock
 loops: {loops}
+name: drydock
 limits: {{ connections: 20000, per_client: 20000, idle: 1h }}
 log: {{ level: warning, access: {f'{folder}/access.log, format: combined' if logged else 'off'} }}
 cache:

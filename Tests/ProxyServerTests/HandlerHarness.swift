@@ -12,9 +12,10 @@ import Upstream
 @testable import ProxyServer
 @testable import ServiceCore
 
-/// Reads a configuration and compiles it.
+/// Reads a configuration and compiles it; a daemon without a name is called `drydock`.
 func compile(_ text: String, _ registry: PlanRegistry = PlanRegistry()) throws -> RoutePlan {
-    let configuration = try Configuration.load(text: text, file: "/nowhere/drydock.yaml", environment: [:])
+    var configuration = try Configuration.load(text: text, file: "/nowhere/drydock.yaml", environment: [:])
+    configuration.givenName = configuration.givenName ?? "drydock"
     return try RoutePlan.compile(configuration, registry: registry)
 }
 

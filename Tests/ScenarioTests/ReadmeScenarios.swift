@@ -40,7 +40,7 @@ enum ReadmeLines {
         ),
         (
             "curl -i http://deb.debian.org",
-            ["HTTP/1.1 200 OK", "Cache-Status: drydock; fwd=uri-miss; fwd-status=200; stored", "Suite: stable"]
+            ["HTTP/1.1 200 OK", "Cache-Status: drydock-", "; fwd=uri-miss; fwd-status=200; stored", "Suite: stable"]
         ),
         ("drydock explain /shop/catalogue", ["service shop at /shop", "/shop/catalogue"]),
         ("drydock status", ["process "]),
@@ -113,13 +113,13 @@ enum ReadmeLines {
 
     /// The lines that the README quotes of a line's output; nil where it quotes none.
     static func quoted(_ line: ReadmeText.Line) -> [String]? {
-        if let comment = line.comment, comment.hasPrefix("drydock; ") { return ["Cache-Status: \(comment)"] }
+        if let comment = line.comment, comment.hasPrefix("drydock-") { return ["Cache-Status: \(comment)"] }
         return line.quoted.isEmpty ? nil : line.quoted
     }
 
-    /// Without the numbers that count with the time.
+    /// Without the numbers that count with the time, and the name that follows from the machine.
     private static func general(_ line: String) -> String {
-        line.replacing(/(ttl=|Age: )[0-9]+/) { "\($0.1)N" }
+        line.replacing(/(ttl=|Age: )[0-9]+/) { "\($0.1)N" }.replacing(/drydock-[0-9a-f]{8}/, with: "drydock-N")
     }
 
     /// Whether the output has just these lines, where `...` stands for any number of lines.

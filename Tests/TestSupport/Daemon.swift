@@ -27,6 +27,8 @@ package struct DaemonSettings: Sendable {
     /// The size of the disk tier, nil for a daemon without one.
     package var disk: String? = "2GiB"
     package var loops = "2"
+    /// The value of `name`.
+    package var name = "drydock"
     /// json | combined | text; written to `place.accessLog`.
     package var accessFormat = "json"
     package var logLevel = "info"
@@ -43,7 +45,7 @@ package struct DaemonSettings: Sendable {
             listen: 127.0.0.1:\(place.port)
             admin: { listen: "unix:\(place.adminSocket)", mode: "0600" }
             loops: \(loops)
-            name: drydock
+            name: \(name)
             log: { level: \(logLevel), access: "\(place.accessLog)", format: \(accessFormat) }
             cache:
               memory: \(memory)

@@ -238,9 +238,9 @@ enum KeyTable {
             ),
             KeyDescriptor(
                 "name",
-                .text(.token),
-                default: "drydock",
-                "The daemon's name in Via and Cache-Status; a change needs a restart."
+                .word("auto", or: .text(.token)),
+                default: "auto",
+                "The daemon's name in Via and Cache-Status; auto is drydock- and eight digits that follow from the machine and listen, so that daemons can be chained; a change needs a restart."
             ),
             KeyDescriptor(
                 "clients",

@@ -12,8 +12,8 @@ package struct Configuration: Sendable, Equatable {
     package var admin: AdminConfiguration?
     /// The number of event loops; nil means one per core. A change needs a restart.
     package var loops: Int?
-    /// The pseudonym in Via and Cache-Status. Default: `drydock`.
-    package var name: String
+    /// The name that the file gives the daemon; nil for the one that is made of the machine and of ``listen``. A change needs a restart.
+    package var givenName: String?
     /// Who may connect. Default: loopback only.
     package var clients: [ClientRule]
     /// Host patterns under which services that are matched by their prefix alone answer, unless they name their own. Default: none.
@@ -44,6 +44,9 @@ package struct Configuration: Sendable, Equatable {
     package var warnings: [ConfigurationError] = []
     /// Where each key stands; never part of a comparison.
     var origin = ConfigurationOrigin()
+
+    /// The pseudonym in Via, Cache-Status and Proxy-Status, which no other daemon in a chain may have.
+    package var name: String { givenName ?? DefaultName.made(listen: listen) }
 
     /// The number of endpoints over all services.
     package var endpointCount: Int { services.reduce(0) { $0 + $1.endpoints.count } }

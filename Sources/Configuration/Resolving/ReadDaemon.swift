@@ -12,7 +12,7 @@ extension Configuration {
     init(_ reader: SectionReader) {
         listen = reader.scalars("listen").compactMap { if case .address(let address) = $0 { address } else { nil } }
         loops = reader.int("loops")
-        name = reader.text(always: "name")
+        givenName = reader.text("name")
         clients = reader.scalars("clients").compactMap { if case .client(let rule) = $0 { rule } else { nil } }
         hosts = reader.texts("hosts")
         shutdown = reader.nanoseconds(always: "shutdown")

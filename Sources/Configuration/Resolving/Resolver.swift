@@ -52,6 +52,9 @@ struct Resolver {
         checkListeners(reader, result)
         result.services = resolveServices(reader)
         result.purge = purges(reader, services: result.services.map(\.name))
+        if result.givenName == nil {
+            followed.append(("name", Leaf(text: result.name, scalar: .text(result.name))))
+        }
         result.warnings = warnings
         result.origin = ConfigurationOrigin(file: file, root: root, services: trees, followed: followed)
         return result

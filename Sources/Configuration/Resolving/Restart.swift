@@ -33,7 +33,7 @@ extension Configuration {
         }
         compare("listen", { $0.listen }, text)
         compare("loops", { $0.loops ?? 0 }) { $0 == 0 ? "auto" : "\($0)" }
-        compare("name", { $0.name }) { $0 }
+        compare("name", { $0.givenName ?? "auto" }) { $0 }
         compare("cache.memory.size", { $0.cache.memory.size }, Units.sizeText)
         compare("cache.memory.objects", { $0.cache.memory.objects }, String.init)
         compare("cache.memory.max_object", { $0.cache.memory.maxObject }, Units.sizeText)

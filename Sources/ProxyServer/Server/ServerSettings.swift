@@ -6,14 +6,14 @@ package import HTTPWire
 /// Times are nanoseconds.
 package struct ServerSettings: Sendable {
     /// The pseudonym in Via, Cache-Status and Proxy-Status.
-    package var name = "drydock"
-    package var head = HeadLimits()
+    package var name: String
+    package var head: HeadLimits
     /// For a whole head from its first byte; 408 past it.
-    package var headTimeout: UInt64 = 10_000_000_000
+    package var headTimeout: UInt64
     /// Between two requests, and without any progress of a write.
-    package var idle: UInt64 = 60_000_000_000
+    package var idle: UInt64
     /// Least bytes per second of a request body, while the client is waited for.
-    package var bodyRate = 1 << 10
+    package var bodyRate: Int
     /// Waiting that a request body may cost before its rate counts.
     package var bodyGrace: UInt64 = 10_000_000_000
     /// For the client to take the last answer before the connection is closed.
@@ -21,13 +21,11 @@ package struct ServerSettings: Sendable {
     /// A tunnel in which neither side sends anything.
     package var tunnelIdle: UInt64 = 3_600_000_000_000
     /// Connections in all.
-    package var connections = 10_000
+    package var connections: Int
     /// Connections of one client address.
-    package var perClient = 1000
+    package var perClient: Int
     /// Who may connect over IP.
-    package var clients: [ClientRule] = [.loopback]
-
-    package init() {}
+    package var clients: [ClientRule]
 
     package init(_ configuration: Configuration) {
         let limits = configuration.limits

@@ -22,6 +22,15 @@ final class Observations: Sendable {
     let seen = Monitor(Seen())
 }
 
+extension ServerSettings {
+    /// Those of a daemon that configures nothing but its name, `drydock`.
+    init() {
+        var configuration = Configuration()
+        configuration.givenName = "drydock"
+        self.init(configuration)
+    }
+}
+
 /// A server with its loops, ended by `stop`.
 final class ServerHarness: Sendable {
     let server: Server
