@@ -114,6 +114,12 @@ let package = Package(
         // Test support is a room of its own: a scripted origin, a raw client, the release binary as a process.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .target(name: "LoopSupport", dependencies: ["EventLoop"], path: "Tests/LoopSupport", swiftSettings: settings),
+        .target(
+            name: "KeySupport",
+            dependencies: ["Configuration", "TestSupport"],
+            path: "Tests/KeySupport",
+            swiftSettings: settings
+        ),
         tests("EventLoopTests", ["EventLoop"]),
         tests("HTTPWireTests", ["HTTPWire"]),
         tests("YAMLTests", ["YAML"]),
@@ -140,7 +146,7 @@ let package = Package(
         tests("AdminAPITests", ["AdminAPI"]),
         tests(
             "ConfigurationTests",
-            ["Configuration", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore"],
+            ["Configuration", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore", "KeySupport"],
             exclude: ["Texts"]
         ),
         tests(
@@ -154,7 +160,8 @@ let package = Package(
         tests(
             "DrydockDaemonTests",
             [
-                "DrydockDaemon", "AdminAPI", "ProxyServer", "DownloadCore", "EventLoop", "HTTPWire",
+                "DrydockDaemon", "AdminAPI", "ProxyServer", "ServiceCore", "DemoMode", "DownloadCore", "Content",
+                "CacheStore", "HTTPWire", "EventLoop", "Configuration", "KeySupport",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

@@ -1,25 +1,26 @@
 // The table of keys is the one place that has defaults: what is resolved has those, and no other is written in the sources.
 
 import Foundation
+import KeySupport
 import Testing
 
 @testable import Configuration
 
 @Suite struct DefaultTests {
     /// All but the one that the base document needs for itself.
-    static let cases = NoDeadKeyTests.cases.filter {
-        $0.key.defaultText != nil && $0.testDescription != "cache.disk.path"
+    static let cases = KeyCase.all().filter {
+        $0.key.kind.section == nil && $0.key.defaultText != nil && $0.description != "cache.disk.path"
     }
 
     @Test(arguments: cases)
     func ofTheTableIsTheOneThatIsResolved(_ one: KeyCase) throws {
-        let folder = try NoDeadKeyTests.folder()
+        let folder = try KeyFolder()
         let way = one.way.map(\.name) + [one.key.name]
-        var before = NoDeadKeyTests.document(around: one)
+        var before = KeyDocuments.document(around: one)
         // A failure is there only where it is given.
         if one.way.last?.name == "failure" { before = before.setting(way.dropLast() + ["file"], to: "x.json") }
         let said = before.setting(way[...], to: one.key.defaultText ?? "")
-        #expect(try folder.load(said.flow) == folder.load(before.flow))
+        #expect(try folder.load(said) == folder.load(before))
     }
 
     @Test func ofTheModelAreThoseOfTheTable() throws {

@@ -1,32 +1,11 @@
 // For every key of the table: a misspelling, a wrong type and a wrong unit are told at their exact line and column.
 
+import KeySupport
 import Testing
 
 @testable import Configuration
 
-/// A key with the way to it; the document around it is written here, and so are the places, without the parser.
-struct KeyCase: Sendable, CustomTestStringConvertible {
-    struct Step: Sendable {
-        let name: String
-        let isList: Bool
-    }
-    let way: [Step]
-    let section: SectionDescriptor
-    let key: KeyDescriptor
-
-    var testDescription: String { (way.map { $0.name + ($0.isList ? "[]" : "") } + [key.name]).joined(separator: ".") }
-
-    /// Every key of a section and of the sections below it.
-    static func all(_ section: SectionDescriptor = KeyTable.root, way: [Step] = []) -> [KeyCase] {
-        section.keys.flatMap { key -> [KeyCase] in
-            let own = KeyCase(way: way, section: section, key: key)
-            guard let below = key.kind.section else { return [own] }
-            var isList = false
-            if case .sections = key.kind { isList = true }
-            return [own] + all(below, way: way + [Step(name: key.name, isList: isList)])
-        }
-    }
-
+extension KeyCase {
     /// A document that holds nothing but the way to one line `NAME: VALUE`, with the places of both.
     func document(name: String, value: String) -> (text: String, key: String, value: String) {
         var lines: [String] = ["# first line", ""]
@@ -87,7 +66,7 @@ extension ValueKind {
     static let cases = KeyCase.all()
 
     @Test func theTableIsWalkedWhole() {
-        let names = Set(Self.cases.map(\.testDescription))
+        let names = Set(Self.cases.map(\.description))
         #expect(names.count == Self.cases.count)
         for name in [
             "listen", "admin.mode", "forward.cache.collapse.wait", "defaults.demo.failure.chance",

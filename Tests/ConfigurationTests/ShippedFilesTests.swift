@@ -1,6 +1,7 @@
 // The files under config/, the schema, and what `config default` and `config show` print.
 
 import Foundation
+import KeySupport
 import Testing
 
 @testable import Configuration
@@ -83,11 +84,11 @@ import Testing
                 if let choices = object?["anyOf"] as? [[String: Any]] { object = choices.first }
                 if step.isList { object = object?["items"] as? [String: Any] }
             }
-            #expect(object?["additionalProperties"] as? Bool == false, "\(one.testDescription)")
+            #expect(object?["additionalProperties"] as? Bool == false, "\(one.description)")
             let patterns = object?["patternProperties"] as? [String: Any]
-            #expect(patterns?.keys.sorted() == (one.section.hasOwnKeys ? ["^x-"] : nil), "\(one.testDescription)")
+            #expect(patterns?.keys.sorted() == (one.section.hasOwnKeys ? ["^x-"] : nil), "\(one.description)")
             let key = (object?["properties"] as? [String: Any])?[one.key.name] as? [String: Any]
-            #expect(key?["description"] as? String == one.key.doc, "\(one.testDescription)")
+            #expect(key?["description"] as? String == one.key.doc, "\(one.description)")
         }
     }
 
@@ -95,8 +96,8 @@ import Testing
         let text = Configuration.defaultText
         #expect(try Configuration.load(text: text, file: "default.yaml", environment: [:]) == Configuration())
         for one in KeyCase.all() where one.way.first?.name != "defaults" {
-            #expect(text.contains(" \(one.key.name):") || text.contains("\n\(one.key.name):"), "\(one.testDescription)")
-            #expect(text.contains("# \(one.key.doc)"), "\(one.testDescription)")
+            #expect(text.contains(" \(one.key.name):") || text.contains("\n\(one.key.name):"), "\(one.description)")
+            #expect(text.contains("# \(one.key.doc)"), "\(one.description)")
         }
     }
 

@@ -27,7 +27,7 @@ package final class MemoryTier: Sendable {
     // Allocated once and freed in deinit, ours alone; each element is a mutex.  Objects would cost a lookup a reference.
     private nonisolated(unsafe) let shards: UnsafeMutableBufferPointer<Shard>
     private let size: Int
-    private let objects: Int
+    let objects: Int
     private let maxObject: Int
     private let onEvict: (@Sendable (HeldResponse) -> Void)?
     /// What makes no room for others.

@@ -1,7 +1,7 @@
 // The shape of the table of keys: what a key holds, what it means, and how far it is inherited.
 
 /// What a key holds.
-indirect enum ValueKind: Sendable {
+package indirect enum ValueKind: Sendable {
     case boolean
     case integer(ClosedRange<Int>)
     /// A word in place of the other kind: `auto`, `none`.
@@ -41,7 +41,7 @@ indirect enum ValueKind: Sendable {
 }
 
 /// What the keys of a user's mapping are.
-enum MapKey: Sendable {
+package enum MapKey: Sendable {
     /// HTTP field names: tokens, the same in any case.
     case fieldName
     case queryName
@@ -49,7 +49,7 @@ enum MapKey: Sendable {
 }
 
 /// How far a key of a service reaches.
-enum Inheritance: Sendable {
+package enum Inheritance: Sendable {
     /// Only where it stands.
     case none
     /// From `defaults` to services.
@@ -59,17 +59,17 @@ enum Inheritance: Sendable {
 }
 
 /// One key: the one place that says what it is called, what it holds and what it does.
-struct KeyDescriptor: Sendable {
-    let name: String
-    let kind: ValueKind
+package struct KeyDescriptor: Sendable {
+    package let name: String
+    package let kind: ValueKind
     /// As the file would write it; nil where there is none.
-    let defaultText: String?
+    package let defaultText: String?
     /// One sentence for the schema and for `config default`.
-    let doc: String
-    let inheritance: Inheritance
+    package let doc: String
+    package let inheritance: Inheritance
     /// Whether the value is hidden where values are shown.
-    let secret: Bool
-    let required: Bool
+    package let secret: Bool
+    package let required: Bool
 
     init(
         _ name: String,
@@ -91,21 +91,21 @@ struct KeyDescriptor: Sendable {
 }
 
 /// A mapping with known keys.
-struct SectionDescriptor: Sendable {
+package struct SectionDescriptor: Sendable {
     /// What messages call it, such as `cache` or `services[]`.
-    let name: String
-    let keys: [KeyDescriptor]
+    package let name: String
+    package let keys: [KeyDescriptor]
     /// Whether a nearer section replaces a farther one wholly, since its keys exclude each other.
     var replaces = false
     /// Whether keys that begin with `x-` are the user's own, for YAML anchors, and mean nothing here.
     var hasOwnKeys = false
 
-    func key(_ name: String) -> KeyDescriptor? { keys.first { $0.name == name } }
+    package func key(_ name: String) -> KeyDescriptor? { keys.first { $0.name == name } }
 }
 
 extension ValueKind {
     /// The section behind the kind, if any.
-    var section: SectionDescriptor? {
+    package var section: SectionDescriptor? {
         switch self {
         case .section(let section), .sections(let section), .shorthand(let section, key: _): section
         default: nil

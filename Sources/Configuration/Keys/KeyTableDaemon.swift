@@ -1,7 +1,7 @@
 // The table of keys, first part: the daemon's own.
 
 /// Every key that the file may hold. A key that is not here is an error.
-enum KeyTable {
+package enum KeyTable {
     static let memoryTier = SectionDescriptor(
         name: "memory",
         keys: [
@@ -216,7 +216,7 @@ enum KeyTable {
         ]
     )
 
-    static let root = SectionDescriptor(
+    package static let root = SectionDescriptor(
         name: "the file",
         keys: [
             KeyDescriptor(

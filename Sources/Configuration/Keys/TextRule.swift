@@ -3,7 +3,7 @@
 internal import DownloadCore
 
 /// A rule for a text.
-enum TextRule: Sendable {
+package enum TextRule: Sendable {
     case any
     /// Letters, digits, `.`, `_` and `-`.
     case word

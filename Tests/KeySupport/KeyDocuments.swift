@@ -1,43 +1,37 @@
-// No key of the table is dead: another value of it makes another configuration.
+// Documents in which any key of the table may be set, and another value for each.
 
-import Testing
+package import Configuration
+internal import TestSupport
 
-@testable import Configuration
+/// A folder with the files that the values name; it is removed with its last reference.
+package final class KeyFolder: Sendable {
+    private let folder: TemporaryFolder
 
-/// A YAML document under construction.
-indirect enum Tree {
-    case leaf(String)
-    case map([(String, Tree)])
-    case list([Tree])
-
-    /// Sets what a way of keys leads to; of a list, its first item.
-    func setting(_ way: ArraySlice<String>, to value: String) -> Tree {
-        guard let first = way.first else { return .leaf(value) }
-        switch self {
-        case .leaf: return Tree.map([]).setting(way, to: value)
-        case .list(let items):
-            return .list([(items.first ?? .map([])).setting(way, to: value)] + items.dropFirst())
-        case .map(var pairs):
-            guard let index = pairs.firstIndex(where: { $0.0 == first }) else {
-                return .map(pairs + [(first, Tree.map([]).setting(way.dropFirst(), to: value))])
-            }
-            pairs[index].1 = pairs[index].1.setting(way.dropFirst(), to: value)
-            return .map(pairs)
-        }
+    package init() throws {
+        folder = try TemporaryFolder("drydock-keys")
+        for name in ["demo", "store"] { try folder.folder(name) }
+        for name in ["x.json", "y.json", "demo/x.json", "demo/e.json"] { try folder.write(name, "{ \"\(name)\": 1 }") }
+        try folder.write(
+            "more.yaml",
+            "services: [{ name: more, match: { prefix: /more }, base_url: http://127.0.0.1:9 }]"
+        )
     }
 
-    var flow: String {
-        switch self {
-        case .leaf(let text): text
-        case .map(let pairs): "{ " + pairs.map { "\($0.0): \($0.1.flow)" }.joined(separator: ", ") + " }"
-        case .list(let items): "[" + items.map(\.flow).joined(separator: ", ") + "]"
-        }
+    package var path: String { folder.path }
+
+    /// Where the last document is.
+    package var file: String { folder.file("main.yaml") }
+
+    /// Loads a document as a file of this folder.
+    package func load(_ document: Tree) throws -> Configuration {
+        try folder.write("main.yaml", document.flow)
+        return try Configuration.load(path: file, environment: [:])
     }
 }
 
-@Suite struct NoDeadKeyTests {
+package enum KeyDocuments {
     /// One service with one endpoint, which has a demo answer.
-    static let base: Tree = {
+    private static let base: Tree = {
         let endpoint: Tree = .map([
             ("name", .leaf("e")), ("path", .leaf("/e")), ("demo", .map([("file", .leaf("x.json"))])),
         ])
@@ -56,7 +50,7 @@ indirect enum Tree {
     }()
 
     /// What a key needs beside it, or before it is changed, to be allowed: in its own section or in the one around it.
-    static let companions: [String: [(String, String)]] = [
+    private static let companions: [String: [(String, String)]] = [
         "override_origin": [("ttl", "1h")], "user": [("user", "u"), ("password", "p")],
         "password": [("user", "u"), ("password", "p")],
         "client_cert": [("client_cert", "y.json"), ("client_key", "x.json")],
@@ -68,18 +62,8 @@ indirect enum Tree {
         "compare": [("mode", "library")], "methods": [("mode", "library")],
     ]
 
-    static let cases = KeyCase.all().filter { $0.key.kind.section == nil }
-
-    /// The files that values name.
-    static func folder() throws -> Folder {
-        let folder = try Folder()
-        for name in ["x.json", "y.json", "demo/x.json", "demo/e.json"] { try folder.write(name, "{}") }
-        try folder.write("more.yaml", "services:\n" + service("more"))
-        return folder
-    }
-
     /// A document in which a key may be set: with what it needs beside it, and mostly without the key.
-    static func document(around one: KeyCase) -> Tree {
+    package static func document(around one: KeyCase) -> Tree {
         let section = one.way.map(\.name)
         var document = base
         let own = (section.last.map { "\($0)." } ?? "") + one.key.name
@@ -93,24 +77,14 @@ indirect enum Tree {
         return document
     }
 
-    @Test(arguments: cases) func anotherValueIsAnotherConfiguration(_ one: KeyCase) throws {
-        let folder = try Self.folder()
+    /// The same with another value of the key than before.
+    package static func changed(_ one: KeyCase) -> Tree {
+        let before = document(around: one)
         let way = one.way.map(\.name) + [one.key.name]
-        let section = Array(way.dropLast())
-        let before = Self.document(around: one)
-        var after = before.setting(way[...], to: one.key.kind.anotherValue(than: one.key))
-        if way.suffix(2) == ["match", "host"] { after = before.setting(section[...], to: "{ host: h.localhost }") }
-        // It has to name the one service that there is.
-        if way.suffix(2) == ["purge[]", "service"] || way.suffix(2) == ["purge", "service"] {
-            after = before.setting(way[...], to: "s")
-        }
-        let first = try folder.load(before.flow)
-        do {
-            let second = try folder.load(after.flow)
-            #expect(second != first, "\(after.flow)")
-        } catch {
-            Issue.record("\(error) in \(after.flow)")
-        }
+        // The service that there is, and a host in place of the prefix.
+        if way.suffix(2) == ["purge", "service"] { return before.setting(way[...], to: "s") }
+        if way.suffix(2) == ["match", "host"] { return before.setting(way.dropLast(), to: "{ host: h.localhost }") }
+        return before.setting(way[...], to: one.key.kind.anotherValue(than: one.key))
     }
 
     private static func knows(_ way: [String]) -> Bool {

@@ -1,0 +1,203 @@
+// How the effect of each key of the configuration is observed: in what the daemon makes of it, or by a named scenario.
+
+import Configuration
+import Content
+import EventLoop
+import Glibc
+import HTTPWire
+import Synchronization
+
+@testable import CacheStore
+@testable import DownloadCore
+@testable import DrydockDaemon
+@testable import ProxyServer
+@testable import ServiceCore
+
+/// Where a change of a key is seen.
+enum KeyEffect: Sendable {
+    /// In what applies to a request: of the endpoint, the service or forward mode, whichever the key stands in.
+    case request(@Sendable (RequestPlan) -> String)
+    /// In the compiled service.
+    case route(@Sendable (ServiceRoute) -> String)
+    /// In the demo answers of the compiled service, which are switched on for it.
+    case demo
+    /// In the compiled plan as a whole.
+    case plan(@Sendable (RoutePlan) -> String)
+    /// In the bounds that connections keep.
+    case settings(@Sendable (ServerSettings) -> String)
+    /// In the parts of a daemon that has started; the key has this value then, in which `FOLDER` is a folder of the test's own.
+    case daemon(_ value: String? = nil, @Sendable (Daemon) -> String)
+    /// By a scenario, `SUITE/FUNCTION` in Tests/ScenarioTests.
+    case scenario(String)
+}
+
+extension KeyEffect {
+    private static let policy = KeyEffect.request { "\($0.policy)" }
+    private static let seed = KeyEffect.request { "\($0.seed.map { "\($0.path) \($0.mode) \($0.layout)" } ?? "none")" }
+    private static let schedule = KeyEffect.daemon { daemon in
+        let configuration = daemon.state.withLock(\.configuration)
+        return "\(daemon.schedulePlans(configuration).map { "\($0.identity) \($0.every) \($0.atStart)" })"
+    }
+
+    private static func standIn(_ of: @escaping @Sendable (PhasePlan) -> StandIn?) -> KeyEffect {
+        .request { plan in
+            let standIn = plan.phases.flatMap(of)
+            return "\(standIn?.path ?? "none") \(standIn?.status ?? 0)"
+        }
+    }
+
+    /// Under `cache` of services, endpoints and forward mode.
+    private static let cache: [String: KeyEffect] = [
+        "mode": policy, "ttl": policy, "ttl_by_status": policy, "override_origin": policy, "revalidate": policy,
+        "compare": policy, "check_pause": policy, "gone": policy, "stale_while_revalidate": policy,
+        "stale_if_error": policy, "max_variants": policy, "memory": policy, "disk": policy, "set_cookie": policy,
+        "cookies": policy, "min_length": policy,
+        "methods": .request { "\($0.storesGet) \($0.storesPost)" },
+        "key.ignore_query": .request { "\($0.key)" },
+        "key.fields": .request { "\($0.key)" },
+        "collapse.wait": .request { "\($0.collapse)" },
+        "collapse.waiters": .request { "\($0.collapse)" },
+        "seed_dir": seed, "seed_mode": seed, "seed_layout": seed,
+        "on_client_abort": .request { "\($0.onClientAbort)" },
+        "placeholder.file": standIn(\.placeholder),
+        "placeholder.status": standIn(\.placeholder),
+        "placeholder.after": .request { "\($0.phases?.patience ?? 0)" },
+        "fallback.file": standIn(\.fallback),
+        "fallback.status": standIn(\.fallback),
+    ]
+
+    /// Of services and of endpoints.
+    private static let shared: [String: KeyEffect] = [
+        "headers.set": .request { "\($0.rules)" },
+        "headers.add": .request { "\($0.rules)" },
+        "headers.remove": .request { "\($0.rules)" },
+        "headers.underscore": .request { "\($0.rules)" },
+        "query": .request { "\($0.query)" },
+        "timeout.connect": .request { "\($0.timeouts)" },
+        "timeout.first_byte": .request { "\($0.timeouts)" },
+        "timeout.idle": .request { "\($0.timeouts)" },
+        "timeout.total": .request { "\($0.timeouts)" },
+        "response.expect": .request { "\($0.phases?.expect ?? .any)" },
+        "demo.enabled": demo, "demo.files": demo, "demo.file": demo, "demo.status": demo, "demo.headers": demo,
+        "demo.latency": demo, "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
+        "demo.random_seed": demo,
+    ].merging(cache.map { ("cache.\($0)", $1) }) { $1 }
+
+    /// Of services alone.
+    private static let ofServices: [String: KeyEffect] = [
+        "name": .route { $0.plan.name },
+        "match.prefix": .route { "\($0.prefix)" },
+        "match.host": .route { "\($0.host ?? "none")" },
+        "hosts": .route { "\($0.hosts)" },
+        "base_url": .route { "\($0.address)" },
+        "host": .route { "\($0.plan.preservesHost)" },
+        "auth.bearer": .route { "\($0.plan.authorization ?? "none")" },
+        "auth.basic.user": .route { "\($0.plan.authorization ?? "none")" },
+        "auth.basic.password": .route { "\($0.plan.authorization ?? "none")" },
+        "max_concurrent": .route { "\($0.plan.admission)" },
+        "max_queue.length": .route { "\($0.plan.admission)" },
+        "max_queue.wait": .route { "\($0.plan.admission)" },
+        "tls.verify": .route { "\($0.plan.tls)" },
+        "tls.ca": .route { "\($0.plan.tls)" },
+        "tls.client_cert": .route { "\($0.plan.tls)" },
+        "tls.client_key": .route { "\($0.plan.tls)" },
+        "lenient": .route { "\($0.plan.isLenient)" },
+        "cors.origins": .route { "\($0.corsOrigins)" },
+        "unlisted": .route { "\($0.itself.isUnlisted)" },
+    ]
+
+    private static let ofEndpoints: [String: KeyEffect] = [
+        "name": .route { "\($0.plan.endpoints.map(\.name))" },
+        "path": .route { "\($0.plan.endpoints.map(\.pattern))" },
+        "method": .route { "\($0.plan.endpoints.map(\.method))" },
+        "cache.store_as": .request { "\($0.storeAs ?? "none")" },
+    ]
+
+    private static let ofTheDaemon: [String: KeyEffect] = [
+        "listen": .daemon("\"unix:FOLDER/proxy.sock\"") { daemon in
+            "\(daemon.addresses.map { $0.hasPrefix("127.0.0.1:") ? "a port" : $0 })"
+        },
+        "admin.listen": .daemon("\"unix:FOLDER/other.sock\"") { "\($0.running?.addresses(.admin) ?? [])" },
+        "admin.mode": .daemon { "\($0.adminSocket.st_mode)" },
+        // Only root gives a file to a group that it is not in.
+        "admin.group": geteuid() == 0
+            ? .daemon("daemon") { "\($0.adminSocket.st_gid)" } : .scenario("StartErrors/groups"),
+        "loops": .daemon("3") { "\($0.parts.loops.loops.count)" },
+        "name": .plan { $0.name },
+        "clients": .settings { "\($0.clients)" },
+        "hosts": .plan { "\($0.hasHost("other"))" },
+        "cache.memory.size": .daemon { "\($0.parts.core.memory.statistics.limit)" },
+        "cache.memory.objects": .daemon { "\($0.parts.core.memory.objects)" },
+        "cache.memory.max_object": .daemon { "\($0.parts.core.context.memoryMaxObject)" },
+        "cache.memory.pressure": .scenario("MemoryPressure/itCanBeIgnored"),
+        "cache.disk.path": .daemon { "\($0.parts.core.disk?.folder.path ?? "none")" },
+        "cache.disk.size": .daemon { "\($0.parts.core.disk?.statistics.limit ?? 0)" },
+        "cache.disk.max_object": .daemon { "\($0.parts.core.context.diskMaxObject)" },
+        "cache.disk.min_free": .daemon { "\($0.parts.core.disk?.limits.minFree ?? 0)" },
+        "forward.enabled": .plan { "\($0.forward == nil)" },
+        "forward.allow": .plan { "\(String(describing: $0.forward?.verdict(host: "a.example", port: 80)))" },
+        "forward.connect.allow": .plan { plan in
+            let authority = Authority(host: "a.example", port: 22)
+            return "\(String(describing: plan.forward?.verdict(connect: authority)))"
+        },
+        "forward.tls.ca": .plan { "\(String(describing: $0.forward?.route.plan.tls))" },
+        "forward.lenient": .plan { "\(String(describing: $0.forward?.route.plan.isLenient))" },
+        "limits.head": .settings { "\($0.head)" },
+        "limits.fields": .settings { "\($0.head)" },
+        "limits.field": .settings { "\($0.head)" },
+        "limits.target": .settings { "\($0.head)" },
+        "limits.response_head": .route { "\($0.plan.responseLimits)" },
+        "limits.response_fields": .route { "\($0.plan.responseLimits)" },
+        "limits.response_line": .route { "\($0.plan.responseLimits)" },
+        "limits.head_timeout": .settings { "\($0.headTimeout)" },
+        "limits.idle": .settings { "\($0.idle)" },
+        "limits.body_rate": .settings { "\($0.bodyRate)" },
+        "limits.connections": .settings { "\($0.connections)" },
+        "limits.per_client": .settings { "\($0.perClient)" },
+        "shutdown": .scenario("Lifecycle/drainingEndsAtItsDeadline"),
+        "demo.enabled": demo,
+        "offline": .daemon { "\($0.parts.core.isOffline)" },
+        "clock.movable": .scenario("Clock/withoutLeaveItStays"),
+        "log.level": .daemon { "\($0.parts.logSettings.current)" },
+        "log.access": .daemon("\"FOLDER/access.log\"") { "\(access($0.ownFolder + "/access.log", F_OK) == 0)" },
+        "log.format": .daemon { "\($0.parts.logSettings.isJSON)" },
+        "log.request_id": .daemon { "\($0.parts.sink.passesIDs)" },
+        "prefetch[].name": schedule, "prefetch[].urls": schedule, "prefetch[].file": schedule,
+        "prefetch[].every": schedule, "prefetch[].at_start": schedule, "prefetch[].concurrency": schedule,
+        "prefetch[].on_error": schedule, "prefetch[].force": schedule,
+        "purge[].older_than": schedule, "purge[].tag": schedule, "purge[].prefix": schedule, "purge[].glob": schedule,
+        "purge[].service": schedule, "purge[].soft": schedule, "purge[].every": schedule, "purge[].at_start": schedule,
+        "include": .plan { "\($0.services.map(\.plan.name))" },
+    ]
+
+    /// By the key's whole name. `defaults` has the keys of services that are handed on.
+    static let all: [String: KeyEffect] = {
+        var all = ofTheDaemon
+        func add(_ effects: [String: KeyEffect], below section: String, but left: Set<String> = []) {
+            for (key, effect) in effects where !left.contains(key) { all["\(section).\(key)"] = effect }
+        }
+        add(cache, below: "forward.cache")
+        add(ofServices, below: "services[]")
+        add(shared, below: "services[]")
+        add(shared, below: "services[].endpoints[]")
+        add(ofEndpoints, below: "services[].endpoints[]")
+        add(shared, below: "defaults")
+        add(ofServices, below: "defaults", but: ["name", "match.prefix", "match.host", "base_url", "hosts"])
+        return all
+    }()
+}
+
+extension Daemon {
+    /// The folder of its configuration file.
+    fileprivate var ownFolder: String {
+        let file = state.withLock(\.configuration).files.first ?? ""
+        return String(file.prefix(upTo: file.lastIndex(of: "/") ?? file.startIndex))
+    }
+
+    /// Of the socket under `admin.listen`.
+    fileprivate var adminSocket: stat {
+        var status = stat()
+        for case .unix(let path) in state.withLock(\.configuration).admin?.listen ?? [] { stat(path, &status) }
+        return status
+    }
+}
