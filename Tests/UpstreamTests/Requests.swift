@@ -16,7 +16,8 @@ extension UpstreamRequest {
         tls: TLSOptions = TLSOptions(),
         target: TargetRules = .any,
         limits: HeadLimits = HeadLimits(),
-        isLenient: Bool = true
+        isLenient: Bool = true,
+        isUpgrade: Bool = false
     ) {
         self.init(
             method: method,
@@ -31,7 +32,8 @@ extension UpstreamRequest {
                 target: target,
                 limits: limits,
                 isLenient: isLenient
-            )
+            ),
+            isUpgrade: isUpgrade
         )
     }
 

@@ -19,13 +19,15 @@ struct Heard: Sendable {
     var error: UpstreamError?
     var isFinished = false
     var isEndProven: Bool?
-    /// Kinds of calls in order: i, h, b, f (finished), e (failed).
+    /// What came behind a 101; nil: there was none.
+    var behind: [UInt8]?
+    /// Kinds of calls in order: i, h, b, f (finished), e (failed), s (switched).
     var calls = ""
     var largestPiece = 0
     /// Bytes that the delegate took from the socket itself.
     var moved = 0
 
-    var isOver: Bool { isFinished || error != nil }
+    var isOver: Bool { isFinished || error != nil || behind != nil }
     var text: String { String(decoding: body, as: UTF8.self) }
 }
 
@@ -37,6 +39,8 @@ final class Recorder: TransferDelegate {
     var onHead: (Transfer) -> Void = { _ in }
     var onBytes: Flow = { _, _ in .continue }
     var onEnd: (Transfer) -> Void = { _ in }
+    /// Takes the socket after a 101; else it is closed.
+    var onSwitch: (SwitchedConnection) -> Void = { _ in }
     /// Whether content is taken from the socket this time; nil: never.
     var moves: (() -> Bool)?
     private var room = [UInt8](repeating: 0, count: 1 << 16)
@@ -94,6 +98,15 @@ final class Recorder: TransferDelegate {
             $0.calls += "f"
         }
         onEnd(transfer)
+    }
+
+    func transfer(_ transfer: Transfer, switched head: ResponseHead, to connection: SwitchedConnection) {
+        onSwitch(connection)
+        heard.update {
+            $0.head = head
+            $0.behind = connection.received
+            $0.calls += "s"
+        }
     }
 
     func transfer(_ transfer: Transfer, failed error: UpstreamError) {

@@ -44,7 +44,7 @@ enum CurlCallbacks {
         multi: CurlMulti
     ) {
         c_curl_set_prereq_function(raw) { context, remote, local, remotePort, localPort in
-            guard let transfer = EasyHandle.of(context)?.transfer, let remote, let local else {
+            guard let handle = EasyHandle.of(context), let remote, let local else {
                 return CURL_PREREQFUNC_ABORT
             }
             let name = ConnectionName(
@@ -53,19 +53,17 @@ enum CurlCallbacks {
                 remote: String(cString: remote),
                 remotePort: remotePort
             )
-            return transfer.mayRequest(on: name) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+            return handle.mayRequest(on: name) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }
         c_curl_set_pointer(raw, CURLOPT_PREREQDATA, context)
         c_curl_set_resolver_start_function(raw) { _, _, context in
             // Zero lets libcurl resolve by itself.
-            EasyHandle.of(context)?.transfer?.mayResolve() == true ? 0 : 1
+            EasyHandle.of(context)?.mayResolve() == true ? 0 : 1
         }
         c_curl_set_pointer(raw, CURLOPT_RESOLVER_START_DATA, context)
         c_curl_set_open_socket_function(raw) { context, _, address in
-            guard let handle = EasyHandle.of(context), let transfer = handle.transfer, let address else {
-                return CURL_SOCKET_BAD
-            }
-            return transfer.mayConnect(to: address) ? handle.multi.openSocket(address.pointee) : CURL_SOCKET_BAD
+            guard let handle = EasyHandle.of(context), let address else { return CURL_SOCKET_BAD }
+            return handle.mayConnect(to: address) ? handle.multi.openSocket(address.pointee) : CURL_SOCKET_BAD
         }
         c_curl_set_pointer(raw, CURLOPT_OPENSOCKETDATA, context)
         c_curl_set_close_socket_function(raw) { context, descriptor in

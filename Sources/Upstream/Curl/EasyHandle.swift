@@ -10,6 +10,12 @@ final class EasyHandle: Carrier {
     let multi: CurlMulti
     /// The handle is with libcurl.
     private(set) var isAdded = false
+    /// The connection that libcurl uses.
+    var connection: ConnectionName?
+    /// Why libcurl was stopped before it sent anything; nil: it was not.
+    var retry: Retry?
+    /// How many times the transfer has been tried again for that.
+    var retries = 0
     // What the options were set to last.
     var applied = AppliedOptions()
     let fields = HeaderList()
@@ -41,6 +47,25 @@ final class EasyHandle: Carrier {
         errorBuffer.deallocate()
     }
 
+    /// What may go well another time.
+    enum Retry {
+        /// The connection from the cache is no good.
+        case staleConnection
+        /// libcurl had forgotten the addresses.
+        case unresolved
+    }
+
+    /// Takes a transfer on.
+    func take(_ transfer: Transfer) {
+        self.transfer = transfer
+        reader.reset(for: transfer.request)
+        connection = nil
+        retry = nil
+        retries = 0
+    }
+
+    override var remoteAddress: String? { connection.map { "\($0.remote):\($0.remotePort)" } }
+
     /// Gives the handle to libcurl, which begins. False: it does not take it.
     func begin() -> Bool {
         isAdded = multi.enter { curl_multi_add_handle($0, raw) } == CURLM_OK
@@ -61,7 +86,7 @@ final class EasyHandle: Carrier {
         let still = (transfer.isReceivePaused ? CURLPAUSE_RECV : 0) | (transfer.isSendPaused ? CURLPAUSE_SEND : 0)
         // Calls back at once with the bytes that libcurl holds.
         let result = multi.enter { _ in curl_easy_pause(raw, still) }
-        if let result, result != CURLE_OK { transfer.finish(result) }
+        if let result, result != CURLE_OK { finish(result) }
     }
 
     /// libcurl's own words on the last failure.

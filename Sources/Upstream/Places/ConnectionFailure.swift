@@ -20,6 +20,21 @@ enum ConnectionFailure {
         }
     }
 
+    /// A deadline has passed.
+    static func timeout(_ place: String, _ phase: TimeoutPhase) -> UpstreamError {
+        let what =
+            switch phase {
+            case .resolve:
+                "the name of \(place) was not resolved in time: check the name servers, or raise timeout.connect"
+            case .connect: "no connection to \(place) in time: check that the origin is up, or raise timeout.connect"
+            case .firstByte:
+                "\(place) took the request and sent no response head in time: raise timeout.first_byte if it is slow"
+            case .idle: "\(place) neither sent nor took a byte for too long: raise timeout.idle if it is slow"
+            case .total: "the exchange with \(place) took too long: raise timeout.total"
+            }
+        return UpstreamError(.timeout(phase), detail: what)
+    }
+
     /// - Parameters:
     ///   - address: of the connection, with its port.
     ///   - text: what is known of the end.

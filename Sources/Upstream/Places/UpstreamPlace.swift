@@ -18,8 +18,8 @@ final class UpstreamPlace {
     let addresses: [SocketAddress]
     /// The value of a Host field for it.
     let hostField: String
-    /// The connections there that Drydock makes itself, once there has been one.
-    var wire: WirePlace?
+    /// The connections there that Drydock makes itself, once there has been one: their pool sets and reads it, and nobody else.
+    var connections: AnyObject?
     /// What libcurl is told to connect to, taken apart already; nil where it takes no such URL: then nobody asks there.
     // Freed with this object; handles that use it hold that.
     let curlURL: OpaquePointer?

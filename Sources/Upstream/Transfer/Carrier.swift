@@ -33,6 +33,9 @@ class Carrier {
         timer?.start(after: time > now ? time - now : 0)
     }
 
+    /// The origin's address of the connection in use, such as `127.0.0.1:8080`; nil before there is one.
+    var remoteAddress: String? { nil }
+
     /// The delegate wants bytes again, or the source has some.
     func goOn(receive: Bool, send: Bool) {}
 

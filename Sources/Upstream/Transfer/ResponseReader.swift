@@ -9,6 +9,7 @@ final class ResponseReader {
     @exclusivity(unchecked) private var decoder = BodyDecoder(.none, side: .response)
     private var method = Method.get
     private var isConditional = false
+    private var isUpgrade = false
 
     /// Something of a response came, so that the request may have been acted on.
     private(set) var hasReceived = false
@@ -52,6 +53,7 @@ final class ResponseReader {
         decoder = BodyDecoder(.none, side: .response)
         method = request.method
         isConditional = request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince)
+        isUpgrade = request.isUpgrade
         hasReceived = false
         isHeadComplete = false
         mustClose = false
@@ -75,7 +77,8 @@ final class ResponseReader {
             return refuse(.protocolViolation(WireError(.statusLineMalformed, side: .response)))
         }
         hasReceived = true
-        guard count(interim: line.count) else { return false }
+        // The lines of the final head are among them, whose own length the parser limits.
+        guard count(interim: line.count, atMost: InterimBound.mostBytes + parser.limits.head) else { return false }
         parser.hold(line)
         // The empty line ends the head; the lines before it are judged with it, or when they are many.
         guard line.count <= 2 || parser.unseen >= Self.mostUnseen else { return true }
@@ -95,19 +98,21 @@ final class ResponseReader {
         return accept(parser.makeHead())
     }
 
-    /// Counts bytes of heads before the final one, whose own length the parser limits; false: refused.
-    private func count(interim length: Int) -> Bool {
+    /// Counts bytes of heads before the final one; false: refused.
+    private func count(interim length: Int, atMost most: Int) -> Bool {
         interimLength += length
-        guard interimLength > InterimBound.mostBytes + parser.limits.head else { return true }
+        guard interimLength > most else { return true }
         return refuse(.protocolViolation(WireError(.tooManyInterims, side: .response)))
     }
 
     /// A complete head; false: refused.
     private func accept(_ head: consuming ResponseHead) -> Bool {
         if head.isOddlyFramed { hasOddFraming = true }
-        // No request that asks for a switch of protocols goes out as a transfer.
-        if head.status == 101 { return refuse(.unexpectedStatus(101)) }
-        if head.status < 200 {
+        if head.status == 101 {
+            guard isUpgrade else { return refuse(.unexpectedStatus(101)) }
+            // What follows is no HTTP: where it begins must be beyond doubt.
+            guard !hasOddFraming else { return refuse(.protocolViolation(WireError(.bareLineFeed, side: .response))) }
+        } else if head.status < 200 {
             interimCount += 1
             guard interimCount <= InterimBound.mostHeads else {
                 return refuse(.protocolViolation(WireError(.tooManyInterims, side: .response)))
@@ -119,7 +124,7 @@ final class ResponseReader {
         isHeadComplete = true
         longestIdle = ConnectionTerms.longestIdle(head.fields)
         mustClose =
-            !parser.keepAlive || longestIdle == 0 || hasOddFraming || authenticatesConnection
+            isUpgrade || !parser.keepAlive || longestIdle == 0 || hasOddFraming || authenticatesConnection
             || ConnectionTerms.authenticateConnection(head.fields)
         head.isOddlyFramed = hasOddFraming
         self.head = head
@@ -142,7 +147,7 @@ final class ResponseReader {
             return .needMore
         }
         let status = parser.status
-        if status < 200, !count(interim: whole) { return .refused }
+        if status < 200, !count(interim: whole, atMost: InterimBound.mostBytes) { return .refused }
         guard accept(earlier > 0 ? part.withUnsafeBytes { parser.makeHead($0) } : parser.makeHead(bytes)) else {
             return .refused
         }

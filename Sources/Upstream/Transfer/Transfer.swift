@@ -9,16 +9,9 @@ internal import HTTPWire
 package final class Transfer {
     enum State { case resolving, running, ended }
 
-    /// Why a request was given up.
+    /// Why a request was given up while libcurl was on the stack, or by its own body: told once the carrier has come to its end.
     enum Abort {
-        /// A second attempt that must not be made.
-        case resend
-        /// The connection from the cache is no good: nothing was sent, so that a fresh one may be tried.
-        case staleConnection
-        /// libcurl had forgotten the addresses.
-        case unresolved
-        case addressRefused(String)
-        case requestBody
+        case failed(UpstreamError)
         case cancelled
     }
 
@@ -29,12 +22,10 @@ package final class Transfer {
     var target = ""
     var destination: UpstreamPlace?
     // All nil from the end on.
-    var client: UpstreamClient?
+    var client: (any TransferClient)?
     var delegate: (any TransferDelegate)?
     var source: (any RequestBodySource)?
     var carrier: Carrier?
-    /// libcurl's, where that carries it.
-    var handle: EasyHandle? { carrier as? EasyHandle }
 
     var state = State.resolving
     var deadlines: Deadlines
@@ -49,13 +40,9 @@ package final class Transfer {
     var bodySent: UInt64 = 0
     var isBodyTouched = false
 
+    /// Connections that its request went out on, or would have.
     var attempts = 0
-    var restarts = 0
     var abort: Abort?
-    /// The connection that libcurl uses.
-    var connection: ConnectionName?
-    /// Where Drydock's own connection leads.
-    var remote: SocketAddress?
     /// Content of known length came with the final head, which is handed on now: bytes are next.
     // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
     @exclusivity(unchecked) package internal(set) var hasContent = false
@@ -68,7 +55,7 @@ package final class Transfer {
 
     init(
         _ request: UpstreamRequest,
-        client: UpstreamClient,
+        client: any TransferClient,
         source: (any RequestBodySource)?,
         delegate: any TransferDelegate,
         place: Int
@@ -118,18 +105,13 @@ package final class Transfer {
         }
     }
 
-    /// The origin's address of the connection in use, such as `127.0.0.1:8080`; nil before there is one.
-    package var remoteAddress: String? {
-        remote.map { "\($0.host):\($0.port)" } ?? connection.map { "\($0.remote):\($0.remotePort)" }
-    }
-
     // MARK: - Handing on
 
     /// Puts the transfer on the list of those that have something to hand on.
     func mark() {
         guard !isMarked else { return }
         isMarked = true
-        client?.marked.append(self)
+        client?.mark(self)
     }
 
     /// Hands on what there is, in order; outside libcurl.
@@ -211,7 +193,7 @@ package final class Transfer {
     func timerFired() {
         guard state != .ended, !isConcluded else { return }
         guard let phase = deadlines.expired(now: Monotonic.now()) else { return armTimer() }
-        end(.failure(timeoutError(phase)))
+        end(.failure(ConnectionFailure.timeout(place, phase)))
     }
 }
 

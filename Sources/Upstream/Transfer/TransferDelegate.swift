@@ -13,8 +13,8 @@ package enum TransferFlow: Sendable, Equatable {
 /// Told of a response; loop-bound. Called on the loop and outside libcurl, so that every method of ``Transfer`` and
 /// ``UpstreamClient`` may be called from here; but see ``takesBytesAtOnce``. Held by the transfer until its end.
 ///
-/// The order is: interim heads, the final head, bytes, and then exactly one of `transferFinished` and `failed`. After
-/// `Transfer.cancel()` nothing comes any more.
+/// The order is: interim heads, the final head, bytes, and then exactly one of `transferFinished` and `failed`. A request that asks for
+/// another protocol may end with `switched` instead, right after its interim heads. After `Transfer.cancel()` nothing comes any more.
 package protocol TransferDelegate: AnyObject {
     /// Bytes may come while libcurl is on the stack, which saves a copy of them: then the delegate may cancel, resume or
     /// allow silence, and begin no other transfer. False unless it says otherwise.
@@ -34,6 +34,9 @@ package protocol TransferDelegate: AnyObject {
     func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent?
     /// The message is complete by the framing it declared; but see `Transfer.isEndProven`.
     func transferFinished(_ transfer: Transfer, trailers: Fields)
+    /// A 101, to a request that is an upgrade: the connection is the delegate's from here on, and is closed where it is not taken, as unless
+    /// the delegate says otherwise.
+    func transfer(_ transfer: Transfer, switched head: ResponseHead, to connection: SwitchedConnection)
     /// The message did not come, or not to its end: what came of it must not pass as complete.
     func transfer(_ transfer: Transfer, failed error: UpstreamError)
 }
@@ -43,6 +46,7 @@ extension TransferDelegate {
     package var mostAtOnce: Int { .max }
     package var movesContent: Bool { false }
     package func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent? { nil }
+    package func transfer(_ transfer: Transfer, switched head: ResponseHead, to connection: SwitchedConnection) {}
 }
 
 /// What came of a try to take content out of a socket.

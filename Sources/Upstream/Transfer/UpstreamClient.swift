@@ -4,33 +4,17 @@ internal import CLibcurl
 package import EventLoop
 internal import HTTPWire
 
-/// What one client may hold open.
-package struct UpstreamLimits: Sendable, Equatable {
-    /// Connections to one host and port at once; more transfers wait within their connect deadline; 0 (the default): no limit.
-    package var connectionsPerHost: Int
-    /// Connections that are kept for later; default 256.
-    package var idleConnections: Int
-    /// Bytes that are read at once, 1 KiB to 512 KiB; default 256 KiB.
-    package var bufferSize: Int
-
-    package init(connectionsPerHost: Int = 0, idleConnections: Int = 256, bufferSize: Int = 262_144) {
-        self.connectionsPerHost = connectionsPerHost
-        self.idleConnections = idleConnections
-        self.bufferSize = min(max(bufferSize, 1024), 524_288)
-    }
-}
-
 /// Sends requests to origins; loop-bound, one per loop. End it with ``shutdown()`` before the last reference goes.
-package final class UpstreamClient {
+package final class UpstreamClient: TransferClient {
     private let loop: EventLoop
     private let resolver: Resolver
-    private let limits: UpstreamLimits
-    /// Nil once shut down.
-    private(set) var multi: CurlMulti?
-    /// libcurl's handles that wait for work.
-    private var pool: [EasyHandle] = []
+    /// What libcurl carries; nil once shut down, as its multi handle, which every event looks at.
+    private var curl: CurlPool?
+    private var multi: CurlMulti?
     /// The connections that do without libcurl: plain HTTP/1.1.
     private let wire: WirePool
+    /// Connections for those that speak for themselves, such as tunnels.
+    package let dialler: Dialler
     /// libcurl carries plain HTTP, too: for tests, which hold both to the same.
     var usesLibcurlAlone = false
     /// Each knows its place here.
@@ -39,39 +23,33 @@ package final class UpstreamClient {
     /// Those that wait for the resolver, by a number that an answer from another thread can carry.
     private var resolving: [UInt64: Transfer] = [:]
     private var lastIdentifier: UInt64 = 0
-    private var pins: [String: Pin] = [:]
     @exclusivity(unchecked) private var places = UpstreamPlaces()
     /// Transfers with something to hand on.
-    @exclusivity(unchecked) var marked: [Transfer] = []
+    @exclusivity(unchecked) private var marked: [Transfer] = []
     /// Empty; its capacity serves the next drain.
     private var delivered: [Transfer] = []
     private var isSettling = false
     private let wake: LoopTimer
     private let reference: ClientReference
 
-    /// Addresses that libcurl was told.
-    private struct Pin {
-        var addresses: [SocketAddress]
-        var at: UInt64
-    }
-
     package init(on loop: isolated EventLoop, resolver: Resolver, limits: UpstreamLimits = UpstreamLimits()) {
         self.loop = loop
         self.resolver = resolver
-        self.limits = limits
         // Thread-safe only once done: the first caller pays, the others wait.
         Self.initializeLibrary
         let reference = ClientReference()
         self.reference = reference
         wake = LoopTimer(on: loop) { reference.client?.settle() }
         multi = CurlMulti(on: loop, limits: limits) { reference.client?.settle() }
+        curl = multi.map { CurlPool($0, bufferSize: limits.bufferSize) }
         wire = WirePool(on: loop, limits: limits)
+        dialler = Dialler(on: loop, resolver: resolver)
         reference.client = self
         wire.client = self
     }
 
     deinit {
-        assert(multi == nil, "shut an UpstreamClient down before its last reference goes")
+        assert(curl == nil, "shut an UpstreamClient down before its last reference goes")
         reference.client = nil
         wire.client = nil
     }
@@ -82,8 +60,8 @@ package final class UpstreamClient {
 
     /// Transfers that have not ended.
     package var activeCount: Int { active.count }
-    /// Sockets to origins, idle connections included.
-    package var connectionCount: Int { (multi?.socketCount ?? 0) + wire.socketCount }
+    /// Sockets to origins, idle connections included, and those that are being dialled; tunnels left out.
+    package var connectionCount: Int { (multi?.socketCount ?? 0) + wire.socketCount + dialler.socketCount }
 
     /// Begins a transfer. The delegate is called later, not from within this call.
     /// - Parameter body: needed where `request.bodyFraming` announces a body.
@@ -99,22 +77,14 @@ package final class UpstreamClient {
             let (target, place) = try places.find(terms.url, transfer.request.path, method: transfer.request.method)
             transfer.target = target
             transfer.destination = place
-            guard let multi else {
+            guard let curl else {
                 throw UpstreamError(.cancelled, detail: "the request to \(place.url.place) came after the shutdown")
             }
             if !isForWire(place) {
-                guard let handle = pool.popLast() ?? EasyHandle(multi: multi, bufferSize: limits.bufferSize) else {
-                    throw UpstreamError(
-                        .internal,
-                        detail: "libcurl has no handle for the request to \(place.url.place)"
-                    )
-                }
-                handle.transfer = transfer
-                handle.reader.reset(for: transfer.request)
-                transfer.carrier = handle
-                transfer.armTimer()
+                if transfer.request.isUpgrade { throw Self.noUpgrade(place) }
+                try curl.take(transfer, to: place)
             }
-            resolve(transfer, isFresh: false, mustPin: false)
+            resolve(transfer, isFresh: transfer.request.isUpgrade, mustPin: false)
         } catch {
             refuse(transfer, error)
         }
@@ -124,10 +94,11 @@ package final class UpstreamClient {
 
     /// Fails what is under way and closes every connection; outside libcurl. Later requests fail.
     package func shutdown() {
-        guard let multi else { return }
-        precondition(!multi.isInside, "a source of a request body cannot shut its client down")
+        guard let curl else { return }
+        precondition(!curl.multi.isInside, "a source of a request body cannot shut its client down")
         // From here on nothing begins: delegates may ask for it when they hear of the end.
-        self.multi = nil
+        self.curl = nil
+        multi = nil
         for transfer in active {
             transfer.end(
                 .failure(
@@ -135,15 +106,17 @@ package final class UpstreamClient {
                 )
             )
         }
-        // First the handles, then the multi, then what its callbacks used.
-        pool.removeAll()
-        multi.close()
+        curl.close()
         wire.close()
-        pins.removeAll()
+        dialler.close()
     }
 
     /// Whether a connection of Drydock's own carries requests there.
     private func isForWire(_ place: UpstreamPlace) -> Bool { !place.isTLS && !usesLibcurlAlone }
+
+    private static func noUpgrade(_ place: UpstreamPlace) -> UpstreamError {
+        UpstreamError(.request, detail: "an upgrade to \(place.url.place) goes over plain http only: ask for none")
+    }
 
     // MARK: - Addresses
 
@@ -160,7 +133,7 @@ package final class UpstreamClient {
         }
         if transfer.carrier == nil {
             // Its timer is needed already.
-            transfer.carrier = WireConnection(wire, wirePlace(place))
+            transfer.carrier = WireConnection(wire, wire.connections(to: place))
             transfer.carrier?.transfer = transfer
         }
         transfer.armTimer()
@@ -198,21 +171,15 @@ package final class UpstreamClient {
         mustPin: Bool
     ) {
         do throws(UpstreamError) {
-            try transfer.request.checkFraming(place)
+            try transfer.request.checkFraming(place.url.place)
             guard place.curlURL != nil else {
                 throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.url.place): check the host")
             }
-            guard let handle = transfer.handle else {
+            guard let handle = transfer.carrier as? EasyHandle else {
                 transfer.state = .running
-                return wire.carry(transfer, to: wirePlace(place), at: addresses, isFresh: isFresh)
+                return wire.carry(transfer, to: wire.connections(to: place), at: addresses, isFresh: isFresh)
             }
-            try handle.apply(transfer.request, transfer.target, place, isFresh: isFresh)
-            if !place.isNumeric { pin(handle, place.pinName, addresses, always: mustPin) }
-            transfer.state = .running
-            transfer.deadlines.enter(.connecting, now: Monotonic.now())
-            guard handle.begin() else {
-                throw UpstreamError(.internal, detail: "libcurl did not take the request to \(place.url.place)")
-            }
+            try curl?.carry(transfer, by: handle, to: place, at: addresses, isFresh: isFresh, mustPin: mustPin)
         } catch {
             refuse(transfer, error)
         }
@@ -224,33 +191,15 @@ package final class UpstreamClient {
         transfer.mark()
     }
 
-    private func wirePlace(_ place: UpstreamPlace) -> WirePlace {
-        if let known = place.wire { return known }
-        let new = wire.place(place.key)
-        place.wire = new
-        return new
-    }
-
-    /// Tells libcurl, unless it was told the same a short while ago; it forgets after 60 s.
-    private func pin(_ handle: EasyHandle, _ name: String, _ addresses: [SocketAddress], always: Bool) {
-        let now = Monotonic.now()
-        if !always, let pin = pins[name], pin.addresses == addresses, now < pin.at &+ 30_000_000_000 {
-            return handle.unpin()
-        }
-        if pins.count >= 1024 { pins.removeAll(keepingCapacity: true) }
-        pins[name] = Pin(addresses: addresses, at: now)
-        handle.pin(name, to: addresses)
-    }
-
     // MARK: - The drain
 
-    /// A method was called from outside: libcurl runs at once, the delegates are called later.
+    /// libcurl runs at once.
     func poke() {
         guard !isSettling, !isInsideLibcurl else { return }
         if let multi {
             isSettling = true
             if multi.isDue { multi.runDue() }
-            collect()
+            curl?.collect()
             isSettling = false
         }
         wakeLater()
@@ -262,7 +211,7 @@ package final class UpstreamClient {
         isSettling = true
         for _ in 0..<16 {
             if let multi, multi.isDue { multi.runDue() }
-            collect()
+            curl?.collect()
             guard !marked.isEmpty else { break }
             // Swapped, so that neither array is copied or given back.
             var batch: [Transfer] = []
@@ -276,7 +225,6 @@ package final class UpstreamClient {
         wakeLater()
     }
 
-    /// An event of one of Drydock's own connections begins: what delegates ask for meanwhile waits for its end.
     func beginEvent() { isSettling = true }
 
     func endEvent() {
@@ -288,21 +236,16 @@ package final class UpstreamClient {
         if !marked.isEmpty || multi?.isDue == true { wake.startInThisTurn() }
     }
 
-    private func collect() {
-        while let (easy, result) = multi?.nextFinished() {
-            EasyHandle.of(c_curl_get_private(easy))?.transfer?.finish(result)
-        }
-    }
+    func mark(_ transfer: Transfer) { marked.append(transfer) }
 
-    /// A transfer has ended; its handle is out of libcurl's hands.
-    func released(_ transfer: Transfer, _ handle: EasyHandle?) {
+    func released(_ transfer: Transfer, _ carrier: Carrier?) {
         let last = active.removeLast()
         if last !== transfer {
             active[transfer.activePlace] = last
             last.activePlace = transfer.activePlace
         }
-        guard let handle, multi != nil, pool.count < 64 else { return }
-        pool.append(handle)
+        guard let curl, let handle = carrier as? EasyHandle else { return }
+        curl.giveBack(handle)
     }
 }
 

@@ -51,19 +51,24 @@ package struct UpstreamRequest: Sendable {
     /// How the request's body is framed: `.none`, `.length` or `.chunked`. `fields` must say the same.
     package var bodyFraming: BodyFraming
     package var terms: UpstreamTerms
+    /// The request asks for another protocol (RFC 9110 section 7.8): it goes over a connection of its own, which after a 101 is handed to
+    /// the delegate. A GET to an `http` origin, without a body.
+    package var isUpgrade: Bool
 
     package init(
         method: Method = .get,
         path: String = "",
         fields: Fields = Fields(),
         bodyFraming: BodyFraming = .none,
-        terms: UpstreamTerms
+        terms: UpstreamTerms,
+        isUpgrade: Bool = false
     ) {
         self.method = method
         self.path = path
         self.fields = fields
         self.bodyFraming = bodyFraming
         self.terms = terms
+        self.isUpgrade = isUpgrade
     }
 }
 
@@ -76,8 +81,9 @@ extension UpstreamRequest {
         }
     }
 
+    /// - Parameter place: host and port, as errors name them.
     /// - Throws: `.request` where fields and framing disagree, or the method is none that is sent.
-    func checkFraming(_ place: UpstreamPlace) throws(UpstreamError) {
+    func checkFraming(_ place: @autoclosure () -> String) throws(UpstreamError) {
         let isPlain = !fields.contains(.contentLength) && !fields.contains(.transferEncoding)
         if case .none = bodyFraming, isPlain, method == .get { return }
         let declared = fields.all(.contentLength)
@@ -90,19 +96,19 @@ extension UpstreamRequest {
         case .untilClose: fits = false
         }
         guard fits else {
-            let detail = "the fields of the request to \(place.url.place) say another body length than its framing"
+            let detail = "the fields of the request to \(place()) say another body length than its framing"
             throw UpstreamError(.request, detail: detail)
         }
         guard method != .connect else {
             throw UpstreamError(
                 .request,
-                detail: "CONNECT to \(place.url.place) is a tunnel's business, not a transfer's"
+                detail: "CONNECT to \(place()) is a tunnel's business, not a transfer's"
             )
         }
         if method == .head, hasBody {
             throw UpstreamError(
                 .request,
-                detail: "a HEAD request with a body cannot go to \(place.url.place): send none"
+                detail: "a HEAD request with a body cannot go to \(place()): send none"
             )
         }
     }

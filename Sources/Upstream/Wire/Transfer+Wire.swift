@@ -6,9 +6,8 @@ internal import HTTPWire
 
 extension Transfer {
     /// The connection stands, and the request goes out.
-    func begins(on connection: WireConnection) {
+    func beginsOnWire() {
         attempts += 1
-        remote = connection.remote
         deadlines.enter(request.hasBody ? .sending : .waiting, now: Monotonic.now())
         armTimer()
     }
@@ -31,12 +30,7 @@ extension Transfer {
 
     /// No connection came about; the delegate is told later, not from within this call.
     func fail(_ failure: WireDial.Failure) {
-        let error =
-            switch failure {
-            case .refused(let address): abortError(.addressRefused(address.host))
-            case .system(let code): ConnectionFailure.connect(place, code, text: "no address is left to try")
-            }
-        outcome = .failure(error)
+        outcome = .failure(failure.error(place))
         markLater()
     }
 
@@ -49,7 +43,7 @@ extension Transfer {
     /// A connection that had been used before ended before a byte of the response: it may have ended before it was given
     /// this request. That is sent once more, over a fresh one, where it means the same sent twice.
     func connectionWasStale(_ connection: WireConnection) {
-        guard mayResend, attempts == 1, let client else { return conclude(.failure(abortError(.resend))) }
+        guard mayResend, attempts == 1, let client else { return conclude(.failure(resendError)) }
         connection.end()
         client.resolve(self, isFresh: true, mustPin: true)
     }
@@ -61,11 +55,6 @@ extension Transfer {
 
     // MARK: - Words
 
-    var requestBodyError: UpstreamError { abortError(.requestBody) }
-    var unaskedError: UpstreamError { abortError(.staleConnection) }
-
-    func refusal(_ kind: UpstreamError.Kind?) -> UpstreamError { violation(kind ?? .closed) }
-
     func closedError(_ osError: Int32, _ carrier: Carrier) -> UpstreamError {
         let reader = carrier.reader
         let text =
@@ -76,6 +65,6 @@ extension Transfer {
             } else {
                 reader.hasReceived ? "only a part of one came" : "not a byte came"
             }
-        return ConnectionFailure.closed(place, remoteAddress, isHeadComplete: reader.isHeadComplete, text: text)
+        return ConnectionFailure.closed(place, carrier.remoteAddress, isHeadComplete: reader.isHeadComplete, text: text)
     }
 }

@@ -117,6 +117,10 @@ extension WireConnection {
                 guard transfer.state != .ended else { return nil }
             case .final(let status, let length):
                 rest = UnsafeRawBufferPointer(rebasing: rest[length...])
+                if status == 101 {
+                    handOver(rest, transfer)
+                    return nil
+                }
                 transfer.headReceived()
                 transfer.hasContent = !rest.isEmpty && reader.lengthLeft ?? 0 > 0
                 if !isRequestOver { answeredEarly(status, transfer) }
@@ -131,6 +135,13 @@ extension WireConnection {
     /// The final head came before the end of the request. After a success the rest still goes out: the origin counts on it.
     private func answeredEarly(_ status: Int, _ transfer: Transfer) {
         if status >= 300 { giveUpSending(.unwanted) } else { sendBody(transfer) }
+    }
+
+    /// The origin has switched to another protocol: the socket goes to the delegate, with what came behind the head. Not before the
+    /// whole request has gone out, which would follow in that protocol.
+    private func handOver(_ rest: UnsafeRawBufferPointer, _ transfer: Transfer) {
+        guard isRequestSent, let head = reader.takeHead() else { return refuse(transfer) }
+        transfer.switched(head, to: SwitchedConnection(surrender(), received: Array(rest)))
     }
 
     // MARK: - The end

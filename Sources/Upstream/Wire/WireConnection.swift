@@ -7,11 +7,11 @@ internal import HTTPWire
 /// Carries plain HTTP/1.1; loop-bound. Held by its transfer, or by the pool while it lies idle.
 ///
 /// States: closed → waiting (for one of the limited connections) → connecting → open; closed → connecting; open → idle → open;
-/// from each to closed. A closed one may connect again for the same transfer.
+/// from each to closed. A closed one may connect again for the same transfer. One that is handed over after a 101 counts as closed.
 ///
 /// Its event stays on whatever it does, so that one transfer after another costs no change of it: only a consumer that holds
 /// back takes it off once bytes come. While idle, whatever comes closes the connection.
-final class WireConnection: Carrier, IOHandler {
+final class WireConnection: Carrier, IOHandler, DialOwner {
     enum State { case closed, waiting, connecting, open, idle }
 
     let pool: WirePool
@@ -55,10 +55,16 @@ final class WireConnection: Carrier, IOHandler {
     /// Connects to the first of the addresses that answers.
     func open(_ addresses: [SocketAddress], _ transfer: Transfer) {
         state = .connecting
-        let dial = WireDial(addresses, transfer.request.terms.target, for: self, pool)
+        let dial = WireDial(addresses, transfer.request.terms.target, for: self, on: pool.loop)
         self.dial = dial
         dial.next()
     }
+
+    override var remoteAddress: String? { remote.map { "\($0.host):\($0.port)" } }
+
+    func dialEvent(_ body: () -> Void) { pool.event(body) }
+
+    func dialCounts(_ sockets: Int) { pool.socketCount += sockets }
 
     func connected(_ descriptor: Int32, to address: SocketAddress) {
         dial = nil
@@ -85,7 +91,7 @@ final class WireConnection: Carrier, IOHandler {
         self.transfer = transfer
         self.isReused = isReused
         reader.reset(for: transfer.request)
-        transfer.begins(on: self)
+        transfer.beginsOnWire()
         watch(.read)
         sendRequest(transfer)
     }
@@ -159,6 +165,18 @@ final class WireConnection: Carrier, IOHandler {
 
     /// Closes the socket; the pool has been told.
     func close() {
+        let descriptor = letGo()
+        if descriptor >= 0 { Socket.close(descriptor) }
+    }
+
+    /// Gives the socket away; the place has room again.
+    func surrender() -> Int32 {
+        defer { pool.left(self) }
+        return letGo()
+    }
+
+    /// - Returns: the socket, open and no longer watched; negative where there is none.
+    private func letGo() -> Int32 {
         state = .closed
         event?.cancel()
         event = nil
@@ -168,9 +186,9 @@ final class WireConnection: Carrier, IOHandler {
         progress = .unwanted
         if let outgoing { pool.giveBack(outgoing) }
         outgoing = nil
-        guard descriptor >= 0 else { return }
-        Socket.close(descriptor)
-        descriptor = -1
+        guard descriptor >= 0 else { return descriptor }
+        defer { descriptor = -1 }
         pool.socketCount -= 1
+        return descriptor
     }
 }

@@ -2,7 +2,18 @@
 
 internal import EventLoop
 
-/// One search for an address that answers; loop-bound, held by the connection it is for.
+/// Whom a dial is for; loop-bound. It holds the dial.
+protocol DialOwner: AnyObject {
+    /// Every event of the dial goes through here.
+    func dialEvent(_ body: () -> Void)
+    /// So many more sockets are open, or fewer.
+    func dialCounts(_ sockets: Int)
+    /// The socket is the owner's from here on: it does not block, and counts as open.
+    func connected(_ descriptor: Int32, to address: SocketAddress)
+    func dialFailed(_ failure: WireDial.Failure)
+}
+
+/// One search for an address that answers; loop-bound, held by its owner.
 ///
 /// The addresses are tried in their order; the next one when one has failed, or 200 ms after the last began. The first that
 /// stands wins, and the others are closed.
@@ -13,26 +24,34 @@ final class WireDial {
         case system(Int32)
         /// The rules refuse every address; this is one of them.
         case refused(SocketAddress)
+
+        /// - Parameter place: host and port.
+        func error(_ place: String) -> UpstreamError {
+            switch self {
+            case .refused(let address): .refused(place, at: address.host)
+            case .system(let code): ConnectionFailure.connect(place, code, text: "no address is left to try")
+            }
+        }
     }
 
     private static let headStart: UInt64 = 200_000_000
 
-    private let pool: WirePool
+    private let loop: EventLoop
     private let rules: TargetRules
-    private unowned let connection: WireConnection
+    fileprivate unowned let owner: any DialOwner
     private var addresses: ArraySlice<SocketAddress>
     private var attempts: [WireAttempt] = []
     private var failure = Failure.system(0)
     private var timer: LoopTimer?
 
-    init(_ addresses: [SocketAddress], _ rules: TargetRules, for connection: WireConnection, _ pool: WirePool) {
+    init(_ addresses: [SocketAddress], _ rules: TargetRules, for owner: any DialOwner, on loop: EventLoop) {
         self.addresses = addresses[...]
         self.rules = rules
-        self.connection = connection
-        self.pool = pool
+        self.owner = owner
+        self.loop = loop
     }
 
-    /// Begins with the next address. The connection hears how it ends, at once where nothing can be begun.
+    /// Begins with the next address. The owner hears how it ends, at once where nothing can be begun.
     func next() {
         while let address = addresses.popFirst() {
             // The resolver has judged them; but no connection begins that the rules do not allow.
@@ -42,22 +61,22 @@ final class WireDial {
             }
             do throws(SystemError) {
                 let descriptor = try Socket.connect(to: address)
-                attempts.append(WireAttempt(descriptor, address, self, pool))
+                attempts.append(WireAttempt(descriptor, address, self, on: loop))
                 if !addresses.isEmpty { startTimer() }
                 return
             } catch {
                 failure = .system(error.code)
             }
         }
-        if attempts.isEmpty { connection.dialFailed(failure) }
+        if attempts.isEmpty { owner.dialFailed(failure) }
     }
 
     private func startTimer() {
         // Unowned: the timer is this object's own and ends with it.
         let timer =
             timer
-            ?? pool.loop.makeTimer { [unowned self, pool] in
-                pool.event { next() }
+            ?? loop.makeTimer { [unowned self] in
+                owner.dialEvent { next() }
             }
         self.timer = timer
         timer.start(after: Self.headStart)
@@ -69,7 +88,7 @@ final class WireDial {
         guard error != 0 else {
             let descriptor = attempt.takeDescriptor()
             cancel()
-            return connection.connected(descriptor, to: attempt.address)
+            return owner.connected(descriptor, to: attempt.address)
         }
         attempt.close()
         failure = .system(error)
@@ -93,24 +112,22 @@ private final class WireAttempt: IOHandler {
     let address: SocketAddress
     private(set) var descriptor: Int32
     private unowned let dial: WireDial
-    private let pool: WirePool
     private var event: IOEvent?
 
-    init(_ descriptor: Int32, _ address: SocketAddress, _ dial: WireDial, _ pool: WirePool) {
+    init(_ descriptor: Int32, _ address: SocketAddress, _ dial: WireDial, on loop: EventLoop) {
         self.descriptor = descriptor
         self.address = address
         self.dial = dial
-        self.pool = pool
-        pool.socketCount += 1
+        dial.owner.dialCounts(1)
         // libcurl's default, too: what is sent leaves at once.
         Socket.setNoDelay(descriptor)
-        let event = pool.loop.makeEvent(descriptor, self)
+        let event = loop.makeEvent(descriptor, self)
         event.watch(.write)
         self.event = event
     }
 
     func ready(_ readiness: IOReadiness) {
-        pool.event { dial.ended(self) }
+        dial.owner.dialEvent { dial.ended(self) }
     }
 
     /// Hands the descriptor over.
@@ -124,6 +141,6 @@ private final class WireAttempt: IOHandler {
     func close() {
         guard descriptor >= 0 else { return }
         Socket.close(takeDescriptor())
-        pool.socketCount -= 1
+        dial.owner.dialCounts(-1)
     }
 }

@@ -39,7 +39,7 @@ final class WirePool {
     private var sweep: LoopTimer?
     private var isSweeping = false
     // Unowned: the client clears it when it goes. A weak reference would slow down every event.
-    unowned var client: UpstreamClient?
+    unowned var client: (any TransferClient)?
 
     init(on loop: EventLoop, limits: UpstreamLimits) {
         self.loop = loop
@@ -56,8 +56,17 @@ final class WirePool {
         client?.endEvent()
     }
 
+    /// The connections to a place.
+    func connections(to place: UpstreamPlace) -> WirePlace {
+        // Nobody else sets it, so that it is always one of these.
+        if let known = place.connections { return unsafeDowncast(known, to: WirePlace.self) }
+        let new = self.place(place.key)
+        place.connections = new
+        return new
+    }
+
     /// The place of this name; the same one as long as there are connections to it.
-    func place(_ key: ResolverKey) -> WirePlace {
+    private func place(_ key: ResolverKey) -> WirePlace {
         if let place = places[key] { return place }
         if places.count >= pruneAt { prune() }
         let place = WirePlace(key)

@@ -1,0 +1,85 @@
+// What of libcurl one loop has: its multi handle, the easy handles that wait for work, and the addresses that it was told.
+
+internal import CLibcurl
+internal import EventLoop
+
+/// The transfers that libcurl carries; loop-bound, the client's own.
+final class CurlPool {
+    let multi: CurlMulti
+    private let bufferSize: Int
+    /// Handles that wait for work.
+    private var idle: [EasyHandle] = []
+    private var pins: [String: Pin] = [:]
+
+    /// Addresses that libcurl was told.
+    private struct Pin {
+        var addresses: [SocketAddress]
+        var at: UInt64
+    }
+
+    init(_ multi: CurlMulti, bufferSize: Int) {
+        self.multi = multi
+        self.bufferSize = bufferSize
+    }
+
+    /// Gives the transfer a handle, whose timer it needs at once.
+    /// - Throws: `.internal` where libcurl has none.
+    func take(_ transfer: Transfer, to place: UpstreamPlace) throws(UpstreamError) {
+        guard let handle = idle.popLast() ?? EasyHandle(multi: multi, bufferSize: bufferSize) else {
+            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(place.url.place)")
+        }
+        handle.take(transfer)
+        transfer.carrier = handle
+        transfer.armTimer()
+    }
+
+    /// Has libcurl begin with the transfer of a handle.
+    func carry(
+        _ transfer: Transfer,
+        by handle: EasyHandle,
+        to place: UpstreamPlace,
+        at addresses: [SocketAddress],
+        isFresh: Bool,
+        mustPin: Bool
+    ) throws(UpstreamError) {
+        try handle.apply(transfer.request, transfer.target, place, isFresh: isFresh)
+        if !place.isNumeric { pin(handle, place.pinName, addresses, always: mustPin) }
+        transfer.state = .running
+        transfer.deadlines.enter(.connecting, now: Monotonic.now())
+        guard handle.begin() else {
+            throw UpstreamError(.internal, detail: "libcurl did not take the request to \(place.url.place)")
+        }
+    }
+
+    /// Tells libcurl, unless it was told the same a short while ago; it forgets after 60 s.
+    private func pin(_ handle: EasyHandle, _ name: String, _ addresses: [SocketAddress], always: Bool) {
+        let now = Monotonic.now()
+        if !always, let pin = pins[name], pin.addresses == addresses, now < pin.at &+ 30_000_000_000 {
+            return handle.unpin()
+        }
+        if pins.count >= 1024 { pins.removeAll(keepingCapacity: true) }
+        pins[name] = Pin(addresses: addresses, at: now)
+        handle.pin(name, to: addresses)
+    }
+
+    /// Hears of the transfers that libcurl is done with; outside libcurl.
+    func collect() {
+        while let (easy, result) = multi.nextFinished() {
+            EasyHandle.of(c_curl_get_private(easy))?.finish(result)
+        }
+    }
+
+    /// The handle is out of libcurl's hands.
+    func giveBack(_ handle: EasyHandle) {
+        if idle.count < 64 { idle.append(handle) }
+    }
+
+    /// Closes every connection; every transfer has ended by now.
+    func close() {
+        // First the handles, then the multi, then what its callbacks used.
+        idle.removeAll()
+        multi.close()
+    }
+}
+
+@available(*, unavailable) extension CurlPool: Sendable {}

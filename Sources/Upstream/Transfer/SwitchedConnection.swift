@@ -1,0 +1,28 @@
+// A connection to an origin that speaks another protocol from now on: a socket, and what has come on it already.
+
+internal import EventLoop
+
+/// Handed over after a 101 (RFC 9110 section 7.8); loop-bound. The socket is closed with this object, unless it has been taken.
+package final class SwitchedConnection {
+    /// What came behind the head of the 101.
+    package let received: [UInt8]
+    // Open until it is taken or this object ends.
+    private var descriptor: Int32
+
+    init(_ descriptor: Int32, received: [UInt8]) {
+        self.descriptor = descriptor
+        self.received = received
+    }
+
+    deinit {
+        if descriptor >= 0 { Socket.close(descriptor) }
+    }
+
+    /// The socket, which does not block; whoever takes it closes it.
+    package func take() -> Int32 {
+        defer { descriptor = -1 }
+        return descriptor
+    }
+}
+
+@available(*, unavailable) extension SwitchedConnection: Sendable {}

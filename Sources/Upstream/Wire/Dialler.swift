@@ -1,0 +1,191 @@
+// Connections that tasks wait for, such as those of tunnels: resolved and dialled as those of transfers are.
+
+package import EventLoop
+
+/// Where a connection is to lead, and until when it has to stand: its time runs from the making of this value on.
+package struct DialTarget: Sendable {
+    /// A name or an address, IPv6 with or without brackets.
+    package let host: String
+    package let port: UInt16
+    package let rules: TargetRules
+    /// Monotonic nanoseconds; nil: none.
+    let deadline: UInt64?
+
+    /// - Parameter timeout: nanoseconds for name resolution and connecting together; nil: no limit.
+    package init(host: String, port: UInt16, rules: TargetRules, timeout: UInt64?) {
+        self.host = host
+        self.port = port
+        self.rules = rules
+        let now = Monotonic.now()
+        deadline = timeout.map { now + min($0, .max - now) }
+    }
+
+    /// As errors name it.
+    fileprivate var place: String { "\(host):\(port)" }
+}
+
+/// The dials of one loop that tasks wait for; loop-bound, the client's own.
+///
+/// Each has a number, by which another thread can name it: an answer of the resolver, or the cancellation of a task.
+package final class Dialler {
+    private typealias Waiter<Value> = UnsafeContinuation<Result<Value, UpstreamError>, Never>
+
+    private struct Wait {
+        let target: DialTarget
+        let timer: LoopTimer?
+        let fail: (UpstreamError) -> Void
+        var dial: WireDial?
+        var owner: TaskDial?
+    }
+
+    private let loop: EventLoop
+    private let resolver: Resolver
+    private let reference = DiallerReference()
+    private var waits: [UInt64: Wait] = [:]
+    private var last: UInt64 = 0
+    private var isClosed = false
+    /// Sockets that are open here, before they are given to those who wait.
+    fileprivate(set) var socketCount = 0
+
+    init(on loop: EventLoop, resolver: Resolver) {
+        self.loop = loop
+        self.resolver = resolver
+        reference.dialler = self
+    }
+
+    deinit { reference.dialler = nil }
+
+    /// The addresses of the target that its rules allow.
+    /// - Throws: `.timeout(.resolve)` at its deadline; `.cancelled` when the task is cancelled.
+    package func addresses(
+        of target: DialTarget,
+        on loop: isolated EventLoop
+    ) async throws(UpstreamError) -> [SocketAddress] {
+        if let known = resolver.known(target.host, port: target.port, rules: target.rules) { return try known.get() }
+        return try await wait(target, .resolve, on: loop) { number, waiter in
+            let reference = reference
+            resolver.resolve(target.host, port: target.port, rules: target.rules) { [loop = self.loop] result in
+                loop.submit { _ in
+                    if reference.dialler?.end(number) != nil { waiter.resume(returning: result) }
+                }
+            }
+        }
+    }
+
+    /// Connects to the first of the addresses that answers, each with a head start before the next.
+    /// - Parameter addresses: those that the rules allow.
+    /// - Returns: a socket that does not block, the caller's to close.
+    /// - Throws: `.timeout(.connect)` at the target's deadline; `.cancelled` when the task is cancelled; then no socket stays open.
+    package func connect(
+        to addresses: [SocketAddress],
+        of target: DialTarget,
+        on loop: isolated EventLoop
+    ) async throws(UpstreamError) -> Int32 {
+        try await wait(target, .connect, on: loop) { number, waiter in
+            let owner = TaskDial(self, number) { waiter.resume(returning: .success($0)) }
+            let dial = WireDial(addresses, target.rules, for: owner, on: self.loop)
+            waits[number]?.owner = owner
+            waits[number]?.dial = dial
+            dial.next()
+        }
+    }
+
+    /// Has `begin` begin what the task waits for; that ends with the deadline and with the task, too.
+    private func wait<Value: Sendable>(
+        _ target: DialTarget,
+        _ phase: TimeoutPhase,
+        on loop: isolated EventLoop,
+        _ begin: (UInt64, Waiter<Value>) -> Void
+    ) async throws(UpstreamError) -> Value {
+        last += 1
+        let number = last
+        let result: Result<Value, UpstreamError> = await withTaskCancellationHandler {
+            await withUnsafeContinuation { waiter in
+                if Task.isCancelled { return waiter.resume(returning: .failure(Self.left(target))) }
+                if isClosed { return waiter.resume(returning: .failure(Self.cut(target))) }
+                let timer = target.deadline.map { startTimer(number, $0, phase) }
+                waits[number] = Wait(target: target, timer: timer) { waiter.resume(returning: .failure($0)) }
+                begin(number, waiter)
+            }
+        } onCancel: { [reference] in
+            loop.submit { _ in reference.dialler?.fail(number, Self.left) }
+        }
+        return try result.get()
+    }
+
+    private func startTimer(_ number: UInt64, _ deadline: UInt64, _ phase: TimeoutPhase) -> LoopTimer {
+        // Unowned: the timer is this object's own and ends with it.
+        let timer = loop.makeTimer { [unowned self] in
+            fail(number) { ConnectionFailure.timeout($0.place, phase) }
+        }
+        let now = Monotonic.now()
+        timer.start(after: deadline > now ? deadline - now : 0)
+        return timer
+    }
+
+    // MARK: - The end
+
+    /// Nobody waits under this number any more; nil where nobody did.
+    fileprivate func end(_ number: UInt64) -> DialTarget? {
+        guard let wait = waits.removeValue(forKey: number) else { return nil }
+        wait.timer?.cancel()
+        wait.dial?.cancel()
+        return wait.target
+    }
+
+    fileprivate func fail(_ number: UInt64, _ error: (DialTarget) -> UpstreamError) {
+        guard let fail = waits[number]?.fail, let target = end(number) else { return }
+        fail(error(target))
+    }
+
+    fileprivate func fail(_ number: UInt64, _ failure: WireDial.Failure) { fail(number) { failure.error($0.place) } }
+
+    private static func left(_ target: DialTarget) -> UpstreamError {
+        UpstreamError(.cancelled, detail: "the client left before \(target.place) was reached")
+    }
+
+    private static func cut(_ target: DialTarget) -> UpstreamError {
+        UpstreamError(.cancelled, detail: "the connection to \(target.place) was cut by the shutdown")
+    }
+
+    /// Ends every dial; later ones fail.
+    func close() {
+        isClosed = true
+        for number in waits.keys.sorted() { fail(number, Self.cut) }
+    }
+}
+
+@available(*, unavailable) extension Dialler: Sendable {}
+
+/// The dial that one task waits for; loop-bound, held by the dialler.
+private final class TaskDial: DialOwner {
+    // Unowned: the dialler holds this object, and lets it go first.
+    private unowned let dialler: Dialler
+    private let number: UInt64
+    private let succeed: (Int32) -> Void
+
+    init(_ dialler: Dialler, _ number: UInt64, succeed: @escaping (Int32) -> Void) {
+        self.dialler = dialler
+        self.number = number
+        self.succeed = succeed
+    }
+
+    /// Whoever waits is told by its continuation, not from within this call.
+    func dialEvent(_ body: () -> Void) { body() }
+
+    func dialCounts(_ sockets: Int) { dialler.socketCount += sockets }
+
+    func connected(_ descriptor: Int32, to address: SocketAddress) {
+        dialler.socketCount -= 1
+        _ = dialler.end(number)
+        succeed(descriptor)
+    }
+
+    func dialFailed(_ failure: WireDial.Failure) { dialler.fail(number, failure) }
+}
+
+/// How another thread's answer finds the dialler: the reference travels, its content is looked at on the loop alone.
+private final class DiallerReference: @unchecked Sendable {  // `dialler` is read and written on the loop's thread only
+    // Unowned: the dialler clears it when it goes.
+    unowned var dialler: Dialler?
+}

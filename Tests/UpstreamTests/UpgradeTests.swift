@@ -1,0 +1,137 @@
+// Requests for another protocol: the socket after a 101, an ordinary answer else, and never a connection of anybody else's.
+
+import EventLoop
+import Glibc
+import HTTPWire
+import TestSupport
+import Testing
+
+@testable import Upstream
+
+@Suite(.timeLimit(.minutes(2))) struct UpgradeTests {
+    private static let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+
+    private static func upgrade(_ url: String, _ timeouts: Timeouts = Timeouts()) -> UpstreamRequest {
+        let fields = Fields([("Connection", "Upgrade"), ("Upgrade", "echo")])
+        return UpstreamRequest(url: url, fields: fields, timeouts: timeouts, isUpgrade: true)
+    }
+
+    /// Answers an upgrade with a 101 and what follows it, and sends back whatever comes then.
+    private static func echo(_ before: String = "", behind: String = "") throws -> ScriptedOrigin {
+        try ScriptedOrigin { request in
+            guard request.field("Upgrade") == "echo" else { return .answer(to: request, "plain") }
+            return OriginReply([.bytes(Array((before + switching + behind).utf8)), .converse { $0 }])
+        }
+    }
+
+    @Test("after a 101 the socket is the delegate's, with what came behind the head")
+    func switched() throws {
+        let origin = try Self.echo("HTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n", behind: "first")
+        let rig = try Rig()
+        defer { rig.close() }
+        let socket = Monitor(Int32(-1))
+        let take: @Sendable (Recorder) -> Void = { recorder in
+            recorder.onSwitch = { connection in
+                let taken = connection.take()
+                socket.update { $0 = taken }
+            }
+        }
+        let heard = rig.run(Self.upgrade(origin.url), prepare: take)
+        #expect(heard.calls == "is")
+        #expect(heard.head?.status == 101)
+        #expect(heard.behind == Array("first".utf8))
+        // No longer a connection of the client's, and no transfer.
+        #expect(rig.connectionCount == 0)
+        #expect(rig.activeCount == 0)
+        let descriptor = socket.read { $0 }
+        defer { close(descriptor) }
+        #expect(send(descriptor, "ping", 4, Int32(MSG_NOSIGNAL)) == 4)
+        var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        #expect(Glibc.poll(&poll, 1, 10_000) == 1)
+        var answer = [UInt8](repeating: 0, count: 8)
+        #expect(recv(descriptor, &answer, 8, 0) == 4)
+    }
+
+    @Test("a socket that nobody takes is closed")
+    func untaken() throws {
+        let origin = try Self.echo()
+        let rig = try Rig()
+        defer { rig.close() }
+        #expect(rig.run(Self.upgrade(origin.url)).behind == [])
+        #expect(Descriptors.areGone(to: origin.port))
+    }
+
+    @Test("an upgrade takes no idle connection, and leaves none")
+    func ownConnection() throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, "plain") }
+        let rig = try Rig()
+        defer { rig.close() }
+        #expect(rig.get(origin.url).text == "plain")
+        #expect(rig.connectionCount == 1)
+        #expect(rig.run(Self.upgrade(origin.url)).text == "plain")
+        #expect(rig.connectionCount == 1)
+        #expect(origin.connections == 2)
+        #expect(rig.get(origin.url).text == "plain")
+        #expect(origin.connections == 2)
+    }
+
+    @Test("another answer than a 101 comes as any other does, held back where its consumer holds back")
+    func anotherAnswer() throws {
+        let origin = try ScriptedOrigin { _ in .pattern(1 << 20) }
+        let rig = try Rig()
+        defer { rig.close() }
+        let (heard, number) = rig.watch(Self.upgrade(origin.url)) { $0.onBytes = { _, _ in .pause } }
+        while !heard.read({ $0.isOver }) {
+            heard.wait(0.01) { $0.isOver }
+            rig.with(number) { $0.resume() }
+        }
+        heard.read { heard in
+            #expect(heard.isFinished)
+            #expect(heard.bodyLength == 1 << 20 && heard.bodyIsPattern)
+        }
+    }
+
+    @Test(
+        "interim responses without end are refused, by their number and by their length",
+        arguments: [(200, 10), (60, 8000)]
+    )
+    func interims(_ count: Int, _ length: Int) throws {
+        let hint = "HTTP/1.1 103 Early\r\nX: \(String(repeating: "x", count: length))\r\n\r\n"
+        let origin = try Self.echo(String(repeating: hint, count: count))
+        let rig = try Rig()
+        defer { rig.close() }
+        let heard = rig.run(Self.upgrade(origin.url))
+        #expect(heard.error?.kind == .protocolViolation(WireError(.tooManyInterims, side: .response)))
+        #expect(Descriptors.areGone(to: origin.port))
+    }
+
+    @Test("a 101 whose end is in doubt is refused")
+    func oddSwitch() throws {
+        let origin = try ScriptedOrigin { _ in .raw("HTTP/1.1 101 X\nUpgrade: echo\n\nfirst") }
+        let rig = try Rig()
+        defer { rig.close() }
+        let heard = rig.run(Self.upgrade(origin.url))
+        #expect(heard.error?.kind == .protocolViolation(WireError(.bareLineFeed, side: .response)))
+    }
+
+    @Test("the deadline of the first byte is for the whole head, however it comes")
+    func drip() throws {
+        let drops = (0..<100).flatMap { _ in [OriginReply.Step.bytes([0x78]), .pause(milliseconds: 20)] }
+        let start = OriginReply.Step.bytes(Array("HTTP/1.1 101 Switching Protocols\r\nX: ".utf8))
+        let origin = try ScriptedOrigin { _ in OriginReply([start] + drops) }
+        let rig = try Rig()
+        defer { rig.close() }
+        let heard = rig.run(Self.upgrade(origin.url, Timeouts(firstByte: 200_000_000)))
+        #expect(heard.error?.kind == .timeout(.firstByte))
+        #expect(Descriptors.areGone(to: origin.port))
+    }
+
+    @Test("libcurl carries no upgrade")
+    func notByLibcurl() throws {
+        let origin = try Self.echo()
+        let rig = try Rig(by: .libcurl)
+        defer { rig.close() }
+        #expect(rig.run(Self.upgrade(origin.url)).error?.kind == .request)
+        #expect(origin.requests() == 0)
+    }
+}
