@@ -35,12 +35,14 @@ final class HandlerHarness: Sendable {
     ///   - disk: the folder of a disk tier, beside which memory takes bodies of up to 64 KiB.
     ///   - log: where answers are logged.
     ///   - daemonLog: told what clients do wrong, and what becomes of requests.
+    ///   - lookup: what the name servers say.
     init(
         _ text: String,
         adminPort: Int? = nil,
         disk path: String? = nil,
         log: LogConfiguration? = nil,
-        daemonLog: ServerLog = .nowhere
+        daemonLog: ServerLog = .nowhere,
+        lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) }
     ) async throws {
         let loops = try LoopGroup.start(count: 1)
         let pool = try IOPool(threads: 2)
@@ -67,7 +69,7 @@ final class HandlerHarness: Sendable {
         let parts = ProxyParts(
             plan: plan,
             core: core,
-            resolver: Resolver(pool: pool),
+            resolver: Resolver(pool: pool, lookup: lookup),
             listeners: [socket.address],
             adminListeners: admin.map { [$0] } ?? []
         )
@@ -200,6 +202,7 @@ final class HandlerHarness: Sendable {
         disk: String? = nil,
         log: LogConfiguration? = nil,
         daemonLog: ServerLog = .nowhere,
+        lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
         _ body: @escaping @Sendable (HandlerHarness) throws -> Void
     ) async throws {
         let harness = try await HandlerHarness(
@@ -207,7 +210,8 @@ final class HandlerHarness: Sendable {
             adminPort: adminPort,
             disk: disk,
             log: log,
-            daemonLog: daemonLog
+            daemonLog: daemonLog,
+            lookup: lookup
         )
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
         await harness.server.drain(grace: 100_000_000)

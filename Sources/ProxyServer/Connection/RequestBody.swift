@@ -2,6 +2,7 @@
 
 import EventLoop
 package import HTTPWire
+package import Upstream
 
 /// Why a request body ends before its last byte.
 package enum RequestBodyError: Error, Sendable, Equatable {
@@ -227,3 +228,15 @@ package final class RequestBody {
 }
 
 @available(*, unavailable) extension RequestBody: Sendable {}
+
+extension RequestBody: RequestBodySource {
+    /// As ``pull(into:)``, for transfers; why it failed stays in ``failure``.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        switch pull(into: buffer) {
+        case .bytes(let count): .bytes(count)
+        case .wait: .wait
+        case .end: .end
+        case .failed: .failed
+        }
+    }
+}

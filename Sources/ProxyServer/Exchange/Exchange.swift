@@ -34,7 +34,7 @@ package final class Exchange {
     @exclusivity(unchecked) package internal(set) var bodyBytes = 0
     /// Bytes that wait to be taken by the client.
     package var queuedBytes: Int { connection?.output.count ?? 0 }
-    /// What the connections of this loop share: counters, waits for descriptors.
+    /// What the connections of this loop share, such as counters.
     package let context: LoopContext
 
     /// By which the lines of both logs, and the origin's, are known to be about this request.

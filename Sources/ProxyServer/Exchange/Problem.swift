@@ -2,6 +2,7 @@
 
 import Configuration
 package import HTTPWire
+package import Upstream
 
 /// One `application/problem+json` answer.
 package struct Problem: Error, Sendable, Equatable {
@@ -72,5 +73,36 @@ package struct Problem: Error, Sendable, Equatable {
             fields.append(.proxyStatus, "\(name); error=\(proxyError); details=\(StructuredText.string(detail))")
         }
         return ResponseHead(status: status, reason: StatusText.reason(status), fields: fields)
+    }
+}
+
+extension Problem {
+    /// The answer to a request whose origin failed.
+    package init(_ error: UpstreamError) {
+        self.init(
+            status: error.status,
+            title: Self.title(error.kind),
+            detail: error.told,
+            proxyError: error.proxyStatus
+        )
+    }
+
+    private static func title(_ kind: UpstreamError.Kind) -> String {
+        switch kind {
+        case .request: "Request cannot be sent"
+        case .nameNotFound: "Name not found"
+        case .resolver: "Name resolution failed"
+        case .addressRefused: "Target not allowed"
+        case .connectionRefused: "Connection refused"
+        case .unreachable: "Origin unreachable"
+        case .certificate: "Certificate not trusted"
+        case .tls, .tlsFile: "TLS failed"
+        case .timeout: "Origin timed out"
+        case .closed, .truncated: "Origin closed"
+        case .protocolViolation, .unexpectedStatus: "Origin broke the protocol"
+        case .requestBody: "Request body failed"
+        case .cancelled: "Cancelled"
+        case .internal: "Internal failure"
+        }
     }
 }

@@ -49,15 +49,14 @@ extension ProxyHandler {
         if let wanted = UpgradeTunnel.wantedProtocols(match.request, exchange.framing),
             let hop = try services.refusing({ () throws(RouteRefusal) in try services.plan.upgradeHop(match) })
         {
-            return try await upgrade(
-                exchange,
-                match.request,
-                to: wanted,
-                hop,
+            let ask = UpgradeAsk(
+                request: match.request,
+                protocols: wanted,
+                hop: hop,
                 rewriting: route.rewriting,
-                cors.fields,
-                on: loop
+                added: cors.fields
             )
+            return try await upgrade(exchange, ask, on: loop)
         }
         var call = ServiceCall(match, exchange.framing, via: services.plan.via(match.request.version))
         bind(&call, exchange)

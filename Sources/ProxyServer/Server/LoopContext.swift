@@ -11,8 +11,6 @@ package final class LoopContext {
     package private(set) var settings: ServerSettings
     package let counters = LoopCounters()
     package let limits: ConnectionLimits
-    /// Waits of tasks for descriptors, such as connects of tunnels.
-    private let waits: LoopBox<DescriptorWaits>
     private(set) var blocks: BlockPool
     let joined = JoinedAnswers()
     private var ownPipe: SocketPipe?
@@ -50,7 +48,6 @@ package final class LoopContext {
         self.loop = loop
         self.daemonLog = daemonLog
         self.clock = clock
-        waits = LoopBox(on: loop) { _ in DescriptorWaits() }
         self.settings = settings
         self.limits = limits
         blocks = BlockPool(blockSize: Self.blockSize(settings))
@@ -99,17 +96,6 @@ package final class LoopContext {
         let now = clock.now()
         if now != date.second { date = (now, HTTPDate.format(now)) }
         return date.text
-    }
-
-    /// Waits until `descriptor` is ready, `deadline` (monotonic nanoseconds) is past, or the task is cancelled.
-    func wait(
-        for descriptor: Int32,
-        _ readiness: IOReadiness,
-        until deadline: UInt64,
-        on loop: isolated EventLoop
-    ) async -> DescriptorWait {
-        guard let value = waits.value(on: loop) else { return .cancelled }
-        return await value.wait(for: descriptor, readiness, until: deadline, on: loop, box: waits)
     }
 
     // MARK: - Members
@@ -207,7 +193,6 @@ package final class LoopContext {
         sweepTimer = nil
         for handler in handlers.values { handler.shutdown() }
         handlers = [:]
-        waits.take(on: loop)?.cancelAll()
     }
 
     private func cutMembers() {

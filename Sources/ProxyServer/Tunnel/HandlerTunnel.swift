@@ -13,14 +13,20 @@ extension ProxyHandler {
         exchange.outcome.route = "connect"
         let rules = try services.refusing { () throws(RouteRefusal) in try router.tunnel(to: authority) }
         exchange.trace?.say("decided", [("source", "tunnel"), ("rule", "forward.connect"), ("to", "\(authority)")])
-        let remote = try await reach(
-            authority.host,
+        let target = DialTarget(
+            host: authority.host,
             port: authority.port ?? 443,
             rules: rules,
-            timeout: plan.forward?.route.itself.request.timeouts.connect,
-            exchange,
-            on: loop
+            timeout: plan.forward?.route.itself.request.timeouts.connect
         )
+        let addresses = try await addresses(of: target, exchange, on: loop)
+        let remote: Int32
+        do throws(UpstreamError) {
+            remote = try await client.dialler.connect(to: addresses, of: target, on: loop)
+        } catch {
+            exchange.outcome.error = error.detail
+            throw Problem(error)
+        }
         exchange.sendHead(ResponseHead(status: 200, reason: "Connection established"), body: .none)
         guard let client = exchange.takeOver() else {
             Socket.close(remote)
@@ -31,29 +37,17 @@ extension ProxyHandler {
 
     /// Upgrade (RFC 9110 section 7.8): a tunnel only after the origin's 101. It is one of the fetches that `max_concurrent` counts,
     /// to its end.
-    /// - Parameters:
-    ///   - asked: the request of the exchange, with the Host that it is for.
-    ///   - protocols: the value of Upgrade that goes on.
-    ///   - added: fields of cross-origin rules.
-    func upgrade(
-        _ exchange: Exchange,
-        _ asked: RequestHead,
-        to protocols: String,
-        _ hop: UpgradeHop,
-        rewriting: Rewriting,
-        _ added: Fields,
-        on loop: isolated EventLoop
-    ) async throws(Problem) {
+    func upgrade(_ exchange: Exchange, _ ask: UpgradeAsk, on loop: isolated EventLoop) async throws(Problem) {
         exchange.trace?.say(
             "decided",
             [
                 ("service", exchange.outcome.route), ("source", "tunnel to the origin"),
-                ("rule", "Upgrade: \(protocols)"),
-                ("origin", hop.origin.root),
+                ("rule", "Upgrade: \(ask.protocols)"),
+                ("origin", ask.hop.origin.root),
             ]
         )
         do throws(Problem) {
-            try await passUpgrade(exchange, asked, to: protocols, hop, rewriting: rewriting, added, on: loop)
+            try await passUpgrade(exchange, ask, on: loop)
         } catch {
             exchange.tell(.failedUpgrade, error.detail)
             throw error
@@ -62,13 +56,10 @@ extension ProxyHandler {
 
     private func passUpgrade(
         _ exchange: Exchange,
-        _ asked: RequestHead,
-        to protocols: String,
-        _ hop: UpgradeHop,
-        rewriting: Rewriting,
-        _ added: Fields,
+        _ ask: UpgradeAsk,
         on loop: isolated EventLoop
     ) async throws(Problem) {
+        let hop = ask.hop
         guard hop.origin.scheme == "http" else { throw UpgradeTunnel.unsupportedScheme }
         if core.isOffline { throw offlineProblem }
         var slots: [Admission] = []
@@ -78,16 +69,27 @@ extension ProxyHandler {
             slots.append(gate.runtime.admission)
         }
         hop.gates.last?.runtime.countFetch()
-        let remote = try await reach(
-            hop.origin.host,
+        let target = DialTarget(
+            host: hop.origin.host,
             port: hop.origin.effectivePort,
             rules: hop.target,
-            timeout: hop.plan.timeouts.connect,
-            exchange,
-            on: loop
+            timeout: hop.plan.timeouts.connect
         )
-        var brought = asked.fields
-        brought.set(.upgrade, protocols)
+        // The resolver remembers them for the transfer, which asks for them again.
+        _ = try await addresses(of: target, exchange, on: loop)
+        let via = plan.via
+        let tunnel = UpgradeTunnel(exchange) { head in
+            ask.rewriting.apply(to: &head.fields)
+            CrossOrigin.apply(ask.added, to: &head.fields)
+            head.fields.appendMember(.via, via)
+        }
+        try await tunnel.run(upstreamRequest(ask, exchange), through: client, on: loop)
+    }
+
+    private func upstreamRequest(_ ask: UpgradeAsk, _ exchange: Exchange) -> UpstreamRequest {
+        let hop = ask.hop
+        var brought = ask.request.fields
+        brought.set(.upgrade, ask.protocols)
         brought.remove(.contentLength)
         brought.remove(.expect)
         var fields = UpgradeTunnel.requestFields(brought)
@@ -97,41 +99,33 @@ extension ProxyHandler {
         exchange.identify(&fields)
         for change in hop.passed { change.apply(to: &fields) }
         FieldChange(rules: hop.plan.rules, authorization: hop.service.authorization).apply(to: &fields)
-        let target = QueryDefaults.adding(hop.hidden, to: hop.path)
-        let request = RequestHead(method: asked.method, target: target, fields: fields)
-        let via = plan.via
-        let tunnel = UpgradeTunnel(
-            exchange,
-            remote: remote,
-            firstByte: hop.plan.timeouts.firstByte ?? .max,
-            idle: hop.plan.timeouts.idle ?? .max
-        ) { head in
-            rewriting.apply(to: &head.fields)
-            CrossOrigin.apply(added, to: &head.fields)
-            head.fields.appendMember(.via, via)
-        }
-        await tunnel.run(request, on: loop)
+        return UpstreamRequest(
+            method: ask.request.method,
+            path: QueryDefaults.adding(hop.hidden, to: hop.path),
+            fields: fields,
+            terms: UpstreamTerms(
+                url: hop.origin.root,
+                host: hop.origin.authority,
+                timeouts: hop.plan.timeouts,
+                target: hop.target,
+                limits: hop.service.responseLimits,
+                isLenient: hop.service.isLenient
+            ),
+            isUpgrade: true
+        )
     }
 
-    /// Resolves, refuses this daemon's own listeners whatever they are called, and connects.
-    private func reach(
-        _ host: String,
-        port: UInt16,
-        rules: TargetRules,
-        timeout: UInt64?,
+    /// Where a tunnel may go: resolved, and refused where this daemon's own listeners are, whatever they are called.
+    private func addresses(
+        of target: DialTarget,
         _ exchange: Exchange,
         on loop: isolated EventLoop
-    ) async throws(Problem) -> Int32 {
+    ) async throws(Problem) -> [SocketAddress] {
         if core.isOffline { throw offlineProblem }
         do throws(UpstreamError) {
-            let addresses = try await listeners.resolve(host, port: port, rules: rules)
-            return try await Tunnel.connect(
-                to: addresses,
-                host: host,
-                timeout: timeout ?? .max,
-                context: exchange.context,
-                on: loop
-            )
+            let addresses = try await client.dialler.addresses(of: target, on: loop)
+            try listeners.check(addresses, of: target.host)
+            return addresses
         } catch {
             exchange.outcome.error = error.detail
             throw Problem(error)
@@ -144,4 +138,16 @@ extension ProxyHandler {
         CacheStatus(cacheName: plan.name, detail: StaleAllowance.offline.rawValue).append(to: &problem.fields)
         return problem
     }
+}
+
+/// One upgrade that a client asks for.
+struct UpgradeAsk {
+    /// The request of the exchange, with the Host that it is for.
+    let request: RequestHead
+    /// The value of Upgrade that goes on.
+    let protocols: String
+    let hop: UpgradeHop
+    let rewriting: Rewriting
+    /// Fields of cross-origin rules, for the answer.
+    let added: Fields
 }

@@ -13,16 +13,18 @@ final class ScriptedHandler: ExchangeHandler {
     private let observations: Observations
     private let gate: Gate
     private let pool: IOPool
-    private let resolver: Resolver
+    private let client: UpstreamClient
     private let pattern = Chunk(Pattern.bytes(0..<(2 << 20)))
     private let keptPattern = Chunk(Pattern.bytes(0..<(2 << 20)), isKept: true)
 
-    init(observations: Observations, gate: Gate, pool: IOPool) {
+    init(on loop: isolated EventLoop, observations: Observations, gate: Gate, pool: IOPool) {
         self.observations = observations
         self.gate = gate
         self.pool = pool
-        resolver = Resolver(pool: pool)
+        client = UpstreamClient(on: loop, resolver: Resolver(pool: pool))
     }
+
+    func shutdown() { client.shutdown() }
 
     /// `/hot/N`: N bytes of the pattern, on the hot path; `/kept/N`: of the pattern in a file of its own.
     func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool {
@@ -198,16 +200,15 @@ final class ScriptedHandler: ExchangeHandler {
     private func tunnel(_ exchange: Exchange, on loop: isolated EventLoop) async {
         guard case .authority(let authority) = exchange.target.form else { return }
         let rules: TargetRules = exchange.request.fields.contains("Strict") ? .noPrivate : .any
+        let target = DialTarget(
+            host: authority.host,
+            port: authority.port ?? 443,
+            rules: rules,
+            timeout: 2_000_000_000
+        )
         do throws(UpstreamError) {
-            let remote = try await Tunnel.connect(
-                host: authority.host,
-                port: authority.port ?? 443,
-                resolver: resolver,
-                rules: rules,
-                timeout: 2_000_000_000,
-                context: exchange.context,
-                on: loop
-            )
+            let addresses = try await client.dialler.addresses(of: target, on: loop)
+            let remote = try await client.dialler.connect(to: addresses, of: target, on: loop)
             exchange.sendHead(ResponseHead(status: 200, reason: "Connected"), body: .none)
             guard let client = exchange.takeOver() else { return Socket.close(remote) }
             let traffic = await Tunnel(on: loop, client: client, remote: remote).run()
@@ -218,28 +219,23 @@ final class ScriptedHandler: ExchangeHandler {
     }
 
     private func upgrade(_ exchange: Exchange, port: UInt16, on loop: isolated EventLoop) async {
-        guard let address = SocketAddress(numericHost: "127.0.0.1", port: port) else { return }
-        do throws(UpstreamError) {
-            let remote = try await Tunnel.connect(
-                to: [address],
-                host: "the target",
-                timeout: 2_000_000_000,
-                context: exchange.context,
-                on: loop
-            )
-            let request = RequestHead(
-                method: exchange.request.method,
-                target: "/socket",
-                fields: UpgradeTunnel.requestFields(exchange.request.fields)
-            )
-            let isImpatient = exchange.request.fields.contains("Impatient")
-            let timeout: UInt64 = isImpatient ? 100_000_000 : 20_000_000_000
-            let upgrade = UpgradeTunnel(exchange, remote: remote, firstByte: timeout, idle: timeout) { head in
-                head.fields.append(.via, "1.1 test")
-            }
-            await upgrade.run(request, on: loop)
+        let isImpatient = exchange.request.fields.contains("Impatient")
+        let timeout: UInt64 = isImpatient ? 100_000_000 : 20_000_000_000
+        let request = UpstreamRequest(
+            method: exchange.request.method,
+            path: "/socket",
+            fields: UpgradeTunnel.requestFields(exchange.request.fields),
+            terms: UpstreamTerms(
+                url: "http://127.0.0.1:\(port)",
+                timeouts: Timeouts(connect: 2_000_000_000, firstByte: timeout, idle: timeout)
+            ),
+            isUpgrade: true
+        )
+        let upgrade = UpgradeTunnel(exchange) { head in head.fields.append(.via, "1.1 test") }
+        do throws(Problem) {
+            try await upgrade.run(request, through: client, on: loop)
         } catch {
-            exchange.problem(Problem(error))
+            exchange.problem(error)
         }
     }
 }

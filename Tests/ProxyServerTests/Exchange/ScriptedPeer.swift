@@ -65,6 +65,12 @@ final class ScriptedPeer {
         }
     }
 
+    /// Whether nothing comes for a tenth of a second.
+    var isSilent: Bool {
+        var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return received.isEmpty && poll(&wait, 1, 100) == 0
+    }
+
     func send(_ bytes: [UInt8]) throws {
         var sent = 0
         while sent < bytes.count {

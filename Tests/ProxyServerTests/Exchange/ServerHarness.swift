@@ -61,8 +61,8 @@ final class ServerHarness: Sendable {
             daemonLog: daemonLog,
             clock: WallClock(),
             acceptFailed: { _ in }
-        ) { _, _ in
-            ScriptedHandler(observations: observations, gate: gate, pool: pool)
+        ) { _, loop in
+            ScriptedHandler(on: loop, observations: observations, gate: gate, pool: pool)
         }
         let socket = try ListeningSocket.bind(Self.anyPort())
         await server.listen(on: socket, role: .proxy)

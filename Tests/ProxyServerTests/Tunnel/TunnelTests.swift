@@ -154,6 +154,24 @@ import Testing
         }
     }
 
+    @Test("what a client sends behind its upgrade waits for the 101, and is not lost")
+    func earlyBytes() async throws {
+        try await ServerHarness.run { harness in
+            let port = try Self.peer { peer in
+                _ = try peer.readHead()
+                guard peer.isSilent else { return }
+                try peer.send(Array("HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n".utf8))
+                while let bytes = try peer.read() { try peer.send(bytes) }
+            }
+            let client = try harness.client()
+            let head = "GET /upgrade/\(port) HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+            try client.send(head + "early ")
+            #expect(try client.readHead().status == 101)
+            try client.send("late")
+            #expect(try client.readRaw(10) == Array("early late".utf8))
+        }
+    }
+
     @Test(arguments: [
         ("HTTP/1.1 403 No\r\nContent-Length: 4\r\n\r\nnope", 403, "nope"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n", 200, "abcd"),
