@@ -20,7 +20,7 @@ TEST_WIDTH ?= 12
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check build install lint format bench clean uninstall deb dist check-deb check-unit check-binary check-library check-counts check-soak soak sanitize sanitize-thread sanitize-address
+.PHONY: help run test check build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-soak soak sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -40,9 +40,9 @@ test: ## installs what is missing, and runs every functional test
 	@.ci/phase tests .ci/tests .build/tests --experimental-maximum-parallelization-width $(TEST_WIDTH)
 	@.ci/named-tests .build/tests*-swift-testing.xml Documentation/*.md SECURITY.md
 
-check: ## what takes longer: the unit, the binary, the library, the package, counts, sanitizers and the soak; CI runs it after the tests
+check: ## the shape of the sources, and what takes longer: the unit, the binary, the library, the package, counts, sanitizers and the soak; CI runs it after the tests
 	@.ci/phase installation .ci/need test
-	@for step in check-unit check-binary check-library check-counts check-deb sanitize check-soak; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in check-shape check-unit check-binary check-library check-counts check-deb sanitize check-soak; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -87,6 +87,9 @@ deb: $(RELEASE) ## a Debian package, in .build/dist
 dist: $(RELEASE) ## a tarball that runs on a Debian without Swift, in .build/dist
 	@.ci/need install
 	@packaging/make-dist $(RELEASE) .build/dist
+
+check-shape: ## how many files a folder has, how long they are, and how many need one another in a circle
+	@.ci/check-shape
 
 check-deb: $(RELEASE) ## builds the package, and installs, uses, upgrades and purges it in a bare Debian
 	@.ci/need package
