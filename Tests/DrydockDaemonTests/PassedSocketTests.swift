@@ -39,7 +39,9 @@ import Testing
         arguments: [
             ("2", "proxy:amdin", "under the name 'amdin' (descriptor 4)"),
             ("1", "Admin", "write FileDescriptorName=proxy or FileDescriptorName=admin into its socket unit"),
-            ("1", "connection", "under the name 'connection'"), ("2", "proxy", "LISTEN_FDNAMES has 1 names"),
+            ("1", "connection", "under the name 'connection'"),
+            ("1", "drydock-admin.socket", "write FileDescriptorName=proxy or FileDescriptorName=admin"),
+            ("2", "proxy", "LISTEN_FDNAMES has 1 names"),
             ("x", "proxy", "LISTEN_FDS is 'x'"), ("-1", "", "LISTEN_FDS is '-1'"), ("1025", "", "from 0 to 1024"),
         ]
     )

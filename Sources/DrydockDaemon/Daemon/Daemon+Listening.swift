@@ -23,7 +23,7 @@ struct DaemonSockets: Sendable {
 
 extension DaemonSockets {
     /// Takes over what systemd has passed to this process.
-    /// - Throws: `DaemonError.start`; what was passed is closed then.
+    /// - Throws: `DaemonError.start`; sockets that were taken over are closed then.
     init(passed environment: [String: String]) throws(DaemonError) {
         let all = try PassedSocket.all(environment)
         for (one, socket) in zip(all, try PassedSocket.take(all)) {

@@ -20,7 +20,7 @@ extension PassedSocket {
     /// What the service manager has passed to this process, in the order of the descriptors; nothing where it has passed nothing,
     /// or to another process. Reads variables only.
     /// - Parameter environment: `LISTEN_PID`, `LISTEN_FDS` and, with names between colons, `LISTEN_FDNAMES`.
-    /// - Throws: `DaemonError.start` for a name that says nothing, so that no socket is taken for something it is not.
+    /// - Throws: `DaemonError.start` for a name that says nothing, or that belongs to commands by its look: nothing was taken over then.
     static func all(
         _ environment: [String: String],
         process: pid_t = getpid()
@@ -56,7 +56,8 @@ extension PassedSocket {
         switch name {
         case "admin": .admin
         case "proxy", "unknown", "": .proxy
-        default: name.hasSuffix(".socket") ? .proxy : nil
+        // A unit that is named for commands and says nothing about them is a mistake.
+        default: name.hasSuffix(".socket") && !name.contains("admin") ? .proxy : nil
         }
     }
 

@@ -48,7 +48,7 @@ package final class Exchange {
     @exclusivity(unchecked) var isRecorded = false
     /// The client counts as gone once it has ended its side: what it asked for ends with it. Else it may read its answer.
     var endsWithClient = false
-    /// Answers without a task; nil where a task does, and at the end.
+    /// Hears of the client's room and of its leaving while an answer is passed on; nil at the end.
     var relay: (any ExchangeRelay)?
     private(set) var connection: Connection?
     var state = State.open

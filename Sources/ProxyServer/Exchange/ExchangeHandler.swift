@@ -31,7 +31,7 @@ extension ExchangeHandler {
     package func passOn(_ exchange: Exchange) -> Bool { false }
 }
 
-/// Answers an exchange without a task; loop-bound, and held by the exchange until its end.
+/// Passes an origin's answer on to the client; loop-bound, and held by the exchange until its end.
 package protocol ExchangeRelay: AnyObject {
     /// The client has taken so much that there is room for more.
     func roomMade()

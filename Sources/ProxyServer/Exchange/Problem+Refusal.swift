@@ -69,14 +69,6 @@ extension Problem {
                     + "switch its demo mode on, or give it a base_url"
             )
         case .forwardOff, .scheme, .secureFromAfar, .target: self = .forward(refusal)
-        case .offline:
-            self.init(
-                status: 504,
-                title: StatusText.reason(504),
-                detail:
-                    "a tunnel needs the origin, and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that",
-                proxyError: "destination_unavailable"
-            )
         case .notAdmitted(let failure):
             self.init(
                 status: failure.status,

@@ -14,7 +14,8 @@ package final class ProxyHandler: ExchangeHandler {
     let context: LoopContext
     let listeners: OwnListeners
     /// The routes in force; replaced as a whole by a reload. Requests under way finish on the old ones.
-    package private(set) var plan: RoutePlan
+    // Unchecked: nobody is called while it is replaced, and a check would be paid for with every request.
+    @exclusivity(unchecked) package private(set) var plan: RoutePlan
     /// Answers by these routes.
     private(set) var services: ServiceClient
     private(set) var router: Router

@@ -157,12 +157,15 @@ extension ProxyHandler {
         }
     }
 
-    /// What a request that is not a client's is for.
+    /// The service that a request is for which is not a client's.
     func match(_ request: RequestHead, _ target: RequestTarget) throws(Problem) -> RouteMatch {
-        try services.refusing { () throws(RouteRefusal) in
-            let place = try router.place(request, target, known: { hot.known(host: $0) })
-            guard case .service(let match) = place else { throw .noService(target: request.target) }
-            return match
+        let place = try services.refusing { () throws(RouteRefusal) in
+            try router.place(request, target, known: { hot.known(host: $0) })
+        }
+        switch place {
+        case .service(let match): return match
+        case .daemon: throw ExplainQuestion.bad("the daemon answers such a request itself, and asks nobody")
+        case .tunnel: throw Problem(.noService(target: request.target), plan)
         }
     }
 

@@ -14,7 +14,8 @@ extension ProxyHandler {
                 exchange.target,
                 from: exchange.listener.address,
                 found: exchange.match,
-                known: { hot.known(host: $0) }
+                known: { hot.known(host: $0) },
+                learnt: { hot.note($0) }
             )
         }
         switch place {
@@ -39,7 +40,8 @@ extension ProxyHandler {
     /// A service, or forward mode, answers.
     private func serve(_ exchange: Exchange, _ match: RouteMatch, on loop: isolated EventLoop) async throws(Problem) {
         let (route, services) = (match.route, services)
-        note(match)
+        // The hot path may answer for this origin from now on. The rules for http are other ones than those for https.
+        if route.asksTarget, let origin = match.origin, origin.scheme == "http" { hot.note(origin: origin) }
         exchange.outcome.route = route.label
         let cors = try services.refusing { () throws(RouteRefusal) in try CrossOrigin.decide(match.request, route) }
         if case .preflight(let fields) = cors {
@@ -70,13 +72,6 @@ extension ProxyHandler {
             throw problem
         }
         await send(result, route.rewriting, cors.fields, exchange, on: loop)
-    }
-
-    /// Remembers what the hot path may answer from now on.
-    private func note(_ match: RouteMatch) {
-        if let host = match.newHost { hot.note(host) }
-        // The rules for http are other ones than those for https.
-        if match.route.asksTarget, let origin = match.origin, origin.scheme == "http" { hot.note(origin: origin) }
     }
 
     // MARK: - Bodies and interim answers

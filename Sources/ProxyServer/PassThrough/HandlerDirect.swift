@@ -63,7 +63,7 @@ extension ProxyHandler {
         var key: CacheKey?
         if isJudged {
             // No field is in such a key, and Connection cannot take Host away.
-            let asked = route.key(path: path, exchange.request.fields, plan)
+            let asked = route.key(path: path, exchange.request.fields, plan, on: nil)
             guard exchange.request.method == .get,
                 exchange.request.fields.present.isDisjoint(with: HotPathWindow.disqualifying),
                 core.isKnownUncacheable(asked, endpoint.directRules)
@@ -80,7 +80,7 @@ extension ProxyHandler {
             fields: fields,
             clientHost: route.plan.preservesHost ? outgoing.endToEnd.first(.host) : nil,
             asked: outgoing.endToEnd,
-            key: key ?? route.key(path: path, outgoing.endToEnd, plan),
+            key: key ?? route.key(path: path, outgoing.endToEnd, plan, on: nil),
             rules: isJudged ? endpoint.directRules : nil,
             on: exchange.context.loop
         )

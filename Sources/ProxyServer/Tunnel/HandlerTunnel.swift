@@ -134,9 +134,16 @@ extension ProxyHandler {
 
     /// A tunnel needs a socket of its own, which an offline daemon does not open.
     private var offlineProblem: Problem {
-        var problem = Problem(.offline, plan)
-        CacheStatus(cacheName: plan.name, detail: StaleAllowance.offline.rawValue).append(to: &problem.fields)
-        return problem
+        var fields = Fields()
+        CacheStatus(cacheName: plan.name, detail: StaleAllowance.offline.rawValue).append(to: &fields)
+        return Problem(
+            status: 504,
+            title: StatusText.reason(504),
+            detail:
+                "a tunnel needs the origin, and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that",
+            proxyError: "destination_unavailable",
+            fields: fields
+        )
     }
 }
 

@@ -49,8 +49,10 @@ package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
         exchange.relay = self
         transfer = client.start(request, body: nil, delegate: self)
         await withUnsafeContinuation { waiter = $0 }
-        defer { state = .ended }
-        switch state {
+        // What came with the 101 is not held while the tunnel runs.
+        let outcome = state
+        state = .ended
+        switch outcome {
         case .switched(let head, let connection): await becomeTunnel(head, connection, on: loop)
         case .failed(let error):
             exchange.context.counters.add(.errorUpstream)
@@ -70,7 +72,7 @@ package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
         answer.fields.set(.connection, "upgrade")
         if let upgrade = head.fields.combined(.upgrade) { answer.fields.set(.upgrade, upgrade) }
         exchange.sendHead(answer, body: .none)
-        // Where the client has left, the connection is closed with its object.
+        // Where the client has left, the connection is closed at the end of this call.
         guard let client = exchange.takeOver() else { return exchange.fail() }
         let tunnel = Tunnel(on: loop, client: client, remote: connection.take(), received: connection.received)
         _ = await tunnel.run()

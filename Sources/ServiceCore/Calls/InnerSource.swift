@@ -10,7 +10,7 @@ internal import Upstream
 final class InnerSource: FetchSource {
     private let client: ServiceClient
     private let route: ServiceRoute
-    private let call: ServiceCall
+    private var call: ServiceCall
 
     /// Whoever answers inside the daemon may still have to ask: that one is held to it.
     var opensSockets: Bool { false }
@@ -22,6 +22,11 @@ final class InnerSource: FetchSource {
         self.client = client
         self.route = route
         self.call = call
+        // What is asked, with its body, comes with each request.
+        self.call.body = nil
+        self.call.bindBody = nil
+        self.call.onInterim = nil
+        self.call.endWithClient = nil
     }
 
     func start(

@@ -117,9 +117,10 @@ extension FetchError {
 
 /// One fetch under way; gives its slot back exactly once.
 final class OriginFetch: FetchHandle, TransferDelegate {
-    var transfer: Transfer?
+    // Unchecked, as `sink`: nobody is called while they are changed, and a check would be paid for with every request.
+    @exclusivity(unchecked) var transfer: Transfer?
     private(set) var isEndProven = true
-    private var sink: (any FetchSink)?
+    @exclusivity(unchecked) private var sink: (any FetchSink)?
     private var admission: Admission?
 
     init(sink: any FetchSink, admission: Admission) {

@@ -28,10 +28,15 @@ package final class ServiceClient {
     /// What a service that asks another one gets in the place of a refusal.
     let document: (RouteRefusal) -> RefusalDocument
     private let onFetch: () -> Void
-    var sources = SourceTable()
+    // The endpoint is held, so that its identifier stays its own.
+    /// The origins of services, by endpoint, each made at first use.
+    private var sources: [ObjectIdentifier: (endpoint: EndpointRoute, source: OriginSource)] = [:]
+    /// Whom the last request went to: the next one mostly goes there, too.
+    // Unchecked: nobody is called while it is changed, and a check would be paid for with every request.
+    @exclusivity(unchecked) private var last: (endpoint: EndpointRoute, source: OriginSource)?
 
     /// - Parameters:
-    ///   - onFetch: called for each request that is sent.
+    ///   - onFetch: called for each request that is sent, but for upgrades.
     ///   - document: what a service that asks another one gets in the place of a refusal.
     package init(
         plan: RoutePlan,
@@ -223,10 +228,11 @@ package final class ServiceClient {
 
     /// The source of requests that go to the origin of a route; nil where it has none of its own.
     package func originSource(_ route: ServiceRoute, _ endpoint: EndpointRoute) -> OriginSource? {
-        if let last = sources.last(endpoint) { return last }
+        if let last, last.endpoint === endpoint { return last.source }
         guard let origin = route.plan.origin else { return nil }
-        return sources.find(endpoint) {
-            OriginSource(
+        let source =
+            sources[ObjectIdentifier(endpoint)]?.source
+            ?? OriginSource(
                 service: route.plan,
                 origin: origin,
                 plan: endpoint.request,
@@ -234,7 +240,14 @@ package final class ServiceClient {
                 client: client,
                 onFetch: onFetch
             )
-        }
+        use(source, for: endpoint)
+        return source
+    }
+
+    /// Requests of an endpoint go to a source from now on.
+    func use(_ source: OriginSource, for endpoint: EndpointRoute) {
+        sources[ObjectIdentifier(endpoint)] = (endpoint, source)
+        last = (endpoint, source)
     }
 
     private func source(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
@@ -288,23 +301,3 @@ package final class ServiceClient {
 }
 
 @available(*, unavailable) extension ServiceClient: Sendable {}
-
-/// The origins of services, each made at first use; loop-bound through its client.
-struct SourceTable {
-    private var sources: [ObjectIdentifier: OriginSource] = [:]
-    /// Whom the last request went to: the next one mostly goes there, too. The plan, and so the endpoint, lives as long as the client.
-    private var last: (endpoint: EndpointRoute, source: OriginSource)?
-
-    /// The source that was found last, if it is the one; nothing of a plan is copied for it.
-    func last(_ endpoint: EndpointRoute) -> OriginSource? {
-        guard let last, last.endpoint === endpoint else { return nil }
-        return last.source
-    }
-
-    mutating func find(_ endpoint: EndpointRoute, make: () -> OriginSource) -> OriginSource {
-        let source = sources[ObjectIdentifier(endpoint)] ?? make()
-        sources[ObjectIdentifier(endpoint)] = source
-        last = (endpoint, source)
-        return source
-    }
-}

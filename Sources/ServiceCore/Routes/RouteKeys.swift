@@ -23,7 +23,7 @@ extension ServiceRoute {
 
     /// The key of a request, as the rules of its plan have it.
     /// - Parameter origin: in forward mode, the one that the target names; else nil.
-    package func key(path: String, _ fields: Fields, _ plan: RequestPlan, on origin: OriginAddress? = nil) -> CacheKey {
+    package func key(path: String, _ fields: Fields, _ plan: RequestPlan, on origin: OriginAddress?) -> CacheKey {
         let (path, lines) = (plan.key.path(path), plan.key.lines(fields))
         if asksTarget, let origin { return CacheKey(service: self.plan.name, url: origin.root + path, lines: lines) }
         // Host is read only where it may be part of the key.

@@ -3,7 +3,8 @@
 package import DownloadCore
 package import HTTPWire
 
-/// A refusal of the router, or of a service client, before anything was asked of a store or of an origin.
+/// A refusal of the router, or of a service client, before anything was asked of a store or of an origin; or while a demo answer was
+/// waited for.
 package enum RouteRefusal: Error, Sendable, Equatable {
     /// TRACE and its kind: an origin would send back the credentials that were added to the request.
     case loopBack(Method)
@@ -31,8 +32,6 @@ package enum RouteRefusal: Error, Sendable, Equatable {
     case secureFromAfar
     /// No rule of forward mode allows the target.
     case target(String)
-    /// A tunnel needs its origin, and nobody is asked.
-    case offline
     /// `max_concurrent` and its queue had no room for a tunnel.
     case notAdmitted(FetchError)
     /// The client left while its answer was waited for.

@@ -17,21 +17,17 @@ package final class RouteMatch {
     package let target: TargetRules
     /// The request as it would be in origin form: its Host is the one that counts.
     package let request: RequestHead
-    /// Its Host, where that was not known before.
-    package let newHost: KnownHost?
 
     /// - Parameter endpoint: of the route, for the request's method and `rest`; nil where it has to be found.
     package init(
         _ route: ServiceRoute,
         _ rest: String,
         _ request: RequestHead,
-        endpoint: EndpointRoute? = nil,
-        newHost: KnownHost? = nil
+        endpoint: EndpointRoute? = nil
     ) {
         self.route = route
         self.rest = rest
         self.request = request
-        self.newHost = newHost
         self.endpoint = endpoint ?? route.endpoint(for: request.method, rest)
         origin = route.plan.origin
         target = route.plan.target
@@ -43,7 +39,6 @@ package final class RouteMatch {
         self.route = route
         rest = path
         self.request = request
-        newHost = nil
         endpoint = route.itself
         self.origin = origin
         self.target = target
@@ -82,7 +77,8 @@ package struct Router {
     /// - Parameters:
     ///   - listener: where the request came in; nil for one of the daemon's own.
     ///   - found: what an origin-form target of it is for, where that is known already.
-    ///   - known: finds a Host value that has been answered for before.
+    ///   - known: finds a Host value that has been learnt before.
+    ///   - learnt: takes a Host value that was not known, and that is answered for.
     /// - Throws: the refusal of a request that has been here before, that asks for itself, that expects what is not understood, or that
     ///   nobody here answers.
     package func place(
@@ -90,7 +86,8 @@ package struct Router {
         _ target: RequestTarget,
         from listener: SocketAddress? = nil,
         found: RouteMatch? = nil,
-        known: (UnsafeRawBufferPointer) -> KnownHost?
+        known: (UnsafeRawBufferPointer) -> KnownHost?,
+        learnt: (KnownHost) -> Void = { _ in }
     ) throws(RouteRefusal) -> RequestPlace {
         try accept(request)
         if request.method == .options, OutgoingRequest.maxForwards(request.fields) == 0 { return .daemon }
@@ -99,7 +96,7 @@ package struct Router {
         case .authority(let authority): return .tunnel(authority)
         case .origin(let path):
             if let found { return .service(found) }
-            return .service(try service(request, path, known))
+            return .service(try service(request, path, known, learnt))
         case .absolute(let scheme, let authority, let path):
             if scheme == "http", isServedHere(authority) {
                 if target.isServerWide { return .daemon }
@@ -107,7 +104,7 @@ package struct Router {
                 var request = request
                 request.target = path
                 request.fields.set(.host, authority.description)
-                return .service(try service(request, path, known))
+                return .service(try service(request, path, known, learnt))
             }
             // Without a path OPTIONS asks about the server as a whole (RFC 9112 section 3.2.4).
             return .service(try forward(request, scheme, authority, target.isServerWide ? "" : path, listener))
@@ -128,9 +125,9 @@ package struct Router {
     private func service(
         _ request: RequestHead,
         _ target: String,
-        _ known: (UnsafeRawBufferPointer) -> KnownHost?
+        _ known: (UnsafeRawBufferPointer) -> KnownHost?,
+        _ learnt: (KnownHost) -> Void
     ) throws(RouteRefusal) -> RouteMatch {
-        var newHost: KnownHost?
         var host = request.fields.withFirst(.host, known) ?? nil
         if host == nil {
             let text = request.fields.first(.host) ?? ""
@@ -141,12 +138,12 @@ package struct Router {
             guard isOwn || made.isServed || plan.hasHost(authority.name) else {
                 throw .host(authority, service: nil)
             }
-            if !text.isEmpty { newHost = made }
+            if !text.isEmpty { learnt(made) }
             host = made
         }
         var target = target
         if let route = target.withUTF8({ host?.service(target: UnsafeRawBufferPointer($0)) }) {
-            return RouteMatch(route, route.rest(target), request, newHost: newHost)
+            return RouteMatch(route, route.rest(target), request)
         }
         if let host, let refusing = target.withUTF8({ host.refusing(target: UnsafeRawBufferPointer($0)) }) {
             throw .host(host.authority, service: refusing.plan.name)

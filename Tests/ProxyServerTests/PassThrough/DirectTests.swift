@@ -405,19 +405,18 @@ private let cases: [Case] = [
         defer { gate.open() }
         try await HandlerHarness.run(Self.services(origin)) { harness throws in
             let ended = Monitor([CancelledFetches]())
-            // The first to ask the source table decides what is called when a request goes out.
+            // The source decides what is called when a request goes out.
             try harness.ask { [core = harness.core] handler in
                 guard let route = handler.plan.service(named: "none"), let place = route.plan.origin else { return }
-                _ = handler.services.sources.find(route.itself) {
-                    OriginSource(
-                        service: route.plan,
-                        origin: place,
-                        plan: route.itself.request,
-                        runtime: route.runtime,
-                        client: handler.client,
-                        onFetch: { ended.update { $0.append(core.cancel { $0.description.hasSuffix("/head") }) } }
-                    )
-                }
+                let source = OriginSource(
+                    service: route.plan,
+                    origin: place,
+                    plan: route.itself.request,
+                    runtime: route.runtime,
+                    client: handler.client,
+                    onFetch: { ended.update { $0.append(core.cancel { $0.description.hasSuffix("/head") }) } }
+                )
+                handler.services.use(source, for: route.itself)
             }
             _ = try harness.get("/none/x")
             let answer = try harness.get("/none/head")

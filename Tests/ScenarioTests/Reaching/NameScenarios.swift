@@ -164,6 +164,7 @@ extension Scenarios {
                 clients: [10.213.7.0/24, loopback]
                 admin: "unix:\(place.adminSocket)"
                 log: { access: "\(place.accessLog)" }
+                name: drydock
                 hosts: [drydock, "*.lan"]
                 forward: { allow: ["*"] }
                 services:
