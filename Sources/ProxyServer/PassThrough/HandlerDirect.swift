@@ -57,13 +57,12 @@ extension ProxyHandler {
         _ last: OutgoingFields?,
         _ host: KnownHost
     ) -> DirectAsk? {
-        let plan = endpoint.request
-        let path = route.path(rest, plan)
+        let path = route.path(rest, endpoint)
         let isJudged = endpoint.passThrough == .uncacheable
         var key: CacheKey?
         if isJudged {
             // No field is in such a key, and Connection cannot take Host away.
-            let asked = route.key(path: path, exchange.request.fields, plan, on: nil)
+            let asked = route.key(path: path, exchange.request.fields, endpoint, on: nil)
             guard exchange.request.method == .get,
                 exchange.request.fields.present.isDisjoint(with: HotPathWindow.disqualifying),
                 core.isKnownUncacheable(asked, endpoint.directRules)
@@ -76,11 +75,11 @@ extension ProxyHandler {
         if exchange.context.passesIDs { exchange.identify(&fields) }
         return DirectAsk(
             exchange.request.method,
-            path: isJudged && !plan.key.ignoreQuery.isEmpty ? plan.key.path(path) : path,
+            path: isJudged && !endpoint.request.key.ignoreQuery.isEmpty ? endpoint.request.key.path(path) : path,
             fields: fields,
             clientHost: route.plan.preservesHost ? outgoing.endToEnd.first(.host) : nil,
             asked: outgoing.endToEnd,
-            key: key ?? route.key(path: path, outgoing.endToEnd, plan, on: nil),
+            key: key ?? route.key(path: path, outgoing.endToEnd, endpoint, on: nil),
             rules: isJudged ? endpoint.directRules : nil,
             on: exchange.context.loop
         )

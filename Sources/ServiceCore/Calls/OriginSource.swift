@@ -117,9 +117,9 @@ extension FetchError {
 
 /// One fetch under way; gives its slot back exactly once.
 final class OriginFetch: FetchHandle, TransferDelegate {
-    // Unchecked, as `sink`: nobody is called while they are changed, and a check would be paid for with every request.
+    // Unchecked, as what follows: nobody is called while they are changed, and a check would be paid for with every request.
     @exclusivity(unchecked) var transfer: Transfer?
-    private(set) var isEndProven = true
+    @exclusivity(unchecked) private(set) var isEndProven = true
     @exclusivity(unchecked) private var sink: (any FetchSink)?
     private var admission: Admission?
 

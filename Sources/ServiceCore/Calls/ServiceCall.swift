@@ -50,7 +50,7 @@ package struct ServiceCall {
     /// The key that a GET of the same target is stored under.
     package var key: CacheKey {
         guard match.route.asksTarget else { return match.route.key(rest: match.rest, host: head.fields.first(.host)) }
-        return match.route.key(path: match.rest, head.fields, match.endpoint.request, on: match.origin)
+        return match.route.key(path: match.rest, head.fields, match.endpoint, on: match.origin)
     }
 
     /// There is no content.

@@ -83,7 +83,7 @@ package final class ServiceClient {
         if let rule = endpoint.demo { return .demo(rule) }
         if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
         let source = try source(of: call)
-        let path = route.path(call.match.rest, endpoint.request, behind: call.hidden)
+        let path = route.path(call.match.rest, endpoint, behind: call.hidden)
         if PostedContent.mayBeStored(call.head, call.framing, endpoint.request) {
             return .post(ask(call, path, endpoint), source)
         }
@@ -108,7 +108,7 @@ package final class ServiceClient {
     private func ask(_ call: ServiceCall, _ path: String, _ endpoint: EndpointRoute) -> CacheAsk {
         let (route, plan, fields) = (call.match.route, endpoint.request, call.originFields)
         var ask = CacheAsk(
-            key: route.key(path: path, call.head.fields, plan, on: call.match.origin),
+            key: route.key(path: path, call.head.fields, endpoint, on: call.match.origin),
             request: call.head,
             originFields: plan.policy.mode == .none ? fields : UnkeyedFields.removed(from: fields, plan.key),
             path: plan.storesAnything ? plan.key.path(path) : path,
@@ -164,7 +164,7 @@ package final class ServiceClient {
             var call = call
             call.body = ContentSource(content.bytes, then: call.body)
             // Nothing is stored of it: the origin gets what the key leaves out, too.
-            let path = call.match.route.path(call.match.rest, call.match.endpoint.request, behind: call.hidden)
+            let path = call.match.route.path(call.match.rest, call.match.endpoint, behind: call.hidden)
             return await pass(call, path, source, on: loop)
         }
         let question = PostedContent.question(ask, content.bytes)
@@ -194,7 +194,7 @@ package final class ServiceClient {
         // What is stored for the target is what a GET of it gets, as the endpoint of that GET has it.
         let stored = route.endpoint(for: .get, match.rest)
         let url = match.targetURL
-        let storedPath = route.path(match.rest, stored.request, behind: call.hidden)
+        let storedPath = route.path(match.rest, stored, behind: call.hidden)
         let ask = Self.get(ask(call, storedPath, stored), stored.request)
         call.heed(ask)
         var pass = PassAsk(fetch, ask, url: url) { match.keys(named: $0, url, host: host) }

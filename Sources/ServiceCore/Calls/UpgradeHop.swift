@@ -54,7 +54,7 @@ extension RoutePlan {
             if endpoint.demo != nil { return nil }
             if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
             let request = endpoint.request
-            let path = route.path(match.rest, request, behind: hidden)
+            let path = route.path(match.rest, endpoint, behind: hidden)
             hidden = hidden.adding(request.query, of: route, to: path)
             gates.append(UpgradeGate(service: route.plan, runtime: route.runtime))
             if let origin = match.origin {

@@ -21,10 +21,10 @@ extension ServiceRoute {
         return CacheKey(service: plan.name, url: "\(scheme)://\(authority)" + path, lines: lines)
     }
 
-    /// The key of a request, as the rules of its plan have it.
+    /// The key of a request, as the rules of its endpoint have it.
     /// - Parameter origin: in forward mode, the one that the target names; else nil.
-    package func key(path: String, _ fields: Fields, _ plan: RequestPlan, on origin: OriginAddress?) -> CacheKey {
-        let (path, lines) = (plan.key.path(path), plan.key.lines(fields))
+    package func key(path: String, _ fields: Fields, _ endpoint: EndpointRoute, on origin: OriginAddress?) -> CacheKey {
+        let (path, lines) = (endpoint.request.key.path(path), endpoint.request.key.lines(fields))
         if asksTarget, let origin { return CacheKey(service: self.plan.name, url: origin.root + path, lines: lines) }
         // Host is read only where it may be part of the key.
         return key(path: path, host: keysHost ? fields.first(.host) : nil, lines: lines)
@@ -32,8 +32,8 @@ extension ServiceRoute {
 
     /// The key that a GET of `rest` is stored under, as far as its URL says.
     package func key(rest: String, host: String?) -> CacheKey {
-        let asked = endpoint(for: .get, rest).request
-        return key(path: asked.key.path(path(rest, asked)), host: host)
+        let endpoint = endpoint(for: .get, rest)
+        return key(path: endpoint.request.key.path(path(rest, endpoint)), host: host)
     }
 
     /// With the client's Host in its place, the service that stands in for an origin moves into the scheme.

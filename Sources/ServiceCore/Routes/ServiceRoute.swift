@@ -198,8 +198,8 @@ package final class ServiceRoute: Sendable {
     /// - Parameters:
     ///   - rest: what follows the prefix: empty, or beginning with `/` or `?`.
     ///   - hidden: what the services before this one add to the query.
-    package func path(_ rest: String, _ request: RequestPlan, behind hidden: [HiddenItem] = []) -> String {
-        asksTarget ? rest : request.query.apply(to: address.path(appending: rest), behind: hidden.texts)
+    package func path(_ rest: String, _ endpoint: EndpointRoute, behind hidden: [HiddenItem] = []) -> String {
+        asksTarget ? rest : endpoint.request.query.apply(to: address.path(appending: rest), behind: hidden.texts)
     }
 
     /// Whether it answers for a host that does not lead here anyway.

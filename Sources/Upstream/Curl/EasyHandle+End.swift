@@ -45,7 +45,7 @@ extension EasyHandle {
         if result == CURLE_OK {
             if reader.end() {
                 let endsItself = if case .untilClose = reader.framing { false } else { true }
-                transfer.isEndProven = endsItself || transfer.destination?.isTLS != true || wasEndSaid
+                transfer.provesEnd = endsItself || transfer.destination?.isTLS != true || wasEndSaid
                 return .success(reader.trailers)
             }
             let kind: UpstreamError.Kind = reader.isHeadComplete ? .truncated : .closed

@@ -43,12 +43,15 @@ package final class Transfer {
     /// Connections that its request went out on, or would have.
     var attempts = 0
     var abort: Abort?
+    // Unchecked, as `provesEnd`: nobody is called while they are changed, and a check would be paid for with every use. Other modules have
+    // them by the properties below, since they would check all the same.
+    @exclusivity(unchecked) var contentIsNext = false
+    @exclusivity(unchecked) var provesEnd = true
     /// Content of known length came with the final head, which is handed on now: bytes are next.
-    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
-    @exclusivity(unchecked) package internal(set) var hasContent = false
+    package var hasContent: Bool { contentIsNext }
     /// False where a body that lasts to the end of its connection came over TLS, and that ended without close_notify: anybody on
     /// the way may have cut it (RFC 9112 section 9.8). For the delegate's `transferFinished`.
-    package internal(set) var isEndProven = true
+    package var isEndProven: Bool { provesEnd }
     /// How it ended, while bytes before the end wait for the delegate.
     var outcome: Result<Fields, UpstreamError>?
     var isConcluded: Bool { outcome != nil }

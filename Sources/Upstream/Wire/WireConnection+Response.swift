@@ -122,7 +122,7 @@ extension WireConnection {
                     return nil
                 }
                 transfer.headReceived()
-                transfer.hasContent = !rest.isEmpty && reader.lengthLeft ?? 0 > 0
+                transfer.contentIsNext = !rest.isEmpty && reader.lengthLeft ?? 0 > 0
                 if !isRequestOver { answeredEarly(status, transfer) }
                 guard transfer.state != .ended else { return nil }
                 transfer.handOn()
