@@ -95,7 +95,7 @@ let package = Package(
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI",
+                "CacheStore", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings

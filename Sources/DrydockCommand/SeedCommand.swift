@@ -2,6 +2,7 @@
 
 import AdminAPI
 import ArgumentParser
+import CacheStore
 import FoundationEssentials
 
 struct Seed: ParsableCommand {
@@ -55,12 +56,10 @@ struct Seed: ParsableCommand {
         @Argument(help: "The folder.")
         var dir: String
         @Option(help: "url or docker. Default: recognized by the file names.")
-        var layout: Layout?
+        var layout: SeedLayout?
         @Option(help: "The URL of a folder from which files in the docker layout come; may be repeated.")
         var parent: [String] = []
         @OptionGroup var options: AdminOptions
-
-        enum Layout: String, ExpressibleByArgument, CaseIterable { case url, docker }
 
         func run() throws {
             var query: [AdminQuery.Item] = [("import", Seed.absolute(dir))]
@@ -91,3 +90,5 @@ struct Seed: ParsableCommand {
         return answer
     }
 }
+
+extension SeedLayout: ExpressibleByArgument {}

@@ -75,19 +75,29 @@ extension ProxyHandler {
             rules: hop.target,
             timeout: hop.plan.timeouts.connect
         )
-        // The resolver remembers them for the transfer, which asks for them again.
-        _ = try await addresses(of: target, exchange, on: loop)
+        let addresses = try await addresses(of: target, exchange, on: loop)
         let via = plan.via
         let tunnel = UpgradeTunnel(exchange) { head in
             ask.rewriting.apply(to: &head.fields)
             CrossOrigin.apply(ask.added, to: &head.fields)
             head.fields.appendMember(.via, via)
         }
-        try await tunnel.run(upstreamRequest(ask, exchange), through: client, on: loop)
+        let request = upstreamRequest(ask, addresses, connectingWithin: target.timeLeft, exchange)
+        try await tunnel.run(request, through: client, on: loop)
     }
 
-    private func upstreamRequest(_ ask: UpgradeAsk, _ exchange: Exchange) -> UpstreamRequest {
+    /// - Parameters:
+    ///   - addresses: those that were looked at: the connection is made to one of them.
+    ///   - timeout: what is left of `timeout.connect`, in nanoseconds.
+    private func upstreamRequest(
+        _ ask: UpgradeAsk,
+        _ addresses: [SocketAddress],
+        connectingWithin timeout: UInt64?,
+        _ exchange: Exchange
+    ) -> UpstreamRequest {
         let hop = ask.hop
+        var timeouts = hop.plan.timeouts
+        timeouts.connect = timeout
         var brought = ask.request.fields
         brought.set(.upgrade, ask.protocols)
         brought.remove(.contentLength)
@@ -106,8 +116,9 @@ extension ProxyHandler {
             terms: UpstreamTerms(
                 url: hop.origin.root,
                 host: hop.origin.authority,
-                timeouts: hop.plan.timeouts,
+                timeouts: timeouts,
                 target: hop.target,
+                addresses: addresses,
                 limits: hop.service.responseLimits,
                 isLenient: hop.service.isLenient
             ),

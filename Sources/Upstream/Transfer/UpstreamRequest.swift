@@ -1,5 +1,6 @@
 // What a room above asks of an origin: a request, its deadlines, its TLS settings and the addresses it may go to.
 
+package import EventLoop
 package import HTTPWire
 
 /// What the requests of one service by one plan to one origin have in common, held by one reference where it would be copied with each.
@@ -15,6 +16,8 @@ package final class UpstreamTerms: Sendable {
     package let tls: TLSOptions
     /// Which addresses the requests may go to.
     package let target: TargetRules
+    /// Where an upgrade goes, if its host was resolved and looked at before; nil: the resolver is asked.
+    package let addresses: [SocketAddress]?
     /// What a response head may measure; libcurl has limits of its own besides: 100 KiB a line and, where it is not older than 8.3 or has
     /// that fix, 300 KiB in all.
     package let limits: HeadLimits
@@ -27,6 +30,7 @@ package final class UpstreamTerms: Sendable {
         timeouts: Timeouts = Timeouts(),
         tls: TLSOptions = TLSOptions(),
         target: TargetRules = .any,
+        addresses: [SocketAddress]? = nil,
         limits: HeadLimits = .response,
         isLenient: Bool = true
     ) {
@@ -35,6 +39,7 @@ package final class UpstreamTerms: Sendable {
         self.timeouts = timeouts
         self.tls = tls
         self.target = target
+        self.addresses = addresses
         self.limits = limits
         self.isLenient = isLenient
     }
@@ -52,7 +57,7 @@ package struct UpstreamRequest: Sendable {
     package var bodyFraming: BodyFraming
     package var terms: UpstreamTerms
     /// The request asks for another protocol (RFC 9110 section 7.8): it goes over a connection of its own, which after a 101 is handed to
-    /// the delegate. A GET to an `http` origin, without a body.
+    /// the delegate. To an `http` origin, without a body.
     package var isUpgrade: Bool
 
     package init(

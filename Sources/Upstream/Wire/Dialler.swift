@@ -20,6 +20,12 @@ package struct DialTarget: Sendable {
         deadline = timeout.map { now + min($0, .max - now) }
     }
 
+    /// Nanoseconds up to the deadline, at least one; nil: no limit.
+    package var timeLeft: UInt64? {
+        let now = Monotonic.now()
+        return deadline.map { $0 > now ? $0 - now : 1 }
+    }
+
     /// As errors name it.
     fileprivate var place: String { "\(host):\(port)" }
 }

@@ -52,6 +52,18 @@ import Testing
         #expect(recv(descriptor, &answer, 8, 0) == 4)
     }
 
+    @Test("an upgrade goes to the addresses that its terms name, and no name is asked for")
+    func namedAddresses() throws {
+        let origin = try Self.echo()
+        let rig = try Rig()
+        defer { rig.close() }
+        let address = try #require(SocketAddress(numericHost: "127.0.0.1", port: UInt16(origin.port)))
+        let terms = UpstreamTerms(url: "http://never-asked.invalid:\(origin.port)", addresses: [address])
+        let fields = Fields([("Connection", "Upgrade"), ("Upgrade", "echo")])
+        #expect(rig.run(UpstreamRequest(fields: fields, terms: terms, isUpgrade: true)).head?.status == 101)
+        #expect(origin.connections == 1)
+    }
+
     @Test("a socket that nobody takes is closed")
     func untaken() throws {
         let origin = try Self.echo()
