@@ -171,7 +171,9 @@ package final class ServiceRoute: Sendable {
     /// The same for as long as this object is held: no reference is counted.
     package func borrowedEndpoint(for method: Method, _ rest: UnsafeRawBufferPointer) -> Unmanaged<EndpointRoute> {
         // This object holds all of them.
-        guard let place = plan.paths.first(for: method, path: rest) else { return .passUnretained(itself) }
+        guard !endpoints.isEmpty, let place = plan.paths.first(for: method, path: rest) else {
+            return .passUnretained(itself)
+        }
         return .passUnretained(endpoints[place])
     }
 
