@@ -56,46 +56,52 @@ let package = Package(
         ),
 
         room("EventLoop", ["CLibevent", "CLinux"]),
+        room("Files", ["EventLoop"]),
+        room("Policies"),
         room("HTTPWire"),
         room("YAML", ["CLibyaml"]),
         room("HTTPCaching", ["CLibcrypto", "HTTPWire"]),
         room("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
         room("SQLite", ["CSQLite"]),
-        room("CacheStore", ["CProcessor", "EventLoop", "HTTPWire", "HTTPCaching", "SQLite"]),
+        room(
+            "CacheStore",
+            ["CProcessor", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "SQLite"]
+        ),
         room("Content", ["CCodings", "HTTPWire"]),
         room(
             "DownloadCore",
             [
-                "Content", "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore",
+                "Content", "EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
         room("DemoMode", ["EventLoop", "HTTPWire"]),
         room(
             "ServiceCore",
-            ["EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "DemoMode"]
+            ["EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "DownloadCore", "DemoMode"]
         ),
-        room("Configuration", ["YAML", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore"]),
+        room("Configuration", ["YAML", "EventLoop", "Files", "HTTPCaching", "Policies", "Upstream", "Content"]),
         room("AdminAPI"),
         room(
             "ProxyServer",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore",
-                "ServiceCore", "DemoMode", "Configuration", "AdminAPI",
+                "EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
+                "DownloadCore", "ServiceCore", "DemoMode", "Configuration", "AdminAPI",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
         room(
             "DrydockDaemon",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "DownloadCore", "ServiceCore",
-                "AdminAPI", "ProxyServer", "Configuration", .product(name: "Logging", package: "swift-log"),
+                "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
+                "DownloadCore", "ServiceCore", "AdminAPI", "ProxyServer", "Configuration",
+                .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "CacheStore", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI",
+                "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -105,8 +111,8 @@ let package = Package(
         room(
             "Drydock",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore",
-                "ServiceCore", .product(name: "Logging", package: "swift-log"),
+                "EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
+                "DownloadCore", "ServiceCore", .product(name: "Logging", package: "swift-log"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
@@ -121,18 +127,23 @@ let package = Package(
             swiftSettings: settings
         ),
         tests("EventLoopTests", ["EventLoop"]),
+        tests("FilesTests", ["Files", "EventLoop"]),
+        tests("PoliciesTests", ["Policies"]),
         tests("HTTPWireTests", ["HTTPWire"]),
         tests("YAMLTests", ["YAML"]),
         tests("HTTPCachingTests", ["HTTPCaching", "HTTPWire"]),
         tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire"]),
         tests("ContentTests", ["Content", "HTTPWire"]),
         tests("SQLiteTests", ["SQLite"]),
-        tests("CacheStoreTests", ["CacheStore", "SQLite", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport"]),
+        tests(
+            "CacheStoreTests",
+            ["CacheStore", "Files", "Policies", "SQLite", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport"]
+        ),
         tests(
             "DownloadCoreTests",
             [
-                "DownloadCore", "CacheStore", "Content", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching",
-                "LoopSupport",
+                "DownloadCore", "CacheStore", "Content", "Policies", "Upstream", "EventLoop", "HTTPWire",
+                "HTTPCaching", "LoopSupport",
             ]
         ),
         tests(
@@ -146,14 +157,14 @@ let package = Package(
         tests("AdminAPITests", ["AdminAPI"]),
         tests(
             "ConfigurationTests",
-            ["Configuration", "HTTPCaching", "Upstream", "CacheStore", "Content", "DownloadCore", "KeySupport"],
+            ["Configuration", "HTTPCaching", "Policies", "Upstream", "Content", "KeySupport"],
             exclude: ["Texts"]
         ),
         tests(
             "ProxyServerTests",
             [
                 "ProxyServer", "AdminAPI", "Configuration", "CacheStore", "Content", "DownloadCore", "EventLoop",
-                "HTTPWire", "HTTPCaching", "Upstream", "ServiceCore", "DrydockDaemon",
+                "HTTPWire", "HTTPCaching", "Policies", "Upstream", "ServiceCore", "DrydockDaemon",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -161,7 +172,7 @@ let package = Package(
             "DrydockDaemonTests",
             [
                 "DrydockDaemon", "AdminAPI", "ProxyServer", "ServiceCore", "DemoMode", "DownloadCore", "Content",
-                "CacheStore", "HTTPWire", "EventLoop", "Configuration", "KeySupport",
+                "CacheStore", "HTTPWire", "EventLoop", "Configuration", "KeySupport", "Policies",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

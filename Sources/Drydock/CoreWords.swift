@@ -4,10 +4,12 @@ internal import CacheStore
 internal import Content
 internal import DownloadCore
 internal import EventLoop
+internal import Files
 internal import FoundationEssentials
 internal import HTTPCaching
 internal import HTTPTypes
 internal import HTTPWire
+internal import Policies
 internal import ServiceCore
 internal import Upstream
 

@@ -2,8 +2,8 @@
 
 import AdminAPI
 import ArgumentParser
-import CacheStore
 import FoundationEssentials
+internal import Policies
 
 struct Seed: ParsableCommand {
     static let configuration = CommandConfiguration(

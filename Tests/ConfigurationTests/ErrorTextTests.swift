@@ -129,7 +129,7 @@ struct MistakeFolder {
         // libyaml has no such error for a text in memory.
         "the file cannot be read as YAML: ",
         // The tests may run as root, who reads everything.
-        " cannot be read; change its permissions", "the file  cannot be read; change its permissions",
+        " cannot be read; change its permissions", "the file  cannot be read (); change its permissions",
         // The decoder takes these kinds apart before it says what one takes.
         ", or a list of them",
         // Standard input is no file of the table.

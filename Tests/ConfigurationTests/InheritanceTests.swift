@@ -1,7 +1,7 @@
 // Daemon, defaults, service, endpoint: the nearest wins, lists replace, maps merge.
 
-import DownloadCore
 import HTTPCaching
+import Policies
 import Testing
 import Upstream
 

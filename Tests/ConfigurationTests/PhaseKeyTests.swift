@@ -1,7 +1,7 @@
 // Placeholders, fallbacks, expected content and clients that leave: what is taken over, inherited and refused.
 
 import Content
-import DownloadCore
+import Policies
 import Testing
 
 @testable import Configuration

@@ -1,7 +1,7 @@
 // Seeds and stored files in the configuration: inheritance, what they need beside them, what is refused.
 
-import CacheStore
 import Foundation
+import Policies
 import Testing
 
 @testable import Configuration

@@ -6,6 +6,7 @@ import EventLoop
 import HTTPCaching
 import HTTPWire
 import LoopSupport
+import Policies
 import Synchronization
 import TestSupport
 import Testing

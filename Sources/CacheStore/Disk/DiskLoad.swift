@@ -1,6 +1,7 @@
 // The index comes into the table page by page, behind the first answers; what is missing then is found by the walk.
 
 import EventLoop
+import Files
 import SQLite
 import Synchronization
 
@@ -61,7 +62,7 @@ enum DiskLoad {
     }
 
     private static func end(_ tier: DiskTier, isComplete: Bool) {
-        if isComplete || DiskFolder.names(tier.folder.objects).isEmpty {
+        if isComplete || FolderNames.of(tier.folder.objects).isEmpty {
             tier.state.withLock { $0.settle() }
             tier.trim()
             tier.sweep()

@@ -1,6 +1,7 @@
 // The walk over the folders after an unclean end: files that the index does not know are adopted, rows without a file go.
 
 import EventLoop
+import Files
 import Glibc
 import Synchronization
 
@@ -22,7 +23,7 @@ enum DiskRebuild {
             state.walks += 1
             return state.walks
         }
-        step(tier, Walk(names: DiskFolder.names(tier.folder.objects), number: number, trustsTable: trustsTable))
+        step(tier, Walk(names: FolderNames.of(tier.folder.objects), number: number, trustsTable: trustsTable))
     }
 
     private static func step(_ tier: DiskTier, _ walk: Walk) {
@@ -30,13 +31,13 @@ enum DiskRebuild {
             guard let tier, tier.state.withLock({ !$0.isClosed && $0.walks == walk.number }) else { return }
             guard walk.next < walk.names.count else { return sweep(tier, walk.number, before: nil) }
             let first = "\(tier.folder.objects)/\(walk.names[walk.next])"
-            for second in DiskFolder.names(first) {
-                let files = DiskFolder.names("\(first)/\(second)")
+            for second in FolderNames.of(first) {
+                let files = FolderNames.of("\(first)/\(second)")
                 for file in files { visit(tier, file, "\(first)/\(second)/\(file)", walk.trustsTable) }
                 // What is not a folder stays: only an empty one is removed.
                 if files.isEmpty { _ = tier.folder.calls.removeFolder("\(first)/\(second)") }
             }
-            if DiskFolder.names(first).isEmpty { _ = tier.folder.calls.removeFolder(first) }
+            if FolderNames.of(first).isEmpty { _ = tier.folder.calls.removeFolder(first) }
             var walk = walk
             walk.next += 1
             step(tier, walk)

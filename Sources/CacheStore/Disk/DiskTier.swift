@@ -1,6 +1,7 @@
 // The disk tier: one file per stored response, a compact table in memory, an index that can be rebuilt.
 
 package import EventLoop
+package import Files
 import Glibc
 import HTTPCaching
 import HTTPWire

@@ -1,6 +1,7 @@
 // What went wrong on the disk, for the log: said once, not once a file.
 
 import EventLoop
+import Files
 import Glibc
 import Synchronization
 

@@ -1,6 +1,7 @@
 // Pinned URLs: what is stored under them makes no room for others, and is not purged for its age.
 
 package import EventLoop
+import Files
 import Glibc
 import Synchronization
 
@@ -47,7 +48,7 @@ package final class Pins: Sendable {
     init(path: String, isOurs: @escaping @Sendable () -> Bool = { true }) {
         self.path = path
         self.isOurs = isOurs
-        let lines = WholeFile.read(path).split(separator: UInt8(ascii: "\n")).map(Array.init)
+        let lines = WholeFile.readOwn(path).split(separator: UInt8(ascii: "\n")).map(Array.init)
         update { urls in urls = Set(lines.filter { $0.count <= Self.longest }.prefix(Self.most)) }
     }
 

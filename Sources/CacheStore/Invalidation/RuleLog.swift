@@ -1,6 +1,7 @@
 // The file that keeps the rules over a restart, so that nothing that was purged or invalidated comes back to life.
 
 import EventLoop
+import Files
 import Glibc
 import Synchronization
 
@@ -47,7 +48,7 @@ final class RuleLog: Sendable {
 
     /// What the file holds; blocks. What cannot be read is no reason not to start.
     func load() -> [RuleRecord] {
-        let bytes = WholeFile.read(path)
+        let bytes = WholeFile.readOwn(path)
         let records = RuleRecord.decode(bytes)
         file.withLock { $0.count = records.count }
         // A torn end would hide what is appended behind it.

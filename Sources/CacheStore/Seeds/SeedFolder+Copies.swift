@@ -2,6 +2,7 @@
 
 import EventLoop
 package import HTTPCaching
+package import Policies
 import Synchronization
 
 /// One seed to be copied into the store.

@@ -3,15 +3,8 @@
 package import EventLoop
 import HTTPCaching
 package import HTTPWire
+package import Policies
 import Synchronization
-
-/// What a seed folder is used for.
-package enum SeedMode: String, Sendable, CaseIterable {
-    /// Looked at first, before memory and disk; its answers are never checked and never too old.
-    case pinned
-    /// What is not stored is copied into the store, stale, so that its first use checks it with the origin.
-    case `import`
-}
 
 /// The files of a folder as they were listed when it was opened: a new one is found at the next reload, a changed one at
 /// once.

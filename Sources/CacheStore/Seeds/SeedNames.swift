@@ -1,14 +1,7 @@
 // What the file of a URL is called in a seed folder: readable names, or those of the old download manager.
 
 import HTTPCaching
-
-/// How the files of a seed folder are named.
-package enum SeedLayout: String, Sendable, CaseIterable {
-    /// `HOST[:PORT]/PATH[?QUERY]`, beside it `….head.json` with what the file itself cannot say.
-    case url
-    /// `MD5(URL up to the last slash)_LAST`, with the dates in property lists: the folders of the old download manager.
-    case docker
-}
+import Policies
 
 /// Pure functions from URLs, as cache keys have them, to names relative to the folder. No name leads out of it: every
 /// part of one is checked by ``isSafe(_:)``.

@@ -1,6 +1,6 @@
 // The table of keys, fifth part: what is done on a schedule.
 
-internal import DownloadCore
+internal import Policies
 
 extension KeyTable {
     /// The keys of whatever is done again and again.

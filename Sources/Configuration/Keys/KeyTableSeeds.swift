@@ -1,6 +1,6 @@
 // The table of keys, fourth part: seeds, and resources that are kept as files.
 
-internal import CacheStore
+internal import Policies
 
 extension KeyTable {
     /// Part of `cache` in services, endpoints and forward mode.

@@ -1,6 +1,6 @@
 // What texts may hold: names, tokens, field values, hosts, prefixes, origins.
 
-internal import DownloadCore
+internal import Policies
 
 /// A rule for a text.
 package enum TextRule: Sendable {

@@ -1,8 +1,8 @@
 // One endpoint of a service, and the cache and demo settings that services and endpoints share.
 
 package import Content
-package import DownloadCore
 package import HTTPCaching
+package import Policies
 package import Upstream
 
 /// An endpoint: a method and a path pattern of a service, with everything it inherited.

@@ -1,6 +1,6 @@
 // What the daemon does by itself, again and again: batches that it downloads ahead of the clients.
 
-package import DownloadCore
+package import Policies
 
 /// When something is done.
 package struct ScheduleConfiguration: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // Seeds in the configuration: where responses are before anything was fetched.
 
-package import CacheStore
+package import Policies
 
 /// A seed folder of a service, an endpoint or forward mode.
 package struct SeedConfiguration: Sendable, Hashable {

@@ -1,6 +1,7 @@
 // What a configuration asks of the file system, checked while it is read.
 
-internal import CacheStore
+internal import EventLoop
+internal import Files
 internal import Glibc
 
 enum FileChecks {
@@ -13,7 +14,8 @@ enum FileChecks {
         while true {
             switch kind(ancestor) {
             case .folder: return nil
-            case .file, .unreadable:
+            case .unknown(let error): return unknown(path, error)
+            case .file, .special:
                 return ancestor == path
                     ? "\(path) is not a folder; choose another path"
                     : "\(path) cannot be created, because \(ancestor) is not a folder"
@@ -28,7 +30,7 @@ enum FileChecks {
     /// it: the daemon's user finds out. Nothing in the folder is changed.
     static func canHoldStore(_ path: String) -> String? {
         if let problem = canBeFolder(path) { return problem }
-        do throws(DiskTierError) { _ = try FolderMark.inspect(path, .shared) } catch {
+        do throws(FolderError) { _ = try FolderMark.inspect(path, .shared) } catch {
             if case .notTaken(let refusal) = error { return "\(refusal)" }
         }
         return nil
@@ -39,15 +41,19 @@ enum FileChecks {
         switch kind(path) {
         case .folder: nil
         case .absent: "\(path) does not exist; create the folder, or correct the path"
-        case .file, .unreadable: "\(path) is not a folder; correct the path"
+        case .file, .special: "\(path) is not a folder; correct the path"
+        case .unknown(let error): unknown(path, error)
         }
     }
 
     /// What keeps a path from being opened for appending.
     static func canBeFile(_ path: String) -> String? {
-        if kind(path) == .folder { return "\(path) is a folder; name a file in it" }
-        return kind(parent(path)) == .folder
-            ? nil : "\(path) cannot be created, because its folder does not exist; create \(parent(path))"
+        if case .folder = kind(path) { return "\(path) is a folder; name a file in it" }
+        switch kind(parent(path)) {
+        case .folder: return nil
+        case .unknown(let error): return unknown(path, error)
+        default: return "\(path) cannot be created, because its folder does not exist; create \(parent(path))"
+        }
     }
 
     /// What keeps a path from being read as a file of at most so many bytes.
@@ -55,7 +61,8 @@ enum FileChecks {
         switch kind(path) {
         case .absent: return "\(path) does not exist; create the file, or correct the path"
         case .folder: return "\(path) is a folder; name a file in it"
-        case .unreadable: return "\(path) is not a regular file; name a regular file"
+        case .special: return "\(path) is not a regular file; name a regular file"
+        case .unknown(let error): return unknown(path, error)
         case .file:
             guard access(path, R_OK) == 0 else {
                 return "\(path) cannot be read; change its permissions"
@@ -66,17 +73,31 @@ enum FileChecks {
         }
     }
 
-    static func exists(_ path: String) -> Bool { kind(path) != .absent }
+    static func exists(_ path: String) -> Bool {
+        if case .absent = kind(path) { false } else { true }
+    }
 
-    private enum Kind { case absent, file, folder, unreadable }
+    private static func unknown(_ path: String, _ error: SystemError) -> String {
+        "\(path) cannot be looked at (\(error.reason)); correct the path, or its permissions"
+    }
+
+    private enum Kind {
+        case absent, file, folder
+        /// A socket, a pipe or a device.
+        case special
+        /// The system does not say.
+        case unknown(SystemError)
+    }
 
     private static func kind(_ path: String) -> Kind {
         var status = stat()
-        guard stat(path, &status) == 0 else { return .absent }
+        guard stat(path, &status) == 0 else {
+            return errno == ENOENT || errno == ENOTDIR ? .absent : .unknown(SystemError("stat \(path)"))
+        }
         switch status.st_mode & S_IFMT {
         case S_IFDIR: return .folder
         case S_IFREG: return .file
-        default: return .unreadable
+        default: return .special
         }
     }
 

@@ -1,5 +1,7 @@
 // Reading a configuration: the file, the files it includes, decoding and resolving.
 
+internal import EventLoop
+internal import Files
 internal import FoundationEssentials
 internal import Glibc
 
@@ -94,12 +96,13 @@ private struct Loader {
             errors.append(ConfigurationError(place: place, message: "the file \(problem)", isOfProcess: true))
             return nil
         }
-        guard let data = FileManager.default.contents(atPath: path) else {
-            let message = "the file \(path) cannot be read; change its permissions"
+        let bytes: [UInt8]
+        do throws(SystemError) { bytes = try WholeFile.read(path) } catch {
+            let message = "the file \(path) cannot be read (\(error.reason)); change its permissions"
             errors.append(ConfigurationError(place: place, message: message, isOfProcess: true))
             return nil
         }
-        return text(data, file: path)
+        return text(Data(bytes), file: path)
     }
 
     private mutating func text(_ data: Data, file: String) -> String? {

@@ -1,7 +1,5 @@
 // From keys to the daemon's part of the model: what the file says, or else the default of the table of keys, which stands nowhere else.
 
-internal import DownloadCore
-
 extension Configuration {
     private static let defaults = Configuration(SectionReader(nothingOf: KeyTable.root))
 

@@ -1,10 +1,9 @@
 // From keys to services, endpoints and what they share: what the file says, or else the default of the table of keys, which stands
 // nowhere else.
 
-internal import CacheStore
 internal import Content
-internal import DownloadCore
 internal import HTTPCaching
+internal import Policies
 internal import Upstream
 
 extension ServiceConfiguration {

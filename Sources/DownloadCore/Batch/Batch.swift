@@ -1,5 +1,7 @@
 // A list of resources to be sized or downloaded together, and how far that is: a value that can be written down.
 
+package import Policies
+
 /// Where a batch is. Legal: queued → checking → checked or cancelled; queued or checked → running → done, failed, stopped
 /// or cancelled; those three, and what a restart has interrupted, → queued.
 package enum BatchState: String, Sendable, Codable, CaseIterable {
@@ -32,15 +34,6 @@ package enum BatchState: String, Sendable, Codable, CaseIterable {
         case .done: false
         }
     }
-}
-
-/// What the failure of an item means for the others; the raw value is what options and documents say.
-package enum BatchFailurePolicy: String, Sendable, Codable, CaseIterable {
-    case `continue`
-    /// No further item is begun; those under way end as they may, and the rest stays queued.
-    case stop
-    /// Those under way are cancelled, and the rest with them.
-    case cancelRest = "cancel-rest"
 }
 
 package struct BatchOptions: Sendable, Equatable, Codable {

@@ -4,6 +4,7 @@ internal import CacheStore
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
+import Policies
 
 extension BatchRunner {
     // MARK: - Sizes

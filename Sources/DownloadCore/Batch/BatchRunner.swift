@@ -2,6 +2,7 @@
 
 internal import CacheStore
 package import EventLoop
+import Policies
 internal import Synchronization
 
 /// Runs one batch. ``check(on:)`` and ``run(on:)`` take turns and are called on the loop whose sources the resolver hands out;

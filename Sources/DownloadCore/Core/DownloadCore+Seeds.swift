@@ -4,6 +4,7 @@ package import CacheStore
 internal import EventLoop
 package import HTTPCaching
 internal import HTTPWire
+import Policies
 internal import Synchronization
 
 extension DownloadCore {

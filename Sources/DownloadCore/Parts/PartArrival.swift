@@ -4,6 +4,7 @@ internal import CacheStore
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
+import Policies
 
 /// Loop-bound. Whether all of it came or not: the bytes that did belong to the representation, at their place.
 final class PartArrival {

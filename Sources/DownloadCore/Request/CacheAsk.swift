@@ -3,19 +3,7 @@
 package import CacheStore
 package import HTTPCaching
 package import HTTPWire
-
-/// How requests for one key wait for each other.
-package struct CollapseLimits: Sendable, Equatable {
-    /// How long a request waits for the head of another's fetch, in nanoseconds; then it fetches for itself.
-    package var wait: UInt64
-    /// How many wait; the next fetches for itself.
-    package var waiters: Int
-
-    package init(wait: UInt64 = 30_000_000_000, waiters: Int = 10_000) {
-        self.wait = wait
-        self.waiters = waiters
-    }
-}
+package import Policies
 
 /// A GET or HEAD request as the download core sees it.
 package struct CacheAsk: Sendable {

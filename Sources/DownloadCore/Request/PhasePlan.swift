@@ -59,25 +59,3 @@ package struct PhasePlan: Sendable, Equatable {
     /// Nothing of it changes anything.
     package var isEmpty: Bool { placeholder == nil && fallback == nil && expect == .any }
 }
-
-/// What becomes of a fetch for the store when everybody who waited for it has left.
-package enum ClientAbort: Sendable, Equatable {
-    /// It goes on, for those who come later.
-    case finish
-    /// It ends.
-    case abort
-    /// It goes on where at least this share of the body has come, 0 to 1, and ends where less has or where the length is
-    /// not known.
-    case finishIf(Double)
-
-    /// - Parameters:
-    ///   - received: bytes of the body so far.
-    ///   - length: of the whole body; nil where nobody knows.
-    func goesOn(received: Int64, length: Int64?) -> Bool {
-        switch self {
-        case .finish: true
-        case .abort: false
-        case .finishIf(let share): length.map { Double(received) >= share * Double($0) } ?? false
-        }
-    }
-}

@@ -5,6 +5,7 @@ internal import Content
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
+import Policies
 
 /// Loop-bound. Whole means that the origin's framing said so; what is cut short is never stored and never ends well.
 final class Arrival {

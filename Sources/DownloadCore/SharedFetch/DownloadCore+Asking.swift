@@ -4,6 +4,7 @@ import CacheStore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Policies
 
 extension DownloadCore {
     /// Nil: look again, something has been stored meanwhile.

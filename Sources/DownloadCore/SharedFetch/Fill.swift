@@ -4,6 +4,7 @@ package import CacheStore
 internal import EventLoop
 package import HTTPCaching
 package import HTTPWire
+import Policies
 import Synchronization
 
 /// What a fill came to, as soon as that is known.

@@ -4,6 +4,7 @@ internal import CacheStore
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
+import Policies
 internal import Upstream
 
 /// Loop-bound: it lives on the loop of the request that started it, and its task keeps it.

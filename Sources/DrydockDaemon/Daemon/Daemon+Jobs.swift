@@ -6,6 +6,7 @@ internal import DownloadCore
 internal import EventLoop
 internal import Glibc
 internal import Logging
+internal import Policies
 package import ProxyServer
 internal import Synchronization
 

@@ -7,6 +7,7 @@ internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
 internal import Logging
+internal import Policies
 package import ProxyServer
 internal import ServiceCore
 internal import Synchronization

@@ -4,6 +4,7 @@ internal import CacheStore
 internal import DownloadCore
 internal import EventLoop
 internal import Logging
+internal import Policies
 internal import ProxyServer
 internal import ServiceCore
 internal import Synchronization

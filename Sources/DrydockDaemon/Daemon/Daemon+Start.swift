@@ -4,6 +4,7 @@ internal import CacheStore
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop
+internal import Files
 internal import Glibc
 package import Logging
 internal import ProxyServer

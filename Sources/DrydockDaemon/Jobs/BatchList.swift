@@ -2,6 +2,7 @@
 
 package import AdminAPI
 internal import EventLoop
+internal import Files
 internal import Glibc
 
 /// Reads lists. Empty lines, and lines that begin with `#`, count for nothing.

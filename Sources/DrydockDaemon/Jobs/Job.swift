@@ -2,6 +2,7 @@
 
 internal import AdminAPI
 internal import DownloadCore
+internal import Policies
 internal import Synchronization
 
 struct Job: Sendable {

@@ -2,6 +2,7 @@
 
 internal import AdminAPI
 internal import DownloadCore
+internal import Policies
 
 extension AdminJobItem {
     /// With the defaults of a list.

@@ -1,6 +1,7 @@
 // The jobs folder beside the disk tier: one JSON document a job, written whole and put in place by a rename.
 
 internal import EventLoop
+internal import Files
 internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization

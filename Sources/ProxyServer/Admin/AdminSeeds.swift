@@ -1,8 +1,8 @@
 // Seeds in the admin API: stored responses into a folder, and a folder into the store.
 
 package import AdminAPI
-package import CacheStore
 internal import HTTPWire
+package import Policies
 
 /// Implemented where the daemon is put together.
 package protocol SeedActions: Sendable {

@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Policies
 import ServiceCore
 
 extension ProxyHandler {

@@ -4,6 +4,7 @@ package import CacheStore
 package import DemoMode
 package import DownloadCore
 package import HTTPWire
+import Policies
 package import Upstream
 
 /// A request with the service that it is for. Loop-bound, because its body is.

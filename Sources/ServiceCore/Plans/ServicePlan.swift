@@ -4,6 +4,7 @@ package import CacheStore
 package import DownloadCore
 package import HTTPCaching
 package import HTTPWire
+package import Policies
 package import Upstream
 
 /// What applies to a request: of an endpoint, or of the service where no endpoint matches.

@@ -1,6 +1,7 @@
 // Whose folder a disk tier takes: an empty one or one with its mark, and nobody else's, of which it changes nothing.
 
 import EventLoop
+import Files
 import Glibc
 import HTTPCaching
 import Testing

@@ -3,6 +3,7 @@
 import Foundation
 import HTTPCaching
 import HTTPWire
+import Policies
 import Testing
 
 @testable import CacheStore

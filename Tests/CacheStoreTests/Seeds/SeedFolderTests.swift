@@ -5,6 +5,7 @@ import Foundation
 import HTTPCaching
 import HTTPWire
 import LoopSupport
+import Policies
 import Synchronization
 import Testing
 

@@ -1,6 +1,7 @@
 // What the files of seeds are called: readable names, the names of the old download manager, and no way out of the folder.
 
 import HTTPCaching
+import Policies
 import Testing
 
 @testable import CacheStore

@@ -6,6 +6,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Policies
 import TestSupport
 import Testing
 import Upstream

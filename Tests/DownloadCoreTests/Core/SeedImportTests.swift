@@ -6,6 +6,7 @@ import EventLoop
 import Foundation
 import HTTPCaching
 import HTTPWire
+import Policies
 import Synchronization
 import TestSupport
 import Testing

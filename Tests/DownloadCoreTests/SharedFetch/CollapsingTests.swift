@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Policies
 import Synchronization
 import TestSupport
 import Testing

@@ -4,6 +4,7 @@ import CacheStore
 import DownloadCore
 import EventLoop
 import HTTPWire
+import Policies
 import TestSupport
 import Testing
 

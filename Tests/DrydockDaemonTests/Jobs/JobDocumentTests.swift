@@ -2,6 +2,7 @@
 
 import AdminAPI
 import DownloadCore
+import Policies
 import Testing
 
 @testable import DrydockDaemon

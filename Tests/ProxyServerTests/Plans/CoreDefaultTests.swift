@@ -6,6 +6,7 @@ import Content
 import DownloadCore
 import HTTPCaching
 import HTTPWire
+import Policies
 import ServiceCore
 import Testing
 import Upstream

@@ -1,6 +1,7 @@
 // Makes a folder whole again from which somebody removes files while it is in use.
 
 import EventLoop
+import Files
 import Glibc
 import Synchronization
 
@@ -28,13 +29,17 @@ extension DiskFolder {
             guard let lock = held else { throw .closed }
             if !lock.holds(path) {
                 try Self.makeFolders(path, calls)
-                guard try FolderMark.inspect(path, kind, newest: format) == .empty else {
+                guard
+                    try DiskTierError.mark({ () throws(FolderError) in
+                        try FolderMark.inspect(path, kind, newest: format)
+                    }) == .empty
+                else {
                     throw .folder(SystemError("use \(path), which is another store now", code: ESTALE))
                 }
                 held = try FolderLock(path)
                 lock.release()
             }
-            try FolderMark.restore(path, kind, format: format)
+            try DiskTierError.mark { () throws(FolderError) in try FolderMark.restore(path, kind, format: format) }
             try held?.takeFile(path, calls)
             for name in Self.folders { try Self.makeFolders("\(path)/\(name)", calls) }
             do throws(SystemError) {

@@ -1,6 +1,7 @@
 // The folder of the disk tier: its lock, its secret, its temporaries and the places of its files.
 
 package import EventLoop
+package import Files
 import Glibc
 import Synchronization
 
@@ -26,6 +27,19 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
     case refused(BodyError)
     /// The tier has been closed.
     case closed
+
+    init(_ error: FolderError) {
+        self =
+            switch error {
+            case .notTaken(let refusal): .notTaken(refusal)
+            case .unusable(let error): .folder(error)
+            }
+    }
+
+    /// Does something with the mark of the folder, and throws what that throws as an error of the tier.
+    static func mark<Result>(_ call: () throws(FolderError) -> Result) throws(DiskTierError) -> Result {
+        do throws(FolderError) { return try call() } catch { throw DiskTierError(error) }
+    }
 
     package var description: String {
         switch self {
@@ -70,14 +84,16 @@ final class DiskFolder: Sendable {
         (self.path, self.calls, self.kind, self.format) = (path, calls, kind, format)
         try Self.makeFolders(path, calls)
         // Before the mark is written nothing in the folder may be changed: it may be anybody's until then.
-        _ = try FolderMark.inspect(path, kind, newest: format)
+        _ = try DiskTierError.mark { () throws(FolderError) in try FolderMark.inspect(path, kind, newest: format) }
         var lock = try FolderLock(path)
         do throws(DiskTierError) {
-            let found = try FolderMark.claim(path, kind, newest: format)
+            let found = try DiskTierError.mark { () throws(FolderError) in
+                try FolderMark.claim(path, kind, newest: format)
+            }
             if chmod(path, 0o700) != 0 { throw .folder(SystemError("chmod \(path)")) }
             try lock.takeFile(path, calls)
             for name in Self.folders { try Self.makeFolders("\(path)/\(name)", calls) }
-            for name in Self.names("\(path)/tmp") { unlink("\(path)/tmp/\(name)") }
+            for name in FolderNames.of("\(path)/tmp") { unlink("\(path)/tmp/\(name)") }
             secret = try Self.secret("\(path)/secret", calls)
             digestKey = secret.withUnsafeBytes { bytes in
                 DigestKey(low: bytes.number(at: 0, UInt64.self), high: bytes.number(at: 8, UInt64.self))
@@ -167,7 +183,7 @@ final class DiskFolder: Sendable {
     /// Removes the empty ones of the folders below one of the 256 in `objects`, and this one where it is empty then; blocks.
     func removeEmptyFolders(in part: Int) {
         let first = "\(objects)/\(Self.hex(part))"
-        for name in Self.names(first) { _ = calls.removeFolder("\(first)/\(name)") }
+        for name in FolderNames.of(first) { _ = calls.removeFolder("\(first)/\(name)") }
         _ = calls.removeFolder(first)
     }
 
@@ -192,7 +208,7 @@ final class DiskFolder: Sendable {
     /// - Returns: whether there is more that can be removed.
     func emptyTrash(files most: Int) -> Bool {
         var left = most
-        for name in Self.names(trash) where left > 0 { remove("\(trash)/\(name)", &left) }
+        for name in FolderNames.of(trash) where left > 0 { remove("\(trash)/\(name)", &left) }
         return left == 0
     }
 
@@ -201,7 +217,7 @@ final class DiskFolder: Sendable {
         left -= 1
         if calls.unlink(path) == 0 { return }
         guard errno == EISDIR else { return left = -1 }
-        for name in Self.names(path) where left > 0 { remove("\(path)/\(name)", &left) }
+        for name in FolderNames.of(path) where left > 0 { remove("\(path)/\(name)", &left) }
         if left > 0 { _ = calls.removeFolder(path) }
     }
 
@@ -219,7 +235,7 @@ final class DiskFolder: Sendable {
         _ calls: FileCalls = .real
     ) throws(DiskTierError) -> FolderMark.State {
         try makeFolders(path, calls)
-        return try FolderMark.claim(path, kind, newest: format)
+        return try DiskTierError.mark { () throws(FolderError) in try FolderMark.claim(path, kind, newest: format) }
     }
 
     /// Empties a store that was written in an older format; pins and the secret have had one format ever since.
@@ -242,26 +258,8 @@ final class DiskFolder: Sendable {
         DiskIndex.remove("\(path)/index.sqlite")
         _ = calls.unlink("\(path)/rules")
         // Last: a process that is killed before begins again.
-        try FolderMark.write(path, kind, format: format)
+        try DiskTierError.mark { () throws(FolderError) in try FolderMark.write(path, kind, format: format) }
         return "the cache folder \(path) was written in format \(old), which this version does not read: it was emptied"
-    }
-
-    /// The names in a folder, but `.` and `..`; empty where it cannot be read. Blocks.
-    static func names(_ path: String) -> [String] {
-        guard let folder = opendir(path) else { return [] }
-        defer { closedir(folder) }
-        return names(in: folder)
-    }
-
-    static func names(in folder: OpaquePointer) -> [String] {
-        var names: [String] = []
-        while let entry = readdir(folder) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names
     }
 
     static func makeFolders(_ path: String, _ calls: FileCalls) throws(DiskTierError) {

@@ -1,5 +1,7 @@
 // What a store's owner and settings are called where troubles are told: a program that uses the library has no configuration file.
 
+import Files
+
 extension StoreKind {
     var owner: String {
         switch self {

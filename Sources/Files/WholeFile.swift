@@ -1,15 +1,37 @@
 // Small files that are read and written as a whole, and that have reached the disk when the call returns, unless it says otherwise.
 
-import EventLoop
+package import EventLoop
 import Glibc
 
 /// Everything here blocks, and belongs on an I/O thread.
-enum WholeFile {
+package enum WholeFile {
     /// A link is not followed, and a pipe in the place of the file is not waited for.
     private static let safely = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
 
-    /// Empty where it cannot be read.
-    static func read(_ path: String) -> [UInt8] {
+    /// A file that somebody names: links are followed.
+    package static func read(_ path: String) throws(SystemError) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw SystemError("open \(path)") }
+        defer { close(descriptor) }
+        return try rest(of: descriptor, path)
+    }
+
+    /// What comes until the end.
+    /// - Parameter name: what an error calls it.
+    package static func rest(of descriptor: Int32, _ name: String) throws(SystemError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            if count == 0 { return bytes }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw SystemError("read \(name)") }
+            bytes += buffer[..<count]
+        }
+    }
+
+    /// A file of a store's folder; empty where there is none, and what came before the error where it cannot be read to its end.
+    package static func readOwn(_ path: String) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | safely)
         if descriptor < 0 { return [] }
         defer { close(descriptor) }
@@ -24,7 +46,7 @@ enum WholeFile {
     }
 
     /// Puts another file in its place; a failure leaves the old one.
-    static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
+    package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
         let temporary = "\(path).new"
         try write(bytes, to: temporary, O_WRONLY | O_CREAT | O_TRUNC)
         guard rename(temporary, path) == 0 else { throw SystemError("rename \(temporary)") }
@@ -34,7 +56,7 @@ enum WholeFile {
     /// Appends to a file that is there.
     /// - Parameter isSynced: false where it is enough that the bytes outlive the process.
     /// - Returns: false where there is no such file.
-    static func append(_ bytes: [UInt8], to path: String, isSynced: Bool) throws(SystemError) -> Bool {
+    package static func append(_ bytes: [UInt8], to path: String, isSynced: Bool) throws(SystemError) -> Bool {
         let descriptor = open(path, O_WRONLY | O_APPEND | safely)
         if descriptor < 0 {
             if errno == ENOENT { return false }

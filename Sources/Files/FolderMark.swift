@@ -1,6 +1,6 @@
 // The mark of a folder that Drydock keeps a store in: CACHEDIR.TAG and a version file. A folder of anybody else's is never touched.
 
-import EventLoop
+package import EventLoop
 import Glibc
 
 /// Who reads a store.
@@ -34,6 +34,14 @@ package enum FolderRefusal: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
+/// Why a folder cannot hold a store.
+package enum FolderError: Error, Sendable, Equatable {
+    /// It is somebody else's, or another version's; nothing in it was changed.
+    case notTaken(FolderRefusal)
+    /// It, or one of the files of its mark, cannot be made, read or written.
+    case unusable(SystemError)
+}
+
 /// Reads and writes the mark; everything here blocks.
 ///
 /// The mark is two files: `CACHEDIR.TAG`, which tells backup programs that the folder is a cache, and `version`, one line such as
@@ -53,7 +61,7 @@ package enum FolderMark {
         case marked(format: Int)
 
         /// That a folder without a mark was taken over, for the log; nil for the others.
-        func remark(_ path: String, _ kind: StoreKind) -> String? {
+        package func remark(_ path: String, _ kind: StoreKind) -> String? {
             guard self == .unmarked else { return nil }
             return "the cache folder \(path) of version 0.1.0 was taken over, and marked as a \(kind.rawValue) store"
         }
@@ -61,17 +69,17 @@ package enum FolderMark {
 
     /// Looks at a folder and changes nothing.
     /// - Parameter newest: the format that the caller knows; another one in tests.
-    /// - Throws: `DiskTierError.notTaken`, and `.folder` where it cannot be read or is no folder.
+    /// - Throws: `FolderError.notTaken`, and `.unusable` where it cannot be read or is no folder.
     package static func inspect(
         _ path: String,
         _ kind: StoreKind,
         newest: Int = format
-    ) throws(DiskTierError) -> State {
+    ) throws(FolderError) -> State {
         let names = try names(path)
         // A mark that may not be read is another user's, and may well be that of such a store.
         if names.isSuperset(of: Self.names) {
             for name in Self.names where access("\(path)/\(name)", R_OK) != 0 && errno == EACCES {
-                throw .folder(SystemError("open \(path)/\(name)", code: EACCES))
+                throw .unusable(SystemError("open \(path)/\(name)", code: EACCES))
             }
         }
         let version = version(path)
@@ -96,8 +104,8 @@ package enum FolderMark {
 
     /// Marks a folder where it has no mark yet; it must exist.
     /// - Returns: the format that its files are in.
-    /// - Throws: as ``inspect(_:_:newest:)``, and `.folder` where the mark cannot be written.
-    static func claim(_ path: String, _ kind: StoreKind, newest: Int = format) throws(DiskTierError) -> State {
+    /// - Throws: as ``inspect(_:_:newest:)``, and `.unusable` where the mark cannot be written.
+    package static func claim(_ path: String, _ kind: StoreKind, newest: Int = format) throws(FolderError) -> State {
         let state = try inspect(path, kind, newest: newest)
         switch state {
         case .empty: try write(path, kind, format: newest)
@@ -108,8 +116,8 @@ package enum FolderMark {
     }
 
     /// Marks a folder that is in use, and from which somebody has removed the mark.
-    /// - Throws: `DiskTierError.notTaken` where there is something in it now that no store has.
-    static func restore(_ path: String, _ kind: StoreKind, format: Int) throws(DiskTierError) {
+    /// - Throws: `FolderError.notTaken` where there is something in it now that no store has.
+    package static func restore(_ path: String, _ kind: StoreKind, format: Int) throws(FolderError) {
         if case .marked = try? inspect(path, kind, newest: format) { return }
         if let found = try names(path).subtracting(ownNames).subtracting(storeNames).sorted().first {
             throw .notTaken(.foreign(path: path, found: found))
@@ -118,12 +126,12 @@ package enum FolderMark {
     }
 
     /// Writes both files, the version last: a folder that has it has the other one, too.
-    static func write(_ path: String, _ kind: StoreKind, format: Int) throws(DiskTierError) {
+    package static func write(_ path: String, _ kind: StoreKind, format: Int) throws(FolderError) {
         do throws(SystemError) {
             try WholeFile.replace("\(path)/\(tagName)", with: signature + comment)
             try WholeFile.replace("\(path)/\(versionName)", with: Array("drydock \(format) \(kind.rawValue)\n".utf8))
         } catch {
-            throw .folder(error)
+            throw .unusable(error)
         }
     }
 
@@ -131,7 +139,7 @@ package enum FolderMark {
 
     private static let tagName = "CACHEDIR.TAG"
     private static let versionName = "version"
-    static let names = [tagName, versionName]
+    package static let names = [tagName, versionName]
     /// With the names under which `WholeFile` writes them first.
     private static let ownNames: Set<String> = [tagName, "\(tagName).new", versionName, "\(versionName).new"]
     /// What else a store consists of, and what fsck keeps in the root of a file system.
@@ -195,13 +203,13 @@ package enum FolderMark {
     // MARK: - Reading
 
     /// Empty where there is no folder.
-    private static func names(_ path: String) throws(DiskTierError) -> Set<String> {
+    private static func names(_ path: String) throws(FolderError) -> Set<String> {
         guard let folder = opendir(path) else {
             if errno == ENOENT { return [] }
-            throw .folder(SystemError("open \(path)"))
+            throw .unusable(SystemError("open \(path)"))
         }
         defer { closedir(folder) }
-        return Set(DiskFolder.names(in: folder))
+        return Set(FolderNames.of(folder))
     }
 
     /// The first bytes of a regular file; nil where it is none, or cannot be read.
