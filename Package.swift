@@ -78,7 +78,10 @@ let package = Package(
         room("DemoMode", ["EventLoop", "HTTPWire"]),
         room(
             "ServiceCore",
-            ["EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "DownloadCore", "DemoMode"]
+            [
+                "Content", "EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "DownloadCore",
+                "DemoMode",
+            ]
         ),
         room("Configuration", ["YAML", "EventLoop", "Files", "HTTPCaching", "Policies", "Upstream", "Content"]),
         room("AdminAPI"),
@@ -149,8 +152,8 @@ let package = Package(
         tests(
             "ServiceCoreTests",
             [
-                "ServiceCore", "DemoMode", "DownloadCore", "Upstream", "EventLoop", "HTTPWire", "HTTPCaching",
-                "LoopSupport",
+                "ServiceCore", "Content", "DemoMode", "DownloadCore", "Policies", "Upstream", "EventLoop", "HTTPWire",
+                "HTTPCaching", "LoopSupport",
             ]
         ),
         tests("DemoModeTests", ["DemoMode", "HTTPWire"]),

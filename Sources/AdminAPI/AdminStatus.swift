@@ -36,6 +36,12 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         package var isDemo: Bool
         /// Some get demo answers, and the others go to `target`; nil from an older daemon.
         package var isPartlyDemo: Bool?
+        /// Fetches under way; nil from an older daemon, like what follows.
+        package var fetches: Int?
+        /// Fetches that wait for `max_concurrent`.
+        package var waiting: Int?
+        /// `closed`, `open` or `half-open`; nil, too, where the service has no circuit breaker.
+        package var breaker: String?
 
         package init(name: String, target: String, match: String, isDemo: Bool, isPartlyDemo: Bool) {
             self.name = name

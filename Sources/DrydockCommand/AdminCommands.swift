@@ -24,7 +24,7 @@ struct Status: ParsableCommand {
             "disk           \(status.disk.map(tier) ?? "off")",
         ]
         for service in status.services {
-            lines.append("service        \(service.name) \(service.match) -> \(service.goal)")
+            lines.append("service        \(service.name) \(service.match) -> \(service.goal)\(service.load)")
         }
         print(lines.joined(separator: "\n"))
     }
@@ -36,6 +36,15 @@ struct Status: ParsableCommand {
 
 extension AdminStatus.Service {
     /// Where requests go.
+    /// What is under way, where there is something, and a breaker that is not closed.
+    fileprivate var load: String {
+        var parts: [String] = []
+        if let fetches, fetches > 0 { parts.append("\(fetches) fetches") }
+        if let waiting, waiting > 0 { parts.append("\(waiting) waiting") }
+        if let breaker, breaker != "closed" { parts.append("breaker \(breaker)") }
+        return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
+    }
+
     fileprivate var goal: String { isPartlyDemo == true ? "demo and \(target)" : isDemo ? "demo" : target }
 }
 

@@ -81,7 +81,13 @@ extension KeyEffect {
         "demo.enabled": demo, "demo.files": demo, "demo.file": demo, "demo.status": demo, "demo.headers": demo,
         "demo.latency": demo, "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
         "demo.random_seed": demo,
-    ].merging(cache.map { ("cache.\($0)", $1) }) { $1 }
+    ].merging(retry.map { ("retry.\($0)", $1) }) { $1 }.merging(cache.map { ("cache.\($0)", $1) }) { $1 }
+
+    private static let retry = Dictionary(
+        uniqueKeysWithValues: [
+            "count", "preset", "delay", "backoff", "jitter", "when", "retry_after", "methods", "budget",
+        ].map { ($0, KeyEffect.request { "\($0.retry)" }) }
+    )
 
     /// Of services alone.
     private static let ofServices: [String: KeyEffect] = [
@@ -97,6 +103,9 @@ extension KeyEffect {
         "max_concurrent": .route { "\($0.plan.admission)" },
         "max_queue.length": .route { "\($0.plan.admission)" },
         "max_queue.wait": .route { "\($0.plan.admission)" },
+        "breaker.failures": .route { "\(String(describing: $0.plan.breaker))" },
+        "breaker.window": .route { "\(String(describing: $0.plan.breaker))" },
+        "breaker.open": .route { "\(String(describing: $0.plan.breaker))" },
         "tls.verify": .route { "\($0.plan.tls)" },
         "tls.ca": .route { "\($0.plan.tls)" },
         "tls.client_cert": .route { "\($0.plan.tls)" },

@@ -59,6 +59,7 @@ package enum KeyDocuments {
         "enabled": [("files", "demo")], "seed_mode": [("seed_dir", "demo")], "seed_layout": [("seed_dir", "demo")],
         "after": [("file", "x.json")], "placeholder.status": [("file", "x.json")],
         "fallback.status": [("file", "x.json")],
+        "window": [("failures", "3")], "open": [("failures", "3")],
         "compare": [("mode", "library")], "methods": [("mode", "library")],
     ]
 
@@ -102,7 +103,7 @@ extension ValueKind {
     fileprivate func anotherValue(than key: KeyDescriptor) -> String {
         switch self {
         case .boolean: key.defaultText == "true" ? "off" : "on"
-        case .integer: "404"
+        case .integer(let range): "\(range.contains(404) ? 404 : range.upperBound)"
         case .word(_, or: let other): other.anotherValue(than: key)
         case .choice(let words): words.first { $0 != key.defaultText } ?? ""
         case .duration, .lifetime: "7s"
@@ -112,6 +113,7 @@ extension ValueKind {
         case .permissions: "\"0600\""
         case .text(.prefix), .text(.batchURL): "/other"
         case .text(.clientAbort): "abort"
+        case .text(.retryCause): "500"
         case .text(.connectPattern): "\"a.example:22\""
         case .text(.webOrigin): "\"http://localhost:3000\""
         case .text: "OTHER"

@@ -171,6 +171,12 @@ extension KeyTable {
         ),
         KeyDescriptor("cache", .section(serviceCache), "How responses are stored and reused.", inherited: .endpoints),
         KeyDescriptor("response", .section(response), "Which responses may be stored.", inherited: .endpoints),
+        KeyDescriptor(
+            "retry",
+            .section(retry),
+            "How a fetch that failed is made again.",
+            inherited: .endpoints
+        ),
         KeyDescriptor("demo", .section(demo), "Demo answers.", inherited: .endpoints),
     ]
 
@@ -218,6 +224,12 @@ extension KeyTable {
                 "max_queue",
                 .section(maxQueue),
                 "The queue of fetches that wait for max_concurrent.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "breaker",
+                .section(breaker),
+                "When an origin that fails is left alone.",
                 inherited: .services
             ),
             KeyDescriptor("tls", .section(tls), "TLS to the origin.", inherited: .services),

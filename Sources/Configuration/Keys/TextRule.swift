@@ -25,6 +25,8 @@ package enum TextRule: Sendable {
     case storedPath
     /// `finish`, `abort` or `finish-if N%`.
     case clientAbort
+    /// `connect`, `timeout`, `content` or a status from 400 to 599.
+    case retryCause
     /// A name of query items in which `*` stands for any run of characters.
     case queryPattern
     /// What a client asks for: a path, or an absolute URL.
@@ -114,6 +116,13 @@ package enum TextRule: Sendable {
         case .clientAbort:
             guard ClientAbort(words: text) != nil else {
                 throw ScalarProblem("does not know '\(text)'; it takes finish, abort or finish-if 50%")
+            }
+            return text
+        case .retryCause:
+            guard RetryCause(text) != nil else {
+                throw ScalarProblem(
+                    "does not know '\(text)'; it takes connect, timeout, content and statuses from 400 to 599"
+                )
             }
             return text
         case .batchURL:

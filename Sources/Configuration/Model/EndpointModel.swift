@@ -16,6 +16,7 @@ package struct EndpointConfiguration: Sendable, Equatable {
     package var query: [QueryRule] = []
     package var headers = HeaderRules()
     package var timeout: Timeouts
+    package var retry: RetryPolicy
     package var cache = CacheConfiguration()
     package var expect: ContentExpectation
     package var demo = DemoConfiguration()

@@ -1,6 +1,7 @@
 // One service of the configuration, with what it inherited.
 
 package import Content
+package import Policies
 package import Upstream
 
 /// A service: where its requests are matched, where they go, and what happens to them on the way.
@@ -25,6 +26,10 @@ package struct ServiceConfiguration: Sendable, Equatable {
     /// Fills in flight at once; nil: no limit.
     package var maxConcurrent: Int?
     package var maxQueue: QueueConfiguration
+    /// How a fetch that failed is made again.
+    package var retry: RetryPolicy
+    /// When the origin is left alone; nil: never.
+    package var breaker: BreakerPolicy?
     package var tls = TLSConfiguration()
     /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
     package var lenient: Bool

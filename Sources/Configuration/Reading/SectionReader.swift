@@ -64,6 +64,12 @@ struct SectionReader {
         return value
     }
 
+    /// 0 to 1.
+    func share(_ key: String) -> Double? {
+        guard case .share(let value)? = leaf(key)?.scalar else { return nil }
+        return value
+    }
+
     /// A lifetime in whole seconds.
     func seconds(_ key: String) -> Int64? { nanoseconds(key).map { Int64($0 / 1_000_000_000) } }
 

@@ -19,6 +19,8 @@ extension ServiceConfiguration {
         timeout = Timeouts(reader.section("timeout"))
         maxConcurrent = reader.int("max_concurrent")
         maxQueue = QueueConfiguration(reader.section("max_queue"))
+        retry = RetryPolicy(reader.section("retry"))
+        breaker = BreakerPolicy(reader.section("breaker"))
         lenient = reader.bool("lenient")
         corsOrigins = reader.section("cors").texts("origins")
         expect = reader.section("response").choice(always: "expect")
@@ -32,6 +34,39 @@ extension QueueConfiguration {
     init(_ reader: SectionReader) {
         length = reader.int(always: "length")
         wait = reader.nanoseconds(always: "wait")
+    }
+}
+
+extension RetryPolicy {
+    /// What the file says, then what its preset says, and then the table of keys.
+    init(_ reader: SectionReader) {
+        self.init(
+            count: reader.int(always: "count"),
+            delay: reader.nanoseconds(always: "delay"),
+            backoff: reader.int(always: "backoff"),
+            jitter: reader.always { $0.share("jitter") },
+            causes: Set(reader.texts("when").compactMap { RetryCause($0) }),
+            maxRetryAfter: reader.nanoseconds(always: "retry_after"),
+            methods: reader.choice(always: "methods"),
+            budget: reader.always { $0.share("budget") }
+        )
+        guard let preset = reader.text("preset").flatMap({ RetryPreset(rawValue: $0) })?.policy else { return }
+        if reader.entry("delay") == nil { delay = preset.delay }
+        if reader.entry("backoff") == nil { backoff = preset.backoff }
+        if reader.entry("jitter") == nil { jitter = preset.jitter }
+        if reader.entry("when") == nil { causes = preset.causes }
+    }
+}
+
+extension BreakerPolicy {
+    /// Nil where no number of failures opens it.
+    init?(_ reader: SectionReader) {
+        guard let failures = reader.int("failures") else { return nil }
+        self.init(
+            failures: failures,
+            window: reader.nanoseconds(always: "window"),
+            open: reader.nanoseconds(always: "open")
+        )
     }
 }
 
@@ -80,6 +115,7 @@ extension EndpointConfiguration {
         self.path = path
         method = reader.text(always: "method")
         timeout = Timeouts(reader.section("timeout"))
+        retry = RetryPolicy(reader.section("retry"))
         expect = reader.section("response").choice(always: "expect")
     }
 }

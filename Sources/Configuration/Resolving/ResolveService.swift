@@ -1,5 +1,8 @@
 // Services and endpoints: merged with what they inherit, resolved, and checked as a whole.
 
+internal import Content
+internal import Policies
+
 extension Resolver {
     /// The services, in order; those with errors in them are left out, and their names still known to the others.
     mutating func resolveServices(_ root: SectionReader) -> [ServiceConfiguration] {
@@ -53,6 +56,16 @@ extension Resolver {
                 "'max_queue' needs 'max_concurrent', which is not set; set it, or remove 'max_queue'"
             )
         }
+        if result.breaker == nil, let place = own.place("breaker"), own.section("breaker").entry("failures") == nil {
+            fail(
+                place,
+                "'breaker' needs 'breaker.failures', which is not set; set it, or remove 'breaker'"
+            )
+        }
+        if result.breaker != nil, case .service(let name)? = baseURL, let place = own.place("breaker") {
+            fail(place, "'breaker' is for a service with an origin of its own; set it in service '\(name)'")
+        }
+        check(retry: own, result.retry, result.expect)
         if result.auth != nil, result.corsOrigins.contains("*"), let place = own.place("cors") ?? own.place("auth") {
             fail(
                 place,
@@ -129,6 +142,7 @@ extension Resolver {
         result.query = query(reader)
         result.headers = HeaderRules(reader.section("headers"))
         check(timeout: reader.section("timeout"))
+        check(retry: own, result.retry, result.expect)
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
         let place = reader.place("name") ?? self.place(reader, "path")
         result.demo = demo(reader.section("demo"), answerOf: .endpoint(name, place), daemonDemo: daemonDemo)
@@ -169,6 +183,17 @@ extension Resolver {
             if let place = reader.place(key), reader.nanoseconds(key) == 0 {
                 fail(place, "'timeout.\(key)' is zero; write none for no timeout")
             }
+        }
+    }
+
+    /// - Parameter own: the service or the endpoint without what it inherited.
+    private mutating func check(retry own: SectionReader, _ policy: RetryPolicy, _ expect: ContentExpectation) {
+        let reader = own.section("retry")
+        if reader.texts("when").contains("content"), reader.entry("when") != nil, expect == .any {
+            fail(
+                place(reader, "when"),
+                "'retry.when' has content, but 'response.expect' is any; say what bodies must be, or remove content"
+            )
         }
     }
 

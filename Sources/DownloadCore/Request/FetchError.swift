@@ -8,6 +8,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     case upstream(UpstreamError)
     /// Too many fetches of the service are under way or waiting.
     case notAdmitted(String)
+    /// The circuit breaker of the origin is open.
+    case unavailable(String)
     /// The request wants nothing from the origin (RFC 9111 section 5.2.1.7).
     case onlyIfCached(String)
     /// The origin is not to be asked at present.
@@ -23,7 +25,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     package var status: Int {
         switch self {
         case .upstream(let error): error.status
-        case .notAdmitted, .cancelled, .stopped: 503
+        case .notAdmitted, .unavailable, .cancelled, .stopped: 503
         case .inner: 502
         case .onlyIfCached, .offline: 504
         }
@@ -35,7 +37,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .upstream(let error): error.proxyStatus
         case .notAdmitted: "connection_limit_reached"
         case .onlyIfCached: nil
-        case .offline: "destination_unavailable"
+        case .offline, .unavailable: "destination_unavailable"
         case .inner, .cancelled: "proxy_internal_error"
         case .stopped: "connection_terminated"
         }
@@ -55,8 +57,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .upstream(let error): error.detail
-        case .notAdmitted(let detail), .onlyIfCached(let detail), .offline(let detail), .inner(let detail),
-            .stopped(let detail):
+        case .notAdmitted(let detail), .unavailable(let detail), .onlyIfCached(let detail), .offline(let detail),
+            .inner(let detail), .stopped(let detail):
             detail
         case .cancelled: "the request was given up"
         }
@@ -68,7 +70,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .upstream(let error): !error.isUnsent && error.kind != .cancelled && error.kind != .internal
         case .inner: true
-        case .notAdmitted, .onlyIfCached, .offline, .cancelled, .stopped: false
+        case .notAdmitted, .unavailable, .onlyIfCached, .offline, .cancelled, .stopped: false
         }
     }
 
@@ -76,7 +78,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     package var isOriginFailure: Bool {
         switch self {
         case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused
-        case .notAdmitted, .inner, .offline: true
+        case .notAdmitted, .unavailable, .inner, .offline: true
         case .onlyIfCached, .cancelled, .stopped: false
         }
     }

@@ -12,14 +12,19 @@ package struct RequestContent: Sendable {
 
 /// Gives bytes that are in memory, and then those of another source. Loop-bound.
 package final class ContentSource: RequestBodySource {
+    private let whole: [UInt8]
     private var bytes: ArraySlice<UInt8>
     private let rest: (any RequestBodySource)?
 
     /// - Parameter rest: what follows the bytes; nil for nothing.
     package init(_ bytes: [UInt8], then rest: (any RequestBodySource)? = nil) {
+        whole = bytes
         self.bytes = bytes[...]
         self.rest = rest
     }
+
+    /// The same from its start; nil where something follows that cannot be read twice.
+    package var again: ContentSource? { rest == nil ? ContentSource(whole) : nil }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         guard !bytes.isEmpty else { return rest?.read(into: buffer) ?? .end }

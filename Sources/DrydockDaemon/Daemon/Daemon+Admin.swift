@@ -54,13 +54,19 @@ extension Daemon: AdminActions {
             case nil: "none"
             }
         let route = plan.service(named: service.name)
-        return AdminStatus.Service(
+        var result = AdminStatus.Service(
             name: service.name,
             target: base,
             match: service.match.description,
             isDemo: route?.playsDemo ?? false,
             isPartlyDemo: route.map { $0.playsDemo && $0.asksOrigin } ?? false
         )
+        if let route {
+            result.fetches = route.runtime.admission.running
+            result.waiting = route.runtime.admission.waiting
+            if route.plan.breaker != nil { result.breaker = route.runtime.resilience.breaker.name }
+        }
+        return result
     }
 
     package func reload() async -> ReloadResult {
@@ -148,7 +154,7 @@ extension Daemon: AdminActions {
                 Int(core.clock.ahead)
             },
         ]
-        gauges += seedGauges + memoryGuard.gauges + jobGauges + keepingGauges + guardian.gauges
+        gauges += seedGauges + memoryGuard.gauges + serviceGauges + jobGauges + keepingGauges + guardian.gauges
         if let disk {
             gauges += [
                 Gauge("drydock_disk_entries", "Files of the disk tier.") { disk.statistics.objects },

@@ -46,6 +46,7 @@ extension Daemon {
         let logSettings = LogSettings(configuration.log)
         let logger = makeLogger(logSettings)
         let registry = PlanRegistry()
+        log(registry.services, to: logger)
         let files: IOPool
         do { files = try IOPool(threads: 4, name: "files") } catch { throw .start("\(error)") }
         var isStarted = false

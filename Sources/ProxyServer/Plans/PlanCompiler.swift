@@ -117,7 +117,8 @@ extension RoutePlan {
                 seed: try seeds.folder(endpoint.cache.seed),
                 storeAs: endpoint.cache.storeAs,
                 phases: try seeds.phases(endpoint.cache, expect: endpoint.expect),
-                onClientAbort: endpoint.cache.onClientAbort
+                onClientAbort: endpoint.cache.onClientAbort,
+                retry: endpoint.retry
             )
             let plan = EndpointPlan(
                 name: endpoint.name,
@@ -143,7 +144,8 @@ extension RoutePlan {
                 storesPost: storesPost(service.cache),
                 seed: try seeds.folder(service.cache.seed),
                 phases: try seeds.phases(service.cache, expect: service.expect),
-                onClientAbort: service.cache.onClientAbort
+                onClientAbort: service.cache.onClientAbort,
+                retry: service.retry
             ),
             authorization: authorization(service.auth),
             tls: TLSOptions(
@@ -160,6 +162,7 @@ extension RoutePlan {
                 queueLength: service.maxQueue.length,
                 wait: service.maxQueue.wait
             ),
+            breaker: service.breaker,
             endpoints: endpoints.map(\.0)
         )
         var inner: String?

@@ -49,26 +49,49 @@ package final class OriginSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
+        // What the origin's breaker refuses does not queue for a slot.
+        if service.breaker != nil, runtime.resilience.leavesAlone(terms.url) { throw refuse() }
         do throws(AdmissionRefusal) {
             if !runtime.admission.takeFreeSlot() { try await runtime.admission.acquire(on: loop) }
         } catch {
             throw FetchError(error, service: service)
         }
-        return begin(request, sink)
+        guard let fetch = begin(request, sink) else { throw refuse() }
+        return fetch
     }
 
     package func startAtOnce(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
         runtime.admission.takeFreeSlot() ? begin(request, sink) : nil
     }
 
-    /// Whoever calls has a slot, which the fetch gives back.
-    private func begin(_ request: consuming FetchRequest, _ sink: any FetchSink) -> OriginFetch {
+    /// Whoever calls has a slot, which the fetch gives back; nil where the origin's breaker refuses it, and the slot is free again.
+    private func begin(_ request: consuming FetchRequest, _ sink: any FetchSink) -> OriginFetch? {
+        var watch: BreakerWatch?
+        if let breaker = service.breaker {
+            watch = BreakerWatch(runtime.resilience, terms.url, breaker)
+            if watch == nil {
+                runtime.admission.release()
+                return nil
+            }
+        }
         let fetch = OriginFetch(sink: sink, admission: runtime.admission)
+        fetch.breaker = watch
         runtime.countFetch()
         onFetch()
         let body = request.body
         fetch.transfer = client.start(upstreamRequest(request), body: body, delegate: fetch)
         return fetch
+    }
+
+    /// What a request hears that finds the breaker open, or a probe under way.
+    private func refuse() -> FetchError {
+        var reason =
+            "the circuit breaker of \(terms.url) is half-open: one request probes whether the origin answers again"
+        if case .open(let time) = runtime.resilience.breaker {
+            reason =
+                "the circuit breaker of \(terms.url) is open after failures in a row, for another \(time / 1_000_000) ms"
+        }
+        return .unavailable("service \(service.name): \(reason); see what the origin answers, or change breaker")
     }
 
     private func upstreamRequest(_ request: consuming FetchRequest) -> UpstreamRequest {
@@ -122,13 +145,18 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     @exclusivity(unchecked) private(set) var isEndProven = true
     @exclusivity(unchecked) private var sink: (any FetchSink)?
     private var admission: Admission?
+    /// Hears how the fetch ended; nil where the service has no breaker.
+    var breaker: BreakerWatch?
 
     init(sink: any FetchSink, admission: Admission) {
         self.sink = sink
         self.admission = admission
     }
 
-    deinit { admission?.release() }
+    deinit {
+        breaker?.givenUp()
+        admission?.release()
+    }
 
     func resume() { transfer?.resume() }
 
@@ -148,6 +176,10 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     func transfer(_ transfer: Transfer, received interim: ResponseHead) { sink?.received(interim: interim) }
 
     func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming) {
+        if breaker != nil {
+            breaker?.answered(head.status)
+            breaker = nil
+        }
         if Self.isEventStream(head.fields) { transfer.allowSilence() }
         sink?.received(head, framing: framing)
     }
@@ -171,6 +203,8 @@ final class OriginFetch: FetchHandle, TransferDelegate {
 
     func transfer(_ transfer: Transfer, failed error: UpstreamError) {
         let sink = sink
+        breaker?.failed(error)
+        breaker = nil
         end()
         sink?.failed(.upstream(error))
     }
@@ -187,6 +221,8 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     private func end() {
         sink = nil
         transfer = nil
+        breaker?.givenUp()
+        breaker = nil
         admission?.release()
         admission = nil
     }

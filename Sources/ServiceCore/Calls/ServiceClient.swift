@@ -1,11 +1,13 @@
 // Answers calls of services: from a demo answer, from the download core, or passed on to the origin. Forward mode is one of the services.
 
 internal import CacheStore
+internal import Content
 internal import DemoMode
 package import DownloadCore
 package import EventLoop
 internal import HTTPCaching
 package import HTTPWire
+internal import Policies
 package import Upstream
 
 /// An answer that says why there is no other.
@@ -250,7 +252,21 @@ package final class ServiceClient {
         last = (endpoint, source)
     }
 
+    /// The source of a call's fetches, with the attempts that its endpoint allows.
     private func source(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
+        let source = try singleSource(of: call)
+        let request = call.match.endpoint.request
+        guard request.retry.count > 0 else { return source }
+        return RetryingSource(
+            source,
+            request.retry,
+            expect: request.phases?.expect ?? .any,
+            resilience: call.match.route.runtime.resilience,
+            clock: core.clock
+        )
+    }
+
+    private func singleSource(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
         if let source = originSource(route, endpoint) { return HiddenQuerySource.make(source, call.hidden) }
         if route.asksTarget, let origin = call.match.origin {

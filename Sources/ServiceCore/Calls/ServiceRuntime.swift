@@ -1,18 +1,29 @@
-// What outlives a reload: the admission of each service and its counters, by the service's name.
+// What outlives a reload: the admission, the resilience and the counters of each service, by the service's name.
 
+import EventLoop
 import Synchronization
 
 /// One service's state.
 ///
-/// Sendable: the admission has its own mutex, the counter is atomic.
+/// Sendable: admission and resilience have mutexes of their own, the counter is atomic.
 package final class ServiceRuntime: Sendable {
     package let name: String
     package let admission: Admission
+    package let resilience: Resilience
     private let fetches = Atomic<Int>(0)
 
-    package init(name: String, limits: AdmissionLimits) {
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - onReport: called on any loop.
+    package init(
+        name: String,
+        limits: AdmissionLimits,
+        now: @escaping @Sendable () -> UInt64 = Monotonic.now,
+        onReport: @escaping @Sendable (ServiceReport) -> Void = { _ in }
+    ) {
         self.name = name
         admission = Admission(limits)
+        resilience = Resilience(now: now, onReport: onReport)
     }
 
     /// Fetches begun since the start, HEAD checks among them.
@@ -27,14 +38,29 @@ package final class ServiceRuntime: Sendable {
 package final class ServiceRegistry: Sendable {
     private let runtimes = Mutex<[String: ServiceRuntime]>([:])
 
+    private let onReport: Mutex<@Sendable (String, ServiceReport) -> Void> = Mutex({ _, _ in })
+
     package init() {}
+
+    /// Whom the reports of services are told, with the service's name.
+    /// - Parameter report: called on any loop.
+    package func tell(_ report: @escaping @Sendable (String, ServiceReport) -> Void) {
+        onReport.withLock { $0 = report }
+    }
 
     /// The runtime of a service, made at first sight. One that exists keeps its limits: they change with
     /// ``Admission/update(_:)`` once the plan is in force.
     package func runtime(for plan: ServicePlan) -> ServiceRuntime {
         runtimes.withLock { runtimes in
             if let runtime = runtimes[plan.name] { return runtime }
-            let runtime = ServiceRuntime(name: plan.name, limits: plan.admission)
+            let runtime = ServiceRuntime(
+                name: plan.name,
+                limits: plan.admission,
+                onReport: { [weak self, name = plan.name] report in
+                    guard let self else { return }
+                    onReport.withLock { $0 }(name, report)
+                }
+            )
             runtimes[plan.name] = runtime
             return runtime
         }

@@ -27,6 +27,8 @@ package struct RequestPlan: Sendable, Equatable {
     /// What answers beside the origin, and what bodies must be; nil where there is nothing of it.
     package var phases: PhasePlan?
     package var onClientAbort: ClientAbort
+    /// How a fetch that failed is made again.
+    package var retry: RetryPolicy
 
     package init(
         rules: FieldRules = FieldRules(),
@@ -40,7 +42,8 @@ package struct RequestPlan: Sendable, Equatable {
         seed: SeedFolder? = nil,
         storeAs: String? = nil,
         phases: PhasePlan? = nil,
-        onClientAbort: ClientAbort = .finish
+        onClientAbort: ClientAbort = .finish,
+        retry: RetryPolicy = RetryPolicy()
     ) {
         self.rules = rules
         self.query = query
@@ -54,6 +57,7 @@ package struct RequestPlan: Sendable, Equatable {
         self.storeAs = storeAs
         self.phases = phases
         self.onClientAbort = onClientAbort
+        self.retry = retry
     }
 }
 
@@ -98,6 +102,8 @@ package struct ServicePlan: Sendable {
     /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken.
     package let isLenient: Bool
     package let admission: AdmissionLimits
+    /// When the origin is left alone; nil: never.
+    package let breaker: BreakerPolicy?
     /// More specific patterns first.
     package let endpoints: [EndpointPlan]
     /// The same by method and path.
@@ -114,6 +120,7 @@ package struct ServicePlan: Sendable {
         responseLimits: HeadLimits = .response,
         isLenient: Bool = true,
         admission: AdmissionLimits = AdmissionLimits(),
+        breaker: BreakerPolicy? = nil,
         endpoints: [EndpointPlan] = []
     ) {
         self.name = name
@@ -126,6 +133,7 @@ package struct ServicePlan: Sendable {
         self.responseLimits = responseLimits
         self.isLenient = isLenient
         self.admission = admission
+        self.breaker = breaker
         self.endpoints = endpoints
         paths = PathIndex(endpoints.map { ($0.method, $0.pattern) })
     }

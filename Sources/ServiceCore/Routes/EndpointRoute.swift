@@ -4,6 +4,7 @@ package import DemoMode
 package import DownloadCore
 internal import HTTPCaching
 internal import HTTPWire
+internal import Policies
 
 /// An endpoint with everything that its answers need; the service itself stands in one, too.
 ///
@@ -76,7 +77,7 @@ package enum PassThrough: Sendable {
 
     /// - Parameter isPlain: nothing of the route's but its rules of caching has a say in answers.
     init(_ request: RequestPlan, isPlain: Bool) {
-        if !isPlain || request.seed != nil || request.phases != nil {
+        if !isPlain || request.seed != nil || request.phases != nil || request.retry.count > 0 {
             self = .never
         } else if request.policy.mode == .none || !request.storesGet {
             self = .always

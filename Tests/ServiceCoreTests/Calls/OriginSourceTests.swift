@@ -3,149 +3,15 @@
 import DownloadCore
 import EventLoop
 import HTTPWire
-import LoopSupport
 import ServiceCore
 import TestSupport
 import Testing
-import Upstream
-
-private struct Heard: Sendable {
-    var status = 0
-    var body: [UInt8] = []
-    var error: FetchError?
-    var isOver = false
-}
-
-/// Writes down what a fetch came to; loop-bound.
-private final class Sink: FetchSink {
-    let heard: Monitor<Heard>
-
-    init(_ heard: Monitor<Heard>) { self.heard = heard }
-
-    func received(interim head: ResponseHead) {}
-    func received(_ head: ResponseHead, framing: BodyFraming) { heard.update { $0.status = head.status } }
-    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
-        heard.update { $0.body += Array(bytes) }
-        return .continue
-    }
-    func finished(trailers: Fields) { heard.update { $0.isOver = true } }
-    func failed(_ error: FetchError) {
-        heard.update {
-            $0.error = error
-            $0.isOver = true
-        }
-    }
-}
-
-@available(*, unavailable) extension Sink: Sendable {}
-
-/// What lives on the loop.
-private final class Inside: @unchecked Sendable {  // used on the loop only
-    var client: UpstreamClient?
-    var handles: [any FetchHandle] = []
-}
-
-/// A service over a real origin on loopback.
-private final class Rig: Sendable {
-    let loop: EventLoop
-    let pool: IOPool
-    let origin: ScriptedOrigin
-    let runtime: ServiceRuntime
-    private let limits: AdmissionLimits
-    private let inside = Inside()
-
-    init(_ limits: AdmissionLimits = AdmissionLimits(), _ handler: @escaping ScriptedOrigin.Handler) async throws {
-        loop = try EventLoop.start()
-        pool = try IOPool(threads: 2)
-        origin = try ScriptedOrigin(handler)
-        runtime = ServiceRuntime(name: "s", limits: limits)
-        self.limits = limits
-        let (inside, pool) = (inside, pool)
-        await begin(on: loop) { loop in
-            let resolver = Resolver(pool: pool, lookup: { SystemResolver.lookup($0, port: $1) })
-            inside.client = UpstreamClient(on: loop, resolver: resolver)
-        }.value
-    }
-
-    /// Starts a fetch; throws what the source throws.
-    func start(
-        _ path: String = "/",
-        _ fields: [(String, String)] = [],
-        clientHost: String? = nil,
-        rules: FieldRules = FieldRules(),
-        authorization: String? = nil,
-        preservesHost: Bool = false
-    ) async -> Task<Result<Monitor<Heard>, FetchError>, Never> {
-        let address = OriginAddress(scheme: "http", host: "127.0.0.1", port: UInt16(origin.port), basePath: "")
-        let plan = RequestPlan(rules: rules)
-        let service = ServicePlan(
-            name: "s",
-            origin: address,
-            preservesHost: preservesHost,
-            request: plan,
-            authorization: authorization,
-            admission: limits
-        )
-        let (inside, runtime) = (inside, runtime)
-        return await begin(on: loop) { loop in
-            guard let client = inside.client else { return .failure(.cancelled) }
-            let source = OriginSource(service: service, origin: address, plan: plan, runtime: runtime, client: client)
-            let request = FetchRequest(method: .get, path: path, fields: Fields(fields), clientHost: clientHost)
-            let heard = Monitor(Heard())
-            do throws(FetchError) {
-                inside.handles.append(try await source.start(request, sink: Sink(heard), on: loop))
-                return .success(heard)
-            } catch {
-                return .failure(error)
-            }
-        }
-    }
-
-    /// Runs a fetch to its end.
-    func get(
-        _ path: String = "/",
-        _ fields: [(String, String)] = [],
-        clientHost: String? = nil,
-        rules: FieldRules = FieldRules(),
-        authorization: String? = nil,
-        preservesHost: Bool = false
-    ) async throws -> Heard {
-        let task = await start(
-            path,
-            fields,
-            clientHost: clientHost,
-            rules: rules,
-            authorization: authorization,
-            preservesHost: preservesHost
-        )
-        let heard = try await task.value.get()
-        #expect(await eventually { heard.read { $0.isOver } })
-        return heard.read { $0 }
-    }
-
-    func cancelAll() async {
-        await begin(on: loop) { [inside] _ in
-            for handle in inside.handles { handle.cancel() }
-        }.value
-    }
-
-    func close() async {
-        await begin(on: loop) { [inside] _ in
-            inside.client?.shutdown()
-            inside.client = nil
-            inside.handles = []
-        }.value
-        origin.stop()
-        loop.stop()
-        pool.stop()
-    }
-}
 
 @Suite(.timeLimit(.minutes(5)))
 struct OriginSourceTests {
     @Test("Host is the base URL's, the client's where the service preserves it, or what the rules say: always one")
     func host() async throws {
-        let rig = try await Rig { _ in .answer("ok") }
+        let rig = try await OriginRig { _ in .answer("ok") }
         let client = [("Host", "proxy.test"), ("X-A", "1")]
         #expect(try await rig.get("/1", client, clientHost: "proxy.test").status == 200)
         _ = try await rig.get("/2", client, clientHost: "proxy.test", preservesHost: true)
@@ -162,7 +28,7 @@ struct OriginSourceTests {
 
     @Test("rules apply in their order, and the service's Authorization replaces the client's and the rules'")
     func rules() async throws {
-        let rig = try await Rig { _ in .answer("ok") }
+        let rig = try await OriginRig { _ in .answer("ok") }
         let rules = FieldRules(
             remove: ["X-Gone"],
             set: [("X-Set", "set"), ("Authorization", "Basic rules")],
@@ -186,7 +52,7 @@ struct OriginSourceTests {
         let gate = Gate()
         defer { gate.open() }
         let limits = AdmissionLimits(concurrent: 1, queueLength: 1, wait: 60_000_000_000)
-        let rig = try await Rig(limits) { request in
+        let rig = try await OriginRig(limits) { request in
             if request.target == "/cut" { return .cut }
             if request.target == "/held" { _ = gate.wait(seconds: 200) }
             return .answer("ok")
@@ -226,7 +92,7 @@ struct OriginSourceTests {
         let gate = Gate()
         defer { gate.open() }
         let limits = AdmissionLimits(concurrent: 1, queueLength: 5, wait: 20_000_000)
-        let rig = try await Rig(limits) { _ in
+        let rig = try await OriginRig(limits) { _ in
             _ = gate.wait(seconds: 200)
             return .answer("ok")
         }

@@ -1,0 +1,58 @@
+// What the daemon counts and logs of its services: slots, retries and circuit breakers.
+
+internal import Logging
+internal import ProxyServer
+internal import ServiceCore
+
+extension Daemon {
+    var serviceGauges: [Gauge] {
+        let services = parts.registry.services
+        func sum(_ value: @escaping @Sendable (ServiceRuntime) -> Int) -> @Sendable () -> Int {
+            { services.all.reduce(0) { $0 + value($1) } }
+        }
+        return [
+            Gauge("drydock_service_fetches", "Fetches of services that are under way.", read: sum(\.admission.running)),
+            Gauge(
+                "drydock_service_waiting",
+                "Fetches of services that wait for max_concurrent.",
+                read: sum(\.admission.waiting)
+            ),
+            Gauge(
+                "drydock_retries_total",
+                "Attempts after the first one.",
+                isCounter: true,
+                read: sum(\.resilience.retryCount)
+            ),
+            Gauge(
+                "drydock_retries_refused_total",
+                "Retries that did not happen because retry.budget was used up.",
+                isCounter: true,
+                read: sum(\.resilience.unaffordableCount)
+            ),
+            Gauge(
+                "drydock_breakers_open",
+                "Services whose circuit breaker is not closed.",
+                read: sum { $0.resilience.breaker == .closed ? 0 : 1 }
+            ),
+            Gauge(
+                "drydock_breaker_openings_total",
+                "How often a circuit breaker opened.",
+                isCounter: true,
+                read: sum(\.resilience.openingCount)
+            ),
+            Gauge(
+                "drydock_breaker_refused_total",
+                "Fetches that an open circuit breaker refused.",
+                isCounter: true,
+                read: sum(\.resilience.refusalCount)
+            ),
+        ]
+    }
+
+    /// Logs what services report.
+    static func log(_ services: ServiceRegistry, to logger: Logger) {
+        services.tell { name, report in
+            logger.log(level: report.isWarning ? .warning : .info, "\(report.text(service: name))")
+        }
+    }
+}

@@ -1,0 +1,167 @@
+// What a service does about an origin that fails, across reloads: the circuit breaker, the budget of retries, and what is counted.
+
+import Policies
+import Synchronization
+
+/// Something that an operator may want to read of.
+package enum ServiceReport: Sendable, Equatable {
+    /// - `wait`: nanoseconds before the attempt.
+    case retrying(method: String, path: String, attempt: Int, of: Int, wait: UInt64, why: String)
+    /// - `duration`: nanoseconds until a request may probe the origin.
+    case breakerOpened(origin: String, failures: Int, duration: UInt64)
+    case breakerClosed(origin: String)
+
+    /// One line.
+    package func text(service: String) -> String {
+        switch self {
+        case .retrying(let method, let path, let attempt, let most, let wait, let why):
+            "service \(service): \(method) \(path): attempt \(attempt) of \(most) in \(wait / 1_000_000) ms, since \(why)"
+        case .breakerOpened(let origin, let failures, let duration):
+            "service \(service): the circuit breaker of \(origin) opened after \(failures) failures in a row: "
+                + "nobody asks it for \(duration / 1_000_000) ms"
+        case .breakerClosed(let origin):
+            "service \(service): the circuit breaker of \(origin) closed: the origin answers again"
+        }
+    }
+
+    /// A retry is ordinary, an origin that is left alone is not.
+    package var isWarning: Bool {
+        if case .breakerOpened = self { true } else { false }
+    }
+}
+
+/// One service's.
+///
+/// Sendable: breaker and budget are under one mutex, which is held for a few instructions; the counters are atomic.
+package final class Resilience: Sendable {
+    /// The circuit breaker as `drydock status` and the metrics show it.
+    package enum BreakerState: Sendable, Equatable {
+        case closed
+        /// For so many nanoseconds still.
+        case open(for: UInt64)
+        case halfOpen
+
+        package var name: String {
+            switch self {
+            case .closed: "closed"
+            case .open: "open"
+            case .halfOpen: "half-open"
+            }
+        }
+    }
+
+    private struct State {
+        var origin = ""
+        var breaker = CircuitBreaker()
+        var budget = RetryBudget()
+    }
+
+    private let state = Mutex(State())
+    private let retries = Atomic<Int>(0)
+    private let unaffordable = Atomic<Int>(0)
+    private let openings = Atomic<Int>(0)
+    private let refusals = Atomic<Int>(0)
+    private let now: @Sendable () -> UInt64
+    private let onReport: @Sendable (ServiceReport) -> Void
+
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - onReport: called on any loop.
+    package init(
+        now: @escaping @Sendable () -> UInt64,
+        onReport: @escaping @Sendable (ServiceReport) -> Void = { _ in }
+    ) {
+        self.now = now
+        self.onReport = onReport
+    }
+
+    package func tell(_ report: ServiceReport) { onReport(report) }
+
+    /// Retries since the start.
+    package var retryCount: Int { retries.load(ordering: .relaxed) }
+    /// Retries that the budget had nothing left for.
+    package var unaffordableCount: Int { unaffordable.load(ordering: .relaxed) }
+    /// How often the breaker opened.
+    package var openingCount: Int { openings.load(ordering: .relaxed) }
+    /// Fetches that an open breaker refused.
+    package var refusalCount: Int { refusals.load(ordering: .relaxed) }
+
+    // MARK: - Retries
+
+    /// A first attempt is made.
+    func earnRetries(_ share: Double) {
+        let now = now()
+        state.withLock { $0.budget.earn(share, now: now) }
+    }
+
+    /// Takes a retry out of the budget.
+    func takeRetry() -> Bool {
+        let now = now()
+        let isTaken = state.withLock { $0.budget.take(now: now) }
+        if isTaken {
+            retries.wrappingAdd(1, ordering: .relaxed)
+        } else {
+            unaffordable.wrappingAdd(1, ordering: .relaxed)
+        }
+        return isTaken
+    }
+
+    // MARK: - The breaker
+
+    package var breaker: BreakerState {
+        let now = now()
+        return state.withLock { state in
+            switch state.breaker.state {
+            case .closed: .closed
+            case .open(let until): .open(for: until > now ? until - now : 0)
+            case .halfOpen: .halfOpen
+            }
+        }
+    }
+
+    /// Whether the breaker refuses a fetch as it stands, which counts as a refusal; a fetch that it does not is still to ask.
+    func leavesAlone(_ origin: String) -> Bool {
+        let now = now()
+        let isLeft = state.withLock { state in
+            guard state.origin == origin, case .open(let until) = state.breaker.state else { return false }
+            return now < until
+        }
+        if isLeft { refusals.wrappingAdd(1, ordering: .relaxed) }
+        return isLeft
+    }
+
+    /// Asks for a fetch.
+    /// - Parameter origin: whom it goes to: after a reload that names another one, the breaker is closed.
+    func admit(to origin: String) -> CircuitBreaker.Verdict {
+        let now = now()
+        let verdict = state.withLock { state in
+            if state.origin != origin {
+                state.origin = origin
+                state.breaker = CircuitBreaker()
+            }
+            return state.breaker.admit(now: now)
+        }
+        if case .refuse = verdict { refusals.wrappingAdd(1, ordering: .relaxed) }
+        return verdict
+    }
+
+    func succeeded(_ origin: String, isProbe: Bool) {
+        let hasClosed = state.withLock { $0.origin == origin && $0.breaker.succeeded(isProbe: isProbe) }
+        if hasClosed { onReport(.breakerClosed(origin: origin)) }
+    }
+
+    func failed(_ origin: String, isProbe: Bool, _ policy: BreakerPolicy) {
+        let now = now()
+        let hasOpened = state.withLock { state in
+            state.origin == origin && state.breaker.failed(isProbe: isProbe, now: now, policy)
+        }
+        guard hasOpened else { return }
+        openings.wrappingAdd(1, ordering: .relaxed)
+        onReport(.breakerOpened(origin: origin, failures: isProbe ? 1 : policy.failures, duration: policy.open))
+    }
+
+    func probeWasGivenUp(_ origin: String) {
+        let now = now()
+        state.withLock { if $0.origin == origin { $0.breaker.probeWasGivenUp(now: now) } }
+    }
+}

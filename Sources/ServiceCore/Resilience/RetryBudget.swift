@@ -1,0 +1,36 @@
+// How many retries an origin may get: a share of its requests, so that its failing does not double its load.
+
+/// Tokens: each fetch brings a part of one, each second one, and a retry takes one.
+package struct RetryBudget: Sendable, Equatable {
+    /// A burst of retries that is always allowed.
+    private static let reserve = 10.0
+    private static let most = 1_000.0
+
+    private var tokens = reserve
+    /// Up to when seconds have been counted, monotonic nanoseconds; 0 before the first fetch.
+    private var counted: UInt64 = 0
+
+    package init() {}
+
+    /// A first attempt is made.
+    /// - Parameter share: what it brings, 0 to 1.
+    package mutating func earn(_ share: Double, now: UInt64) {
+        refill(now)
+        tokens = min(tokens + share, Self.most)
+    }
+
+    /// - Returns: whether there was one to take.
+    package mutating func take(now: UInt64) -> Bool {
+        refill(now)
+        guard tokens >= 1 else { return false }
+        tokens -= 1
+        return true
+    }
+
+    /// Time fills the reserve alone; what lies above it comes from requests.
+    private mutating func refill(_ now: UInt64) {
+        defer { counted = now }
+        guard counted > 0, now > counted, tokens < Self.reserve else { return }
+        tokens = min(tokens + Double(now - counted) / 1e9, Self.reserve)
+    }
+}

@@ -1,0 +1,87 @@
+// Whether a fetch is made once more, and after which wait: a value with its reason.
+
+package import DownloadCore
+package import HTTPWire
+package import Policies
+internal import Upstream
+
+/// How an attempt ended before anything of its answer was sent on.
+package enum AttemptEnd: Sendable, Equatable {
+    /// - `retryAfter`: the value of Retry-After.
+    case head(status: Int, retryAfter: String?)
+    case failed(FetchError)
+    /// The body is not what the route expects.
+    case content(String)
+
+    /// For logs.
+    package var text: String {
+        switch self {
+        case .head(let status, _): "the status was \(status)"
+        case .failed(let error): error.description
+        case .content(let why): "the body \(why)"
+        }
+    }
+
+    /// What a policy may name it; nil for what no policy repeats.
+    var cause: RetryCause? {
+        switch self {
+        case .head(let status, _): .status(status)
+        case .content: .content
+        case .failed(.upstream(let error)):
+            switch error.kind {
+            case .timeout: .timeout
+            case .nameNotFound, .resolver, .connectionRefused, .unreachable, .tls, .closed: .connect
+            case .truncated: .content
+            default: nil
+            }
+        case .failed: nil
+        }
+    }
+
+    /// Nothing of the request reached the origin.
+    var isUnsent: Bool {
+        if case .failed(.upstream(let error)) = self { error.isUnsent } else { false }
+    }
+}
+
+/// What follows an attempt.
+package enum RetryDecision: Sendable, Equatable {
+    /// Another one, after so many nanoseconds.
+    case retry(after: UInt64)
+    /// What came is the answer.
+    case final
+
+    /// - Parameters:
+    ///   - retry: the number of the retry that it would be, 1 for the first.
+    ///   - hasSentBody: content of the request has been read, and cannot be read again.
+    ///   - now: Unix seconds, for a Retry-After that is a date.
+    ///   - draw: 0 to 1, for the jitter.
+    package static func decide(
+        _ end: AttemptEnd,
+        _ policy: RetryPolicy,
+        retry: Int,
+        method: Method,
+        hasSentBody: Bool,
+        now: Int64,
+        draw: Double
+    ) -> RetryDecision {
+        guard retry <= policy.count, !hasSentBody, let cause = end.cause, policy.causes.contains(cause),
+            // The origin may have acted on what was sent (RFC 9110 section 9.2.2).
+            end.isUnsent || policy.methods == .any || method.isIdempotent
+        else { return .final }
+        var wait = policy.wait(beforeRetry: retry, draw: draw)
+        if case .head(_, let value?) = end, let asked = nanoseconds(value, now: now) {
+            guard asked <= policy.maxRetryAfter else { return .final }
+            wait = max(wait, asked)
+        }
+        return .retry(after: wait)
+    }
+
+    /// The value of Retry-After: seconds or a date (RFC 9110 section 10.2.3); nil for what is neither.
+    private static func nanoseconds(_ value: String, now: Int64) -> UInt64? {
+        if !value.isEmpty, value.utf8.allSatisfy({ 48...57 ~= $0 }) {
+            return UInt64(value).flatMap { $0 <= 1_000_000_000 ? $0 * 1_000_000_000 : nil } ?? .max
+        }
+        return HTTPDate.parse(value, now: now).map { UInt64(max(0, min($0 - now, 1_000_000_000))) * 1_000_000_000 }
+    }
+}

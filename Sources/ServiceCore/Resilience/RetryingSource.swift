@@ -1,0 +1,296 @@
+// Makes a fetch again after a failure, below the shared fetch: everybody who waits for it waits for its attempts together.
+
+package import Content
+package import DownloadCore
+package import EventLoop
+internal import HTTPWire
+package import Policies
+internal import Upstream
+
+/// Loop-bound; it keeps nothing of a request. Between two attempts the fetch has no slot of its service, and it queues for one like any
+/// other.
+package final class RetryingSource: FetchSource {
+    private let source: any FetchSource
+    private let policy: RetryPolicy
+    private let expect: ContentExpectation
+    private let resilience: Resilience
+    private let clock: WallClock
+
+    /// - Parameters:
+    ///   - expect: what a body must be, where the policy repeats what is something else.
+    ///   - resilience: of the service: its budget, its counters and its log.
+    ///   - clock: for a Retry-After that is a date.
+    package init(
+        _ source: any FetchSource,
+        _ policy: RetryPolicy,
+        expect: ContentExpectation = .any,
+        resilience: Resilience,
+        clock: WallClock
+    ) {
+        self.source = source
+        self.policy = policy
+        self.expect = policy.causes.contains(.content) ? expect : .any
+        self.resilience = resilience
+        self.clock = clock
+    }
+
+    package var opensSockets: Bool { source.opensSockets }
+
+    package func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle {
+        resilience.earnRetries(policy.budget)
+        let fetch = RetryingFetch(request, policy, expect, resilience, clock, sink: sink)
+        do throws(FetchError) {
+            fetch.handle = try await source.start(fetch.attempt(), sink: fetch, on: loop)
+        } catch {
+            // What could not begin is repeated like what failed later; the sink hears nothing before this returns.
+            guard fetch.mayRetry(.failed(error)) else { throw error }
+        }
+        let source = source
+        fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
+            while let wait = await fetch.nextWait(on: loop) {
+                do { try await loop.sleep(nanoseconds: wait) } catch { return }
+                do throws(FetchError) {
+                    fetch.began(try await source.start(fetch.attempt(), sink: fetch, on: loop))
+                } catch {
+                    fetch.failed(error)
+                }
+            }
+        }
+        return fetch
+    }
+}
+
+@available(*, unavailable) extension RetryingSource: Sendable {}
+
+/// One fetch with its attempts; loop-bound.
+///
+/// States: asking → passing (the sink hears everything) | holding (the body is looked at first) → passing | waiting → asking | ended.
+private final class RetryingFetch: FetchHandle, FetchSink {
+    /// Bytes that are held until the body is known to be what is expected; a longer one is passed on as it comes.
+    private static let held = 1 << 20
+
+    private enum State { case asking, holding, passing, waiting, ended }
+
+    var handle: (any FetchHandle)?
+    var task: Task<Void, Never>?
+    private(set) var isEndProven = true
+    private var state = State.asking
+    private var sink: (any FetchSink)?
+    private let request: FetchRequest
+    private let body: WatchedBody?
+    private let policy: RetryPolicy
+    private let expect: ContentExpectation
+    private let resilience: Resilience
+    private let clock: WallClock
+    private var retries = 0
+    private var wait: UInt64?
+    private var waiter: UnsafeContinuation<UInt64?, Never>?
+    private var inspection: Inspection?
+    private var head: (ResponseHead, BodyFraming)?
+    private var bytes: [UInt8] = []
+    /// The trailers of a body that ended while the sink held back.
+    private var trailers: Fields?
+    private var isPaused = false
+
+    init(
+        _ request: FetchRequest,
+        _ policy: RetryPolicy,
+        _ expect: ContentExpectation,
+        _ resilience: Resilience,
+        _ clock: WallClock,
+        sink: any FetchSink
+    ) {
+        self.request = request
+        body = request.body.map { WatchedBody($0) }
+        self.policy = policy
+        self.expect = expect
+        self.resilience = resilience
+        self.clock = clock
+        self.sink = sink
+    }
+
+    /// The request once more.
+    func attempt() -> FetchRequest {
+        var request = request
+        request.body = body?.forAttempt()
+        return request
+    }
+
+    /// Decides what follows an attempt that ended before anything of its answer was sent on.
+    /// - Returns: whether another one follows; its wait has begun then.
+    func mayRetry(_ end: AttemptEnd) -> Bool {
+        let decision = RetryDecision.decide(
+            end,
+            policy,
+            retry: retries + 1,
+            method: request.method,
+            hasSentBody: body.map { !$0.canBeRepeated } ?? false,
+            now: clock.now(),
+            draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
+        )
+        guard case .retry(let wait) = decision, resilience.takeRetry() else { return false }
+        retries += 1
+        resilience.tell(
+            .retrying(
+                method: request.method.name,
+                path: request.path,
+                attempt: retries + 1,
+                of: policy.count + 1,
+                wait: wait,
+                why: end.text
+            )
+        )
+        state = .waiting
+        self.wait = wait
+        wake()
+        return true
+    }
+
+    /// Waits for the next attempt to be due; nil where there is none any more.
+    func nextWait(on loop: isolated EventLoop) async -> UInt64? {
+        if wait == nil, state == .asking || state == .holding {
+            return await withUnsafeContinuation { waiter = $0 }
+        }
+        return take()
+    }
+
+    private func take() -> UInt64? {
+        defer { wait = nil }
+        if state == .waiting, wait != nil { state = .asking }
+        return wait
+    }
+
+    /// The task goes on: with a wait, or to its end.
+    private func wake() {
+        guard let waiter, state != .asking, state != .holding else { return }
+        self.waiter = nil
+        waiter.resume(returning: take())
+    }
+
+    /// A source that took its time may have been given up meanwhile.
+    func began(_ handle: any FetchHandle) {
+        if state == .ended { handle.cancel() } else { self.handle = handle }
+    }
+
+    // MARK: - FetchHandle
+
+    func resume() {
+        guard isPaused else { return handle?.resume() ?? () }
+        isPaused = false
+        if let trailers { end { $0.finished(trailers: trailers) } } else { handle?.resume() }
+    }
+
+    func bodyAvailable() { handle?.bodyAvailable() }
+
+    var hasContent: Bool { handle?.hasContent ?? false }
+
+    func cancel() {
+        let handle = handle
+        end { _ in }
+        handle?.cancel()
+        // It may sleep, or wait for admission.
+        task?.cancel()
+    }
+
+    // MARK: - FetchSink
+
+    var takesBytesAtOnce: Bool { state == .passing && sink?.takesBytesAtOnce ?? false }
+    var mostAtOnce: Int { sink?.mostAtOnce ?? .max }
+    var movesContent: Bool { state == .passing && sink?.movesContent ?? false }
+    func move(_ count: Int, from socket: Int32) -> MovedContent? { sink?.move(count, from: socket) }
+
+    func received(interim head: ResponseHead) { sink?.received(interim: head) }
+
+    func received(_ head: ResponseHead, framing: BodyFraming) {
+        let end = AttemptEnd.head(status: head.status, retryAfter: head.fields.first(.retryAfter))
+        if let failed = handle, mayRetry(end) {
+            handle = nil
+            return failed.cancel()
+        }
+        guard expect != .any, head.status == 200, request.method != .head else { return pass(head, framing) }
+        state = .holding
+        self.head = (head, framing)
+        inspection = Inspection(expect, head.fields, limit: Self.held)
+    }
+
+    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        guard state == .holding else { return sink?.received(bytes) ?? .continue }
+        self.bytes += bytes
+        inspection?.push(bytes)
+        if let mismatch = inspection?.mismatch, let failed = handle, mayRetry(.content(mismatch)) {
+            handle = nil
+            forget()
+            failed.cancel()
+            return .continue
+        }
+        let isKnown = inspection.map { $0.mismatch != nil || !expect.needsAll && $0.isBeginningKnown } ?? true
+        if isKnown || self.bytes.count > Self.held { passHeld() }
+        return isPaused ? .pause : .continue
+    }
+
+    func finished(trailers: Fields) {
+        isEndProven = handle?.isEndProven ?? true
+        if state == .holding {
+            if let mismatch = inspection?.finish(), mayRetry(.content(mismatch)) {
+                handle = nil
+                return forget()
+            }
+            passHeld()
+        }
+        if isPaused {
+            self.trailers = trailers
+        } else {
+            end { $0.finished(trailers: trailers) }
+        }
+    }
+
+    func failed(_ error: FetchError) {
+        if state == .asking || state == .holding, mayRetry(.failed(error)) {
+            handle = nil
+            return forget()
+        }
+        if state == .holding { passHeld() }
+        end { $0.failed(error) }
+    }
+
+    /// What comes from now on is the answer.
+    private func pass(_ head: ResponseHead, _ framing: BodyFraming) {
+        state = .passing
+        wake()
+        sink?.received(head, framing: framing)
+    }
+
+    private func passHeld() {
+        guard let (head, framing) = head else { return }
+        let held = bytes
+        forget()
+        pass(head, framing)
+        guard !held.isEmpty, let sink else { return }
+        isPaused = held.withUnsafeBytes { sink.received($0) } == .pause
+    }
+
+    private func forget() {
+        head = nil
+        bytes = []
+        inspection = nil
+    }
+
+    private func end(_ tell: (any FetchSink) -> Void) {
+        guard state != .ended else { return }
+        state = .ended
+        wait = nil
+        trailers = nil
+        let sink = sink
+        self.sink = nil
+        handle = nil
+        forget()
+        wake()
+        if let sink { tell(sink) }
+    }
+}
+
+@available(*, unavailable) extension RetryingFetch: Sendable {}

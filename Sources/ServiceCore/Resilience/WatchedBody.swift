@@ -1,0 +1,32 @@
+// The body of a request that may have to be sent again: whether the origin has had any of it.
+
+internal import DownloadCore
+internal import Upstream
+
+/// Loop-bound.
+final class WatchedBody: RequestBodySource {
+    private var body: any RequestBodySource
+    private var isRead = false
+
+    init(_ body: any RequestBodySource) { self.body = body }
+
+    /// Nothing of it has been read, or it is in memory and can be read again.
+    var canBeRepeated: Bool { !isRead || (body as? ContentSource)?.again != nil }
+
+    /// Itself, from its start.
+    func forAttempt() -> WatchedBody {
+        if isRead, let again = (body as? ContentSource)?.again {
+            body = again
+            isRead = false
+        }
+        return self
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        let result = body.read(into: buffer)
+        if result != .wait { isRead = true }
+        return result
+    }
+}
+
+@available(*, unavailable) extension WatchedBody: Sendable {}

@@ -1,0 +1,43 @@
+// How long a fetch waits for its next attempt, and what a configuration may name as a cause of one.
+
+import Policies
+import Testing
+
+struct RetryPolicyTests {
+    @Test("waits grow by the factor", arguments: [(1, 100), (2, 300), (3, 900), (4, 2_700)] as [(Int, UInt64)])
+    func backoff(_ retry: Int, _ expected: UInt64) {
+        let policy = RetryPolicy(count: 9, delay: 100, backoff: 3, jitter: 0)
+        #expect(policy.wait(beforeRetry: retry, draw: 0.5) == expected)
+    }
+
+    @Test("jitter only shortens", arguments: [(0.0, 1_000), (0.5, 900), (1.0, 800)] as [(Double, UInt64)])
+    func jitter(_ draw: Double, _ expected: UInt64) {
+        #expect(RetryPolicy(delay: 1_000, backoff: 2, jitter: 0.2).wait(beforeRetry: 1, draw: draw) == expected)
+    }
+
+    @Test func aWaitHasABound() {
+        let policy = RetryPolicy(count: 20, delay: 60_000_000_000, backoff: 10, jitter: 0)
+        #expect(policy.wait(beforeRetry: 20, draw: 0) == 86_400_000_000_000)
+        #expect(RetryPolicy(delay: 0, backoff: 10).wait(beforeRetry: 20, draw: 0) == 0)
+    }
+
+    @Test(
+        "causes",
+        arguments: [
+            ("connect", .connect), ("timeout", .timeout), ("content", .content), ("400", .status(400)),
+            ("599", .status(599)), ("399", nil), ("600", nil), ("0502", nil), ("5xx", nil), ("", nil), ("Connect", nil),
+        ] as [(String, RetryCause?)]
+    )
+    func causes(_ text: String, _ expected: RetryCause?) { #expect(RetryCause(text) == expected) }
+
+    @Test func presetsHaveTheHabitsOfTheOldLibraries() {
+        let docker = RetryPreset.docker.policy
+        #expect(docker.wait(beforeRetry: 1, draw: 1) == 3_000_000_000)
+        #expect(docker.wait(beforeRetry: 5, draw: 1) == 3_000_000_000)
+        #expect(docker.causes == [.connect, .timeout])
+        let mm = RetryPreset.mm.policy
+        #expect(mm.wait(beforeRetry: 5, draw: 1) == 0)
+        #expect(mm.causes.isSuperset(of: [.connect, .timeout, .content, .status(400), .status(418), .status(599)]))
+        #expect([docker.count, mm.count] == [0, 0])
+    }
+}

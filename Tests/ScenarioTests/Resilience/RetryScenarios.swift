@@ -1,0 +1,153 @@
+// An origin that fails now and then, or stays away: attempts, Retry-After, and the circuit breaker, as clients and operators see them.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(2))) struct Retries {
+        private static let fast = "retry: { count: 3, delay: 20ms, jitter: 0% }"
+
+        /// Answers with the statuses in turn, and with the last one for ever.
+        private static func origin(
+            _ statuses: [Int],
+            fields: [(String, String)] = [("Cache-Control", "max-age=60")]
+        ) throws -> ScriptedOrigin {
+            let left = Monitor(statuses)
+            return try ScriptedOrigin { request in
+                let status = left.update { $0.count > 1 ? $0.removeFirst() : $0[0] }
+                return .answer(status, to: request, fields: fields, "answer \(status)")
+            }
+        }
+
+        private static func metric(_ daemon: Daemon, _ name: String) throws -> Int? {
+            let text = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            let line = text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
+            return line.flatMap { $0.split(separator: " ").last }.flatMap { Int($0) }
+        }
+
+        @Test func threeRetriesAreFourRequests() throws {
+            let origin = try Self.origin([503], fields: [])
+            let daemon = try Daemon(services(service("api", origin.url, Self.fast)))
+            let answer = try daemon.exchange("/api/a")
+            #expect(answer.status == 503 && answer.text == "answer 503")
+            #expect(origin.requests() == 4)
+            #expect(try Self.metric(daemon, "drydock_retries_total") == 3)
+        }
+
+        @Test func whoWaitsForOneFetchWaitsForItsAttempts() throws {
+            let origin = try Self.origin([503, 502, 200])
+            let daemon = try Daemon(services(service("api", origin.url, Self.fast)))
+            let answers = try Threads.run(10) { _ in try daemon.exchange("/api/a") }
+            #expect(answers.allSatisfy { $0.status == 200 && $0.text == "answer 200" })
+            #expect(origin.requests() == 3)
+            #expect(try daemon.exchange("/api/a").field("Cache-Status")?.contains("hit") == true)
+            #expect(daemon.errors.contains("attempt 2 of 4 in 20 ms, since the status was 503"))
+            #expect(daemon.errors.contains("attempt 3 of 4 in 40 ms, since the status was 502"))
+        }
+
+        @Test func anEndpointHasItsOwn() throws {
+            let origin = try Self.origin([503], fields: [])
+            let endpoints =
+                "endpoints: [{ name: once, path: /once, retry: { count: 1 } }, { name: not, path: /not, retry: { count: 0 } }]"
+            let daemon = try Daemon(services(service("api", origin.url, Self.fast, endpoints)))
+            for (path, count) in [("once", 2), ("not", 1), ("other", 4)] {
+                #expect(try daemon.exchange("/api/\(path)").status == 503)
+                #expect(origin.requests(target: "/\(path)") == count, "\(path)")
+            }
+        }
+
+        @Test func whatIsOnlyPassedOnIsRepeatedToo() throws {
+            let origin = try Self.origin([503, 200])
+            let daemon = try Daemon(services(service("api", origin.url, Self.fast, "cache: { mode: none }")))
+            #expect(try daemon.exchange("/api/a").status == 200)
+            #expect(origin.requests() == 2)
+        }
+
+        @Test func anUnsafeRequestIsNotRepeatedUnlessItNeverArrived() throws {
+            let origin = try Self.origin([503])
+            let daemon = try Daemon(services(service("api", origin.url, Self.fast)))
+            #expect(try daemon.exchange("POST", "/api/a", body: Array("once".utf8)).status == 503)
+            #expect(origin.requests() == 1)
+            #expect(try daemon.exchange("DELETE", "/api/b").status == 503)
+            #expect(origin.requests(target: "/b") == 4)
+        }
+
+        @Test func retryAfterIsWaitedForOrPassedOn() throws {
+            let origin = try Self.origin([503, 200], fields: [("Retry-After", "1")])
+            let daemon = try Daemon(services(service("api", origin.url, Self.fast)))
+            let begin = ContinuousClock.now
+            #expect(try daemon.exchange("/api/a").status == 200)
+            #expect(begin.duration(to: .now) >= .seconds(1))
+            let patient = try Self.origin([503], fields: [("Retry-After", "3600")])
+            let other = try Daemon(services(service("api", patient.url, Self.fast)))
+            let answer = try other.exchange("/api/a")
+            #expect(answer.status == 503 && answer.field("Retry-After") == "3600")
+            #expect(patient.requests() == 1)
+        }
+
+        @Test func aBodyThatIsNotWhatTheRouteExpectsIsFetchedAgain() throws {
+            let bodies = Monitor(["<html>busy</html>", "{}"])
+            let origin = try ScriptedOrigin { request in
+                .answer(
+                    to: request,
+                    fields: [("Cache-Control", "max-age=60")],
+                    bodies.update { $0.count > 1 ? $0.removeFirst() : $0[0] }
+                )
+            }
+            let retry = "retry: { count: 1, delay: 0s, when: [content] }"
+            let daemon = try Daemon(services(service("api", origin.url, retry, "response: { expect: json }")))
+            #expect(try daemon.exchange("/api/a").text == "{}")
+            #expect(origin.requests() == 2)
+        }
+
+        @Test func theBreakerLeavesAFailingOriginAloneAndStaleAnswersStandIn() throws {
+            let isUp = Monitor(true)
+            let origin = try ScriptedOrigin { request in
+                isUp.read { $0 }
+                    ? .answer(to: request, fields: [("Cache-Control", "max-age=1")], "fine")
+                    : .answer(503, to: request, "no")
+            }
+            let breaker = "breaker: { failures: 2, window: 60s, open: 1s }"
+            let daemon = try Daemon(
+                services(service("api", origin.url, breaker, "cache: { revalidate: conditional, check_pause: 0s }"))
+            )
+            #expect(try daemon.exchange("/api/a").text == "fine")
+            isUp.update { $0 = false }
+            for _ in 0..<2 { #expect(try daemon.exchange("/api/b").status == 503) }
+            let asked = origin.requests()
+            let refused = try daemon.exchange("/api/c")
+            #expect(refused.status == 503)
+            #expect(refused.text.contains("circuit breaker of \(origin.url) is open"))
+            #expect(refused.field("Proxy-Status")?.contains("error=destination_unavailable") == true)
+            #expect(try daemon.command("status").output.contains("(breaker open)"))
+            #expect(try Self.metric(daemon, "drydock_breakers_open") == 1)
+            rest(2.1)
+            // Its lifetime is over, and a probe that fails leaves the stored response to answer.
+            let stale = try daemon.exchange("/api/a")
+            #expect(stale.status == 200 && stale.text == "fine")
+            #expect(try daemon.exchange("/api/c").status == 503)
+            #expect(origin.requests() == asked + 1)
+            isUp.update { $0 = true }
+            rest(1.1)
+            #expect(try daemon.exchange("/api/c").text == "fine")
+            #expect(try Self.metric(daemon, "drydock_breakers_open") == 0)
+            #expect(try Self.metric(daemon, "drydock_breaker_openings_total") == 2)
+            #expect(daemon.errors.contains("opened after 2 failures in a row"))
+            #expect(daemon.errors.contains("closed: the origin answers again"))
+        }
+
+        @Test func aChangedBreakerIsInForceAfterAReload() throws {
+            let origin = try Self.origin([503], fields: [])
+            var settings = services(service("api", origin.url, "breaker: { failures: 1, open: 1h }"))
+            let daemon = try Daemon(settings)
+            for _ in 0..<3 { #expect(try daemon.exchange("/api/a").status == 503) }
+            #expect(origin.requests() == 1)
+            settings.rest = services(service("api", origin.url)).rest
+            try daemon.rewrite(settings)
+            #expect(try daemon.command("reload").succeeded)
+            #expect(try daemon.exchange("/api/a").text == "answer 503")
+            #expect(origin.requests() == 2)
+        }
+    }
+}
