@@ -19,7 +19,7 @@ package final class DownloadCore: Sendable {
     let store: TieredStore
     let partials: PartialTable
     let notes: KeyNotes
-    let fills: FillTable
+    let fills: SharedFetchTable
     let fetches: FetchTable
     /// What fetches for the store work with: all of the above, and more.
     let context: FetchContext
@@ -256,7 +256,7 @@ package final class DownloadCore: Sendable {
             fill.outcome.set(.failed(.cancelled))
             return context.finish(fill)
         }
-        let runner = FillRunner(context: context, fill: fill, ask: ask, source: source, stale: stale)
+        let runner = SharedFetchRunner(context: context, fill: fill, ask: ask, source: source, stale: stale)
         runner.start(on: loop)
     }
 }

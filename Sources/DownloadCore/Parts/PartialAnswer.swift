@@ -217,7 +217,7 @@ final class PartFetcher: PartSource {
         }
         context.freshen(partial, by: answer, times, ask)
         do throws(FetchError) {
-            try PartArrival(context, ask, partial, range, stream).begin(on: loop)
+            try IncomingRange(context, ask, partial, range, stream).begin(on: loop)
         } catch {
             throw .cancelled
         }

@@ -122,9 +122,9 @@ extension DownloadCore {
         guard case .store = decision else { return nil }
         // Begun after the invalidation: the answer itself is not older than it.
         let fill = fills.leadAlone(pass.ask)
-        let runner = FillRunner(context: context, fill: fill, ask: pass.ask, source: source, stale: nil)
+        let runner = SharedFetchRunner(context: context, fill: fill, ask: pass.ask, source: source, stale: nil)
         runner.hasLeader = true
-        let arrival = Arrival(
+        let arrival = IncomingResponse(
             runner: runner,
             head: head,
             stream: stream,

@@ -52,7 +52,7 @@ extension DownloadCore {
         case inVain
     }
 
-    private func wait(for fill: Fill, _ question: Question, on loop: isolated EventLoop) async -> Waited {
+    private func wait(for fill: SharedFetch, _ question: Question, on loop: isolated EventLoop) async -> Waited {
         let ask = question.ask
         defer { fill.leave() }
         if isWhole(fill) {
@@ -75,7 +75,7 @@ extension DownloadCore {
     }
 
     /// Who needs no body, or only a range of it, has not left: the fetch goes on as if all of it were read.
-    private func noteUse(of fill: Fill, _ answer: Answer?) {
+    private func noteUse(of fill: SharedFetch, _ answer: Answer?) {
         if let answer, answer.failure == nil, answer.reader?.isNarrowed ?? true { fill.want() }
     }
 
@@ -97,7 +97,7 @@ extension DownloadCore {
         return true
     }
 
-    private func isWhole(_ fill: Fill) -> Bool {
+    private func isWhole(_ fill: SharedFetch) -> Bool {
         guard case .streaming(let response)? = fill.outcome.value, case .complete = response.body.end else {
             return false
         }
@@ -105,13 +105,13 @@ extension DownloadCore {
     }
 
     private func lead(
-        _ fill: Fill,
+        _ fill: SharedFetch,
         _ question: Question,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer? {
         let began = Monotonic.now()
-        let runner = FillRunner(
+        let runner = SharedFetchRunner(
             context: context,
             fill: fill,
             ask: question.ask,

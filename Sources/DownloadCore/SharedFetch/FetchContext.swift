@@ -24,7 +24,7 @@ final class FetchContext: Sendable {
     let store: TieredStore
     let partials: PartialTable
     let notes: KeyNotes
-    let fills: FillTable
+    let fills: SharedFetchTable
     /// What an operator can end.
     let fetches = FetchTable()
     /// Fills, and parts that are arriving or being made whole.
@@ -56,7 +56,7 @@ final class FetchContext: Sendable {
             heldLimit: min(memory.statistics.limit / 8, budget.limit / 4),
             filedLimit: Int(clamping: (disk?.statistics.limit ?? 0) / 4)
         )
-        fills = FillTable(underWay)
+        fills = SharedFetchTable(underWay)
         store = TieredStore(memory: memory, disk: disk, generations: generations, clock: clock)
         notes = KeyNotes(clock, report: report)
     }
@@ -90,7 +90,7 @@ final class FetchContext: Sendable {
 
     /// A fill is over: what it brought is stored, or will never be. Any thread.
     /// - Parameter reason: why no tier has what its head said would be stored.
-    func finish(_ fill: Fill, unstored reason: UnstoredReason? = nil) {
+    func finish(_ fill: SharedFetch, unstored reason: UnstoredReason? = nil) {
         fills.remove(fill)
         fill.end.set(reason)
         // Last: the loops of whoever waits for the end may stop when nothing is under way any more.

@@ -68,7 +68,7 @@ package struct FetchedResponse: Sendable {
 }
 
 /// One fill. Any loop.
-final class Fill: Sendable {
+final class SharedFetch: Sendable {
     let key: CacheKey
     /// The request that began it.
     let request: RequestHead
@@ -162,19 +162,19 @@ extension StoredHead {
 /// The fills under way, by key: one for each selection of request fields that is known to make a difference.
 ///
 /// Sendable: sharded, each shard under its own mutex.
-final class FillTable: Sendable {
+final class SharedFetchTable: Sendable {
     /// What joining came to.
     enum Place {
         /// A new fill: the caller runs it.
-        case leader(Fill)
-        /// A fill that is under way; the caller calls ``Fill/leave()`` when it has waited.
-        case waiter(Fill)
+        case leader(SharedFetch)
+        /// A fill that is under way; the caller calls ``SharedFetch/leave()`` when it has waited.
+        case waiter(SharedFetch)
         /// The fill has as many waiters as it may have.
         case full
     }
 
     private final class Shard: Sendable {
-        let fills = Mutex<[CacheKey: [Fill]]>([:])
+        let fills = Mutex<[CacheKey: [SharedFetch]]>([:])
     }
 
     private let shards: [Shard] = (0..<16).map { _ in Shard() }
@@ -183,9 +183,9 @@ final class FillTable: Sendable {
     /// - Parameter underWay: counts the fills that are not over, whether or not they can be found.
     init(_ underWay: UnderWay) { self.underWay = underWay }
 
-    private func make(_ ask: CacheAsk) -> Fill {
+    private func make(_ ask: CacheAsk) -> SharedFetch {
         underWay.begin()
-        return Fill(ask)
+        return SharedFetch(ask)
     }
 
     private func shard(_ key: CacheKey) -> Shard { shards[Int(truncatingIfNeeded: key.hash & 15)] }
@@ -204,7 +204,7 @@ final class FillTable: Sendable {
     }
 
     /// Begins a fill; nil where one is under way whose answer may be this request's.
-    func lead(_ ask: CacheAsk, known: StoredHead?) -> Fill? {
+    func lead(_ ask: CacheAsk, known: StoredHead?) -> SharedFetch? {
         shard(ask.key).fills.withLock { fills in
             if fills[ask.key]?.contains(where: { $0.maySelect(ask.request, known: known) }) == true { return nil }
             let fill = make(ask)
@@ -214,7 +214,7 @@ final class FillTable: Sendable {
     }
 
     /// Begins a fill that nobody else can find.
-    func leadAlone(_ ask: CacheAsk) -> Fill { make(ask) }
+    func leadAlone(_ ask: CacheAsk) -> SharedFetch { make(ask) }
 
     /// Keeps later requests from joining the fills of a key; those that wait for them go on waiting.
     func forget(_ key: CacheKey) {
@@ -225,7 +225,7 @@ final class FillTable: Sendable {
 
     /// Takes a fill out for which nobody waits, so that nobody joins it any more; readers of its body do not count.
     /// - Returns: false where somebody waits, or where it goes on all the same.
-    func giveUp(_ fill: Fill) -> Bool {
+    func giveUp(_ fill: SharedFetch) -> Bool {
         shard(fill.key).fills.withLock { fills in
             guard fill.waiters == 0, !fill.isLed, !fill.isWanted else { return false }
             Self.remove(fill, from: &fills)
@@ -234,24 +234,24 @@ final class FillTable: Sendable {
     }
 
     /// What the fill brought is stored, or will never be.
-    func end(_ fill: Fill) {
+    func end(_ fill: SharedFetch) {
         remove(fill)
         if fill.stop() { underWay.end() }
     }
 
     /// Later requests do not find the fill any more.
-    func remove(_ fill: Fill) {
+    func remove(_ fill: SharedFetch) {
         shard(fill.key).fills.withLock { Self.remove(fill, from: &$0) }
     }
 
-    private static func remove(_ fill: Fill, from fills: inout [CacheKey: [Fill]]) {
+    private static func remove(_ fill: SharedFetch, from fills: inout [CacheKey: [SharedFetch]]) {
         guard var left = fills[fill.key] else { return }
         left.removeAll { $0 === fill }
         fills[fill.key] = left.isEmpty ? nil : left
     }
 
     /// Whether others can find the fill.
-    func contains(_ fill: Fill) -> Bool {
+    func contains(_ fill: SharedFetch) -> Bool {
         shard(fill.key).fills.withLock { $0[fill.key]?.contains { $0 === fill } ?? false }
     }
 

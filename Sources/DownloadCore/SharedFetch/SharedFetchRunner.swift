@@ -10,9 +10,9 @@ internal import Upstream
 /// Loop-bound: it lives on the loop of the request that started it, and its task keeps it.
 ///
 /// States: checking → (refreshed | stale kept | fetching) → streaming → committed or failed.
-final class FillRunner {
+final class SharedFetchRunner {
     let context: FetchContext
-    let fill: Fill
+    let fill: SharedFetch
     let ask: CacheAsk
     let source: any FetchSource
     /// A stored response that may not be used without asking; nil on a miss.
@@ -42,7 +42,7 @@ final class FillRunner {
 
     init(
         context: FetchContext,
-        fill: Fill,
+        fill: SharedFetch,
         ask: CacheAsk,
         source: any FetchSource,
         stale: StoredResponse?,
@@ -257,7 +257,7 @@ final class FillRunner {
             stream.cancel()
             throw .wrongPart(ask.key.description, "of all", .unasked)
         }
-        let arrival = Arrival(
+        let arrival = IncomingResponse(
             runner: self,
             head: head,
             stream: stream,
@@ -310,4 +310,4 @@ final class FillRunner {
     }
 }
 
-@available(*, unavailable) extension FillRunner: Sendable {}
+@available(*, unavailable) extension SharedFetchRunner: Sendable {}

@@ -12,7 +12,7 @@ import Upstream
 private let truncated = FetchError.upstream(UpstreamError(.truncated, detail: "the origin closed within the body"))
 
 @Suite(.timeLimit(.minutes(5)))
-struct PartArrivalTests {
+struct IncomingRangeTests {
     private let hit = "hit; ttl=6000; detail=memory"
 
     @Test(

@@ -7,7 +7,7 @@ internal import HTTPWire
 import Policies
 
 /// Loop-bound. Whether all of it came or not: the bytes that did belong to the representation, at their place.
-final class PartArrival {
+final class IncomingRange {
     /// Longer parts go to the file of the representation, where it has one.
     static let filed: Int64 = 256 * 1024
 
@@ -99,7 +99,7 @@ final class PartArrival {
     }
 }
 
-@available(*, unavailable) extension PartArrival: Sendable {}
+@available(*, unavailable) extension IncomingRange: Sendable {}
 
 /// A part on its way with a reader of it. Loop-bound: its reader is.
 struct ArrivingPart {

@@ -12,7 +12,7 @@ import Upstream
 private let truncated = FetchError.upstream(UpstreamError(.truncated, detail: "the origin closed within the body"))
 
 @Suite(.timeLimit(.minutes(5)))
-struct ArrivalTests {
+struct IncomingResponseTests {
     @Test(
         "a body that is cut ends well for nobody, and is not stored",
         arguments: [

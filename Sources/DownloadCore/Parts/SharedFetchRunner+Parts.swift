@@ -7,7 +7,7 @@ internal import HTTPWire
 import Policies
 internal import Upstream
 
-extension FillRunner {
+extension SharedFetchRunner {
     /// Until the head has come: then a part is found by whoever looks for it, and the fill is over.
     func fetchPart(_ plan: PartPlan, on loop: isolated EventLoop) async throws(FetchError) {
         guard let hole = plan.hole, let partial = plan.partial else { return try await askForPart(plan, on: loop) }
@@ -69,7 +69,7 @@ extension FillRunner {
         refusal: String? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) {
-        let arrival = Arrival(
+        let arrival = IncomingResponse(
             runner: self,
             head: head,
             stream: stream,
@@ -117,7 +117,7 @@ extension FillRunner {
                     joined(plan, answer, content, times) ?? (begun(plan, stored, keeping), stored)
                 context.notes.noteCacheable(ask)
                 context.notes.unstoredParts.forget(ask.key)
-                let arriving = try PartArrival(context, ask, partial, range, stream).begin(on: loop)
+                let arriving = try IncomingRange(context, ask, partial, range, stream).begin(on: loop)
                 if hasLeader { leaderPart = arriving }
                 keepCookies(of: answer)
                 return settle(.part(partial, head, status: 206))

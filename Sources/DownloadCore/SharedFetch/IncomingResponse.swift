@@ -8,11 +8,11 @@ internal import HTTPWire
 import Policies
 
 /// Loop-bound. Whole means that the origin's framing said so; what is cut short is never stored and never ends well.
-final class Arrival {
+final class IncomingResponse {
     /// Up to this length a body goes to both tiers from memory; a longer one to the disk as it comes.
     private static let windowed = FillBudget.smallBody
 
-    private let runner: FillRunner
+    private let runner: SharedFetchRunner
     private let head: FetchStream.Head
     private let stream: FetchStream
     private let now: Int64
@@ -42,7 +42,7 @@ final class Arrival {
     ///   - partRefusal: why a 206 is passed on without being stored.
     ///   - url: the absolute URL of a POST whose answer may be stored.
     init(
-        runner: FillRunner,
+        runner: SharedFetchRunner,
         head: FetchStream.Head,
         stream: FetchStream,
         times: ResponseTimes,
@@ -360,4 +360,4 @@ final class Arrival {
     }
 }
 
-@available(*, unavailable) extension Arrival: Sendable {}
+@available(*, unavailable) extension IncomingResponse: Sendable {}
