@@ -19,7 +19,7 @@ package final class DownloadCore: Sendable {
     let store: TieredStore
     let partials: PartialTable
     let notes: KeyNotes
-    let fills: SharedFetchTable
+    let inFlight: SharedFetchTable
     let fetches: FetchTable
     /// What fetches for the store work with: all of the above, and more.
     let context: FetchContext
@@ -71,7 +71,7 @@ package final class DownloadCore: Sendable {
         store = context.store
         partials = context.partials
         notes = context.notes
-        fills = context.fills
+        inFlight = context.inFlight
         fetches = context.fetches
     }
 
@@ -110,11 +110,11 @@ package final class DownloadCore: Sendable {
         return result
     }
 
-    /// Removes what is stored under a key, and keeps fills under way from being stored and from being joined: who asks
+    /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who asks
     /// after this gets nothing that is older than this.
     package func invalidate(_ key: CacheKey) {
         generations.bump(key)
-        fills.forget(key)
+        inFlight.forget(key)
         partials.remove(key)
         memory.remove(key)
         disk?.remove(key)
@@ -172,7 +172,7 @@ package final class DownloadCore: Sendable {
             return await relay(ask, source, Way(.bypass, StoreRefusal.cacheOff.rawValue), onInterim, on: loop)
         }
         let began = clock.now()
-        // Each turn has seen a fill end since the last one; who finds nothing after that fetches for itself.
+        // Each turn has seen a fetch end since the last one; who finds nothing after that fetches for itself.
         for turn in 0..<4 {
             var found = await store.find(ask, on: loop)
             if found.response == nil, let seed = ask.seed, await importSeeds(ask, seed) {
@@ -249,14 +249,14 @@ package final class DownloadCore: Sendable {
         // A HEAD may have found it stale; what is stored is the answer to GET.
         var ask = ask
         ask.request.method = .get
-        guard let fill = fills.lead(ask, known: stale.head) else { return }
+        guard let fetch = inFlight.beginBehind(ask, known: stale.head) else { return }
         // Another one may have ended since this one was looked up.
         if store.isSuperseded(stale) {
             // Who has joined meanwhile looks again.
-            fill.outcome.set(.failed(.cancelled))
-            return context.finish(fill)
+            fetch.outcome.set(.failed(.cancelled))
+            return inFlight.end(fetch)
         }
-        let runner = SharedFetchRunner(context: context, fill: fill, ask: ask, source: source, stale: stale)
+        let runner = SharedFetchRunner(context: context, fetch: fetch, ask: ask, source: source, stale: stale)
         runner.start(on: loop)
     }
 }

@@ -123,7 +123,7 @@ extension DownloadCore {
                 + invalid.map { StoredExplanation.Place(tiers: $0.tiers, isInvalidated: true) },
             reply: reply,
             part: part,
-            fills: fills.count(of: ask.key),
+            fills: inFlight.count(of: ask.key),
             isRememberedAsUncacheable: notes.isUncacheable(ask),
             habits: notes.habits[ask.key, now]
         )

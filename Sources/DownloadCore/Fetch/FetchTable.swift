@@ -151,12 +151,7 @@ package struct FetchListing: ~Copyable {
 final class FetchTicket: ListedFetch {
     /// Called on the loop: the fetch must end with this error.
     var onStop: ((FetchError) -> Void)?
-    /// Called on the loop: somebody who waited has left.
-    var onLeft: (() -> Void)?
-    private let loop: EventLoop
     private var listing: FetchListing?
-    /// Nil until somebody may tell of those who leave.
-    private var link: Link?
 
     /// Of a fetch that any number may wait for.
     private final class SharedEntry: FetchEntry, @unchecked Sendable {  // constant, as its superclass asks for
@@ -178,14 +173,6 @@ final class FetchTicket: ListedFetch {
         override func told(_ error: FetchError) { tell(error) }
     }
 
-    /// Not the entry of the table: what that holds may hold this.
-    private final class Link: @unchecked Sendable {  // `ticket` is touched on the loop of the fetch only
-        // Unowned: the ticket clears it when it goes.
-        unowned(unsafe) var ticket: FetchTicket?
-
-        init(_ ticket: FetchTicket) { self.ticket = ticket }
-    }
-
     /// - Parameters:
     ///   - waiting: how many requests wait for it; any thread.
     ///   - told: called when it is to end, before its loop hears of it; any thread.
@@ -196,20 +183,10 @@ final class FetchTicket: ListedFetch {
         waiting: @escaping @Sendable () -> Int,
         told: @escaping @Sendable (FetchError) -> Void = { _ in }
     ) {
-        self.loop = loop
         listing = FetchListing(in: table, SharedEntry(key, on: loop, waiting, told), self)
     }
 
-    deinit { link?.ticket = nil }
-
     func stop(_ error: FetchError) { onStop?(error) }
-
-    /// Tells the loop of the fetch that somebody has left; what it gives may be called on any thread.
-    var sendLeft: @Sendable () -> Void {
-        let link = link ?? Link(self)
-        self.link = link
-        return { [link, loop] in loop.submit { _ in link.ticket?.onLeft?() } }
-    }
 }
 
 @available(*, unavailable) extension FetchTicket: Sendable {}

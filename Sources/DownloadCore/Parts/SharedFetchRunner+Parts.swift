@@ -1,4 +1,4 @@
-// A fill that asks for a part: stores it, joins it to what is stored, or passes on what it is instead.
+// A shared fetch that asks for a part: stores it, joins it to what is stored, or passes on what it is instead.
 
 internal import CacheStore
 internal import EventLoop
@@ -8,7 +8,7 @@ import Policies
 internal import Upstream
 
 extension SharedFetchRunner {
-    /// Until the head has come: then a part is found by whoever looks for it, and the fill is over.
+    /// Until the head has come: then a part is found by whoever looks for it, and the shared fetch is over.
     func fetchPart(_ plan: PartPlan, on loop: isolated EventLoop) async throws(FetchError) {
         guard let hole = plan.hole, let partial = plan.partial else { return try await askForPart(plan, on: loop) }
         let claim = partial.claim(hole)
@@ -118,7 +118,7 @@ extension SharedFetchRunner {
                 context.notes.noteCacheable(ask)
                 context.notes.unstoredParts.forget(ask.key)
                 let arriving = try IncomingRange(context, ask, partial, range, stream).begin(on: loop)
-                if hasLeader { leaderPart = arriving }
+                if isLed { leaderPart = arriving }
                 keepCookies(of: answer)
                 return settle(.part(partial, head, status: 206))
             }

@@ -121,9 +121,8 @@ extension DownloadCore {
         )
         guard case .store = decision else { return nil }
         // Begun after the invalidation: the answer itself is not older than it.
-        let fill = fills.leadAlone(pass.ask)
-        let runner = SharedFetchRunner(context: context, fill: fill, ask: pass.ask, source: source, stale: nil)
-        runner.hasLeader = true
+        let fetch = inFlight.beginAlone(pass.ask)
+        let runner = SharedFetchRunner(context: context, fetch: fetch, ask: pass.ask, source: source, stale: nil)
         let arrival = IncomingResponse(
             runner: runner,
             head: head,
@@ -136,10 +135,11 @@ extension DownloadCore {
         do throws(FetchError) {
             try await arrival.begin(on: loop)
         } catch {
-            context.finish(fill)
+            inFlight.end(fetch)
             return failure(error, way)
         }
-        guard let outcome = fill.outcome.value else { return nil }
+        guard let outcome = fetch.outcome.value else { return nil }
+        inFlight.send(.leaderAnswered, to: fetch)
         return settled(question, outcome, runner.takeLeaderReader(), isCollapsed: false, on: loop)
     }
 }

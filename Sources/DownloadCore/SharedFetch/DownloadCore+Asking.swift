@@ -31,15 +31,17 @@ extension DownloadCore {
         if let plan = question.plan, isUnstored(plan, ask) {
             return await relay(ask, question.source, Way(.bypass, "range"), onInterim, on: loop)
         }
-        switch turn > 1 || isForItself(question) ? .full : fills.join(ask, known: question.newest) {
-        case .leader(let fill):
-            return await lead(fill, question, onInterim, on: loop)
+        switch turn > 1 || isForItself(question) ? .full : inFlight.join(ask, known: question.newest) {
+        case .leader(let fetch):
+            return await lead(fetch, question, onInterim, on: loop)
         case .full:
-            return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
-        case .waiter(let fill):
-            switch await wait(for: fill, question, on: loop) {
+            return await lead(inFlight.beginAlone(ask), question, onInterim, on: loop)
+        case .waiter(let fetch):
+            let waited = await wait(for: fetch, question, on: loop)
+            inFlight.leave(fetch, isReading: waited.isReading)
+            switch waited {
             case .answered(let answer): return answer
-            case .inVain: return await lead(fills.leadAlone(ask), question, onInterim, on: loop)
+            case .inVain: return await lead(inFlight.beginAlone(ask), question, onInterim, on: loop)
             }
         }
     }
@@ -50,33 +52,38 @@ extension DownloadCore {
         case answered(Answer?)
         /// It takes too long, or brings what is wanted too late.
         case inVain
+
+        /// It reads the body, whose writer hears when it stops.
+        var isReading: Bool {
+            if case .answered(let answer?) = self { answer.reader != nil } else { false }
+        }
     }
 
-    private func wait(for fill: SharedFetch, _ question: Question, on loop: isolated EventLoop) async -> Waited {
+    private func wait(for fetch: SharedFetch, _ question: Question, on loop: isolated EventLoop) async -> Waited {
         let ask = question.ask
-        defer { fill.leave() }
-        if isWhole(fill) {
+        if isWhole(fetch) {
             // All has come and is being stored: a moment later it is a hit.
-            _ = await fill.end.wait(patience: ask.collapse.wait, on: loop)
+            _ = await fetch.end.wait(patience: ask.collapse.wait, on: loop)
             return .answered(nil)
         }
         let patience = placeholderPatience(question) ?? .max
-        let outcome = await fill.outcome.wait(patience: min(ask.collapse.wait, patience), on: loop)
+        let outcome = await fetch.outcome.wait(patience: min(ask.collapse.wait, patience), on: loop)
         guard let outcome else {
             if Task.isCancelled { return .answered(failure(.cancelled, question.way)) }
             guard patience <= ask.collapse.wait else { return .inVain }
-            fill.want()
+            inFlight.send(.wanted, to: fetch)
             return .answered(placeholder(question, isCollapsed: true, on: loop))
         }
         if question.plan != nil, isFarAhead(ask, of: outcome) { return .inVain }
-        let answer = joined(question, outcome, on: loop)
-        noteUse(of: fill, answer)
+        let answer = joined(fetch, question, outcome, on: loop)
+        noteUse(of: fetch, answer)
         return .answered(answer)
     }
 
     /// Who needs no body, or only a range of it, has not left: the fetch goes on as if all of it were read.
-    private func noteUse(of fill: SharedFetch, _ answer: Answer?) {
-        if let answer, answer.failure == nil, answer.reader?.isNarrowed ?? true { fill.want() }
+    private func noteUse(of fetch: SharedFetch, _ answer: Answer?) {
+        guard let answer, answer.failure == nil, answer.reader?.isNarrowed ?? true else { return }
+        inFlight.send(.wanted, to: fetch)
     }
 
     /// Whether the answer to another's fetch would be none for this request: waiting for it would be in vain.
@@ -97,15 +104,15 @@ extension DownloadCore {
         return true
     }
 
-    private func isWhole(_ fill: SharedFetch) -> Bool {
-        guard case .streaming(let response)? = fill.outcome.value, case .complete = response.body.end else {
+    private func isWhole(_ fetch: SharedFetch) -> Bool {
+        guard case .streaming(let response)? = fetch.outcome.value, case .complete = response.body.end else {
             return false
         }
         return true
     }
 
     private func lead(
-        _ fill: SharedFetch,
+        _ fetch: SharedFetch,
         _ question: Question,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
@@ -113,7 +120,7 @@ extension DownloadCore {
         let began = Monotonic.now()
         let runner = SharedFetchRunner(
             context: context,
-            fill: fill,
+            fetch: fetch,
             ask: question.ask,
             source: question.source,
             stale: question.stale,
@@ -122,24 +129,16 @@ extension DownloadCore {
         )
         runner.onInterim = onInterim
         runner.hasHeadFailed = question.hasHeadFailed
-        runner.hasLeader = true
-        fill.isLed = true
         runner.start(on: loop)
-        let outcome = await fill.outcome.wait(patience: placeholderPatience(question), on: loop)
+        let outcome = await fetch.outcome.wait(patience: placeholderPatience(question), on: loop)
         runner.onInterim = nil
         let isPatient = outcome == nil && !Task.isCancelled
-        if isPatient { fill.want() }
-        fill.isLed = false
+        if isPatient { runner.send(.wanted) }
+        if outcome != nil || isPatient { runner.send(.leaderAnswered) }
         let (part, reader) = (runner.takeLeaderPart(), runner.takeLeaderReader())
         guard let outcome else {
             if isPatient { return placeholder(question, isCollapsed: false, on: loop) }
-            // The client has left. What flows already ends as its body says, now that the reader goes; before that, others
-            // may wait on a shared fill, and what is stored serves the next one.
-            if fill.outcome.value == nil, !fills.contains(fill), fill.waiters == 0 {
-                runner.cancel()
-            } else {
-                runner.giveUpUnlessWanted()
-            }
+            runner.send(.leaderGone)
             return failure(.cancelled, question.way)
         }
         if case .again = outcome { return nil }
@@ -153,12 +152,17 @@ extension DownloadCore {
             for cookie in runner.ownCookies { answer.head.fields.append(.setCookie, cookie) }
         }
         answer.originTime = Monotonic.now() &- began
-        noteUse(of: fill, answer)
+        noteUse(of: fetch, answer)
         return answer
     }
 
     /// A waiter decides again with what came: nil where it has to look or fetch for itself.
-    private func joined(_ question: Question, _ outcome: FillOutcome, on loop: isolated EventLoop) -> Answer? {
+    private func joined(
+        _ fetch: SharedFetch,
+        _ question: Question,
+        _ outcome: FillOutcome,
+        on loop: isolated EventLoop
+    ) -> Answer? {
         let (ask, stale) = (question.ask, question.stale)
         switch outcome {
         case .streaming(let fetched):
@@ -166,6 +170,7 @@ extension DownloadCore {
             guard let head = fetched.stored, generations.isUnchanged(fetched.token), mayShare(head, question),
                 let reader = fetched.body.makeReader(on: loop)
             else { return nil }
+            inFlight.send(.readerOpened, to: fetch)
             return settled(question, outcome, reader, isCollapsed: true, on: loop)
         case .refreshed(let response, _, isShared: true)
         where ask.policy.mode == .library && mayShare(response.head, question):

@@ -24,10 +24,11 @@ final class FetchContext: Sendable {
     let store: TieredStore
     let partials: PartialTable
     let notes: KeyNotes
-    let fills: SharedFetchTable
+    /// Fetches that requests may join.
+    let inFlight: SharedFetchTable
     /// What an operator can end.
     let fetches = FetchTable()
-    /// Fills, and parts that are arriving or being made whole.
+    /// Shared fetches, and parts that are arriving or being made whole.
     let underWay = UnderWay()
     private let offline = Atomic<Bool>(false)
 
@@ -56,7 +57,7 @@ final class FetchContext: Sendable {
             heldLimit: min(memory.statistics.limit / 8, budget.limit / 4),
             filedLimit: Int(clamping: (disk?.statistics.limit ?? 0) / 4)
         )
-        fills = SharedFetchTable(underWay)
+        inFlight = SharedFetchTable(underWay)
         store = TieredStore(memory: memory, disk: disk, generations: generations, clock: clock)
         notes = KeyNotes(clock, report: report)
     }
@@ -86,15 +87,6 @@ final class FetchContext: Sendable {
         }
         stream.budget = budget
         return try await stream.start(request, from: source, patience: patience, on: loop)
-    }
-
-    /// A fill is over: what it brought is stored, or will never be. Any thread.
-    /// - Parameter reason: why no tier has what its head said would be stored.
-    func finish(_ fill: SharedFetch, unstored reason: UnstoredReason? = nil) {
-        fills.remove(fill)
-        fill.end.set(reason)
-        // Last: the loops of whoever waits for the end may stop when nothing is under way any more.
-        fills.end(fill)
     }
 
     // MARK: - What is stored, where the origin fails

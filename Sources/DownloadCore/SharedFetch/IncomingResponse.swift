@@ -90,32 +90,27 @@ final class IncomingResponse {
 
     /// Whether the fetch goes on although nobody reads the body.
     private func goesOnUnread(_ body: Body) -> Bool {
-        guard isStored else { return false }
-        let fill = runner.fill
-        let goesOn = ask.onClientAbort.goesOn(received: Int64(received), length: knownLength.map(Int64.init))
-        // Nobody joins from then on: whoever did a moment ago, and waits no longer, is among the readers.
-        if !goesOn, context.fills.giveUp(fill), body.readerCount == 0 {
-            context.notes.noteAbandoned(ask, received: Int64(received))
-            return false
-        }
-        let isWanted = body.isFiling || (isWindowed ? keepsInMemory || keepsOnDisk : keepsInMemory) && body.isKeptWhole
-        if isWanted { return true }
-        context.notes.unkept.note(ask.key, now: now)
-        // Who waits still is about to read; the last one that does not asks again.
-        if fill.waiters > 0 { return true }
-        // From here on nobody joins: whoever did a moment ago is among the readers.
-        context.fills.remove(fill)
-        if fill.waiters > 0 || body.readerCount > 0 { return true }
+        // Before the readers are counted: those opened since have not left, whatever the count says.
+        let opened = runner.fetch.state.readersOpened
+        guard body.readerCount == 0 else { return true }
+        let mayGoOn = ask.onClientAbort.goesOn(received: Int64(received), length: knownLength.map(Int64.init))
+        let isKept = body.isFiling || (isWindowed ? keepsInMemory || keepsOnDisk : keepsInMemory) && body.isKeptWhole
+        let event = SharedFetchState.Event.unread(opened: opened, mayEnd: !mayGoOn, isKept: isKept)
+        let actions = context.inFlight.send(event, to: runner.fetch)
+        if actions.contains(.reportAbandoned) { context.notes.noteAbandoned(ask, received: Int64(received)) }
+        if actions.contains(.noteUnkept) { context.notes.unkept.note(ask.key, now: now) }
         // As at its end: what it replaces is outdated, although nothing takes its place.
-        if isAnswer, inspection == nil, let stale = runner.stale, !context.store.isSuperseded(stale) {
+        if actions.contains(.removeOutdated), isAnswer, inspection == nil, let stale = runner.stale,
+            !context.store.isSuperseded(stale)
+        {
             context.store.remove(stale)
         }
-        return false
+        return !actions.contains(.cancel)
     }
 
     /// Publishes the head and lets the bytes flow.
-    /// - Throws: `FetchError.cancelled` where the fill was given up, or the error of a fetch that failed before the beginning
-    ///   of a body that is looked into had come.
+    /// - Throws: `FetchError.cancelled` where nobody waits for it any more, or the error of a fetch that failed before the
+    ///   beginning of a body that is looked into had come.
     func begin(on loop: isolated EventLoop) async throws(FetchError) {
         let status = head.response.status
         if isStored, status >= 500, await context.hasGood(ask, besides: status, on: loop) {
@@ -135,8 +130,10 @@ final class IncomingResponse {
         }
         if let stale = runner.stale, isGone, ask.policy.gone == .evict { context.store.remove(stale) }
         noteCheck()
-        if !isStored, !runner.hasLeader {
-            // Nobody is to read it: who has waited fetches for itself.
+        // From here to the pump, nothing waits: whoever is told meanwhile to look at the readers does so behind that.
+        let actions = runner.fetch.handle(.headCame(isStored: isStored))
+        guard actions.contains(.publish) else {
+            context.inFlight.carryOut(actions, on: runner.fetch)
             stream.cancel()
             if let outdated, !context.store.isSuperseded(outdated) { context.store.remove(outdated) }
             throw .cancelled
@@ -146,10 +143,11 @@ final class IncomingResponse {
         if keepsInMemory || keepsOnDisk && isWindowed { options.keepsUpTo = knownLength ?? context.memoryMaxObject }
         options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: knownLength.map(Int64.init), on: loop)
-        if runner.hasLeader { runner.leaderReader = body.makeReader(on: loop) }
+        let isLed = runner.isLed
+        if isLed { runner.leaderReader = body.makeReader(on: loop) }
         var answer = head.response
         answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
-        runner.fill.outcome.set(
+        runner.fetch.outcome.set(
             .streaming(
                 FetchedResponse(
                     head: answer,
@@ -160,12 +158,12 @@ final class IncomingResponse {
                     replacesStale: replaces,
                     partRefusal: partRefusal,
                     token: runner.generation.concerned(by: InvalidationRule.concerning(described, ask.key)),
-                    end: runner.fill.end
+                    end: runner.fetch.end
                 )
             )
         )
-        // What is not stored is nobody's but theirs who wait already.
-        if !isStored { context.fills.end(runner.fill) }
+        // A response that is not stored has no later readers: the fetch leaves the table, so that nobody joins it.
+        context.inFlight.carryOut(actions, on: runner.fetch)
         let pump = BodyPump(
             stream: stream,
             body: body,
@@ -181,12 +179,12 @@ final class IncomingResponse {
             noteCut(body)
             body.stopKeeping()
             spill = nil
-            context.finish(runner.fill)
+            context.inFlight.end(runner.fetch)
         }
         runner.pump = pump
         stream.flow(into: pump)
-        // The leader left before there was a body to read: its leaving has told nobody.
-        if !runner.hasLeader { pump.checkReaders() }
+        // The leader left before there was a body, so that no reader of its own tells of that.
+        if !isLed { pump.checkReaders() }
     }
 
     private func noteCheck() {
@@ -305,10 +303,10 @@ final class IncomingResponse {
         context.notes.noteStoring(ask, .cut)
     }
 
-    /// The fill is over, and nothing of it is stored.
+    /// The fetch is over, and nothing of it is stored.
     private func finishUnstored(_ reason: UnstoredReason) {
         if let keeping, keeping.refusal == nil { context.notes.noteStoring(ask, reason) }
-        context.finish(runner.fill, unstored: reason)
+        context.inFlight.end(runner.fetch, unstored: reason)
     }
 
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
@@ -330,7 +328,7 @@ final class IncomingResponse {
         // A body of unknown length shows only now that it is too short.
         guard let keeping, case .complete(let length) = body.end else {
             noteCut(body)
-            return context.finish(runner.fill)
+            return context.inFlight.end(runner.fetch)
         }
         let isTooShort = ask.policy.isTooShort(length, status: described.status)
         guard !isTooShort, isExpected() else { return finishUnstored(isTooShort ? .tooShort : .unexpectedContent) }
@@ -343,7 +341,8 @@ final class IncomingResponse {
         let isInMemory = keepsInMemory && whole != nil && hasRoom
         let isOnDisk = keepsOnDisk && (isWindowed ? whole != nil : body.isFiling)
         if !isInMemory, !isOnDisk { context.notes.unkept.note(ask.key, now: now) }
-        let (context, fill, ask, wasSaid) = (context, runner.fill, ask, keeping.refusal == nil)
+        let (context, fetch, ask, wasSaid) = (context, runner.fetch, ask, keeping.refusal == nil)
+        context.inFlight.send(.bodyCame, to: fetch)
         context.store.commit(
             stored,
             ask,
@@ -355,7 +354,7 @@ final class IncomingResponse {
             otherwise: keeping.shortfall(context, length: received, isWindowed: isWindowed)
         ) { reason in
             if wasSaid { context.notes.noteStoring(ask, reason) }
-            context.finish(fill, unstored: reason)
+            context.inFlight.end(fetch, unstored: reason)
         }
     }
 }

@@ -1,4 +1,4 @@
-// A fetch that several requests may wait for: who waits, what came of it, and the table that finds it by key.
+// A fetch that several requests may wait for, and what came of it.
 
 package import CacheStore
 internal import EventLoop
@@ -7,12 +7,12 @@ package import HTTPWire
 import Policies
 import Synchronization
 
-/// What a fill came to, as soon as that is known.
+/// What a shared fetch came to, as soon as that is known.
 package enum FillOutcome: Sendable {
     /// A response is arriving.
     case streaming(FetchedResponse)
-    /// The stored response was checked and is good; with the status of the check's answer, and whether what that has made of the
-    /// stored head may be told others.
+    /// The stored response was checked and is good; with the status of the check's answer, and whether what that has made
+    /// of the stored head may be told others.
     case refreshed(StoredResponse, status: Int, isShared: Bool)
     /// The check or the fetch failed, and the stale stored response may be used.
     case stale(StoredResponse, cause: StaleCause)
@@ -67,40 +67,60 @@ package struct FetchedResponse: Sendable {
     package var status: Int { head.status }
 }
 
-/// One fill. Any loop.
+/// One fetch that others may join. Any loop.
+///
+/// Sendable: `state` is under its mutex. Nothing is called and no other lock is taken while it is held.
 final class SharedFetch: Sendable {
     let key: CacheKey
     /// The request that began it.
     let request: RequestHead
     /// Set as soon as it is known what the origin says.
     let outcome = Latch<FillOutcome>()
-    /// Set when the last byte has come and what is to be stored is stored, or when the fill has failed; with the reason why no tier
-    /// has what its head said would be stored.
+    /// Set when the last byte has come and what is to be stored is stored, or when the fetch has failed; with the reason
+    /// why no tier has what its head said would be stored.
     let end = Latch<UnstoredReason?>()
-    private let waiting = Atomic<Int>(0)
-    /// The request that began it waits for the outcome.
-    private let led = Atomic<Bool>(false)
-    /// It goes on although nobody waits: what it brings is for those who come later.
-    private let wanted = Atomic<Bool>(false)
-    /// Tells the loop of the fetch that a waiter has left.
-    private let left = Mutex<(@Sendable () -> Void)?>(nil)
-    /// Counted by the table, and not over yet.
-    private let isRunning = Atomic<Bool>(true)
+    private let guarded: Mutex<Guarded>
 
-    fileprivate init(_ ask: CacheAsk) {
-        key = ask.key
-        request = ask.request
+    private struct Guarded {
+        var state: SharedFetchState
+        /// Tells the runner what it has to do, on its loop.
+        var tellRunner: (@Sendable (SharedFetchState.Actions) -> Void)?
     }
 
-    /// - Returns: false where it was over already.
-    fileprivate func stop() -> Bool { isRunning.exchange(false, ordering: .relaxed) }
+    /// - Parameters:
+    ///   - isLed: the request waits for it; else it goes on by itself.
+    ///   - isListed: others may join.
+    init(_ ask: CacheAsk, isLed: Bool, isListed: Bool) {
+        key = ask.key
+        request = ask.request
+        let endsUnawaited = !ask.onClientAbort.goesOn(received: 0, length: nil)
+        let state = SharedFetchState(isLed: isLed, isListed: isListed, endsUnawaited: endsUnawaited)
+        guarded = Mutex(Guarded(state: state))
+    }
 
-    /// Requests besides the leader's that wait for the outcome.
-    var waiters: Int { waiting.load(ordering: .relaxed) }
+    /// As it is at this moment.
+    var state: SharedFetchState { guarded.withLock { $0.state } }
 
-    /// Whether `request` may be answered by what this fill brings, as far as anybody can tell (RFC 9111 section 4.1).
+    /// - Returns: what the caller does now; the table does its part in ``SharedFetchTable/send(_:to:)``.
+    func handle(_ event: SharedFetchState.Event) -> SharedFetchState.Actions {
+        guarded.withLock { $0.state.handle(event) }
+    }
+
+    /// - Parameter tell: called on any thread when somebody who has left leaves the runner something to do.
+    func connect(_ tell: @escaping @Sendable (SharedFetchState.Actions) -> Void) {
+        let old = guarded.withLock { guarded in
+            defer { guarded.tellRunner = tell }
+            return guarded.tellRunner
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// Leaves it to the runner, on its loop, to do what actions say.
+    func tellRunner(_ actions: SharedFetchState.Actions) { guarded.withLock { $0.tellRunner }?(actions) }
+
+    /// Whether `request` may be answered by what this fetch brings, as far as anybody can tell (RFC 9111 section 4.1).
     /// - Parameter known: a stored response of the same key: what it varies by, the next one probably varies by, too.
-    fileprivate func maySelect(_ request: RequestHead, known: StoredHead?) -> Bool {
+    func maySelect(_ request: RequestHead, known: StoredHead?) -> Bool {
         if case .streaming(let response)? = outcome.value {
             return response.stored.map { Caching.selects(stored: $0, request: request) } ?? true
         }
@@ -109,40 +129,12 @@ final class SharedFetch: Sendable {
         return Caching.selects(stored: expected, request: request)
     }
 
-    /// One more waits, if there may be one more; only under the table's mutex.
-    fileprivate func enter(atMost limit: Int) -> Bool {
-        guard waiters < limit else { return false }
-        waiting.wrappingAdd(1, ordering: .relaxed)
-        return true
-    }
-
-    /// One that the table counted as a waiter waits no longer; if it reads the body, it does so already.
-    func leave() {
-        let remaining = waiting.wrappingSubtract(1, ordering: .relaxed).newValue
-        guard remaining == 0 else { return }
-        if let outcome = outcome.value {
-            // Nothing flows, or whoever reads it tells the writer by leaving.
-            guard case .streaming(let response) = outcome, response.body.readerCount == 0 else { return }
-        }
-        left.withLock { $0 }?()
-    }
-
-    var isLed: Bool {
-        get { led.load(ordering: .relaxed) }
-        set { led.store(newValue, ordering: .relaxed) }
-    }
-
-    /// It goes on, whoever leaves.
-    func want() { wanted.store(true, ordering: .relaxed) }
-
-    var isWanted: Bool { wanted.load(ordering: .relaxed) }
-
-    /// - Parameter action: called on any thread when the last waiter has left and nobody reads.
-    func whenLeft(_ action: @escaping @Sendable () -> Void) { left.exchange(action) }
-
     /// Requests that wait for the outcome, or read what came of it.
     var audience: Int {
-        guard let outcome = outcome.value else { return waiters + (isLed ? 1 : 0) }
+        guard let outcome = outcome.value else {
+            let state = state
+            return state.waiters + (state.isLed ? 1 : 0)
+        }
         if case .streaming(let response) = outcome { return response.body.readerCount }
         return 0
     }
@@ -157,104 +149,4 @@ extension StoredHead {
         }
         return fields
     }
-}
-
-/// The fills under way, by key: one for each selection of request fields that is known to make a difference.
-///
-/// Sendable: sharded, each shard under its own mutex.
-final class SharedFetchTable: Sendable {
-    /// What joining came to.
-    enum Place {
-        /// A new fill: the caller runs it.
-        case leader(SharedFetch)
-        /// A fill that is under way; the caller calls ``SharedFetch/leave()`` when it has waited.
-        case waiter(SharedFetch)
-        /// The fill has as many waiters as it may have.
-        case full
-    }
-
-    private final class Shard: Sendable {
-        let fills = Mutex<[CacheKey: [SharedFetch]]>([:])
-    }
-
-    private let shards: [Shard] = (0..<16).map { _ in Shard() }
-    private let underWay: UnderWay
-
-    /// - Parameter underWay: counts the fills that are not over, whether or not they can be found.
-    init(_ underWay: UnderWay) { self.underWay = underWay }
-
-    private func make(_ ask: CacheAsk) -> SharedFetch {
-        underWay.begin()
-        return SharedFetch(ask)
-    }
-
-    private func shard(_ key: CacheKey) -> Shard { shards[Int(truncatingIfNeeded: key.hash & 15)] }
-
-    /// Finds a fill whose answer may be this request's, or begins one.
-    /// - Parameter known: a stored response of the same key, if there is one.
-    func join(_ ask: CacheAsk, known: StoredHead?) -> Place {
-        shard(ask.key).fills.withLock { fills in
-            if let fill = fills[ask.key]?.first(where: { $0.maySelect(ask.request, known: known) }) {
-                return fill.enter(atMost: ask.collapse.waiters) ? .waiter(fill) : .full
-            }
-            let fill = make(ask)
-            fills[ask.key, default: []].append(fill)
-            return .leader(fill)
-        }
-    }
-
-    /// Begins a fill; nil where one is under way whose answer may be this request's.
-    func lead(_ ask: CacheAsk, known: StoredHead?) -> SharedFetch? {
-        shard(ask.key).fills.withLock { fills in
-            if fills[ask.key]?.contains(where: { $0.maySelect(ask.request, known: known) }) == true { return nil }
-            let fill = make(ask)
-            fills[ask.key, default: []].append(fill)
-            return fill
-        }
-    }
-
-    /// Begins a fill that nobody else can find.
-    func leadAlone(_ ask: CacheAsk) -> SharedFetch { make(ask) }
-
-    /// Keeps later requests from joining the fills of a key; those that wait for them go on waiting.
-    func forget(_ key: CacheKey) {
-        let forgotten = shard(key).fills.withLock { $0.removeValue(forKey: key) }
-        // Let go of without the mutex: a fill holds its body, and that its file.
-        withExtendedLifetime(forgotten) {}
-    }
-
-    /// Takes a fill out for which nobody waits, so that nobody joins it any more; readers of its body do not count.
-    /// - Returns: false where somebody waits, or where it goes on all the same.
-    func giveUp(_ fill: SharedFetch) -> Bool {
-        shard(fill.key).fills.withLock { fills in
-            guard fill.waiters == 0, !fill.isLed, !fill.isWanted else { return false }
-            Self.remove(fill, from: &fills)
-            return true
-        }
-    }
-
-    /// What the fill brought is stored, or will never be.
-    func end(_ fill: SharedFetch) {
-        remove(fill)
-        if fill.stop() { underWay.end() }
-    }
-
-    /// Later requests do not find the fill any more.
-    func remove(_ fill: SharedFetch) {
-        shard(fill.key).fills.withLock { Self.remove(fill, from: &$0) }
-    }
-
-    private static func remove(_ fill: SharedFetch, from fills: inout [CacheKey: [SharedFetch]]) {
-        guard var left = fills[fill.key] else { return }
-        left.removeAll { $0 === fill }
-        fills[fill.key] = left.isEmpty ? nil : left
-    }
-
-    /// Whether others can find the fill.
-    func contains(_ fill: SharedFetch) -> Bool {
-        shard(fill.key).fills.withLock { $0[fill.key]?.contains { $0 === fill } ?? false }
-    }
-
-    /// Fills of a key.
-    func count(of key: CacheKey) -> Int { shard(key).fills.withLock { $0[key]?.count ?? 0 } }
 }

@@ -1,4 +1,4 @@
-// Runs one fill: checks what is stored by HEAD or by a conditional GET, fetches, and stores what may be stored.
+// Runs one shared fetch: checks what is stored by HEAD or by a conditional GET, fetches, and stores what may be stored.
 
 internal import CacheStore
 internal import EventLoop
@@ -12,7 +12,7 @@ internal import Upstream
 /// States: checking → (refreshed | stale kept | fetching) → streaming → committed or failed.
 final class SharedFetchRunner {
     let context: FetchContext
-    let fill: SharedFetch
+    let fetch: SharedFetch
     let ask: CacheAsk
     let source: any FetchSource
     /// A stored response that may not be used without asking; nil on a miss.
@@ -26,12 +26,12 @@ final class SharedFetchRunner {
     let plan: PartPlan?
     /// Hears 1xx answers while the leader waits.
     var onInterim: ((ResponseHead) -> Void)?
-    /// A request on this loop waits for the outcome: the body is made with its reader, so that no byte can be missed.
-    var hasLeader = false
+    /// Of the request on this loop that waits for the outcome: opened with the body, so that no byte can be missed.
     var leaderReader: BodyReader?
     /// The same where a part arrives.
     var leaderPart: ArrivingPart?
-    /// The Set-Cookie lines of the answer to a check or for a part: they are for the client whose request asked, and for nobody else.
+    /// The Set-Cookie lines of the answer to a check or for a part: they are for the client whose request asked, and for
+    /// nobody else.
     private(set) var ownCookies: [String] = []
     private var stream: FetchStream?
     /// Moves the body, once there is one.
@@ -42,7 +42,7 @@ final class SharedFetchRunner {
 
     init(
         context: FetchContext,
-        fill: SharedFetch,
+        fetch: SharedFetch,
         ask: CacheAsk,
         source: any FetchSource,
         stale: StoredResponse?,
@@ -50,7 +50,7 @@ final class SharedFetchRunner {
         plan: PartPlan? = nil
     ) {
         self.context = context
-        self.fill = fill
+        self.fetch = fetch
         self.ask = ask
         self.source = source
         self.stale = stale
@@ -59,10 +59,11 @@ final class SharedFetchRunner {
         generation = context.generations.note(ask.key)
     }
 
-    /// Runs as a task of its own, so that the fill outlives the request that began it.
+    /// A request on this loop waits for the outcome.
+    var isLed: Bool { fetch.state.isLed }
+
+    /// Runs as a task of its own, so that the fetch outlives the request that began it.
     func start(on loop: isolated EventLoop) {
-        // What is fetched behind an answer goes on by itself.
-        if !hasLeader { fill.want() }
         attach(on: loop)
         task = Task.immediate(executorPreference: loop.taskExecutor) { await run(on: loop) }
     }
@@ -78,7 +79,7 @@ final class SharedFetchRunner {
 
     /// Ends the fetch while nobody has its head, also where it waits for admission; once the body flows,
     /// the body knows when nobody reads it.
-    func cancel() {
+    private func cancel() {
         isCancelled = true
         task?.cancel()
         stream?.cancel()
@@ -86,18 +87,40 @@ final class SharedFetchRunner {
 
     /// Makes the fetch known to those who may end it.
     func attach(on loop: isolated EventLoop) {
-        let (fill, table) = (fill, context.fills)
+        let (fetch, table) = (fetch, context.inFlight)
         let ticket = FetchTicket(context.fetches, ask.key, on: loop) {
-            fill.audience
+            fetch.audience
         } told: { error in
             // At once: who comes now begins a fetch of its own, and who waits is answered.
-            table.remove(fill)
-            fill.outcome.set(.failed(error))
+            table.send(.stopped, to: fetch)
+            fetch.outcome.set(.failed(error))
         }
         ticket.onStop = { [weak self] in self?.stop($0) }
-        ticket.onLeft = { [weak self] in self?.waiterLeft() }
-        fill.whenLeft(ticket.sendLeft)
         self.ticket = ticket
+        let link = Link(self)
+        fetch.connect { actions in loop.submit { _ in link.runner?.perform(actions) } }
+    }
+
+    /// How threads of those who leave reach the runner.
+    private final class Link: @unchecked Sendable {  // `runner` is touched on the loop of the fetch only
+        private(set) weak var runner: SharedFetchRunner?
+
+        init(_ runner: SharedFetchRunner) { self.runner = runner }
+    }
+
+    /// Tells the shared fetch of an event, and does what follows.
+    @discardableResult
+    func send(_ event: SharedFetchState.Event) -> SharedFetchState.Actions {
+        let actions = context.inFlight.send(event, to: fetch)
+        perform(actions)
+        return actions
+    }
+
+    /// The runner's part of actions, before the body flows; ``IncomingResponse`` ends one that does.
+    private func perform(_ actions: SharedFetchState.Actions) {
+        if actions.contains(.reportAbandoned) { context.notes.noteAbandoned(ask, received: 0) }
+        if actions.contains(.cancel) { cancel() }
+        if actions.contains(.checkReaders) { pump?.checkReaders() }
     }
 
     private func stop(_ error: FetchError) {
@@ -106,26 +129,9 @@ final class SharedFetchRunner {
         pump?.stop(error)
     }
 
-    /// The last one that waited beside the leader has left without reading; others may read.
-    private func waiterLeft() {
-        if let pump { return pump.checkReaders() }
-        giveUpUnlessWanted()
-    }
-
-    /// Ends a fetch whose head nobody waits for any more, where the route says so: nothing of it has come yet.
-    func giveUpUnlessWanted() {
-        guard fill.outcome.value == nil, !ask.onClientAbort.goesOn(received: 0, length: nil), context.fills.giveUp(fill)
-        else { return }
-        context.notes.noteAbandoned(ask, received: 0)
-        cancel()
-    }
-
     /// The leader's reader, once.
     func takeLeaderReader() -> BodyReader? {
-        defer {
-            leaderReader = nil
-            hasLeader = false
-        }
+        defer { leaderReader = nil }
         return leaderReader
     }
 
@@ -210,8 +216,8 @@ final class SharedFetchRunner {
 
     func settle(_ outcome: FillOutcome) {
         context.notes.noteCheck(ask, outcome)
-        fill.outcome.set(outcome)
-        context.finish(fill)
+        fetch.outcome.set(outcome)
+        context.inFlight.end(fetch)
     }
 
     // MARK: - Fetching
