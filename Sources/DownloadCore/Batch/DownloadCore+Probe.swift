@@ -48,7 +48,7 @@ extension DownloadCore {
             fields: fields,
             clientHost: ask.request.fields.first(.host)
         )
-        let answer = await relay(request, from: source, Way(.method), on: loop)
+        let answer = await forwarder.relay(request, from: source, Way(.method), on: loop)
         if let failure = answer.failure { return .failed(failure.description, status: nil) }
         let status = answer.head.status
         switch status {
@@ -76,11 +76,11 @@ extension DownloadCore {
     }
 
     private func look(_ ask: CacheAsk, _ accepted: Range<Int>, on loop: isolated EventLoop) async -> Look {
-        if let seed = ask.seed, let seeded = await pinned(ask, seed) {
+        if let seed = ask.seed, let seeded = await seeds.pinned(ask, seed) {
             return .known(.valid(length: seeded.body.knownLength))
         }
         guard ask.policy.mode != .none else { return .stale(nil) }
-        let variants = await store.variants(ask, on: loop)
+        let variants = await context.store.variants(ask, on: loop)
         guard let chosen = Caching.select(from: variants.map(\.head), request: ask.request, policy: ask.policy) else {
             return .stale(nil)
         }

@@ -1,10 +1,10 @@
-// A resource by key: found in memory or on disk, checked with the origin, or fetched; the one place that puts these steps in order.
+// A resource by key: found in memory or on disk, checked with the origin, or fetched; the one place that puts these steps
+// in order.
 
 package import CacheStore
 package import EventLoop
 import HTTPCaching
-import HTTPWire
-import Synchronization
+package import HTTPWire
 
 /// The download core. It is shared by all loops; each question is answered on the loop that asks.
 ///
@@ -16,21 +16,14 @@ package final class DownloadCore: Sendable {
     package let clock: WallClock
     package let generations: Generations
     package let budget: FillBudget
-    let store: TieredStore
-    let partials: PartialTable
-    let notes: KeyNotes
-    let inFlight: SharedFetchTable
-    let fetches: FetchTable
-    /// What fetches for the store work with: all of the above, and more.
+    /// What the parts of the core, and the fetches that outlive requests, work with: all of the above, and more.
     let context: FetchContext
-    /// Answers from seed folders.
-    let seedAnswers = Atomic<Int>(0)
-    /// Rules are being forgotten.
-    private let isForgetting = Atomic<Bool>(false)
-    /// The number of rules that there was no use in forgetting some of when it was last tried.
-    private let crowd = Atomic<Int>(0)
-    let hardPurged = Atomic<Int>(0)
-    let softPurged = Atomic<Int>(0)
+    let answers: AnswerMaker
+    let lookup: Lookup
+    let sharedFetches: SharedFetches
+    let forwarder: Forwarder
+    let housekeeping: Housekeeping
+    let seeds: SeedAnswers
 
     /// - Parameters:
     ///   - cacheName: the pseudonym in Cache-Status.
@@ -68,15 +61,16 @@ package final class DownloadCore: Sendable {
             headPatience: headPatience,
             report: report
         )
-        store = context.store
-        partials = context.partials
-        notes = context.notes
-        inFlight = context.inFlight
-        fetches = context.fetches
+        answers = AnswerMaker(cacheName: cacheName, clock: clock)
+        seeds = SeedAnswers(context, answers)
+        lookup = Lookup(context, answers, seeds)
+        forwarder = Forwarder(context, answers)
+        sharedFetches = SharedFetches(context, answers, forwarder)
+        housekeeping = Housekeeping(context)
     }
 
     /// What has happened since the start. Any thread.
-    package var counts: CoreCounts { notes.counts }
+    package var counts: CoreCounts { context.notes.counts }
 
     /// Fetches for the store that are under way, until what they bring is stored or given up.
     package var fillCount: Int { context.underWay.count }
@@ -90,7 +84,7 @@ package final class DownloadCore: Sendable {
     }
 
     /// What is stored of representations that are not whole.
-    package var partialStatistics: PartialStatistics { partials.statistics }
+    package var partialStatistics: PartialStatistics { context.partials.statistics }
 
     /// Nobody is asked: what is stored answers whatever its age, and everything else is 504. What is under way ends as it
     /// may. Any thread.
@@ -99,164 +93,62 @@ package final class DownloadCore: Sendable {
         set { context.isOffline = newValue }
     }
 
-    /// Ends fetches: who waits for a head is answered with ``FetchError/stopped(_:)``, and who reads a body is cut off.
-    /// What is stored stays, with its lifetime; requests that come later fetch anew. Any thread.
-    ///
-    /// Requests with other methods than GET and HEAD go on, since they may have had their effect already.
-    /// - Parameter isMeant: by the key; called once for each fetch under way.
-    package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
-        let result = fetches.cancel(isMeant)
-        notes.count { $0.cancelled += result.fetches }
+    // MARK: - Answering
+
+    /// Answers a GET or HEAD from the store, after a check, from the origin, or with what stands in for its answer.
+    /// - Parameter onInterim: hears 1xx answers of a fetch that this question starts, on its loop.
+    package func answer(
+        _ ask: CacheAsk,
+        from source: any FetchSource,
+        onInterim: ((ResponseHead) -> Void)? = nil,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        let answer = await search(ask, from: source, onInterim: onInterim, on: loop)
+        guard let fallback = ask.phases?.fallback else { return answer }
+        let hasFailed = answer.failure?.isOriginFailure ?? (answer.head.status >= 500)
+        guard hasFailed else { return answer }
+        answer.reader?.close()
+        context.notes.count { $0.fallbacks += 1 }
+        var status = answer.cacheStatus ?? CacheStatus(cacheName: cacheName)
+        (status.hit, status.stored, status.ttl) = (false, false, nil)
+        status.detail = CacheStatus.Detail.fallback.rawValue
+        var result = answers.standIn(fallback, ask, status, on: loop)
+        result.originTime = answer.originTime
+        result.cause = answer.failure?.description ?? "the origin answered \(answer.head.status)"
         return result
     }
 
-    /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who asks
-    /// after this gets nothing that is older than this.
-    package func invalidate(_ key: CacheKey) {
-        generations.bump(key)
-        inFlight.forget(key)
-        partials.remove(key)
-        memory.remove(key)
-        disk?.remove(key)
-    }
-
-    /// Invalidates what is stored for the URLs of these keys, in whatever service, and everything that the rules concern; what
-    /// is on its way, too. When it returns, none of it comes back, however the process ends.
-    /// - Parameter anyHost: keys in which any host may stand in the place of theirs: memory is walked for them.
-    package func invalidate(
-        _ keys: [CacheKey],
-        _ rules: Set<InvalidationRule> = [],
-        anyHost: [CacheKey] = []
-    ) async {
-        for key in keys { invalidate(key) }
-        let hostless = anyHost.map { InvalidationRule.anyHost(of: $0) }
-        let rules = Array(rules.union(keys.map { .url(of: $0) }).union(hostless))
-        let number = generations.invalidate(rules)
-        if !hostless.isEmpty {
-            // The hot path asks no rule; a walk is too long for a loop.
-            await Task { [memory] in memory.remove(concerned: Set(hostless), before: number) }.value
-        }
-        await disk?.keep(rules, number: number)
-        forgetSpentRules()
-    }
-
-    /// Where there are many rules, those are forgotten that nothing stored is concerned by any more; behind, and one turn at
-    /// a time.
-    private func forgetSpentRules() {
-        guard generations.isCrowded, generations.ruleCount > crowd.load(ordering: .relaxed),
-            !isForgetting.exchange(true, ordering: .relaxed)
-        else { return }
-        Task { [self] in
-            let newest = generations.newest
-            if let disk {
-                disk.sweep()
-                await disk.settleSweep()
-            }
-            memory.removeInvalid(generations)
-            generations.forgetSpent(upTo: newest)
-            // While the folders are walked none can be: there is no use in trying again at once.
-            crowd.store(generations.ruleCount + 1024, ordering: .relaxed)
-            isForgetting.store(false, ordering: .relaxed)
-        }
-    }
-
     /// The answer to a GET or HEAD from the store, after a check, or from the origin.
-    func search(
+    private func search(
         _ ask: CacheAsk,
         from source: any FetchSource,
         onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer {
-        if ask.content == nil, let seed = ask.seed, let answer = await seeded(ask, seed, on: loop) { return answer }
+        if ask.content == nil, let seed = ask.seed, let answer = await seeds.answer(ask, seed, on: loop) {
+            return answer
+        }
         if ask.policy.mode == .none {
-            return await relay(ask, source, Way(.bypass, StoreRefusal.cacheOff.rawValue), onInterim, on: loop)
+            let way = Way(.bypass, StoreRefusal.cacheOff.rawValue)
+            return await forwarder.relay(ask, source, way, onInterim, on: loop)
         }
         let began = clock.now()
         // Each turn has seen a fetch end since the last one; who finds nothing after that fetches for itself.
         for turn in 0..<4 {
-            var found = await store.find(ask, on: loop)
-            if found.response == nil, let seed = ask.seed, await importSeeds(ask, seed) {
-                found = await store.find(ask, on: loop)
-            }
-            let hasOthers = found.newest != nil
-            let parts = found.response == nil ? partialStep(ask, source, hasOthers: hasOthers, on: loop) : nil
-            let step = parts ?? decide(ask, found, on: loop)
+            let (step, newest) = await lookup.step(for: ask, source, on: loop)
             switch step {
             case .answer(let answer): return answer
             case .refreshBehind(let answer, let stale):
-                refreshBehind(ask, source, stale, on: loop)
+                sharedFetches.refreshBehind(ask, source, stale, on: loop)
                 return answer
             case .ask(let stale, let way, let plan):
-                var question = Question(ask: ask, source: source, stale: stale, newest: found.newest, way: way)
+                var question = Question(ask: ask, source: source, stale: stale, newest: newest, way: way)
                 question.plan = plan
                 question.began = began
-                if let answer = await askOrigin(question, turn, onInterim, on: loop) { return answer }
+                if let answer = await sharedFetches.askOrigin(question, turn, onInterim, on: loop) { return answer }
             }
-            if Task.isCancelled { return failure(.cancelled, Way(.uriMiss)) }
+            if Task.isCancelled { return answers.failure(.cancelled, Way(.uriMiss)) }
         }
-        return await relay(ask, source, Way(.miss), onInterim, on: loop)
-    }
-
-    // MARK: - Deciding
-
-    enum Step {
-        case answer(Answer)
-        case refreshBehind(Answer, StoredResponse)
-        case ask(stale: StoredResponse?, Way, PartPlan? = nil)
-    }
-
-    private func decide(_ ask: CacheAsk, _ found: TieredStore.Found, on loop: isolated EventLoop) -> Step {
-        guard let response = found.response else {
-            if Caching.onlyIfCached(ask.request) {
-                return .answer(gatewayTimeout("nothing is stored for this request"))
-            }
-            return .ask(stale: nil, Way(found.newest == nil ? .uriMiss : .varyMiss))
-        }
-        let decision = Caching.lookup(
-            request: ask.request,
-            stored: response.head,
-            policy: ask.policy,
-            now: clock.now(),
-            isOffline: isOffline,
-            failedCheck: notes.failedChecks.check(ask.key, now: clock.now())
-        )
-        switch decision {
-        case .fresh(let age, let ttl):
-            let status = CacheStatus(cacheName: cacheName, hit: true, ttl: ttl, detail: found.tier.rawValue)
-            return .answer(stored(ask, response, age: age, status, on: loop))
-        case .staleAllowed(let age, let by, let allowance):
-            let status = CacheStatus(cacheName: cacheName, hit: true, ttl: -by, detail: allowance.rawValue)
-            let answer = stored(ask, response, age: age, status, on: loop)
-            return allowance == .whileRevalidate ? .refreshBehind(answer, response) : .answer(answer)
-        case .onlyIfCachedMiss(let reason):
-            return .answer(gatewayTimeout("the stored response needs a check (\(reason.rawValue))"))
-        case .mismatch:
-            if Caching.onlyIfCached(ask.request) {
-                return .answer(gatewayTimeout("nothing is stored for this request"))
-            }
-            return .ask(stale: nil, Way(decision))
-        case .stale: return .ask(stale: response, Way(decision))
-        }
-    }
-
-    /// One refresh at a time, on whatever loop, for each variant.
-    private func refreshBehind(
-        _ ask: CacheAsk,
-        _ source: any FetchSource,
-        _ stale: StoredResponse,
-        on loop: isolated EventLoop
-    ) {
-        // A HEAD may have found it stale; what is stored is the answer to GET.
-        var ask = ask
-        ask.request.method = .get
-        guard let fetch = inFlight.beginBehind(ask, known: stale.head) else { return }
-        // Another one may have ended since this one was looked up.
-        if store.isSuperseded(stale) {
-            // Who has joined meanwhile looks again.
-            fetch.outcome.set(.failed(.cancelled))
-            return inFlight.end(fetch)
-        }
-        let runner = SharedFetchRunner(context: context, fetch: fetch, ask: ask, source: source, stale: stale)
-        runner.start(on: loop)
+        return await forwarder.relay(ask, source, Way(.miss), onInterim, on: loop)
     }
 }

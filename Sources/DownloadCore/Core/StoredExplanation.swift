@@ -1,7 +1,7 @@
 // What the download core would do with a request, and why: everything that it looks at, and nothing changed.
 
 package import CacheStore
-package import EventLoop
+internal import EventLoop
 package import HTTPCaching
 package import HTTPWire
 
@@ -80,32 +80,32 @@ package struct StoredExplanation: Sendable {
     }
 }
 
-extension DownloadCore {
-    /// What ``answer(_:from:onInterim:on:)`` would decide now.
-    package func explain(_ ask: CacheAsk, on loop: isolated EventLoop) async -> StoredExplanation {
-        let now = clock.now()
-        let stored = await store.all(ask, on: loop)
+extension Lookup {
+    /// ``DownloadCore/explain(_:on:)``
+    func explain(_ ask: CacheAsk, on loop: isolated EventLoop) async -> StoredExplanation {
+        let now = context.clock.now()
+        let stored = await context.store.all(ask, on: loop)
         let usable = stored.compactMap { found in
-            store.judged(found.response).map { (response: $0, tiers: found.tiers) }
+            context.store.judged(found.response).map { (response: $0, tiers: found.tiers) }
         }
-        let invalid = stored.filter { store.judged($0.response) == nil }
+        let invalid = stored.filter { context.store.judged($0.response) == nil }
         let explain = { (variants: [StoredHead]) in
             Caching.explain(
                 request: ask.request,
                 variants: variants,
                 policy: ask.policy,
                 now: now,
-                isOffline: self.isOffline,
-                habits: self.notes.habits[ask.key, now],
-                failedCheck: self.notes.failedChecks.check(ask.key, now: now)
+                isOffline: self.context.isOffline,
+                habits: self.context.notes.habits[ask.key, now],
+                failedCheck: self.context.notes.failedChecks.check(ask.key, now: now)
             )
         }
         var rules = explain(usable.map(\.response.head))
         if rules.check != nil {
             let stale = rules.chosen.map { usable[$0].response }
-            rules.check = Variants(ask, stale, usable.map(\.response)).check(habits: notes.habits[ask.key, now])
+            rules.check = Variants(ask, stale, usable.map(\.response)).check(habits: context.notes.habits[ask.key, now])
         }
-        let partials = partials.peek(ask.key).filter { generations.isUnchanged($0.token) }
+        let partials = context.partials.peek(ask.key).filter { context.generations.isUnchanged($0.token) }
         let (reply, part) = reply(ask, usable.map(\.response), partials, rules)
         let isOpen = reply == nil && !rules.onlyIfCached && part != .refuse
         rules.add(explain(partials.map(\.head)), decides: rules.decision == nil && part != nil)
@@ -123,20 +123,20 @@ extension DownloadCore {
                 + invalid.map { StoredExplanation.Place(tiers: $0.tiers, isInvalidated: true) },
             reply: reply,
             part: part,
-            fills: inFlight.count(of: ask.key),
-            isRememberedAsUncacheable: notes.isUncacheable(ask),
-            habits: notes.habits[ask.key, now]
+            fills: context.inFlight.count(of: ask.key),
+            isRememberedAsUncacheable: context.notes.isUncacheable(ask),
+            habits: context.notes.habits[ask.key, now]
         )
         explanation.unstored = unstored(ask)
-        explanation.checkPause = notes.failedChecks.pause(ask.key, now: now)
+        explanation.checkPause = context.notes.failedChecks.pause(ask.key, now: now)
         explanation.placeholder = ask.phases?.placeholder.map { file in
             // Only where there is nothing that answers, or is checked.
-            let hasNothing = isOpen && part == nil && explanation.rules.chosen == nil && !isOffline
+            let hasNothing = isOpen && part == nil && explanation.rules.chosen == nil && !context.isOffline
             return StoredExplanation.Standing(
                 path: file.path,
                 status: file.status,
                 patience: ask.phases?.patience ?? 0,
-                mayAnswer: hasNothing && placeholderPatience(ask) != nil
+                mayAnswer: hasNothing && context.placeholderPatience(ask) != nil
             )
         }
         explanation.fallback = ask.phases?.fallback.map { file in
@@ -147,9 +147,9 @@ extension DownloadCore {
 
     /// What the request itself forbids comes first.
     private func unstored(_ ask: CacheAsk) -> UnstoredAnswer? {
-        guard CacheControl(request: ask.request.fields).noStore else { return notes.refusals.last(ask.key) }
+        guard CacheControl(request: ask.request.fields).noStore else { return context.notes.refusals.last(ask.key) }
         let refusal = StoreRefusal.requestNoStore
-        return UnstoredAnswer(reason: refusal.rawValue, section: refusal.section, time: clock.now())
+        return UnstoredAnswer(reason: refusal.rawValue, section: refusal.section, time: context.clock.now())
     }
 
     /// What ``stored(_:_:age:_:on:)`` or parts make of it.
@@ -166,7 +166,7 @@ extension DownloadCore {
             case .use(let partial, _, _): return (reply(ask, partial.head, partial.extents.length), .answer)
             case .ask(let way, let plan):
                 let isAlone = plan.needsKeeping && CacheControl(request: ask.request.fields).noStore
-                if isOffline || isAlone || isUnstored(plan, ask) { return (nil, nil) }
+                if context.isOffline || isAlone || context.isUnstored(plan, ask) { return (nil, nil) }
                 var fields = ask.request.fields
                 plan.apply(to: &fields)
                 let own: [KnownField] = [.range, .ifRange, .ifNoneMatch, .ifModifiedSince]

@@ -1,11 +1,19 @@
 // How parts are kept: begun, joined to what is stored, freshened, and made a whole stored response at last.
 
 internal import CacheStore
+internal import Content
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
 
 extension FetchContext {
+    /// Whether asking for a part as `plan` says would come to nothing that can be kept.
+    func isUnstored(_ plan: PartPlan, _ ask: CacheAsk) -> Bool {
+        // What a part belongs to cannot be looked into.
+        plan.partial == nil
+            && (ask.phases?.expect ?? .any != .any || notes.unstoredParts.contains(ask.key, now: clock.now()))
+    }
+
     /// The head of stored parts takes over the fields of a part or of a check (RFC 9111 sections 3.4 and 4.3.4), where
     /// they are not for one user alone.
     /// - Returns: the head with these fields.

@@ -65,7 +65,7 @@ extension DownloadCore {
         do throws(FetchError) {
             head = try await context.start(stream, pass.request, from: source, on: loop)
         } catch {
-            return failure(error, way)
+            return answers.failure(error, way)
         }
         stream.onInterim = nil
         // What another request has changed since this one was sent, its answer may not know.
@@ -78,7 +78,7 @@ extension DownloadCore {
         if isCurrent, let stored = await store(pass, head, stream, requestTime, source, way, on: loop) {
             answer = stored
         } else {
-            answer = relayed(head, stream, isHead: method == .head, way, on: loop)
+            answer = forwarder.relayed(head, stream, isHead: method == .head, way, on: loop)
         }
         answer.originTime = Monotonic.now() &- began
         return answer
@@ -88,16 +88,16 @@ extension DownloadCore {
         let key = pass.ask.key
         var rules = Set<InvalidationRule>()
         // RFC 9875 section 2.2.1: what shares a group with an invalidated response goes with it, and no further.
-        for head in await store.heads(pass.ask, on: loop) {
+        for head in await context.store.heads(pass.ask, on: loop) {
             rules.formUnion(InvalidationRule.concerning(head, key).filter(\.isGroup))
         }
-        for partial in partials.peek(key) { rules.formUnion(InvalidationRule.groups(partial.head.fields, key)) }
+        for partial in context.partials.peek(key) { rules.formUnion(InvalidationRule.groups(partial.head.fields, key)) }
         for group in Caching.invalidatedGroups(method: pass.request.method, response: answer) {
             rules.insert(.group(group, of: key))
         }
         let elsewhere = pass.elsewhere(answer)
         let keys = Set([key] + pass.related(answer) + elsewhere.keys)
-        await invalidate(Array(keys), rules, anyHost: elsewhere.anyHost)
+        await housekeeping.invalidate(Array(keys), rules, anyHost: elsewhere.anyHost)
     }
 
     /// Nil where the answer is none that a GET would get, or where it may not be stored.
@@ -121,7 +121,7 @@ extension DownloadCore {
         )
         guard case .store = decision else { return nil }
         // Begun after the invalidation: the answer itself is not older than it.
-        let fetch = inFlight.beginAlone(pass.ask)
+        let fetch = context.inFlight.beginAlone(pass.ask)
         let runner = SharedFetchRunner(context: context, fetch: fetch, ask: pass.ask, source: source, stale: nil)
         let arrival = IncomingResponse(
             runner: runner,
@@ -135,11 +135,11 @@ extension DownloadCore {
         do throws(FetchError) {
             try await arrival.begin(on: loop)
         } catch {
-            inFlight.end(fetch)
-            return failure(error, way)
+            context.inFlight.end(fetch)
+            return answers.failure(error, way)
         }
         guard let outcome = fetch.outcome.value else { return nil }
-        inFlight.send(.leaderAnswered, to: fetch)
-        return settled(question, outcome, runner.takeLeaderReader(), isCollapsed: false, on: loop)
+        context.inFlight.send(.leaderAnswered, to: fetch)
+        return sharedFetches.settled(question, outcome, runner.takeLeaderReader(), isCollapsed: false, on: loop)
     }
 }

@@ -64,38 +64,36 @@ package final class DirectAsk: FetchEntry, @unchecked Sendable {  // protected a
     var way: Way { rules == nil ? Way(.bypass, StoreRefusal.cacheOff.rawValue) : Way(.uriMiss) }
 }
 
-extension DownloadCore {
-    /// Whether nothing is stored under a key, and the last answer could not be: the next one is for whoever asks alone.
-    package func isKnownUncacheable(_ key: CacheKey, _ rules: DirectRules) -> Bool {
-        notes.uncacheable.contains(key, now: clock.now())
-            && (!rules.policy.memory || memory.variants(key).isEmpty)
-            && (!rules.policy.disk || disk?.lookup(key).isEmpty ?? true)
-            && partials.peek(key).isEmpty
+extension Forwarder {
+    /// ``DownloadCore/isKnownUncacheable(_:_:)``
+    func isKnownUncacheable(_ key: CacheKey, _ rules: DirectRules) -> Bool {
+        context.notes.uncacheable.contains(key, now: context.clock.now())
+            && (!rules.policy.memory || context.memory.variants(key).isEmpty)
+            && (!rules.policy.disk || context.disk?.lookup(key).isEmpty ?? true)
+            && context.partials.peek(key).isEmpty
     }
 
-    /// Makes a fetch known to `drydock cancel` as long as what this gives lives.
-    /// - Parameter fetch: not held: it outlives what this gives.
-    package func listing(of fetch: any ListedFetch, _ ask: DirectAsk) -> FetchListing {
-        FetchListing(in: fetches, ask, fetch)
+    /// ``DownloadCore/listing(of:_:)``
+    func listing(of fetch: any ListedFetch, _ ask: DirectAsk) -> FetchListing {
+        FetchListing(in: context.fetches, ask, fetch)
     }
 
-    /// Judges a head from the origin: why its request went there, and why it is not stored.
-    package func way(of ask: DirectAsk, _ head: ResponseHead) -> Way {
+    /// ``DownloadCore/way(of:_:)``
+    func way(of ask: DirectAsk, _ head: ResponseHead) -> Way {
         var way = ask.way
         if let rules = ask.rules { way.reason = judge(head, ask, rules) }
         return way
     }
 
-    /// The answer that a head from the origin begins, without its body.
-    /// - Parameter way: from ``way(of:_:)``.
-    package func answer(_ ask: DirectAsk, _ head: ResponseHead, _ framing: BodyFraming, _ way: Way) -> Answer {
-        passedOn(head, framing, isHead: ask.method == .head, way)
+    /// ``DownloadCore/answer(_:_:_:_:)``
+    func answer(_ ask: DirectAsk, _ head: ResponseHead, _ framing: BodyFraming, _ way: Way) -> Answer {
+        answers.passedOn(head, framing, isHead: ask.method == .head, way)
     }
 
     /// What was refused before mostly is again. Where it is not, the next request finds the key forgotten and stores.
     /// - Returns: why it is not stored.
     private func judge(_ head: ResponseHead, _ ask: DirectAsk, _ rules: DirectRules) -> String {
-        let times = clock.times()
+        let times = context.clock.times()
         let decision = Caching.decideStore(
             ask.method,
             ask.asked,
@@ -106,14 +104,16 @@ extension DownloadCore {
         switch decision {
         case .refuse(.status206) where !ask.fields.contains(.range): return PartMismatch.unasked.detail
         case .refuse(let refusal):
-            if refusal.isLasting(status: head.status) { notes.uncacheable.note(ask.key, now: times.responseTime) }
+            if refusal.isLasting(status: head.status) {
+                context.notes.uncacheable.note(ask.key, now: times.responseTime)
+            }
             return refusal.rawValue
         case .store:
-            notes.uncacheable.forget(ask.key)
+            context.notes.uncacheable.forget(ask.key)
             return CacheStatus.Detail.uncacheable.rawValue
         }
     }
 
-    /// The answer where the origin gave none.
-    package func failure(_ error: FetchError, _ ask: DirectAsk) -> Answer { failure(error, ask.way) }
+    /// ``DownloadCore/failure(_:_:)``
+    func failure(_ error: FetchError, _ ask: DirectAsk) -> Answer { answers.failure(error, ask.way) }
 }

@@ -1,19 +1,16 @@
 // Pins: what is stored under a pinned URL makes no room for others, and is not purged for its age.
 
-package import CacheStore
-package import EventLoop
+internal import CacheStore
+internal import EventLoop
 
-extension DownloadCore {
-    /// Pins a URL, for what is stored and for what will be; returns when a restart does not undo it.
-    /// - Parameter pool: for what blocks.
-    /// - Returns: false where it was pinned already.
-    package func pin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
+extension Housekeeping {
+    /// ``DownloadCore/pin(_:on:)``
+    func pin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
         try await change(url, on: pool) { (pins, url) throws(PinError) in try pins.add(url) }
     }
 
-    /// Lets go of a URL.
-    /// - Returns: false where it was not pinned.
-    package func unpin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
+    /// ``DownloadCore/unpin(_:on:)``
+    func unpin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
         try await change(url, on: pool) { (pins, url) throws(PinError) in try pins.remove(url) }
     }
 
@@ -24,12 +21,12 @@ extension DownloadCore {
     ) async throws(PinError) -> Bool {
         let url = PurgeRule.normalised(url)
         let work = { @Sendable [self] () -> Result<Bool, PinError> in
-            let result = Result { () throws(PinError) in try change(generations.pins, url) }
-            memory.takeOverPins()
+            let result = Result { () throws(PinError) in try change(context.generations.pins, url) }
+            context.memory.takeOverPins()
             return result
         }
         let result = try? await pool.run(work)
-        await disk?.takeOverPin(url)
+        await context.disk?.takeOverPin(url)
         guard let result else { throw .ended }
         return try result.get()
     }

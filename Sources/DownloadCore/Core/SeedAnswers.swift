@@ -1,32 +1,45 @@
 // Answers from seed folders: before the store is looked at, and whatever it holds.
 
-package import CacheStore
+internal import CacheStore
 internal import EventLoop
 package import HTTPCaching
 internal import HTTPWire
 import Policies
 internal import Synchronization
 
-extension DownloadCore {
-    /// Answers that came from seed folders so far.
-    package var seedAnswerCount: Int { seedAnswers.load(ordering: .relaxed) }
+/// Sendable: what it holds is.
+final class SeedAnswers: Sendable {
+    private let context: FetchContext
+    private let answers: AnswerMaker
+    private let count = Atomic<Int>(0)
 
-    /// What goes wrong with files that are kept for others.
-    package var storedFileTroubles: StoredFileTroubles { store.troubles }
+    init(_ context: FetchContext, _ answers: AnswerMaker) {
+        self.context = context
+        self.answers = answers
+    }
+
+    /// Answers that came from seed folders so far.
+    var answerCount: Int { count.load(ordering: .relaxed) }
 
     /// The answer of a pinned seed, which is never checked and never too old; nil where there is none. A request with
     /// `no-cache` passes it by, as long as there is somebody to ask.
-    func seeded(_ ask: CacheAsk, _ seed: SeedFolder, on loop: isolated EventLoop) async -> Answer? {
+    func answer(_ ask: CacheAsk, _ seed: SeedFolder, on loop: isolated EventLoop) async -> Answer? {
         guard let response = await pinned(ask, seed) else { return nil }
-        seedAnswers.wrappingAdd(1, ordering: .relaxed)
-        let status = CacheStatus(cacheName: cacheName, hit: true, detail: StoreTier.seed.rawValue)
-        return stored(ask, response, age: Caching.age(response.head, now: clock.now()), status, on: loop)
+        count.wrappingAdd(1, ordering: .relaxed)
+        let status = CacheStatus(cacheName: answers.cacheName, hit: true, detail: StoreTier.seed.rawValue)
+        return answers.stored(
+            ask,
+            response,
+            age: Caching.age(response.head, now: context.clock.now()),
+            status,
+            on: loop
+        )
     }
 
-    /// What a pinned seed has for a request; nil where it is passed by.
-    package func pinned(_ ask: CacheAsk, _ seed: SeedFolder) async -> StoredResponse? {
+    /// ``DownloadCore/pinned(_:_:)``
+    func pinned(_ ask: CacheAsk, _ seed: SeedFolder) async -> StoredResponse? {
         guard seed.mode == .pinned, ask.content == nil, ask.request.method == .get || ask.request.method == .head,
-            isOffline || !CacheControl(request: ask.request.fields).noCache
+            context.isOffline || !CacheControl(request: ask.request.fields).noCache
         else { return nil }
         return await seed.lookup(ask.key, request: ask.request)
     }
@@ -35,7 +48,7 @@ extension DownloadCore {
 
     /// Copies what an importing folder has for a question that nothing stored answers, each file once.
     /// - Returns: whether something has been stored, so that it is worth another look.
-    func importSeeds(_ ask: CacheAsk, _ seed: SeedFolder) async -> Bool {
+    func imports(_ ask: CacheAsk, _ seed: SeedFolder) async -> Bool {
         guard seed.mode == .import, ask.content == nil, seed.mayHave(ask.key) else { return false }
         var hasStored = false
         for copy in await seed.take(ask.key) {
@@ -44,27 +57,32 @@ extension DownloadCore {
         return hasStored
     }
 
-    /// Stores one seed, stale from this moment on unless its folder says until when it is fresh; what is stored and as new
-    /// stays. Not on a loop that waits.
-    package func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
+    /// ``DownloadCore/adopt(_:as:_:)``
+    func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
         var head = copy.head
         if head.varyNames.isEmpty || head.varyNames.contains("*") { head.varyNames = [] }
         if case .refuse(let reason) = Caching.decideKeep(head, policy: policy), reason != .noFreshnessAndNoValidator {
             return .refused(reason)
         }
         let since = head.validatedAt
-        let isHeld = memory.peek(key).contains { $0.head.responseTime >= since }
-        if isHeld || (disk?.count(of: key, since: since) ?? 0) > 0 { return .kept }
-        head = Self.stale(head, expiry: copy.expiry, policy, now: clock.now())
-        let token = generations.note(key).concerned(by: InvalidationRule.concerning(head, key))
+        let isHeld = context.memory.peek(key).contains { $0.head.responseTime >= since }
+        if isHeld || (context.disk?.count(of: key, since: since) ?? 0) > 0 { return .kept }
+        head = Self.stale(head, expiry: copy.expiry, policy, now: context.clock.now())
+        let token = context.generations.note(key).concerned(by: InvalidationRule.concerning(head, key))
         do {
-            if policy.disk, let disk {
+            if policy.disk, let disk = context.disk {
                 let kept = policy.maxVariants
-                try await disk.adopt(copy, head: head, key: key, generation: (generations, token), maxVariants: kept)
-                memory.remove(key) { $0.head.isSameVariant(as: head) && $0.number < token.number }
+                try await disk.adopt(
+                    copy,
+                    head: head,
+                    key: key,
+                    generation: (context.generations, token),
+                    maxVariants: kept
+                )
+                context.memory.remove(key) { $0.head.isSameVariant(as: head) && $0.number < token.number }
                 return .imported
             }
-            guard policy.memory, memory.takes(Int(clamping: head.bodyLength ?? .max)) else {
+            guard policy.memory, context.memory.takes(Int(clamping: head.bodyLength ?? .max)) else {
                 return .refused(.cacheOff)
             }
             let chunk = try await copy.chunk()
@@ -80,8 +98,8 @@ extension DownloadCore {
             )
             var isInserted = false
             var gone: [HeldResponse] = []
-            _ = generations.ifUnchanged(token) {
-                isInserted = memory.insert(response, as: nil, maxVariants: policy.maxVariants, gone: &gone)
+            _ = context.generations.ifUnchanged(token) {
+                isInserted = context.memory.insert(response, as: nil, maxVariants: policy.maxVariants, gone: &gone)
             }
             return isInserted ? .imported : .kept
         } catch {

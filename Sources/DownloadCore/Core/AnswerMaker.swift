@@ -1,12 +1,22 @@
 // How a stored response, an arriving one, or a failure becomes an answer.
 
-package import CacheStore
-package import EventLoop
-package import HTTPCaching
-package import HTTPWire
+internal import CacheStore
+internal import EventLoop
+internal import HTTPCaching
+internal import HTTPWire
 internal import Upstream
 
-extension DownloadCore {
+/// Sendable: nothing in it changes.
+final class AnswerMaker: Sendable {
+    /// The pseudonym in Cache-Status.
+    let cacheName: String
+    private let clock: WallClock
+
+    init(cacheName: String, clock: WallClock) {
+        self.cacheName = cacheName
+        self.clock = clock
+    }
+
     /// An answer from a stored response: whole, or 304 where the request's conditions say so.
     func stored(
         _ ask: CacheAsk,
@@ -18,10 +28,8 @@ extension DownloadCore {
         at(hand: response.head, response.body, ask.request, age: age, status, on: loop)
     }
 
-    /// An answer to GET or HEAD from what the daemon itself has, obeying conditions and ranges as an origin does (RFC 9110
-    /// section 13.2.2).
-    /// - Parameter body: complete.
-    package func own(
+    /// ``DownloadCore/own(_:_:_:on:)``
+    func own(
         _ request: RequestHead,
         _ head: ResponseHead,
         _ body: Body,
@@ -103,7 +111,7 @@ extension DownloadCore {
 
     /// No answer from the origin.
     /// - Parameter staleRefusal: why the stale stored response, if there is one, may not stand in.
-    package func failure(
+    func failure(
         _ error: FetchError,
         _ way: Way,
         isCollapsed: Bool = false,
@@ -130,5 +138,45 @@ extension DownloadCore {
     func gatewayTimeout(_ reason: String) -> Answer {
         let status = CacheStatus(cacheName: cacheName, detail: CacheStatus.Detail.onlyIfCached.rawValue)
         return Answer(head: ResponseHead(status: 504), cacheStatus: status, failure: .onlyIfCached(reason))
+    }
+
+    // MARK: - What is passed on, and what stands in
+
+    /// What is said of an answer that is passed on.
+    func status(of way: Way, forwardStatus: Int) -> CacheStatus {
+        CacheStatus(cacheName: cacheName, forward: way.forward, forwardStatus: forwardStatus, detail: way.reason)
+    }
+
+    /// The head of that answer, and how long its body is.
+    func passedOn(_ head: ResponseHead, _ framing: BodyFraming, isHead: Bool, _ way: Way) -> Answer {
+        var answer = head
+        answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
+        var result = Answer(head: answer, cacheStatus: status(of: way, forwardStatus: answer.status))
+        switch framing {
+        // The length is that of the body which is left out.
+        case _ where isHead || answer.status == 304:
+            result.length = answer.fields.first(.contentLength).flatMap { Int64($0) }
+        case .none: result.length = 0
+        case .length(let declared): result.length = Int64(clamping: declared)
+        case .chunked, .untilClose: break
+        }
+        return result
+    }
+
+    /// A file in the place of an answer from the origin.
+    func standIn(
+        _ file: StandIn,
+        _ ask: CacheAsk,
+        _ status: CacheStatus,
+        on loop: isolated EventLoop
+    ) -> Answer {
+        var answer = Answer(
+            head: file.head,
+            reader: ask.request.method == .head ? nil : file.body.makeReader(on: loop),
+            length: file.body.knownLength,
+            cacheStatus: status
+        )
+        answer.isStandIn = true
+        return answer
     }
 }

@@ -1,6 +1,6 @@
 // Purges and pins: in force before the call returns, for what is stored, on its way, or met later on the disk.
 
-package import CacheStore
+internal import CacheStore
 package import EventLoop
 import Synchronization
 
@@ -20,45 +20,41 @@ package enum PurgeError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-extension DownloadCore {
+extension Housekeeping {
     /// Hard purges that may wait for their files to go.
     private static let mostUnswept = 512
 
     /// Stored responses that purges have removed or made stale.
-    package var purgeCounts: (hard: Int, soft: Int) {
+    var purgeCounts: (hard: Int, soft: Int) {
         (hardPurged.load(ordering: .relaxed), softPurged.load(ordering: .relaxed))
     }
 
-    /// Puts purges in force. When it returns, nothing that they concern answers a request any more (soft: is fresh for one),
-    /// whatever tier it is in, nothing that was asked for before is stored, and a restart changes none of that. The files of
-    /// what is gone follow behind.
-    /// - Parameter pool: for what blocks.
-    /// - Returns: how many stored responses are gone, or stale.
-    package func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
+    /// ``DownloadCore/purge(_:on:)``
+    func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
         guard !rules.isEmpty else { return 0 }
-        if let disk, generations.unsweptCount > Self.mostUnswept { await disk.settleSweep() }
-        let now = clock.now()
-        let number = generations.purge(rules, now: now)
+        if let disk = context.disk, context.generations.unsweptCount > Self.mostUnswept { await disk.settleSweep() }
+        let now = context.clock.now()
+        let number = context.generations.purge(rules, now: now)
         let work = { @Sendable [self] () -> (SystemError?, Int) in
             var failure: SystemError?
             do throws(SystemError) {
-                try generations.persist(rules, number: number, now: now)
+                try context.generations.persist(rules, number: number, now: now)
             } catch {
                 failure = error
             }
-            let gone = memory.purge(rules, number: number, now: now, pins: generations.pins)
+            let gone = context.memory.purge(rules, number: number, now: now, pins: context.generations.pins)
             // What is on the disk, too, is counted there.
-            let alone = disk.map { disk in gone.count { !disk.holds($0.key, $0.response.head) } } ?? gone.count
-            return (failure, alone + partials.removeInvalid(generations))
+            let alone = context.disk.map { disk in gone.count { !disk.holds($0.key, $0.response.head) } } ?? gone.count
+            return (failure, alone + context.partials.removeInvalid(context.generations))
         }
         guard let (failure, inMemory) = try? await pool.run(work) else { throw .ended }
-        let onDisk = (try? await disk?.count(rules, before: number)) ?? 0
-        if let disk {
+        let onDisk = (try? await context.disk?.count(rules, before: number)) ?? 0
+        if let disk = context.disk {
             // The folder's files go in one piece; where that fails they go one by one.
             if rules.contains(PurgeRule(.all)) { try? await disk.removeAll() }
             disk.sweep()
         } else {
-            generations.markSwept(rules.filter { !$0.isSoft }.map { ($0, number) })
+            context.generations.markSwept(rules.filter { !$0.isSoft }.map { ($0, number) })
         }
         if let failure { throw .notWritten(failure) }
         // Rules of one call are all of one kind.

@@ -6,43 +6,21 @@ internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
 
-extension DownloadCore {
-    /// Whether asking for a part as `plan` says would come to nothing that can be kept.
-    func isUnstored(_ plan: PartPlan, _ ask: CacheAsk) -> Bool {
-        // What a part belongs to cannot be looked into.
-        plan.partial == nil
-            && (ask.phases?.expect ?? .any != .any || notes.unstoredParts.contains(ask.key, now: clock.now()))
-    }
-
-    /// A client's HEAD may show that stored parts are no longer current (RFC 9111 section 4.3.5).
-    func judgeParts(_ ask: CacheAsk, byHead answer: ResponseHead) {
-        guard answer.status == 200 else { return }
-        for partial in partials.variants(ask.key) where Caching.selects(stored: partial.head, request: ask.request) {
-            let verdict = Caching.judgeHead(stored: partial.head, headAnswer: answer, times: clock.times())
-            switch verdict {
-            case .changed(.etag), .changed(.lastModified), .changed(.length):
-                var head = partial.head
-                head.changedSince = head.changedSince ?? clock.now()
-                partial.update(head)
-            default: break
-            }
-        }
-    }
-
+extension Lookup {
     /// What is to be done where no whole response is stored for a request; nil where parts have nothing to do with it.
     /// - Parameter hasOthers: responses are stored that other requests select.
     func partialStep(_ ask: CacheAsk, _ source: any FetchSource, hasOthers: Bool, on loop: isolated EventLoop) -> Step?
     {
         // Ranges are of GET alone (RFC 9110 section 14.2).
         if ask.content != nil { return nil }
-        let found = partials.variants(ask.key).filter { partial in
-            if generations.isUnchanged(partial.token) { return true }
-            partials.remove(partial)
+        let found = context.partials.variants(ask.key).filter { partial in
+            if context.generations.isUnchanged(partial.token) { return true }
+            context.partials.remove(partial)
             return false
         }
         switch partStep(ask, among: found, hasOthers: hasOthers) {
         case .none: return nil
-        case .refuse(let reason): return .answer(gatewayTimeout(reason))
+        case .refuse(let reason): return .answer(answers.gatewayTimeout(reason))
         case .use(let partial, let status, let age):
             return .answer(PartialAnswer(context, ask, source, partial).make(status, age: age, on: loop))
         case .ask(let way, let plan): return .ask(stale: nil, way, plan)
@@ -70,9 +48,9 @@ extension DownloadCore {
                 request: ask.request,
                 stored: partial.head,
                 policy: ask.policy,
-                now: clock.now(),
-                isOffline: isOffline,
-                failedCheck: notes.failedChecks.check(ask.key, now: clock.now())
+                now: context.clock.now(),
+                isOffline: context.isOffline,
+                failedCheck: context.notes.failedChecks.check(ask.key, now: context.clock.now())
             )
             switch decision {
             case .mismatch: break
@@ -102,7 +80,7 @@ extension DownloadCore {
     ) -> PartStep {
         let tier: CacheStatus.Detail = partial.extents.usesFile ? .disk : .memory
         let detail = allowance?.rawValue ?? tier.rawValue
-        let status = CacheStatus(cacheName: cacheName, hit: true, ttl: ttl, detail: detail)
+        let status = CacheStatus(cacheName: answers.cacheName, hit: true, ttl: ttl, detail: detail)
         guard let hole = PartialAnswer.missing(ask, partial) else { return .use(partial, status, age: age) }
         if Caching.onlyIfCached(ask.request) { return .refuse("only parts of it are stored") }
         return .ask(Way(.partial), PartPlan(partial: partial, asked: hole.spec))
@@ -118,15 +96,6 @@ extension DownloadCore {
         let asked = wanted.first?.spec ?? specs.first ?? .from(0, through: nil)
         let isOwn = specs.count == 1 && wanted.count <= 1
         return .ask(way, PartPlan(partial: partial, asked: asked, isCheck: true, isOwn: isOwn))
-    }
-
-    /// Whether a fetch of the whole, which somebody else has begun, brings what this request asks for too late.
-    func isFarAhead(_ ask: CacheAsk, of outcome: FillOutcome) -> Bool {
-        guard case .streaming(let fetched) = outcome, let head = fetched.stored, let length = fetched.body.knownLength,
-            case .parts(let ranges) = Caching.rangeAnswer(request: ask.request, stored: head, length: length)
-        else { return false }
-        // Several parts of what is still arriving would wait for one another.
-        return ranges.count > 1 || ranges[0].lowerBound - fetched.body.arrived > 8 << 20
     }
 }
 

@@ -1,0 +1,159 @@
+// What the rooms above ask of the parts of the download core: each function here forwards to one of them.
+
+package import CacheStore
+package import EventLoop
+package import HTTPCaching
+package import HTTPWire
+
+extension DownloadCore {
+    // MARK: - Answers
+
+    /// An answer to GET or HEAD from what the daemon itself has, obeying conditions and ranges as an origin does (RFC 9110
+    /// section 13.2.2).
+    /// - Parameter body: complete.
+    package func own(
+        _ request: RequestHead,
+        _ head: ResponseHead,
+        _ body: Body,
+        on loop: isolated EventLoop
+    ) -> Answer {
+        answers.own(request, head, body, on: loop)
+    }
+
+    /// No answer from the origin.
+    package func failure(_ error: FetchError, _ way: Way) -> Answer { answers.failure(error, way) }
+
+    /// What is said of an answer that is passed on.
+    package func status(of way: Way, forwardStatus: Int) -> CacheStatus {
+        answers.status(of: way, forwardStatus: forwardStatus)
+    }
+
+    /// What ``answer(_:from:onInterim:on:)`` would decide now.
+    package func explain(_ ask: CacheAsk, on loop: isolated EventLoop) async -> StoredExplanation {
+        await lookup.explain(ask, on: loop)
+    }
+
+    /// The stored response of a GET that needs no decision but whether it is fresh: nothing of its key is in memory, the disk
+    /// has it alone, its file is open and as it was, and no rule concerns it. Any thread; asks no disk.
+    /// - Parameters:
+    ///   - keyBytes: in the form of `CacheKey.bytes`.
+    ///   - hash: `CacheKey.hash(keyBytes)`.
+    ///   - selects: whether the request selects a response that varies.
+    package func readyFile(
+        _ keyBytes: UnsafeRawBufferPointer,
+        hash: UInt64,
+        where selects: (HeldResponse) -> Bool
+    ) -> ReadyFile? {
+        guard let disk, !memory.holds(keyBytes, hash: hash), let file = disk.readyFile(keyBytes, where: selects),
+            generations.verdict(file.response) == .valid
+        else { return nil }
+        return file
+    }
+
+    /// Counts an answer from a file. Any thread.
+    package func noteUse(of file: ReadyFile) { disk?.noteUse(of: file) }
+
+    // MARK: - Passing on
+
+    /// Whether nothing is stored under a key, and the last answer could not be: the next one is for whoever asks alone.
+    package func isKnownUncacheable(_ key: CacheKey, _ rules: DirectRules) -> Bool {
+        forwarder.isKnownUncacheable(key, rules)
+    }
+
+    /// Makes a fetch known to `drydock cancel` as long as what this gives lives.
+    /// - Parameter fetch: not held: it outlives what this gives.
+    package func listing(of fetch: any ListedFetch, _ ask: DirectAsk) -> FetchListing {
+        forwarder.listing(of: fetch, ask)
+    }
+
+    /// Judges a head from the origin: why its request went there, and why it is not stored.
+    package func way(of ask: DirectAsk, _ head: ResponseHead) -> Way { forwarder.way(of: ask, head) }
+
+    /// The answer that a head from the origin begins, without its body.
+    /// - Parameter way: from ``way(of:_:)``.
+    package func answer(_ ask: DirectAsk, _ head: ResponseHead, _ framing: BodyFraming, _ way: Way) -> Answer {
+        forwarder.answer(ask, head, framing, way)
+    }
+
+    /// The answer where the origin gave none.
+    package func failure(_ error: FetchError, _ ask: DirectAsk) -> Answer { forwarder.failure(error, ask) }
+
+    /// Passes one request on and its answer back; nothing is stored or shared.
+    /// - Parameter way: why it goes to the origin.
+    package func relay(
+        _ request: FetchRequest,
+        from source: any FetchSource,
+        _ way: Way,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        await forwarder.relay(request, from: source, way, on: loop)
+    }
+
+    // MARK: - Housekeeping
+
+    /// Ends fetches: who waits for a head is answered with ``FetchError/stopped(_:)``, and who reads a body is cut off.
+    /// What is stored stays, with its lifetime; requests that come later fetch anew. Any thread.
+    ///
+    /// Requests with other methods than GET and HEAD go on, since they may have had their effect already.
+    /// - Parameter isMeant: by the key; called once for each fetch under way.
+    package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { housekeeping.cancel(isMeant) }
+
+    /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who asks
+    /// after this gets nothing that is older than this.
+    package func invalidate(_ key: CacheKey) { housekeeping.invalidate(key) }
+
+    /// Invalidates what is stored for the URLs of these keys, in whatever service, and everything that the rules concern; what
+    /// is on its way, too. When it returns, none of it comes back, however the process ends.
+    /// - Parameter anyHost: keys in which any host may stand in the place of theirs: memory is walked for them.
+    package func invalidate(
+        _ keys: [CacheKey],
+        _ rules: Set<InvalidationRule> = [],
+        anyHost: [CacheKey] = []
+    ) async {
+        await housekeeping.invalidate(keys, rules, anyHost: anyHost)
+    }
+
+    /// Stored responses that purges have removed or made stale.
+    package var purgeCounts: (hard: Int, soft: Int) { housekeeping.purgeCounts }
+
+    /// Puts purges in force. When it returns, nothing that they concern answers a request any more (soft: is fresh for one),
+    /// whatever tier it is in, nothing that was asked for before is stored, and a restart changes none of that. The files of
+    /// what is gone follow behind.
+    /// - Parameter pool: for what blocks.
+    /// - Returns: how many stored responses are gone, or stale.
+    package func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
+        try await housekeeping.purge(rules, on: pool)
+    }
+
+    /// Pins a URL, for what is stored and for what will be; returns when a restart does not undo it.
+    /// - Parameter pool: for what blocks.
+    /// - Returns: false where it was pinned already.
+    package func pin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
+        try await housekeeping.pin(url, on: pool)
+    }
+
+    /// Lets go of a URL.
+    /// - Returns: false where it was not pinned.
+    package func unpin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
+        try await housekeeping.unpin(url, on: pool)
+    }
+
+    // MARK: - Seeds and plain files
+
+    /// Answers that came from seed folders so far.
+    package var seedAnswerCount: Int { seeds.answerCount }
+
+    /// What goes wrong with files that are kept for others.
+    package var storedFileTroubles: StoredFileTroubles { context.store.troubles }
+
+    /// What a pinned seed has for a request; nil where it is passed by.
+    package func pinned(_ ask: CacheAsk, _ seed: SeedFolder) async -> StoredResponse? {
+        await seeds.pinned(ask, seed)
+    }
+
+    /// Stores one seed, stale from this moment on unless its folder says until when it is fresh; what is stored and as new
+    /// stays. Not on a loop that waits.
+    package func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
+        await seeds.adopt(copy, as: key, policy)
+    }
+}
