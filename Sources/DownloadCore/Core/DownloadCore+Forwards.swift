@@ -8,8 +8,8 @@ package import HTTPWire
 extension DownloadCore {
     // MARK: - Answers
 
-    /// An answer to GET or HEAD from what the daemon itself has, obeying conditions and ranges as an origin does (RFC 9110
-    /// section 13.2.2).
+    /// An answer to GET or HEAD from what the daemon itself has, obeying conditions and ranges as an origin does (RFC
+    /// 9110 section 13.2.2).
     /// - Parameter body: complete.
     package func own(
         _ request: RequestHead,
@@ -33,8 +33,8 @@ extension DownloadCore {
         await lookup.explain(ask, on: loop)
     }
 
-    /// The stored response of a GET that needs no decision but whether it is fresh: nothing of its key is in memory, the disk
-    /// has it alone, its file is open and as it was, and no rule concerns it. Any thread; asks no disk.
+    /// The stored response of a GET that needs no decision but whether it is fresh: nothing of its key is in memory,
+    /// the disk has it alone, its file is open and as it was, and no rule concerns it. Any thread; asks no disk.
     /// - Parameters:
     ///   - keyBytes: in the form of `CacheKey.bytes`.
     ///   - hash: `CacheKey.hash(keyBytes)`.
@@ -98,12 +98,12 @@ extension DownloadCore {
     /// - Parameter isMeant: by the key; called once for each fetch under way.
     package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { housekeeping.cancel(isMeant) }
 
-    /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who asks
-    /// after this gets nothing that is older than this.
+    /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who
+    /// asks after this gets nothing that is older than this.
     package func invalidate(_ key: CacheKey) { housekeeping.invalidate(key) }
 
-    /// Invalidates what is stored for the URLs of these keys, in whatever service, and everything that the rules concern; what
-    /// is on its way, too. When it returns, none of it comes back, however the process ends.
+    /// Invalidates what is stored for the URLs of these keys, in whatever service, and everything that the rules
+    /// concern; what is on its way, too. When it returns, none of it comes back, however the process ends.
     /// - Parameter anyHost: keys in which any host may stand in the place of theirs: memory is walked for them.
     package func invalidate(
         _ keys: [CacheKey],
@@ -116,9 +116,9 @@ extension DownloadCore {
     /// Stored responses that purges have removed or made stale.
     package var purgeCounts: (hard: Int, soft: Int) { housekeeping.purgeCounts }
 
-    /// Puts purges in force. When it returns, nothing that they concern answers a request any more (soft: is fresh for one),
-    /// whatever tier it is in, nothing that was asked for before is stored, and a restart changes none of that. The files of
-    /// what is gone follow behind.
+    /// Puts purges in force. When it returns, nothing that they concern answers a request any more (soft: is fresh for
+    /// one), whatever tier it is in, nothing that was asked for before is stored, and a restart changes none of that.
+    /// The files of what is gone follow behind.
     /// - Parameter pool: for what blocks.
     /// - Returns: how many stored responses are gone, or stale.
     package func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
@@ -151,8 +151,8 @@ extension DownloadCore {
         await seeds.pinned(ask, seed)
     }
 
-    /// Stores one seed, stale from this moment on unless its folder says until when it is fresh; what is stored and as new
-    /// stays. Not on a loop that waits.
+    /// Stores one seed, stale from this moment on unless its folder says until when it is fresh; what is stored and as
+    /// new stays. Not on a loop that waits.
     package func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
         await seeds.adopt(copy, as: key, policy)
     }

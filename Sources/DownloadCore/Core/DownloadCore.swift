@@ -1,5 +1,5 @@
-// A resource by key: found in memory or on disk, checked with the origin, or fetched; the one place that puts these steps
-// in order.
+// A resource by key: found in memory or on disk, checked with the origin, or fetched; the one place that puts these
+// steps in order.
 
 package import CacheStore
 package import EventLoop
@@ -86,8 +86,8 @@ package final class DownloadCore: Sendable {
     /// What is stored of representations that are not whole.
     package var partialStatistics: PartialStatistics { context.partials.statistics }
 
-    /// Nobody is asked: what is stored answers whatever its age, and everything else is 504. What is under way ends as it
-    /// may. Any thread.
+    /// Nobody is asked: what is stored answers whatever its age, and everything else is 504. What is under way ends as
+    /// it may. Any thread.
     package var isOffline: Bool {
         get { context.isOffline }
         set { context.isOffline = newValue }

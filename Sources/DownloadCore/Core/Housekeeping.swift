@@ -52,8 +52,8 @@ final class Housekeeping: Sendable {
         forgetSpentRules()
     }
 
-    /// Where there are many rules, those are forgotten that nothing stored is concerned by any more; behind, and one turn at
-    /// a time.
+    /// Where there are many rules, those are forgotten that nothing stored is concerned by any more; behind, and one
+    /// turn at a time.
     private func forgetSpentRules() {
         guard context.generations.isCrowded, context.generations.ruleCount > crowd.load(ordering: .relaxed),
             !isForgetting.exchange(true, ordering: .relaxed)

@@ -204,7 +204,8 @@ extension StoredExplanation.Place {
 
 extension Explanation {
     /// Puts what the rules say of parts behind what they say of whole responses.
-    /// - Parameter decides: nothing whole answers, so that the parts that the request selects are what is decided about.
+    /// - Parameter decides: nothing whole answers, so that the parts that the request selects are what is decided
+    ///   about.
     fileprivate mutating func add(_ parts: Explanation, decides: Bool) {
         let first = variants.count
         variants += parts.variants.map { variant in

@@ -1,11 +1,13 @@
-// Requests that only their origin answers, as whoever passes them on without a task needs them: may I, and what is the answer?
+// Requests that only their origin answers, as whoever passes them on without a task needs them: may I, and what is the
+// answer?
 
 package import CacheStore
 package import EventLoop
 package import HTTPCaching
 package import HTTPWire
 
-/// The policy by which answers are judged, held by one reference where the policy itself would be copied with every request.
+/// The policy by which answers are judged, held by one reference where the policy itself would be copied with every
+/// request.
 ///
 /// Sendable: nothing in it changes.
 package final class DirectRules: Sendable {

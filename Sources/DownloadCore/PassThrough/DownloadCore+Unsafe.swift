@@ -45,8 +45,8 @@ package struct PassAsk {
 }
 
 extension DownloadCore {
-    /// Passes a request on. An answer without an error to a method that is not safe invalidates, before the client hears
-    /// of it, what is stored for its target and for what it names; one to a POST may then be stored for GET.
+    /// Passes a request on. An answer without an error to a method that is not safe invalidates, before the client
+    /// hears of it, what is stored for its target and for what it names; one to a POST may then be stored for GET.
     /// - Parameter onInterim: hears 1xx answers, on the loop.
     package func pass(
         _ pass: PassAsk,

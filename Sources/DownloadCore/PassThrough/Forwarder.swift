@@ -1,4 +1,5 @@
-// Requests that go to the origin as they are: other methods, ranges, HEAD without a fresh stored response, caching switched off.
+// Requests that go to the origin as they are: other methods, ranges, HEAD without a fresh stored response, caching
+// switched off.
 
 internal import CacheStore
 internal import EventLoop

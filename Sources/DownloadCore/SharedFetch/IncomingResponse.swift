@@ -1,7 +1,6 @@
 // A response whose head has come: publishes it, passes its bytes to the readers, and commits it when it is whole.
 
 internal import CacheStore
-internal import Content
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
@@ -28,11 +27,7 @@ final class IncomingResponse {
     /// The body is held as a whole for the memory tier, as far as is known.
     private var isCollecting = false
     private var received = 0
-    /// Looks into the body where the route expects something of it.
-    private var inspection: Inspection?
-    /// Bytes that the inspection has seen before they flow.
-    private var inspected = 0
-    private var isReported = false
+    private let expected: ExpectedContent
 
     private var context: FetchContext { runner.context }
     private var ask: CacheAsk { runner.ask }
@@ -56,6 +51,7 @@ final class IncomingResponse {
         now = times.responseTime
         self.replaces = replaces
         self.partRefusal = partRefusal
+        expected = ExpectedContent(runner.context, runner.ask)
         let (request, policy) = (runner.ask.request, runner.ask.policy)
         decision = Caching.decideStore(
             request: request,
@@ -100,7 +96,7 @@ final class IncomingResponse {
         if actions.contains(.reportAbandoned) { context.notes.noteAbandoned(ask, received: Int64(received)) }
         if actions.contains(.noteUnkept) { context.notes.unkept.note(ask.key, now: now) }
         // As at its end: what it replaces is outdated, although nothing takes its place.
-        if actions.contains(.removeOutdated), isAnswer, inspection == nil, let stale = runner.stale,
+        if actions.contains(.removeOutdated), isAnswer, !expected.isInspected, let stale = runner.stale,
             !context.store.isSuperseded(stale)
         {
             context.store.remove(stale)
@@ -109,18 +105,18 @@ final class IncomingResponse {
     }
 
     /// Publishes the head and lets the bytes flow.
-    /// - Throws: `FetchError.cancelled` where nobody waits for it any more, or the error of a fetch that failed before the
-    ///   beginning of a body that is looked into had come.
+    /// - Throws: `FetchError.cancelled` where nobody waits for it any more, or the error of a fetch that failed before
+    ///   the beginning of a body that is looked into had come.
     func begin(on loop: isolated EventLoop) async throws(FetchError) {
         let status = head.response.status
         if isStored, status >= 500, await context.hasGood(ask, besides: status, on: loop) {
             decision = .refuse(.errorOverStored)
         }
         if stream.isCancelled { throw .cancelled }
-        if isStored { try await inspectBeginning(on: loop) }
+        if isStored { try await expected.inspectBeginning(head.response, stream, on: loop) }
         if isStored {
             if stream.isCancelled { throw .cancelled }
-            if mismatch == nil { context.notes.noteCacheable(ask) }
+            if expected.mismatch == nil { context.notes.noteCacheable(ask) }
             prepareToStore()
         } else if case .refuse(let refusal) = decision {
             context.notes.noteRefusal(refusal, ask, status: status, now: now)
@@ -197,48 +193,7 @@ final class IncomingResponse {
         }
     }
 
-    // MARK: - Looking into the body
-
-    /// Why the body is known not to be what the route expects.
-    private var mismatch: String? { inspection?.mismatch }
-
-    /// The head waits for as much of the body as it takes to see what it is.
-    private func inspectBeginning(on loop: isolated EventLoop) async throws(FetchError) {
-        // Other statuses tell something else than what the resource is.
-        guard let expect = ask.phases?.expect, expect != .any,
-            head.response.status == 200 || head.response.status == 203
-        else { return }
-        let inspection = Inspection(expect, head.response.fields)
-        self.inspection = inspection
-        let isEnough = { [self] (bytes: UnsafeRawBufferPointer) in
-            inspected += bytes.count
-            return inspection.push(bytes)
-        }
-        try await stream.hold(until: isEnough, on: loop)
-        if let found = mismatch ?? (inspection.isBeginningKnown ? nil : inspection.finish()) {
-            report(found)
-        }
-    }
-
-    private func report(_ found: String) {
-        if !isReported { context.notes.noteUnexpected(ask, found) }
-        isReported = true
-    }
-
-    private func inspect(_ bytes: UnsafeRawBufferPointer) {
-        guard let inspection else { return }
-        let known = min(inspected, bytes.count)
-        inspected -= known
-        inspection.push(UnsafeRawBufferPointer(rebasing: bytes[known...]))
-    }
-
-    /// Whether the whole body is what the route expects.
-    private func isExpected() -> Bool {
-        guard let found = inspection?.finish() else { return true }
-        report(found)
-        context.notes.noteUnkept(ask, .unexpectedContent, now: now)
-        return false
-    }
+    // MARK: - Storing
 
     /// The origin says what the resource is now.
     private var isAnswer: Bool { (200..<400).contains(head.response.status) }
@@ -248,7 +203,7 @@ final class IncomingResponse {
     private func prepareToStore() {
         let length = knownLength
         let keeping: Keeping
-        if mismatch != nil {
+        if expected.mismatch != nil {
             keeping = Keeping(refused: .unexpectedContent)
         } else if case .untilClose = head.framing, context.notes.unproven.contains(ask.key, now: now) {
             keeping = Keeping(refused: .unprovenEnd)
@@ -268,7 +223,7 @@ final class IncomingResponse {
 
     private func collect(_ bytes: UnsafeRawBufferPointer, _ body: Body) {
         received += bytes.count
-        inspect(bytes)
+        expected.inspect(bytes)
         guard isCollecting, received > context.memoryMaxObject || !body.isKeptWhole else { return }
         isCollecting = false
         body.stopKeeping()
@@ -278,7 +233,7 @@ final class IncomingResponse {
     /// What came of a body that was cut short: the rest can be asked for later.
     private func keepCut(_ body: Body) {
         // Nobody can say what a part is.
-        if let inspection, inspection.mismatch != nil || ask.phases?.expect.needsAll == true { return }
+        if expected.isUnknownInPart { return }
         guard let keeping, received > 0, ask.content == nil, Caching.mayResume(described),
             let length = described.bodyLength,
             body.arrived < length
@@ -331,7 +286,9 @@ final class IncomingResponse {
             return context.inFlight.end(runner.fetch)
         }
         let isTooShort = ask.policy.isTooShort(length, status: described.status)
-        guard !isTooShort, isExpected() else { return finishUnstored(isTooShort ? .tooShort : .unexpectedContent) }
+        guard !isTooShort, expected.isMet(now: now) else {
+            return finishUnstored(isTooShort ? .tooShort : .unexpectedContent)
+        }
         var stored = described
         stored.bodyLength = length
         context.partials.remove(ask.key) { $0.head.isSameVariant(as: stored) }

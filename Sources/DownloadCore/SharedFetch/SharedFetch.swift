@@ -11,13 +11,13 @@ import Synchronization
 package enum FillOutcome: Sendable {
     /// A response is arriving.
     case streaming(FetchedResponse)
-    /// The stored response was checked and is good; with the status of the check's answer, and whether what that has made
-    /// of the stored head may be told others.
+    /// The stored response was checked and is good; with the status of the check's answer, and whether what that has
+    /// made of the stored head may be told others.
     case refreshed(StoredResponse, status: Int, isShared: Bool)
     /// The check or the fetch failed, and the stale stored response may be used.
     case stale(StoredResponse, cause: StaleCause)
-    /// A part is arriving, or stored parts were checked and are good; with the head of the whole, as this request may see
-    /// it, and the status of the answer.
+    /// A part is arriving, or stored parts were checked and are good; with the head of the whole, as this request may
+    /// see it, and the status of the answer.
     case part(Partial, StoredHead, status: Int)
     /// The check failed, and the stale stored parts may be used.
     case stalePart(Partial, cause: StaleCause)
@@ -76,8 +76,8 @@ final class SharedFetch: Sendable {
     let request: RequestHead
     /// Set as soon as it is known what the origin says.
     let outcome = Latch<FillOutcome>()
-    /// Set when the last byte has come and what is to be stored is stored, or when the fetch has failed; with the reason
-    /// why no tier has what its head said would be stored.
+    /// Set when the last byte has come and what is to be stored is stored, or when the fetch has failed; with the
+    /// reason why no tier has what its head said would be stored.
     let end = Latch<UnstoredReason?>()
     private let guarded: Mutex<Guarded>
 

@@ -30,8 +30,8 @@ final class SharedFetchRunner {
     var leaderReader: BodyReader?
     /// The same where a part arrives.
     var leaderPart: ArrivingPart?
-    /// The Set-Cookie lines of the answer to a check or for a part: they are for the client whose request asked, and for
-    /// nobody else.
+    /// The Set-Cookie lines of the answer to a check or for a part: they are for the client whose request asked, and
+    /// for nobody else.
     private(set) var ownCookies: [String] = []
     private var stream: FetchStream?
     /// Moves the body, once there is one.
@@ -141,76 +141,7 @@ final class SharedFetchRunner {
         return leaderPart
     }
 
-    // MARK: - Checking
-
-    private func checkAndFetch(on loop: isolated EventLoop) async throws(FetchError) {
-        if let plan { return try await fetchPart(plan, on: loop) }
-        guard ask.policy.revalidate != .never, stale != nil || hasOthers else {
-            return try await fetch(nil, replaces: false, on: loop)
-        }
-        let known = Variants(ask, stale, await context.store.variants(ask, on: loop))
-        let habits = context.notes.habits[ask.key, context.clock.now()]
-        guard !hasHeadFailed, let check = known.check(habits: habits), check.kind == .head, let stale else {
-            return try await fetch(known, replaces: false, on: loop)
-        }
-        switch try await checkByHead(stale, known, check, on: loop) {
-        case .settled: return
-        // Known to be different: a conditional GET could only confirm that.
-        case .changed: try await fetch(nil, replaces: true, on: loop)
-        case .askByGet: try await fetch(known, replaces: false, on: loop)
-        case .failed:
-            hasHeadFailed = true
-            try await fetch(known, replaces: false, on: loop)
-        }
-    }
-
-    private enum HeadResult { case settled, changed, askByGet, failed }
-
-    private func checkByHead(
-        _ stale: StoredResponse,
-        _ known: Variants,
-        _ check: Revalidation,
-        on loop: isolated EventLoop
-    ) async throws(FetchError) -> HeadResult {
-        let requestTime = context.clock.now()
-        let started: (FetchStream, FetchStream.Head)
-        do throws(FetchError) {
-            started = try await start(.head, check, patience: context.headPatience, on: loop)
-        } catch {
-            guard error.mayBeOfMethodAlone else { throw error }
-            return .failed
-        }
-        let (stream, head) = started
-        stream.flow(into: Discard(stream))
-        let answer = head.response
-        let times = context.clock.times(since: requestTime)
-        let verdict = Caching.judgeHead(
-            stored: stale.head,
-            headAnswer: answer,
-            times: times,
-            request: ask.request,
-            policy: ask.policy
-        )
-        context.notes.habits.note(ask.key) {
-            $0.noteHead(status: answer.status, verdict: verdict, hadConditions: !check.conditions.isEmpty)
-        }
-        let update = VariantUpdate(context, known, generation, answer, times)
-        if let response = await update.byHead(check, on: loop) {
-            confirm(response, by: answer)
-            return .settled
-        }
-        switch verdict {
-        case .changed(.noValidator): return .askByGet
-        case .unsupported, .failed, .gone: return .failed
-        case .unchanged, .changed: return .changed
-        }
-    }
-
-    /// The stored response is good, as the answer to its check says.
-    private func confirm(_ response: StoredResponse, by answer: ResponseHead) {
-        keepCookies(of: answer)
-        settle(.refreshed(response, status: answer.status, isShared: ask.shares(response.head)))
-    }
+    // MARK: - Fetching
 
     func keepCookies(of answer: ResponseHead) { ownCookies = answer.fields.all(.setCookie) }
 
@@ -220,10 +151,8 @@ final class SharedFetchRunner {
         context.inFlight.end(fetch)
     }
 
-    // MARK: - Fetching
-
     /// - Parameter known: what is stored and may be confirmed; nil fetches without conditions.
-    private func fetch(_ known: Variants?, replaces: Bool, on loop: isolated EventLoop) async throws(FetchError) {
+    func fetchWhole(_ known: Variants?, replaces: Bool, on loop: isolated EventLoop) async throws(FetchError) {
         let check = known?.check(habits: context.notes.habits[ask.key, context.clock.now()], byGet: true)
         let requestTime = context.clock.now()
         let (stream, head) = try await start(.get, check, on: loop)
@@ -243,7 +172,7 @@ final class SharedFetchRunner {
                     return confirm(response, by: answer)
                 }
                 // It is about something that is not stored (RFC 9111 section 4.3.4).
-                return try await fetch(nil, replaces: replaces || stale != nil, on: loop)
+                return try await fetchWhole(nil, replaces: replaces || stale != nil, on: loop)
             }
         } else if answer.status == 304 {
             stream.flow(into: Discard(stream))
@@ -275,7 +204,7 @@ final class SharedFetchRunner {
         try await arrival.begin(on: loop)
     }
 
-    private func start(
+    func start(
         _ method: Method,
         _ check: Revalidation?,
         patience: UInt64? = nil,

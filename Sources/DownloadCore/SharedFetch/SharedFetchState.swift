@@ -40,8 +40,8 @@ struct SharedFetchState: Equatable {
         case headCame(isStored: Bool)
         /// Nobody read the body when it was looked at.
         ///
-        /// `opened` is the number of readers opened before that look. A reader opened since is not among those that have
-        /// left: without this number, the fetch of a waiter that has just become a reader would be cut off.
+        /// `opened` is the number of readers opened before that look. A reader opened since is not among those that
+        /// have left: without this number, the fetch of a waiter that has just become a reader would be cut off.
         ///
         /// `mayEnd`: the route lets a fetch end here that nobody needs. `isKept`: a tier takes the body.
         case unread(opened: Int, mayEnd: Bool, isKept: Bool)

@@ -6,8 +6,8 @@ internal import Synchronization
 
 /// The shared fetches under way: one for each selection of request fields that is known to make a difference.
 ///
-/// Sendable: sharded, each shard under its own mutex. A shard is an index: whether a fetch may be joined, its state says,
-/// which is asked under the shard's mutex.
+/// Sendable: sharded, each shard under its own mutex. A shard is an index: whether a fetch may be joined, its state
+/// says, which is asked under the shard's mutex.
 final class SharedFetchTable: Sendable {
     /// What joining came to.
     enum Place {

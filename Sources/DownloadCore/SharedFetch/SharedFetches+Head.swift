@@ -94,8 +94,8 @@ extension SharedFetches {
         return answer
     }
 
-    /// The client's own conditions, where a 304 to them tells which response it is about: without a validator in it, the
-    /// condition names no more than one.
+    /// The client's own conditions, where a 304 to them tells which response it is about: without a validator in it,
+    /// the condition names no more than one.
     private func asked(_ ask: CacheAsk, _ answer: ResponseHead) -> Revalidation? {
         guard answer.status == 304 else { return nil }
         let conditions = ask.originFields.conditions
