@@ -12,7 +12,7 @@ package final class AdminHandler: ExchangeHandler {
     /// - Parameter routes: in the order in which a 404 lists their paths.
     package init(routes: [AdminRoute]) { self.routes = routes }
 
-    package func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool { false }
+    package func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer { .notMine }
 
     package func answer(_ exchange: Exchange, on loop: isolated EventLoop) async {
         do throws(Problem) {

@@ -108,23 +108,21 @@ extension Connection {
     // MARK: - The hot path
 
     private func answeredAtOnce(_ bytes: UnsafeRawBufferPointer, _ length: Int) throws(WireError) -> Bool {
-        let request = HotRequest(&parser.pointee, buffer: bytes)
+        let request = HotRequest(parser, buffer: bytes)
         guard request.isBare else { return false }
         version = request.version
         keepAlive = request.keepAlive && !context.isDraining
         isFollowed = bytes.count > length
-        hotResult = .none
-        let answered = handler.answerAtOnce(request, on: self)
-        switch hotResult {
-        case .none:
-            if answered { close() }
-            return answered
+        let answer = handler.answerAtOnce(request, through: self)
+        switch answer {
+        case .notMine: return false
+        case .refused: close()
         case .broken: clientLeft()
-        case .complete, .pending:
+        case .sent, .queued:
             input.consume(length)
             parser.pointee.reset()
             waitingSince = Monotonic.coarse()
-            if hotResult == .pending {
+            if answer == .queued {
                 phase = .flushing
             } else if !keepAlive {
                 linger()

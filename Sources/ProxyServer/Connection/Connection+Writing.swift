@@ -5,7 +5,7 @@ import EventLoop
 import Glibc
 import HTTPWire
 
-extension Connection {
+extension Connection: HotSender {
     /// What an unread request body may cost before the connection is closed instead.
     static let unreadBodyLimit = 64 << 10
     /// A body up to here is copied behind its head: the kernel takes one buffer with less ado than several.
@@ -13,32 +13,22 @@ extension Connection {
 
     // MARK: - The hot path
 
-    /// Answers the request that ``ExchangeHandler/answerAtOnce(_:on:)`` was asked about: one call, no allocation; a
-    /// large body follows by one `sendfile`.
-    ///
-    /// - Parameters:
-    ///   - prepared: the status line and field lines, each with its CRLF, without the empty line; copied where it is needed
-    ///     later, as `dynamic` is.
-    ///   - dynamic: further field lines, such as Age and Cache-Status. One of the two holds Content-Length. Connection and
-    ///     the empty line are added here.
-    ///   - body: sent from where it is; no bytes for HEAD and for answers without a body.
-    ///   - owner: whose bytes a body in memory is. The caller holds it during the call; it is kept until the last byte is
-    ///     written.
-    ///   - record: for the access log and the counters.
+    package var dateText: String { context.dateText() }
+
     package func sendAtOnce(
         prepared: UnsafeRawBufferPointer,
         dynamic: UnsafeRawBufferPointer,
         body: HotBody,
         owner: Unmanaged<AnyObject>,
-        record: HotRecord = HotRecord()
-    ) {
-        guard phase == .waiting, output.isEmpty, hotResult == .none else { return }
+        record: HotRecord
+    ) -> HotAnswer {
+        guard phase == .waiting, output.isEmpty else { return .refused }
         let end = headEnd(for: version)
         let bodyCount = body.count
         if mayJoin(bodyCount), let bytes = body.bytes, context.joined.append(prepared, dynamic, end, bytes) {
             hasJoined = true
-            hotResult = .complete
-            return recordHot(record, bodyBytes: bodyCount)
+            recordHot(record, bodyBytes: bodyCount)
+            return .sent
         }
         flushJoined()
         let headCount = prepared.count + dynamic.count + end.count
@@ -55,11 +45,9 @@ extension Connection {
         sent &+= UInt64(written)
         context.counters.add(.bytesOut, UInt64(written))
         if written == headCount + bodyCount {
-            hotResult = .complete
-            return recordHot(record, bodyBytes: bodyCount)
+            recordHot(record, bodyBytes: bodyCount)
+            return .sent
         }
-        // A file that has become shorter than its body can only be cut.
-        hotResult = result.isFailure ? .broken : .pending
         // A log may be switched on before the last byte is out.
         if requestBegan == 0 { requestBegan = Monotonic.now() }
         // The caller holds it now, the queue and the record from here on.
@@ -72,12 +60,14 @@ extension Connection {
             bodyBytes: bodyCount,
             owner: owner
         )
-        if result.isFailure { return }
+        // A file that has become shorter than its body can only be cut.
+        if result.isFailure { return .broken }
         if written < headCount + min(bodyCount, OutputQueue.callLimit) {
             isBlocked = true
         } else {
             context.runSoon(self)
         }
+        return .queued
     }
 
     /// Writes the parts of an answer; no body stands for one that follows from a file. The caller and the owner hold them.

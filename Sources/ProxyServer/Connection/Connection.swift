@@ -64,8 +64,6 @@ package final class Connection: IOHandler, SweptMember {
     var isFollowed = false
     /// Answers of this callback wait in the loop's ``JoinedAnswers``.
     var hasJoined = false
-    /// Set by `sendAtOnce`.
-    var hotResult = HotResult.none
     /// When the head was complete, monotonic nanoseconds; for the duration in the log. 0 for a request that is answered at
     /// once while nothing is logged.
     var requestBegan: UInt64 = 0
@@ -73,8 +71,6 @@ package final class Connection: IOHandler, SweptMember {
     var waitingSince: UInt64
     var position: Int?
     private let isCounted: Bool
-
-    enum HotResult { case none, complete, pending, broken }
 
     /// Takes the descriptor over.
     /// - Parameter isCounted: the connection holds a place in the limits and in the loop's load.

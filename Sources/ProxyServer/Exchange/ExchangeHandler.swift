@@ -8,10 +8,9 @@ import ServiceCore
 package protocol ExchangeHandler: AnyObject {
     /// The hot path: synchronous, from the read callback, without a task or an allocation.
     ///
-    /// Answers now through ``Connection/sendAtOnce(prepared:dynamic:body:owner:record:)`` and returns true, or
-    /// returns false and leaves the request to ``answer(_:on:)``. Asked only for requests without a body that expect
-    /// nothing and upgrade nothing.
-    func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool
+    /// Answers now through `sender` and returns what that came to, or returns `.notMine` and leaves the request to
+    /// ``answer(_:on:)``. Asked only for requests without a body that expect nothing and upgrade nothing.
+    func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer
 
     /// The direct way: synchronous, where a request only has to be passed on. True: an ``ExchangeRelay`` ends the exchange,
     /// now or later; false leaves it to ``answer(_:on:)``.

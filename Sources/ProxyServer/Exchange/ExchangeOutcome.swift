@@ -1,6 +1,6 @@
 // What the access log and the counters will say of an answer.
 
-import ServiceCore
+package import ServiceCore
 
 /// What the cache made of a request, for the counters.
 package enum CacheOutcome: Int, Sendable, CaseIterable {
@@ -37,7 +37,7 @@ package struct HotRecord {
 
     package init(
         status: Int = 200,
-        route: HotRoute = HotRoute(""),
+        route: HotRoute = HotRoute(),
         cacheStatus: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
         cache: CacheOutcome = .hit
     ) {
@@ -52,19 +52,10 @@ package struct HotRecord {
 package struct HotRoute {
     // Held by the plan in force, or by the host that it was found by: neither changes while a request is answered at once.
     private unowned(unsafe) let service: ServiceRoute?
-    private let text: StaticString
 
-    /// Of what is no service.
-    package init(_ text: StaticString) {
-        service = nil
-        self.text = text
-    }
-
-    init(_ service: ServiceRoute) {
-        self.service = service
-        text = ""
-    }
+    /// - Parameter service: nil of what is no service.
+    package init(_ service: ServiceRoute? = nil) { self.service = service }
 
     /// The service's name, `forward`, or empty.
-    var name: String { service?.label ?? text.description }
+    var name: String { service?.label ?? "" }
 }

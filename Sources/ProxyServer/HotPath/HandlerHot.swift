@@ -13,66 +13,79 @@ extension ProxyHandler {
     private static let slow = HotPathWindow.disqualifying.subtracting(HotPathWindow.selecting)
         .union(FieldSet(.upgrade, .expect))
 
-    package func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool {
-        guard request.isGet, request.present.isDisjoint(with: Self.slow) else { return false }
-        return hot.answer(request, core, on: connection)
+    package func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
+        guard request.isGet, request.present.isDisjoint(with: Self.slow) else { return .notMine }
+        return hot.answer(request, core, through: sender)
     }
 }
 
 extension HotState {
-    fileprivate func answer(_ request: borrowing HotRequest, _ core: DownloadCore, on connection: Connection) -> Bool {
+    fileprivate func answer(
+        _ request: borrowing HotRequest,
+        _ core: DownloadCore,
+        through sender: any HotSender
+    ) -> HotAnswer {
         let present = request.present
-        if present.contains(.via), connection.mayHavePassed(plan.name) { return false }
+        if present.contains(.via), request.mayHavePassed(plan.name) { return .notMine }
         var key = KeyBuffer(scratch, Self.keyCapacity)
         let hasOrigin = present.contains(.origin)
         guard let found = match(target: request.target, host: request.host, hasOrigin: hasOrigin, &key) else {
-            return false
+            return .notMine
         }
-        if found.addsCredentials, present.contains(.secFetchSite), connection.mayBeForeignFetch { return false }
+        if found.addsCredentials, present.contains(.secFetchSite), request.mayBeForeignFetch { return .notMine }
         if let demo = found.demo {
             // Conditions and ranges count for a demo answer, too; nothing is drawn yet.
             return present.isDisjoint(with: HotPathWindow.selecting)
-                && send(demo, route: found.route, on: connection)
+                ? send(demo, route: found.route, through: sender) : .notMine
         }
         let now = clock.now()
         let hash = CacheKey.hash(key.bytes)
         let (response, file): (HeldResponse, ReadyFile?)
-        if let held = memory.hit(key.bytes, hash: hash, where: { connection.selects($0) }) {
+        if let held = memory.hit(key.bytes, hash: hash, where: { request.selects($0) }) {
             (response, file) = (held, nil)
-        } else if let found = core.readyFile(key.bytes, hash: hash, where: { connection.selects($0) }) {
+        } else if let found = core.readyFile(key.bytes, hash: hash, where: { request.selects($0) }) {
             (response, file) = (found.held, found)
         } else {
-            return false
+            return .notMine
         }
         guard let ready = response.ready, ready.window.isFresh(now: now), ready.shape == found.shape,
             // A fallback may answer in place of a stored error.
             ready.status < 500
-        else { return false }
+        else { return .notMine }
         let hit = HotHit(response: response, ready: ready, file: file, now: now, route: found.route)
         // What is sent lives until the end of the call; the queue takes a reference of its own.
         defer { withExtendedLifetime(hit) {} }
-        guard
+        let answer =
             present.isDisjoint(with: HotPathWindow.selecting)
-                ? send(hit, on: connection)
-                : answerSelected(hit, request, connection.borrowedFields, on: connection)
-        else { return false }
-        if let file { core.noteUse(of: file) }
-        return true
+            ? send(hit, through: sender) : answerSelected(hit, request, through: sender)
+        if let file, answer != .notMine { core.noteUse(of: file) }
+        return answer
     }
 
-    /// The whole response; false where its body has to be waited for.
-    func send(_ hit: borrowing HotHit, on connection: Connection) -> Bool {
-        guard let body = hit.body else { return false }
+    /// The whole response; `.notMine` where its body has to be waited for.
+    func send(_ hit: borrowing HotHit, through sender: any HotSender) -> HotAnswer {
+        guard let body = hit.body else { return .notMine }
         // Behind the key.
         var lines = self.lines
         let cacheStatus = append(hit, to: &lines)
-        connection.sendAtOnce(
+        return sender.sendAtOnce(
             prepared: hit.ready.head,
             dynamic: lines.bytes,
             body: body,
             owner: hit.ready.owner,
             record: HotRecord(status: hit.ready.status, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
         )
-        return true
+    }
+
+    /// Whether there is room for the lines of a ready head, and for those that every answer adds.
+    func mayCopy(_ head: UnsafeRawBufferPointer) -> Bool { head.count + via.count + 256 <= Self.keyCapacity }
+
+    /// Age and Cache-Status.
+    /// - Returns: the value of Cache-Status, where it stands.
+    func append(_ hit: borrowing HotHit, to lines: inout HotLines) -> UnsafeRawBufferPointer {
+        let (age, ttl) = (hit.ready.window.age(now: hit.now), hit.ready.window.ttl(now: hit.now))
+        // Not chosen before, since that would copy it.
+        return hit.file == nil
+            ? lines.append(memoryStatus, age: age, ttl: ttl) : lines.append(diskStatus, age: age, ttl: ttl)
     }
 }

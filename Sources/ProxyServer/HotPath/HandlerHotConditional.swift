@@ -40,31 +40,26 @@ struct HotHit: ~Copyable {
 }
 
 extension HotState {
-    /// Answers as the waiting path would; false where that has to decide.
+    /// Answers as the waiting path would; `.notMine` where that has to decide.
     func answerSelected(
         _ hit: borrowing HotHit,
         _ request: borrowing HotRequest,
-        _ fields: BorrowedLines,
-        on connection: Connection
-    ) -> Bool {
-        guard fields.areEndToEnd, mayCopy(hit.ready.head) else { return false }
+        through sender: any HotSender
+    ) -> HotAnswer {
+        let fields = request.fields
+        guard fields.areEndToEnd, mayCopy(hit.ready.head) else { return .notMine }
         let validators = hit.response.validators
-        if Caching.isNotModified(fields, .get, stored: validators) {
-            sendNotModified(hit, on: connection)
-        } else if !request.present.contains(.range) {
-            return send(hit, on: connection)
-        } else {
-            switch Caching.onePart(fields, stored: validators, length: Int64(hit.length)) {
-            case nil: return false
-            case .whole: return send(hit, on: connection)
-            case .part(let range): return sendPart(hit, range, on: connection)
-            }
+        if Caching.isNotModified(fields, .get, stored: validators) { return sendNotModified(hit, through: sender) }
+        if !request.present.contains(.range) { return send(hit, through: sender) }
+        return switch Caching.onePart(fields, stored: validators, length: Int64(hit.length)) {
+        case nil: .notMine
+        case .whole: send(hit, through: sender)
+        case .part(let range): sendPart(hit, range, through: sender)
         }
-        return true
     }
 
     /// A 304 repeats some lines of the ready head (RFC 9110 section 15.4.5).
-    private func sendNotModified(_ hit: borrowing HotHit, on connection: Connection) {
+    private func sendNotModified(_ hit: borrowing HotHit, through sender: any HotSender) -> HotAnswer {
         let hasTag = hit.response.hasTag
         var lines = longLines
         lines.append("HTTP/1.1 304 Not Modified\r\n")
@@ -72,7 +67,7 @@ extension HotState {
         // Not repeated, but for this proxy's own member.
         via.withUnsafeBytes { lines.append($0) }
         let cacheStatus = append(hit, to: &lines)
-        connection.sendAtOnce(
+        return sender.sendAtOnce(
             prepared: UnsafeRawBufferPointer(start: nil, count: 0),
             dynamic: lines.bytes,
             body: .none,
@@ -82,8 +77,12 @@ extension HotState {
     }
 
     /// A 206 with one part repeats nearly all of them (RFC 9110 section 15.3.7.1).
-    private func sendPart(_ hit: borrowing HotHit, _ range: Range<Int64>, on connection: Connection) -> Bool {
-        guard let body = hit.body(Int(range.lowerBound)..<Int(range.upperBound)) else { return false }
+    private func sendPart(
+        _ hit: borrowing HotHit,
+        _ range: Range<Int64>,
+        through sender: any HotSender
+    ) -> HotAnswer {
+        guard let body = hit.body(Int(range.lowerBound)..<Int(range.upperBound)) else { return .notMine }
         var lines = longLines
         lines.append("HTTP/1.1 206 Partial Content\r\n")
         lines.append(hit.ready.head) { $1 != .contentLength && Caching.isInPart($0, $1) }
@@ -98,24 +97,20 @@ extension HotState {
         lines.append(Int64(hit.length))
         lines.append("\r\n")
         let cacheStatus = append(hit, to: &lines)
-        connection.sendAtOnce(
+        return sender.sendAtOnce(
             prepared: UnsafeRawBufferPointer(start: nil, count: 0),
             dynamic: lines.bytes,
             body: body,
             owner: hit.ready.owner,
             record: HotRecord(status: 206, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
         )
-        return true
     }
 }
 
-extension Connection {
-    /// The fields of the request that the handler is asked about, for the length of ``ExchangeHandler/answerAtOnce(_:on:)``.
-    var borrowedFields: BorrowedLines { parser.pointee.lines(in: input.bytes) }
-
+extension HotRequest {
     /// Whether the request selects a stored response beyond doubt.
     func selects(_ response: HeldResponse) -> Bool {
-        let fields = borrowedFields
+        let fields = self.fields
         return fields.areEndToEnd
             && Caching.selectsPlainly(names: response.varyNames, stored: response.varyLines, fields)
     }
@@ -123,14 +118,14 @@ extension Connection {
     /// Whether a loop is possible: the pseudonym occurs in Via, be it as another word.
     func mayHavePassed(_ pseudonym: String) -> Bool {
         var mayHave = false
-        borrowedFields.forEachValue(.via) { if $0.contains(pseudonym) { mayHave = true } }
+        fields.forEachValue(.via) { if $0.contains(pseudonym) { mayHave = true } }
         return mayHave
     }
 
     /// Whether Sec-Fetch-Site says that a page of another web origin may be asking.
     var mayBeForeignFetch: Bool {
         var mayBe = false
-        borrowedFields.forEachValue(.secFetchSite) { if CrossOrigin.isForeign(site: $0) { mayBe = true } }
+        fields.forEachValue(.secFetchSite) { if CrossOrigin.isForeign(site: $0) { mayBe = true } }
         return mayBe
     }
 }

@@ -8,8 +8,8 @@ import ServiceCore
 
 extension HotState {
     /// Draws and answers as the waiting path does.
-    func send(_ found: HotDemo, route: HotRoute, on connection: Connection) -> Bool {
-        guard found.rest.count + 64 <= Self.keyCapacity else { return false }
+    func send(_ found: HotDemo, route: HotRoute, through sender: any HotSender) -> HotAnswer {
+        guard found.rest.count + 64 <= Self.keyCapacity else { return .notMine }
         let demo = found.answer
         var lines = longLines
         lines.append("GET ")
@@ -22,11 +22,11 @@ extension HotState {
         lines.append("\r\n")
         if !outcome.hasDate {
             lines.append("Date: ")
-            lines.append(utf8: connection.context.dateText())
+            lines.append(utf8: sender.dateText)
             lines.append("\r\n")
         }
-        outcome.head.withUnsafeBytes { head in
-            connection.sendAtOnce(
+        return outcome.head.withUnsafeBytes { head in
+            sender.sendAtOnce(
                 prepared: head,
                 dynamic: lines.bytes,
                 body: .memory(outcome.body.bytes),
@@ -34,6 +34,5 @@ extension HotState {
                 record: HotRecord(status: outcome.status, route: route, cache: .demo)
             )
         }
-        return true
     }
 }

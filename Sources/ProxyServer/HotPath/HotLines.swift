@@ -5,7 +5,8 @@ import Glibc
 import HTTPCaching
 import HTTPWire
 
-/// Lines of one answer. Room is checked in debug builds only: `HotState` has allocated enough, and asks before it copies a head.
+/// Lines of one answer. Room is checked in debug builds only: whoever gives the memory has allocated enough, and asks before it
+/// copies a head.
 struct HotLines {
     // A part of the hot path's scratch memory, `capacity` bytes; used within one call on the loop.
     private let start: UnsafeMutableRawPointer
@@ -79,20 +80,6 @@ struct HotLines {
             if isWanted(name, KnownField.find(name)) { append(head.part(start..<min(next, head.count))) }
             start = next
         }
-    }
-}
-
-extension HotState {
-    /// Whether there is room for the lines of a ready head, and for those that every answer adds.
-    func mayCopy(_ head: UnsafeRawBufferPointer) -> Bool { head.count + via.count + 256 <= Self.keyCapacity }
-
-    /// Age and Cache-Status.
-    /// - Returns: the value of Cache-Status, where it stands.
-    func append(_ hit: borrowing HotHit, to lines: inout HotLines) -> UnsafeRawBufferPointer {
-        let (age, ttl) = (hit.ready.window.age(now: hit.now), hit.ready.window.ttl(now: hit.now))
-        // Not chosen before, since that would copy it.
-        return hit.file == nil
-            ? lines.append(memoryStatus, age: age, ttl: ttl) : lines.append(diskStatus, age: age, ttl: ttl)
     }
 }
 

@@ -4,6 +4,7 @@ import CacheStore
 import EventLoop
 import Glibc
 import HTTPWire
+import ServiceCore
 import TestSupport
 import Upstream
 
@@ -14,6 +15,8 @@ final class ScriptedHandler: ExchangeHandler {
     private let gate: Gate
     private let pool: IOPool
     private let client: UpstreamClient
+    /// Whose answers those of the hot path are.
+    private let hotRoute: ServiceRoute?
     private let pattern = Chunk(Pattern.bytes(0..<(2 << 20)))
     private let keptPattern = Chunk(Pattern.bytes(0..<(2 << 20)), isKept: true)
 
@@ -21,38 +24,40 @@ final class ScriptedHandler: ExchangeHandler {
         self.observations = observations
         self.gate = gate
         self.pool = pool
+        let text = "services: [{ name: hot, match: { prefix: /hot }, base_url: \"http://hot.test\" }]"
+        hotRoute = try? compile(text).services.first
         client = UpstreamClient(on: loop, resolver: Resolver(pool: pool))
     }
 
     func shutdown() { client.shutdown() }
 
     /// `/hot/N`: N bytes of the pattern, on the hot path; `/kept/N`: of the pattern in a file of its own.
-    func answerAtOnce(_ request: borrowing HotRequest, on connection: Connection) -> Bool {
+    func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
         let target = String(decoding: request.target, as: UTF8.self)
         let isKept = target.hasPrefix("/kept/")
-        guard isKept || target.hasPrefix("/hot/") else { return false }
-        guard let count = Int(target.dropFirst(isKept ? 6 : 5)) else { return false }
+        guard isKept || target.hasPrefix("/hot/"), let count = Int(target.dropFirst(isKept ? 6 : 5)) else {
+            return .notMine
+        }
         let prepared = Array("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n".utf8)
         let age = Array("Age: 7\r\n".utf8)
         let status = Array("drydock; hit".utf8)
         let chunk = isKept ? keptPattern : pattern
         let body =
-            connection.parser.pointee.method == .head
+            request.method == .head
             ? .none : HotBody.memory(chunk.bytes.part(0..<count), in: chunk.file)
-        prepared.withUnsafeBytes { prepared in
+        return prepared.withUnsafeBytes { prepared in
             age.withUnsafeBytes { age in
                 status.withUnsafeBytes { status in
-                    connection.sendAtOnce(
+                    sender.sendAtOnce(
                         prepared: prepared,
                         dynamic: age,
                         body: body,
                         owner: Unmanaged.passUnretained(chunk),
-                        record: HotRecord(status: 200, route: HotRoute("hot"), cacheStatus: status)
+                        record: HotRecord(status: 200, route: HotRoute(hotRoute), cacheStatus: status)
                     )
                 }
             }
         }
-        return true
     }
 
     func answer(_ exchange: Exchange, on loop: isolated EventLoop) async {
