@@ -172,7 +172,7 @@ final class HandlerHarness: Sendable {
         server.forEachHandler(of: .proxy) { handler, loop in
             guard let handler = handler as? ProxyHandler else { return }
             do throws(BatchRefusal) {
-                switch try handler.batchRoute(item, on: loop) {
+                switch try handler.unsent.batchRoute(item, on: loop) {
                 case .store(let ask, _): text.update { $0 = "\(ask.key) \(ask.path)" }
                 case .other(let key, _): text.update { $0 = "\(key)" }
                 }

@@ -68,7 +68,34 @@ extension Problem {
                 detail: "service \(service) has no base_url, and no demo answer for this request; "
                     + "switch its demo mode on, or give it a base_url"
             )
-        case .forwardOff, .scheme, .secureFromAfar, .target: self = .forward(refusal)
+        case .forwardOff:
+            self = .denied(
+                403,
+                "Forward mode is off",
+                "this daemon does not forward to other hosts; set forward.enabled, or ask for a service by its path"
+            )
+        case .scheme(let scheme):
+            self.init(
+                status: 400,
+                title: "Scheme not supported",
+                detail: "only http and https targets can be forwarded, not \(scheme); reach others by CONNECT",
+                proxyError: "http_request_error"
+            )
+        case .secureFromAfar:
+            self = .denied(
+                403,
+                "https refused on this listener",
+                "other machines can reach this listener, where an https URL in the request line would cross the network"
+                    + " unencrypted; have the client use CONNECT for https (as curl does), or add localhost:PORT to"
+                    + " listen and use that from this machine"
+            )
+        case .target(let target):
+            self = .denied(
+                403,
+                "Target refused",
+                "no rule allows \(target); add its host, or HOST:PORT, under forward.allow"
+                    + " (and HOST:PORT under forward.connect.allow for CONNECT and https)"
+            )
         case .notAdmitted(let failure):
             self.init(
                 status: failure.status,
@@ -90,39 +117,6 @@ extension Problem {
             "\(who) for the host \(host.name); if that is a name of this daemon, write hosts: [\"\(host.name)\"] in its"
                 + " configuration file, \(place), and reload it; until then ask for localhost or the listen address"
         )
-    }
-
-    /// The refusals of forward mode, with what to do about each.
-    private static func forward(_ refusal: RouteRefusal) -> Problem {
-        switch refusal {
-        case .scheme(let scheme):
-            Problem(
-                status: 400,
-                title: "Scheme not supported",
-                detail: "only http and https targets can be forwarded, not \(scheme); reach others by CONNECT",
-                proxyError: "http_request_error"
-            )
-        case .secureFromAfar:
-            .denied(
-                403,
-                "https refused on this listener",
-                "other machines can reach this listener, where an https URL in the request line would cross the network unencrypted;"
-                    + " have the client use CONNECT for https (as curl does), or add localhost:PORT to listen and use that from this machine"
-            )
-        case .target(let target):
-            .denied(
-                403,
-                "Target refused",
-                "no rule allows \(target); add its host, or HOST:PORT, under forward.allow"
-                    + " (and HOST:PORT under forward.connect.allow for CONNECT and https)"
-            )
-        default:
-            .denied(
-                403,
-                "Forward mode is off",
-                "this daemon does not forward to other hosts; set forward.enabled, or ask for a service by its path"
-            )
-        }
     }
 
     private static func denied(

@@ -17,7 +17,7 @@ final class Relay: FetchSink, ExchangeRelay, ListedFetch {
     /// Bytes that are read away after an answer to HEAD, so that the origin's connection can be used again.
     private static let discardLimit = 65_536
 
-    private let handler: ProxyHandler
+    private let responder: Responder
     private let exchange: Exchange
     private let route: ServiceRoute
     private let ask: DirectAsk
@@ -31,8 +31,8 @@ final class Relay: FetchSink, ExchangeRelay, ListedFetch {
     private var isHeld = false
     private var discarded = 0
 
-    init(handler: ProxyHandler, exchange: Exchange, route: ServiceRoute, ask: DirectAsk) {
-        self.handler = handler
+    init(responder: Responder, exchange: Exchange, route: ServiceRoute, ask: DirectAsk) {
+        self.responder = responder
         self.exchange = exchange
         self.route = route
         self.ask = ask
@@ -41,7 +41,7 @@ final class Relay: FetchSink, ExchangeRelay, ListedFetch {
     /// Asks the origin. False where that has to wait; nothing was sent then.
     func begin(from source: any FetchSource) -> Bool {
         // Before the origin is asked: whoever knows of the request can end it.
-        listing = handler.core.listing(of: self, ask)
+        listing = responder.core.listing(of: self, ask)
         guard let handle = source.startAtOnce(ask.request, sink: self) else { return false }
         self.handle = handle
         exchange.outcome.route = route.plan.name
@@ -55,27 +55,27 @@ final class Relay: FetchSink, ExchangeRelay, ListedFetch {
     var takesBytesAtOnce: Bool { true }
 
     func received(interim head: ResponseHead) {
-        if state == .asking { ProxyHandler.passOn(interim: head, route.rewriting, via: handler.plan.via, exchange) }
+        if state == .asking { Responder.passOn(interim: head, route.rewriting, via: responder.plan.via, exchange) }
     }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         guard state == .asking else { return }
-        let way = handler.core.way(of: ask, head)
+        let way = responder.core.way(of: ask, head)
         let originTime = Monotonic.now() &- began
         // Before the head is sent: where the client has left, that ends this.
         state = .flowing
         let hasContent = handle?.hasContent ?? false
         if route.rewriting.secrets.isEmpty,
-            handler.passHead(head, framing, way, originTime: originTime, hasContent: hasContent, exchange)
+            responder.passHead(head, framing, way, originTime: originTime, hasContent: hasContent, exchange)
         {
             return
         }
-        var answer = handler.core.answer(ask, head, framing, way)
+        var answer = responder.core.answer(ask, head, framing, way)
         answer.originTime = originTime
         let hasBody = ask.method != .head && head.status != 304
         state = hasBody ? .flowing : .discarding
         if !hasBody { listing = nil }
-        handler.begin(ServiceAnswer(answer: answer), route.rewriting, Fields(), exchange, hasBody: hasBody)
+        responder.begin(ServiceAnswer(answer: answer), route.rewriting, Fields(), exchange, hasBody: hasBody)
         if !hasBody { exchange.finish() }
     }
 
@@ -144,8 +144,8 @@ final class Relay: FetchSink, ExchangeRelay, ListedFetch {
     /// There is no answer: the client gets what went wrong.
     private func refuse(_ error: FetchError) {
         end()
-        let answer = ServiceAnswer(answer: handler.core.failure(error, ask))
-        handler.begin(answer, route.rewriting, Fields(), exchange, hasBody: false)
+        let answer = ServiceAnswer(answer: responder.core.failure(error, ask))
+        responder.begin(answer, route.rewriting, Fields(), exchange, hasBody: false)
     }
 
     /// The answer ends early: what the client has must not pass as complete.

@@ -407,7 +407,9 @@ private let cases: [Case] = [
             let ended = Monitor([CancelledFetches]())
             // The source decides what is called when a request goes out.
             try harness.ask { [core = harness.core] handler in
-                guard let route = handler.plan.service(named: "none"), let place = route.plan.origin else { return }
+                guard let route = handler.routes.plan.service(named: "none"), let place = route.plan.origin else {
+                    return
+                }
                 let source = OriginSource(
                     service: route.plan,
                     origin: place,
@@ -416,7 +418,7 @@ private let cases: [Case] = [
                     client: handler.client,
                     onFetch: { ended.update { $0.append(core.cancel { $0.description.hasSuffix("/head") }) } }
                 )
-                handler.services.use(source, for: route.itself)
+                handler.routes.services.use(source, for: route.itself)
             }
             _ = try harness.get("/none/x")
             let answer = try harness.get("/none/head")

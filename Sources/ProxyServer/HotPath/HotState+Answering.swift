@@ -8,19 +8,9 @@ import HTTPCaching
 import HTTPWire
 import ServiceCore
 
-extension ProxyHandler {
-    /// With one of these fields a request takes the waiting path.
-    private static let slow = HotPathWindow.disqualifying.subtracting(HotPathWindow.selecting)
-        .union(FieldSet(.upgrade, .expect))
-
-    package func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
-        guard request.isGet, request.present.isDisjoint(with: Self.slow) else { return .notMine }
-        return hot.answer(request, core, through: sender)
-    }
-}
-
 extension HotState {
-    fileprivate func answer(
+    /// Answers a GET by what is stored and fresh, or by a demo answer; `.notMine` where the waiting path has to decide.
+    func answer(
         _ request: borrowing HotRequest,
         _ core: DownloadCore,
         through sender: any HotSender

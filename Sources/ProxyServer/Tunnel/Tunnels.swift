@@ -7,11 +7,19 @@ import HTTPWire
 import ServiceCore
 import Upstream
 
-extension ProxyHandler {
+/// Answers CONNECT and Upgrade; for the length of one request, on the loop.
+struct Tunnels {
+    let routes: RoutesInForce
+    let core: DownloadCore
+    let client: UpstreamClient
+    let listeners: OwnListeners
+
+    private var plan: RoutePlan { routes.plan }
+
     /// CONNECT (RFC 9110 section 9.3.6): only to hosts and ports that the rules allow, checked again after resolution.
     func connect(_ exchange: Exchange, _ authority: Authority, on loop: isolated EventLoop) async throws(Problem) {
         exchange.outcome.route = "connect"
-        let rules = try services.refusing { () throws(RouteRefusal) in try router.tunnel(to: authority) }
+        let rules = try routes.services.refusing { () throws(RouteRefusal) in try routes.router.tunnel(to: authority) }
         exchange.trace?.say("decided", [("source", "tunnel"), ("rule", "forward.connect"), ("to", "\(authority)")])
         let target = DialTarget(
             host: authority.host,

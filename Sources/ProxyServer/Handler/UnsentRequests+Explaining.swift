@@ -3,15 +3,15 @@
 package import AdminAPI
 import CacheStore
 import DownloadCore
-package import EventLoop
+import EventLoop
 import HTTPCaching
 import HTTPWire
 import ServiceCore
 
-extension ProxyHandler {
+extension UnsentRequests {
     /// Routes the question as its request would be routed.
     /// - Throws: a 422 with the refusal that the request would be answered with, or a 400 where it is none.
-    package func explain(
+    func explain(
         _ question: ExplainQuestion,
         on loop: isolated EventLoop
     ) async throws(Problem) -> AdminExplanation {
@@ -102,14 +102,14 @@ extension ProxyHandler {
 
     private func route(of way: (target: String, host: String?)) -> ServiceRoute? {
         let authority = way.host.flatMap { Authority.parse($0) } ?? Authority(host: "localhost")
-        let host = KnownHost("", authority, plan, isOwn: router.allows(authority))
+        let host = KnownHost("", authority, plan, isOwn: routes.router.allows(authority))
         var target = way.target
         return target.withUTF8 { host.service(target: UnsafeRawBufferPointer($0)) }
     }
 
     /// How what is stored may be listed that a client, or an origin, calls by this URL, or by a URL that begins with it: the text
     /// itself is not among it.
-    package func listedForms(of text: String) -> [String] {
+    func listedForms(of text: String) -> [String] {
         var urls: [String] = []
         if let way = own(text) {
             // At the root a path may as well be a part of any URL.
@@ -129,7 +129,7 @@ extension ProxyHandler {
     private func explain(_ bytes: [UInt8], on loop: isolated EventLoop) async throws(Problem) -> AdminExplanation {
         let (request, target, framing) = try parse(bytes)
         let match = try match(request, target)
-        let (route, services) = (match.route, services)
+        let (route, services) = (match.route, routes.services)
         _ = try services.refusing { () throws(RouteRefusal) in try CrossOrigin.decide(match.request, route) }
         var shown = AdminExplanation.Route(match)
         if UpgradeTunnel.wantedProtocols(request, framing) != nil,
@@ -154,18 +154,6 @@ extension ProxyHandler {
         case .store(let ask, _):
             shown.asks = root + ask.path
             return await explain(request, shown, ask, on: loop)
-        }
-    }
-
-    /// The service that a request is for which is not a client's.
-    func match(_ request: RequestHead, _ target: RequestTarget) throws(Problem) -> RouteMatch {
-        let place = try services.refusing { () throws(RouteRefusal) in
-            try router.place(request, target, known: { hot.known(host: $0) })
-        }
-        switch place {
-        case .service(let match): return match
-        case .daemon: throw ExplainQuestion.bad("the daemon answers such a request itself, and asks nobody")
-        case .tunnel: throw Problem(.noService(target: request.target), plan)
         }
     }
 
@@ -202,48 +190,13 @@ extension ProxyHandler {
         let ruling = AdminExplanation.Ruling(reason: reason, section: section)
         return AdminExplanation(request, route, now: core.clock.now(), isOffline: core.isOffline, bypass: ruling)
     }
-
-    /// Takes the question through the parser that a client's bytes go through.
-    func parse(_ bytes: [UInt8]) throws(Problem) -> (RequestHead, RequestTarget, BodyFraming) {
-        let limits = context.settings.head
-        let result: Result<(RequestHead, RequestTarget, BodyFraming), Problem> = bytes.withUnsafeBytes { bytes in
-            var parser = RequestParser(limits: limits)
-            do throws(WireError) {
-                guard case .complete = try parser.parse(bytes) else {
-                    return .failure(Problem(WireError(.headTooLong, side: .request)))
-                }
-                let head = parser.makeHead(bytes)
-                return .success((head, try RequestTarget.parse(head.target, method: head.method), parser.framing))
-            } catch {
-                return .failure(Problem(error))
-            }
-        }
-        return try result.get()
-    }
-
-    /// The Host of who asks by path: the first address that is listened on.
-    var listenerName: String {
-        guard let address = listeners.clients.first(where: { !$0.isUnix }) else { return "localhost" }
-        let host = address.ipBytes.allSatisfy { $0 == 0 } || address.isLoopback ? "localhost" : address.host
-        return "\(host.contains(":") ? "[\(host)]" : host):\(address.port)"
-    }
-
-    /// Whether a client that asks this authority is connected to this daemon.
-    func isListener(_ authority: Authority) -> Bool {
-        // A proxy in front listens on port 80, and passes its name on.
-        if authority.port == nil, plan.writtenNames.contains(authority.name) { return true }
-        if plan.routes(host: authority.name).first?.host != nil || router.isServedHere(authority) { return true }
-        // An address that a router translates to one of this machine; in forward mode it is a target like any other.
-        guard plan.forward == nil, router.allows(authority) else { return false }
-        return listeners.takesClients(on: authority.port ?? 80)
-    }
 }
 
 extension Server {
     /// Asks the proxy's handler of a loop; empty where the loop has ended.
     package func listedForms(of text: String) async -> [String] {
         await contexts[0].run { context, _ -> [String] in
-            (context.handler(for: .proxy) as? ProxyHandler)?.listedForms(of: text) ?? []
+            (context.handler(for: .proxy) as? ProxyHandler)?.unsent.listedForms(of: text) ?? []
         } ?? []
     }
 
@@ -252,7 +205,7 @@ extension Server {
         await contexts[0].run { context, loop -> Result<AdminExplanation, Problem>? in
             guard let handler = context.handler(for: .proxy) as? ProxyHandler else { return nil }
             do throws(Problem) {
-                return .success(try await handler.explain(question, on: loop))
+                return .success(try await handler.unsent.explain(question, on: loop))
             } catch {
                 return .failure(error)
             }

@@ -8,7 +8,31 @@ import HTTPWire
 import ServiceCore
 import Upstream
 
-extension ProxyHandler {
+/// Sends the answers of one plan's services to clients; loop-bound, and replaced with the plan.
+final class Responder {
+    let plan: RoutePlan
+    let core: DownloadCore
+    private let context: LoopContext
+    /// The value of Cache-Status that was written last: many answers in a row have the same.
+    private var lastStatus: (status: CacheStatus, value: String)?
+    /// The lines of the last head that was passed on as it came, but for the fields of its origin.
+    var lastPassed: PassedLines?
+
+    init(plan: RoutePlan, core: DownloadCore, context: LoopContext) {
+        self.plan = plan
+        self.core = core
+        self.context = context
+    }
+
+    private func value(of status: CacheStatus) -> String {
+        if let lastStatus, lastStatus.status == status { return lastStatus.value }
+        let value = status.value
+        lastStatus = (status, value)
+        return value
+    }
+
+    // MARK: - Whole answers
+
     /// - Parameter added: fields of cross-origin rules.
     func send(
         _ result: ServiceAnswer,
@@ -42,7 +66,7 @@ extension ProxyHandler {
         if let demo = result.demo {
             head.fields.set("Drydock-Demo", demo)
         } else {
-            head.fields.appendMember(.via, services.plan.via(head.version))
+            head.fields.appendMember(.via, plan.via(head.version))
         }
         if let status = answer.cacheStatus { head.fields.append(.cacheStatus, value(of: status)) }
         CrossOrigin.apply(added, to: &head.fields)
@@ -51,6 +75,17 @@ extension ProxyHandler {
             head.reason = StatusText.reason(head.status)
         }
         exchange.sendHead(head, body: answer.length.map { .known($0) } ?? (hasBody ? .unknown : .none))
+    }
+
+    /// What it says of the origin's URLs is turned as in a final answer.
+    static func passOn(interim head: ResponseHead, _ rewriting: Rewriting, via: String, _ exchange: Exchange) {
+        var head = head
+        // The client's 100 is this proxy's own to give (RFC 9110 section 10.1.1).
+        if head.status == 100 { return }
+        head.fields = HopByHop.forwardable(head.fields, isRequest: false)
+        rewriting.apply(to: &head.fields)
+        head.fields.appendMember(.via, via)
+        exchange.sendInterim(head)
     }
 
     /// In bytes.
@@ -125,6 +160,8 @@ extension ProxyHandler {
         exchange.outcome.cache = CacheOutcome(status)
     }
 }
+
+@available(*, unavailable) extension Responder: Sendable {}
 
 extension CacheOutcome {
     /// What Cache-Status says, as it is counted.

@@ -8,7 +8,7 @@ import HTTPWire
 import ServiceCore
 import Upstream
 
-extension ProxyHandler {
+extension UnsentRequests {
     /// Routes an item as its request would be routed; nobody is asked.
     /// - Throws: ``BatchRefusal`` with the refusal that the request would be answered with.
     func batchRoute(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
@@ -38,7 +38,7 @@ extension ProxyHandler {
         guard UpgradeTunnel.wantedProtocols(request, framing) == nil else {
             throw ExplainQuestion.bad("a switch to another protocol downloads nothing; leave Upgrade out")
         }
-        let services = services
+        let services = routes.services
         return try services.refusing { () throws(RouteRefusal) in
             _ = try CrossOrigin.decide(match.request, match.route)
             let call = ServiceCall(match, framing, via: services.plan.via(request.version))
@@ -101,7 +101,7 @@ extension Server {
             guard let context = contexts.first(where: { $0.loop === loop })?.value(on: loop),
                 let handler = context.handler(for: .proxy) as? ProxyHandler
             else { throw BatchRefusal("the daemon is ending; ask again when it is back") }
-            return try handler.batchRoute(item, on: loop)
+            return try handler.unsent.batchRoute(item, on: loop)
         }
     }
 }

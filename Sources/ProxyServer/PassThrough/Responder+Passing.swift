@@ -5,7 +5,7 @@ import HTTPCaching
 import HTTPWire
 import ServiceCore
 
-extension ProxyHandler {
+extension Responder {
     /// Sends the head of an answer whose lines need no change, as ``begin(_:_:_:_:hasBody:)`` would. False where something in it has to
     /// be changed: nothing was sent then.
     func passHead(

@@ -8,7 +8,8 @@ import ServiceCore
 
 extension ProxyHandler {
     func route(_ exchange: Exchange, on loop: isolated EventLoop) async throws(Problem) {
-        let place = try services.refusing { () throws(RouteRefusal) in
+        let (hot, router) = (routes.hot, routes.router)
+        let place = try routes.services.refusing { () throws(RouteRefusal) in
             try router.place(
                 exchange.request,
                 exchange.target,
@@ -22,7 +23,7 @@ extension ProxyHandler {
         case .daemon: answerOptions(exchange)
         case .tunnel(let authority):
             do throws(Problem) {
-                try await connect(exchange, authority, on: loop)
+                try await tunnels.connect(exchange, authority, on: loop)
             } catch {
                 exchange.tell(ClientTrouble(connect: error), error.detail)
                 throw error
@@ -39,9 +40,9 @@ extension ProxyHandler {
 
     /// A service, or forward mode, answers.
     private func serve(_ exchange: Exchange, _ match: RouteMatch, on loop: isolated EventLoop) async throws(Problem) {
-        let (route, services) = (match.route, services)
+        let (route, services, responder) = (match.route, routes.services, routes.responder)
         // The hot path may answer for this origin from now on. The rules for http are other ones than those for https.
-        if route.asksTarget, let origin = match.origin, origin.scheme == "http" { hot.note(origin: origin) }
+        if route.asksTarget, let origin = match.origin, origin.scheme == "http" { routes.hot.note(origin: origin) }
         exchange.outcome.route = route.label
         let cors = try services.refusing { () throws(RouteRefusal) in try CrossOrigin.decide(match.request, route) }
         if case .preflight(let fields) = cors {
@@ -58,10 +59,10 @@ extension ProxyHandler {
                 rewriting: route.rewriting,
                 added: cors.fields
             )
-            return try await upgrade(exchange, ask, on: loop)
+            return try await tunnels.upgrade(exchange, ask, on: loop)
         }
         var call = ServiceCall(match, exchange.framing, via: services.plan.via(match.request.version))
-        bind(&call, exchange)
+        Self.bind(&call, exchange, via: services.plan.via)
         let result: ServiceAnswer
         do throws(RouteRefusal) {
             result = try await services.answer(call, on: loop)
@@ -71,31 +72,19 @@ extension ProxyHandler {
             CrossOrigin.apply(cors.fields, to: &problem.fields)
             throw problem
         }
-        await send(result, route.rewriting, cors.fields, exchange, on: loop)
+        await responder.send(result, route.rewriting, cors.fields, exchange, on: loop)
     }
 
-    // MARK: - Bodies and interim answers
-
-    private func bind(_ call: inout ServiceCall, _ exchange: Exchange) {
+    /// What of the exchange the service uses while it answers.
+    private static func bind(_ call: inout ServiceCall, _ exchange: Exchange, via: String) {
         call.trace = exchange.trace
         exchange.identify(&call.originFields)
-        call.onInterim = { [weak exchange, via = services.plan.via, rewriting = call.match.route.rewriting] head in
-            if let exchange { Self.passOn(interim: head, rewriting, via: via, exchange) }
+        call.onInterim = { [weak exchange, rewriting = call.match.route.rewriting] head in
+            if let exchange { Responder.passOn(interim: head, rewriting, via: via, exchange) }
         }
         call.endWithClient = { [weak exchange] in exchange?.endWithClient() }
         guard exchange.framing != .none else { return }
         call.body = exchange.requestBody
         call.bindBody = { [body = exchange.requestBody] in body.onAvailable = $0 }
-    }
-
-    /// What it says of the origin's URLs is turned as in a final answer.
-    static func passOn(interim head: ResponseHead, _ rewriting: Rewriting, via: String, _ exchange: Exchange) {
-        var head = head
-        // The client's 100 is this proxy's own to give (RFC 9110 section 10.1.1).
-        if head.status == 100 { return }
-        head.fields = HopByHop.forwardable(head.fields, isRequest: false)
-        rewriting.apply(to: &head.fields)
-        head.fields.appendMember(.via, via)
-        exchange.sendInterim(head)
     }
 }

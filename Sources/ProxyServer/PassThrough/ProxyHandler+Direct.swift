@@ -19,9 +19,9 @@ extension ProxyHandler {
             exchange.framing == .none || exchange.framing == .length(0),
             case .origin(var target) = exchange.target.form
         else { return false }
-        let last = exchange.lastOutgoing.flatMap { exchange.repeats($0, plan) ? $0 : nil }
+        let last = exchange.lastOutgoing.flatMap { exchange.repeats($0, routes.plan) ? $0 : nil }
         // A Host that has been answered for before.
-        guard let known = last?.host ?? exchange.request.fields.withFirst(.host, { hot.known(host: $0) }) ?? nil,
+        guard let known = last?.host ?? exchange.request.fields.withFirst(.host, { routes.hot.known(host: $0) }) ?? nil,
             let route = target.withUTF8({ known.service(target: UnsafeRawBufferPointer($0)) }),
             // Who is refused hears it on the waiting path.
             !(route.addsCredentials && CrossOrigin.isForeignFetch(exchange.request.fields))
@@ -29,14 +29,15 @@ extension ProxyHandler {
         let rest = route.rest(target)
         if route.guardsPaths, DotSegments.mayOccur(in: rest) { return false }
         let endpoint = route.endpoint(for: exchange.request.method, rest)
-        guard endpoint.passThrough != .never, !core.isOffline, let source = services.originSource(route, endpoint),
+        guard endpoint.passThrough != .never, !core.isOffline,
+            let source = routes.services.originSource(route, endpoint),
             let ask = directAsk(exchange, route, rest, endpoint, last, known)
         else { return wait(exchange, route, endpoint, rest) }
         switch endpoint.request.onClientAbort {
         case .finish: break
         default: exchange.endWithClient()
         }
-        let relay = Relay(handler: self, exchange: exchange, route: route, ask: ask)
+        let relay = Relay(responder: routes.responder, exchange: exchange, route: route, ask: ask)
         guard relay.begin(from: source) else { return wait(exchange, route, endpoint, rest) }
         directRequests += 1
         return true
@@ -90,11 +91,11 @@ extension ProxyHandler {
     private func outgoing(_ exchange: Exchange, _ host: KnownHost, _ endpoint: EndpointRoute) -> OutgoingFields {
         let request = exchange.request
         let head = OutgoingRequest.endToEnd(request)
-        var fields = OutgoingRequest.fields(head, hasBody: false, via: plan.via(head.version))
+        var fields = OutgoingRequest.fields(head, hasBody: false, via: routes.plan.via(head.version))
         // The source says Host. Here nobody shares the fields any more: there they would be copied once again.
         fields.remove(.host)
         if endpoint.passThrough == .uncacheable { fields = UnkeyedFields.removed(from: fields, endpoint.request.key) }
-        let outgoing = OutgoingFields(request, host, plan, endpoint, endToEnd: head.fields, fields)
+        let outgoing = OutgoingFields(request, host, routes.plan, endpoint, endToEnd: head.fields, fields)
         exchange.keep(outgoing)
         return outgoing
     }

@@ -1,0 +1,80 @@
+// Answers the requests of one loop: what is shared by the hot path, the direct way and the waiting path.
+
+package import DownloadCore
+package import EventLoop
+import HTTPCaching
+import HTTPWire
+package import ServiceCore
+package import Upstream
+
+/// Loop-bound, one per loop.
+package final class ProxyHandler: ExchangeHandler {
+    let core: DownloadCore
+    let client: UpstreamClient
+    let context: LoopContext
+    let listeners: OwnListeners
+    /// Replaced by a reload. Requests under way finish by those that they began with.
+    // Unchecked: nobody is called while it is replaced, and a check would be paid for with every request.
+    @exclusivity(unchecked) private(set) var routes: RoutesInForce
+    /// Requests that were passed on without a task.
+    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) var directRequests = 0
+
+    package init(
+        on loop: isolated EventLoop,
+        plan: RoutePlan,
+        core: DownloadCore,
+        client: UpstreamClient,
+        context: LoopContext,
+        listeners: OwnListeners
+    ) {
+        self.core = core
+        self.client = client
+        self.context = context
+        self.listeners = listeners
+        routes = RoutesInForce(plan, core: core, client: client, context: context, listeners: listeners)
+        context.secrets = plan.secrets
+    }
+
+    /// Takes over the routes of a new configuration.
+    package func update(_ plan: RoutePlan) {
+        routes = RoutesInForce(plan, core: core, client: client, context: context, listeners: listeners)
+        context.secrets = plan.secrets
+        context.forgetOutgoing()
+    }
+
+    /// Ends all transfers; the last call, on the loop.
+    package func shutdown() { client.shutdown() }
+
+    // MARK: - The hot path
+
+    /// With one of these fields a request takes the waiting path.
+    private static let slow = HotPathWindow.disqualifying.subtracting(HotPathWindow.selecting)
+        .union(FieldSet(.upgrade, .expect))
+
+    package func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
+        guard request.isGet, request.present.isDisjoint(with: Self.slow) else { return .notMine }
+        return routes.hot.answer(request, core, through: sender)
+    }
+
+    // MARK: - The waiting path
+
+    package func answer(_ exchange: Exchange, on loop: isolated EventLoop) async {
+        if routes.hot.isTraced { exchange.beginTrace() }
+        do throws(Problem) {
+            try await route(exchange, on: loop)
+        } catch {
+            exchange.problem(error)
+        }
+    }
+
+    /// What answers CONNECT and Upgrade.
+    var tunnels: Tunnels { Tunnels(routes: routes, core: core, client: client, listeners: listeners) }
+
+    /// What says of a request that no client has sent what would become of it.
+    var unsent: UnsentRequests {
+        UnsentRequests(routes: routes, core: core, listeners: listeners, limits: context.settings.head)
+    }
+}
+
+@available(*, unavailable) extension ProxyHandler: Sendable {}
