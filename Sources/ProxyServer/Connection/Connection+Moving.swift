@@ -4,14 +4,16 @@ import EventLoop
 
 extension Connection {
     /// The loop's pipe to the client; nil while something else is to be sent first, and where there is none.
-    var freePipe: SocketPipe? { phase == .answering && !isBlocked && output.isEmpty ? context.pipe : nil }
+    var freePipe: SocketPipe? {
+        phase == .answering && !isBlocked && output.isEmpty && transport.takesPipes ? context.pipe : nil
+    }
 
     /// Sends what is in the pipe, and queues what the socket does not take. The connection may end by it.
     func pass(_ count: Int, outOf pipe: SocketPipe) {
         var left = count
         var last = IOResult.wouldBlock
         repeat {
-            last = pipe.empty(into: descriptor, count: left)
+            last = transport.empty(pipe, count: left)
             left -= last.count
         } while left > 0 && last.count > 0
         noteWritten(count - left)

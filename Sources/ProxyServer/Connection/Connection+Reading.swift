@@ -10,7 +10,7 @@ extension Connection {
     func read() {
         guard phase != .lingering else { return discard() }
         guard !input.isFull else { return updateInterest() }
-        switch input.read(from: descriptor) {
+        switch input.read(from: transport) {
         case .bytes(let count):
             context.counters.add(.bytesIn, UInt64(count))
             process()
@@ -36,16 +36,18 @@ extension Connection {
     /// Behind a whole request a client may end its side and read on. Whether it does, or has left, cannot be seen before it
     /// refuses what is sent to it; where leaving ends a fetch, this counts as leaving.
     private func endedWhileAnswered() {
-        guard let exchange = current, !exchange.endsWithClient, exchange.knownBody?.isAwaited != true, !isHungUp else {
+        guard let exchange = current, !exchange.endsWithClient, exchange.knownBody?.isAwaited != true,
+            !transport.isHungUp
+        else {
             return clientLeft()
         }
-        askWhetherAnybodyIsThere()
+        transport.askWhetherAnybodyIsThere()
         updateInterest()
     }
 
     /// Reads away what a client still sends after the last answer.
     private func discard() {
-        switch input.read(from: descriptor) {
+        switch input.read(from: transport) {
         case .bytes: input.release()
         case .wouldBlock: updateInterest()
         case .end, .failed: close()
@@ -159,7 +161,7 @@ extension Connection {
         current = exchange
         if isForTunnel { exchange.endsWithClient = true }
         // Its end came while another answer was written.
-        if sawEnd { askWhetherAnybodyIsThere() }
+        if sawEnd { transport.askWhetherAnybodyIsThere() }
         phase = .answering
         waitingSince = Monotonic.coarse()
         if handler.passOn(exchange) { return }

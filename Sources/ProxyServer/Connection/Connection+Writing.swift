@@ -39,7 +39,7 @@ extension Connection: HotSender {
         var written = result.count
         if let place, written == headCount {
             let count = min(bodyCount, OutputQueue.callLimit)
-            result = Socket.sendFile(descriptor, file: place.descriptor, offset: place.offset, count: count)
+            result = transport.sendFile(place.descriptor, offset: place.offset, count: count)
             written += result.count
         }
         sent &+= UInt64(written)
@@ -78,7 +78,7 @@ extension Connection: HotSender {
         _ body: UnsafeRawBufferPointer?
     ) -> IOResult {
         if let body, body.count <= Self.oneBufferLimit,
-            let result = context.writeJoined(prepared, dynamic, end, body, to: descriptor)
+            let result = context.writeJoined(prepared, dynamic, end, body, to: transport)
         {
             return result
         }
@@ -96,7 +96,7 @@ extension Connection: HotSender {
     // The vectors are valid during the call.
     private func write(_ vectors: UnsafeMutablePointer<iovec>?, _ count: Int, isBeforeFile: Bool = false) -> IOResult {
         guard let vectors else { return .wouldBlock }
-        return Socket.write(descriptor, vectors, count: count, isBeforeFile: isBeforeFile)
+        return transport.write(vectors, count: count, isBeforeFile: isBeforeFile)
     }
 
     /// The last lines of a head: Connection where it says something, and the empty line.
@@ -141,7 +141,7 @@ extension Connection: HotSender {
             return output.append(copying: bytes)
         }
         let before = output.written
-        let (outcome, taken) = output.write(to: descriptor, followedBy: bytes)
+        let (outcome, taken) = output.write(to: transport, followedBy: bytes)
         noteWritten(since: before)
         // Also where it failed: what is queued did not go out, for the access log.
         if taken < bytes.count { output.append(copying: bytes.part(taken..<bytes.count)) }
@@ -164,7 +164,7 @@ extension Connection: HotSender {
     func flush() {
         guard phase != .closed, phase != .taken, phase != .lingering else { return }
         let before = output.written
-        let outcome = output.write(to: descriptor, limit: OutputQueue.callLimit)
+        let outcome = output.write(to: transport, limit: OutputQueue.callLimit)
         noteWritten(since: before)
         switch outcome {
         case .failed: return clientLeft()

@@ -1,7 +1,6 @@
 // One client connection: its state, its socket's readiness, and its end.
 
 package import EventLoop
-import Glibc
 import HTTPWire
 
 /// Loop-bound. HTTP/1.1 and 1.0: one request after the other, answers in order.
@@ -27,9 +26,8 @@ package final class Connection: IOHandler, SweptMember {
     let handler: any ExchangeHandler
     /// The peer's address as the access log writes it.
     let client: String
-    private(set) var descriptor: Int32
-    private var event: IOEvent?
-    /// What `event` watches, here so that a look at it needs no reference.
+    let transport: any Transport
+    /// What the transport watches, here so that a look at it needs no reference.
     private var watched: IOReadiness = []
 
     var phase = Phase.waiting
@@ -72,13 +70,13 @@ package final class Connection: IOHandler, SweptMember {
     var position: Int?
     private let isCounted: Bool
 
-    /// Takes the descriptor over.
+    /// Begins the transport, and owns it.
     /// - Parameter isCounted: the connection holds a place in the limits and in the loop's load.
     init(
         on loop: isolated EventLoop,
         context: LoopContext,
         handler: any ExchangeHandler,
-        descriptor: Int32,
+        transport: any Transport,
         peer: SocketAddress,
         listener: ListenerFacts,
         isCounted: Bool
@@ -86,7 +84,7 @@ package final class Connection: IOHandler, SweptMember {
         self.loop = loop
         self.context = context
         self.handler = handler
-        self.descriptor = descriptor
+        self.transport = transport
         self.peer = peer
         self.listener = listener
         self.isCounted = isCounted
@@ -95,8 +93,7 @@ package final class Connection: IOHandler, SweptMember {
         parser.initialize(to: RequestParser(limits: context.settings.head))
         input = ReadBuffer(pool: context.blocks)
         waitingSince = Monotonic.coarse()
-        if !peer.isUnix { Socket.setNoDelay(descriptor) }
-        event = IOEvent(on: loop, descriptor: descriptor, handler: self)
+        transport.begin(on: loop, self)
         context.add(self)
         context.counters.add(.connectionsAccepted)
         updateInterest()
@@ -121,34 +118,18 @@ package final class Connection: IOHandler, SweptMember {
     func updateInterest() {
         if input.isEmpty { input.release() }
         let wanted = IOReadiness(read: !sawEnd && !input.isFull, write: isBlocked)
-        guard wanted.rawValue != watched.rawValue, let event else { return }
+        guard wanted.rawValue != watched.rawValue, phase != .closed, phase != .taken else { return }
         watched = wanted
-        event.watch(wanted)
+        transport.watch(wanted)
     }
 
     // MARK: - The end
-
-    /// Nobody is at the other end: the connection was reset, or a local client has closed its socket.
-    var isHungUp: Bool {
-        var state = pollfd(fd: descriptor, events: 0, revents: 0)
-        return poll(&state, 1, 0) > 0 && state.revents & Int16(POLLHUP | POLLERR) != 0
-    }
-
-    /// Has the kernel ask the peer from time to time: one that has closed its socket forgets it after a minute, and then says so.
-    func askWhetherAnybodyIsThere() {
-        guard !peer.isUnix else { return }
-        let size = socklen_t(MemoryLayout<Int32>.size)
-        var (one, seconds): (Int32, Int32) = (1, 15)
-        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_KEEPIDLE, &seconds, size)
-        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_KEEPINTVL, &seconds, size)
-        setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &one, size)
-    }
 
     /// Ends the sending side and lets the client take what was sent: closing with unread bytes would reset the connection.
     func linger() {
         input.release()
         guard !sawEnd else { return close() }
-        Socket.finishWriting(descriptor)
+        transport.finishWriting()
         phase = .lingering
         waitingSince = Monotonic.coarse()
         updateInterest()
@@ -167,37 +148,33 @@ package final class Connection: IOHandler, SweptMember {
         guard phase != .closed, phase != .taken else { return }
         if !isBlocked, !resets {
             let before = output.written
-            _ = output.write(to: descriptor, limit: OutputQueue.callLimit)
+            _ = output.write(to: transport, limit: OutputQueue.callLimit)
             noteWritten(since: before)
         }
-        if resets {
-            var option = Glibc.linger(l_onoff: 1, l_linger: 0)
-            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<Glibc.linger>.size))
-        }
         finishRecord(isAborted: true)
-        close()
+        close(resets: resets)
     }
 
-    func close() {
+    /// - Parameter resets: the client sees that the connection broke off.
+    func close(resets: Bool = false) {
         guard phase != .closed, phase != .taken else { return }
         phase = .closed
-        endWatch()
-        Socket.close(descriptor)
-        descriptor = -1
+        letGo()
+        transport.close(resets: resets)
         releasePlace()
     }
 
-    /// Gives the socket away; its place is released by the new owner.
-    func surrender() -> Int32 {
+    /// Gives the transport away; the connection's place is released by the new owner.
+    func surrender() -> any Transport {
         phase = .taken
-        endWatch()
+        letGo()
         context.remove(self)
-        return descriptor
+        return transport
     }
 
-    private func endWatch() {
-        event?.cancel()
-        event = nil
+    /// Nothing is read or written here any more.
+    private func letGo() {
+        transport.stop()
         input.release()
         leftover = nil
         let exchange = current

@@ -18,7 +18,7 @@ extension Connection {
             }
         case .answering:
             // Nothing is watched for then.
-            if sawEnd, isHungUp {
+            if sawEnd, transport.isHungUp {
                 clientLeft()
             } else if isBlocked, waited > settings.idle {
                 writeIsStuck()

@@ -41,11 +41,11 @@ final class JoinedAnswers {
         _ dynamic: UnsafeRawBufferPointer,
         _ end: UnsafeRawBufferPointer,
         _ body: UnsafeRawBufferPointer,
-        to descriptor: Int32
+        to transport: any Transport
     ) -> IOResult? {
         guard count == 0, append(prepared, dynamic, end, body) else { return nil }
         defer { removeAll() }
-        return Socket.write(descriptor, bytes)
+        return transport.write(bytes)
     }
 
     func removeAll() { count = 0 }
@@ -70,9 +70,9 @@ extension LoopContext {
         _ dynamic: UnsafeRawBufferPointer,
         _ end: UnsafeRawBufferPointer,
         _ body: UnsafeRawBufferPointer,
-        to descriptor: Int32
+        to transport: any Transport
     ) -> IOResult? {
-        joined.write(prepared, dynamic, end, body, to: descriptor)
+        joined.write(prepared, dynamic, end, body, to: transport)
     }
 }
 
@@ -94,7 +94,7 @@ extension Connection {
         guard phase != .closed, phase != .taken else { return }
         let bytes = joined.bytes
         var written = 0
-        switch Socket.write(descriptor, bytes) {
+        switch transport.write(bytes) {
         case .bytes(let count): written = count
         case .wouldBlock: break
         // The next write or read finds the connection gone.

@@ -102,11 +102,11 @@ final class OutputQueue {
     }
 
     /// Writes until the queue is empty, the socket is full, or `limit` bytes are out.
-    func write(to descriptor: Int32, limit: Int) -> WriteOutcome {
+    func write(to transport: any Transport, limit: Int) -> WriteOutcome {
         var left = limit
         while first < segments.count {
             guard left > 0 else { return .limited }
-            switch writeOnce(descriptor) {
+            switch writeOnce(transport) {
             case .bytes(let count):
                 left -= count
                 advance(by: count)
@@ -120,9 +120,12 @@ final class OutputQueue {
 
     /// Writes what is queued, and bytes that are valid during the call behind it, as far as the socket takes them.
     /// - Returns: how that ended, and how many of `bytes` are out.
-    func write(to descriptor: Int32, followedBy bytes: UnsafeRawBufferPointer) -> (WriteOutcome, taken: Int) {
+    func write(
+        to transport: any Transport,
+        followedBy bytes: UnsafeRawBufferPointer
+    ) -> (WriteOutcome, taken: Int) {
         if isLong {
-            let outcome = write(to: descriptor, limit: Self.callLimit)
+            let outcome = write(to: transport, limit: Self.callLimit)
             guard outcome == .drained else { return (outcome, 0) }
         }
         let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) { vectors in
@@ -131,7 +134,7 @@ final class OutputQueue {
                     iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress),
                     iov_len: bytes.count
                 )
-                return Socket.write(descriptor, start, count: filled + 1)
+                return transport.write(start, count: filled + 1, isBeforeFile: false)
             }
         }
         switch result {
@@ -180,20 +183,14 @@ final class OutputQueue {
 
     // MARK: - One call
 
-    private func writeOnce(_ descriptor: Int32) -> IOResult {
+    private func writeOnce(_ transport: any Transport) -> IOResult {
         switch segments[first] {
         case .file(let file, let offset, let count):
-            return Socket.sendFile(
-                descriptor,
-                file: file.descriptor,
-                offset: offset,
-                count: min(count, Self.fileWindow)
-            )
+            return transport.sendFile(file.descriptor, offset: offset, count: min(count, Self.fileWindow))
         case .chunk(let chunk, let range):
             if let file = chunk.sendable(range) {
-                return Socket.sendFile(
-                    descriptor,
-                    file: file.descriptor,
+                return transport.sendFile(
+                    file.descriptor,
                     offset: chunk.fileOffset(range),
                     count: min(range.count, Self.callLimit)
                 )
@@ -201,7 +198,7 @@ final class OutputQueue {
         case .bytes: break
         }
         return withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) { vectors in
-            gather(first, 0, vectors) { Socket.write(descriptor, $0, count: $1, isBeforeFile: $2) }
+            gather(first, 0, vectors) { transport.write($0, count: $1, isBeforeFile: $2) }
         }
     }
 

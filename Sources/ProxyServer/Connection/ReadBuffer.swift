@@ -57,8 +57,8 @@ final class ReadBuffer {
     }
 
     /// Reads once, behind what is there; not for a full buffer.
-    func read(from descriptor: Int32) -> IOResult {
-        let result = Socket.read(descriptor, into: room())
+    func read(from transport: any Transport) -> IOResult {
+        let result = transport.read(into: room())
         if case .bytes(let count) = result { end += count }
         return result
     }

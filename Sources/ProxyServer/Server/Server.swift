@@ -167,7 +167,7 @@ package final class Server: Sendable {
             on: loop,
             context: context,
             handler: handler,
-            descriptor: descriptor,
+            transport: PlainTransport(descriptor, isLocal: peer.isUnix),
             peer: peer,
             listener: facts,
             isCounted: isCounted

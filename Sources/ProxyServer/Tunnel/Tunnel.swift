@@ -1,11 +1,11 @@
-// A tunnel after CONNECT or Upgrade: two sockets, bytes copied both ways with bounded buffers.
+// A tunnel after CONNECT or Upgrade: two transports, bytes copied both ways with bounded buffers.
 
 package import EventLoop
 import HTTPWire
 
-/// The client's socket after ``Exchange/takeOver()``; loop-bound. Whoever has it ends it.
-package final class TakenSocket {
-    let descriptor: Int32
+/// The way to the client after ``Exchange/takeOver()``; loop-bound. Whoever has it ends it.
+package final class TakenTransport {
+    let transport: any Transport
     /// Bytes that the client sent after its head.
     package let received: [UInt8]
     /// Bytes that the client has not taken yet.
@@ -13,8 +13,14 @@ package final class TakenSocket {
     private let exchange: Exchange
     private let connection: Connection
 
-    init(descriptor: Int32, received: [UInt8], unsent: [UInt8], exchange: Exchange, connection: Connection) {
-        self.descriptor = descriptor
+    init(
+        _ transport: any Transport,
+        received: [UInt8],
+        unsent: [UInt8],
+        exchange: Exchange,
+        connection: Connection
+    ) {
+        self.transport = transport
         self.received = received
         self.unsent = unsent
         self.exchange = exchange
@@ -30,28 +36,28 @@ package final class TakenSocket {
         return result
     }
 
-    /// Closes the socket, gives the connection's place back and writes its log line.
+    /// Closes the transport, gives the connection's place back and writes its log line.
     /// - Parameter sent: bytes that went to the client.
     func end(sent: Int) {
-        Socket.close(descriptor)
+        transport.close(resets: false)
         connection.record(exchange, bytes: sent, isAborted: false)
         connection.releasePlace()
     }
 }
 
-@available(*, unavailable) extension TakenSocket: Sendable {}
+@available(*, unavailable) extension TakenTransport: Sendable {}
 
 extension Exchange {
-    /// Gives the socket away, after the head of a 2xx to CONNECT or of a 101 has been sent; nil where the client is gone.
-    package func takeOver() -> TakenSocket? {
+    /// Gives the way to the client away, after the head of a 2xx to CONNECT or of a 101 has been sent; nil where the client is gone.
+    package func takeOver() -> TakenTransport? {
         guard state == .body, let connection else { return nil }
         connection.flush()
         guard self.connection != nil, let unsent = connection.output.takeBytes() else { return nil }
         state = .taken
         let received = Array(connection.input.bytes)
         // The tunnel keeps the connection's place and its log line to the end.
-        return TakenSocket(
-            descriptor: connection.surrender(),
+        return TakenTransport(
+            connection.surrender(),
             received: received,
             unsent: unsent,
             exchange: self,
@@ -68,12 +74,12 @@ package struct TunnelTraffic: Sendable, Equatable {
     package var received = 0
 }
 
-/// Owns both sockets from its creation to its end; loop-bound.
+/// Owns both transports from its creation to its end; loop-bound.
 ///
 /// The end of one direction is passed on, and the other goes on; the tunnel ends with both, on an error of either
-/// socket, or when nothing has moved for the configured time.
+/// of them, or when nothing has moved for the configured time.
 package final class Tunnel: SweptMember {
-    private let client: TakenSocket
+    private let client: TakenTransport
     private let context: LoopContext
     private let near: TunnelSide
     private let far: TunnelSide
@@ -86,11 +92,11 @@ package final class Tunnel: SweptMember {
     /// - Parameters:
     ///   - remote: the descriptor of the other side; taken over.
     ///   - received: bytes of the other side that have been read already.
-    package init(on loop: isolated EventLoop, client: TakenSocket, remote: Int32, received: [UInt8] = []) {
+    package init(on loop: isolated EventLoop, client: TakenTransport, remote: Int32, received: [UInt8] = []) {
         self.client = client
         context = client.context
-        near = TunnelSide(descriptor: client.descriptor, pool: context.blocks, first: client.unsent + received)
-        far = TunnelSide(descriptor: remote, pool: context.blocks, first: client.received)
+        near = TunnelSide(client.transport, pool: context.blocks, first: client.unsent + received)
+        far = TunnelSide(PlainTransport(remote), pool: context.blocks, first: client.received)
         traffic = TunnelTraffic(sent: client.received.count, received: received.count)
         near.begin(on: loop, tunnel: self)
         far.begin(on: loop, tunnel: self)
@@ -118,7 +124,7 @@ package final class Tunnel: SweptMember {
     private func read(_ side: TunnelSide) {
         let peer = peer(of: side)
         guard peer.hasRoom else { return updateInterest() }
-        switch peer.pending.read(from: side.descriptor) {
+        switch peer.pending.read(from: side.transport) {
         case .bytes(let count):
             if side === near {
                 traffic.sent += count
@@ -170,7 +176,7 @@ package final class Tunnel: SweptMember {
         hasEnded = true
         near.stop()
         far.stop()
-        Socket.close(far.descriptor)
+        far.transport.close(resets: false)
         context.counters.add(.tunnelsClosed)
         context.remove(self)
         client.end(sent: traffic.received)
@@ -181,32 +187,31 @@ package final class Tunnel: SweptMember {
 
 @available(*, unavailable) extension Tunnel: Sendable {}
 
-/// One socket of a tunnel, and what waits to be written to it.
+/// One end of a tunnel, and what waits to be written to it.
 final class TunnelSide: IOHandler {
-    let descriptor: Int32
+    let transport: any Transport
     /// What came from the other side.
     let pending: ReadBuffer
-    /// The socket has nothing more to give.
+    /// It has nothing more to give.
     var sawEnd = false
-    /// The end has been passed on to the socket.
+    /// The end has been passed on to it.
     private(set) var hasFinished = false
     /// What goes out before `pending`.
     private var first: [UInt8]
     private var firstSent = 0
     private var isBlocked = false
-    private var event: IOEvent?
     // The tunnel owns the side, and stops it before it goes.
     private unowned var tunnel: Tunnel?
 
-    init(descriptor: Int32, pool: BlockPool, first: [UInt8]) {
-        self.descriptor = descriptor
+    init(_ transport: any Transport, pool: BlockPool, first: [UInt8]) {
+        self.transport = transport
         self.first = first
         pending = ReadBuffer(pool: pool)
     }
 
     func begin(on loop: isolated EventLoop, tunnel: Tunnel) {
         self.tunnel = tunnel
-        event = IOEvent(on: loop, descriptor: descriptor, handler: self)
+        transport.begin(on: loop, self)
     }
 
     func ready(_ readiness: IOReadiness) { tunnel?.ready(self, readiness) }
@@ -214,14 +219,14 @@ final class TunnelSide: IOHandler {
     var hasRoom: Bool { first.isEmpty && !pending.isFull }
     var isDrained: Bool { first.isEmpty && pending.isEmpty }
 
-    /// Writes what the socket takes; false where it is of no more use.
+    /// Writes what is taken; false where it is of no more use.
     func write() -> Bool {
         isBlocked = false
         while !isDrained {
             let result =
                 first.isEmpty
-                ? Socket.write(descriptor, pending.bytes)
-                : first.withUnsafeBytes { Socket.write(descriptor, $0.part(firstSent..<$0.count)) }
+                ? transport.write(pending.bytes)
+                : first.withUnsafeBytes { transport.write($0.part(firstSent..<$0.count)) }
             switch result {
             case .bytes(let count): wrote(count)
             case .wouldBlock:
@@ -243,19 +248,18 @@ final class TunnelSide: IOHandler {
     func finishWriting() {
         guard !hasFinished else { return }
         hasFinished = true
-        Socket.finishWriting(descriptor)
+        transport.finishWriting()
     }
 
     func updateInterest(mayRead: Bool) {
         var wanted: IOReadiness = []
         if !sawEnd, mayRead { wanted.insert(.read) }
         if isBlocked { wanted.insert(.write) }
-        event?.watch(wanted)
+        transport.watch(wanted)
     }
 
     func stop() {
-        event?.cancel()
-        event = nil
+        transport.stop()
         pending.release()
     }
 }

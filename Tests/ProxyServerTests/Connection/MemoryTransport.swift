@@ -1,0 +1,123 @@
+// A transport that is no socket: a script of what the client sends, and what it got.
+
+import EventLoop
+import Glibc
+import TestSupport
+
+@testable import ProxyServer
+
+/// Takes and gives few bytes a call, and refuses every second call for now. The client ends its side when the server has.
+/// Loop-bound.
+final class MemoryTransport: Transport {
+    struct Result {
+        var received: [UInt8] = []
+        /// The server ended its side, and what was sent is whole.
+        var hasFinished = false
+        var isClosed = false
+        var isReset = false
+    }
+
+    private var unread: ArraySlice<UInt8>
+    private let result: Monitor<Result>
+    private let step: Int
+    private let stutters: Bool
+    private var isRefused = false
+    private var hasFinished = false
+    private var wanted: IOReadiness = []
+    private weak var handler: (any IOHandler)?
+    private var timer: LoopTimer?
+
+    /// - Parameters:
+    ///   - step: bytes a call at most.
+    ///   - stutters: every second call would block.
+    init(_ sent: [UInt8], step: Int, stutters: Bool, _ result: Monitor<Result>) {
+        unread = sent[...]
+        self.step = step
+        self.stutters = stutters
+        self.result = result
+    }
+
+    func begin(on loop: isolated EventLoop, _ handler: any IOHandler) {
+        self.handler = handler
+        timer = LoopTimer(on: loop) { [unowned self] in turn() }
+    }
+
+    func watch(_ wanted: IOReadiness) {
+        self.wanted = wanted
+        if wanted != [] { timer?.start(after: 0) }
+    }
+
+    func stop() {
+        wanted = []
+        handler = nil
+        timer = nil
+    }
+
+    /// As a loop does: called for as long as it is ready.
+    private func turn() {
+        if wanted.contains(.write) { handler?.ready(.write) }
+        if wanted.contains(.read), !unread.isEmpty || hasFinished { handler?.ready(.read) }
+        if wanted.contains(.write) || wanted.contains(.read) && (!unread.isEmpty || hasFinished) {
+            timer?.start(after: 0)
+        }
+    }
+
+    /// How many of so many bytes this call takes; nil where it would block.
+    private func count(_ most: Int) -> Int? {
+        if stutters { isRefused.toggle() }
+        return isRefused ? nil : min(step, most)
+    }
+
+    private func take(_ bytes: UnsafeRawBufferPointer) -> IOResult {
+        guard let count = count(bytes.count), count > 0 else { return .wouldBlock }
+        result.update { $0.received += bytes[..<count] }
+        return .bytes(count)
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        if unread.isEmpty { return hasFinished ? .end : .wouldBlock }
+        guard let count = count(min(buffer.count, unread.count)) else { return .wouldBlock }
+        buffer.copyBytes(from: unread.prefix(count))
+        unread = unread.dropFirst(count)
+        return .bytes(count)
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) -> IOResult { take(bytes) }
+
+    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult {
+        var bytes: [UInt8] = []
+        for vector in UnsafeBufferPointer(start: vectors, count: count) {
+            bytes += UnsafeRawBufferPointer(start: vector.iov_base, count: vector.iov_len)
+        }
+        return bytes.withUnsafeBytes { take($0) }
+    }
+
+    func sendFile(_ file: Int32, offset: Int64, count: Int) -> IOResult {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = pread(file, &bytes, count, off_t(offset))
+        guard read > 0 else { return .end }
+        return bytes.withUnsafeBytes { take(UnsafeRawBufferPointer(rebasing: $0[..<read])) }
+    }
+
+    var takesPipes: Bool { false }
+    func empty(_ pipe: SocketPipe, count: Int) -> IOResult { .failed(EOPNOTSUPP) }
+
+    var isHungUp: Bool { false }
+    func askWhetherAnybodyIsThere() {}
+
+    func finishWriting() {
+        hasFinished = true
+        result.update { $0.hasFinished = true }
+        timer?.start(after: 0)
+    }
+
+    func close(resets: Bool) {
+        stop()
+        result.update {
+            $0.isClosed = true
+            $0.isReset = resets
+        }
+    }
+}
+
+@available(*, unavailable) extension MemoryTransport: Sendable {}
