@@ -2,6 +2,7 @@
 
 internal import CacheStore
 internal import HTTPCaching
+import Policies
 internal import Synchronization
 
 /// The shared fetches under way: one for each selection of request fields that is known to make a difference.

@@ -4,6 +4,7 @@ import CacheStore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Policies
 
 /// The way of questions to the origin. It is shared by all loops; each question is answered on the loop that asks.
 ///

@@ -2,6 +2,7 @@
 
 import HTTPCaching
 import HTTPWire
+import Policies
 import Synchronization
 import Testing
 
