@@ -35,7 +35,6 @@ struct Status: ParsableCommand {
 }
 
 extension AdminStatus.Service {
-    /// Where requests go.
     /// What is under way, where there is something, and a breaker that is not closed.
     fileprivate var load: String {
         var parts: [String] = []
@@ -45,6 +44,7 @@ extension AdminStatus.Service {
         return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
     }
 
+    /// Where requests go.
     fileprivate var goal: String { isPartlyDemo == true ? "demo and \(target)" : isDemo ? "demo" : target }
 }
 

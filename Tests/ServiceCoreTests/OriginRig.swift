@@ -66,6 +66,8 @@ final class OriginRig: Sendable {
     private let retry: RetryPolicy
     private let expect: ContentExpectation
     private let breaker: BreakerPolicy?
+    /// How often another attempt may be made.
+    private let attempts: Monitor<Int>
     private let inside = Inside()
 
     /// - Parameter expect: what bodies must be.
@@ -74,6 +76,7 @@ final class OriginRig: Sendable {
         retry: RetryPolicy = RetryPolicy(),
         expect: ContentExpectation = .any,
         breaker: BreakerPolicy? = nil,
+        attempts: Int = .max,
         _ handler: @escaping ScriptedOrigin.Handler
     ) async throws {
         loop = try EventLoop.start()
@@ -89,6 +92,7 @@ final class OriginRig: Sendable {
         self.retry = retry
         self.expect = expect
         self.breaker = breaker
+        self.attempts = Monitor(attempts)
         let (inside, pool) = (inside, pool)
         await begin(on: loop) { loop in
             let resolver = Resolver(pool: pool, lookup: { SystemResolver.lookup($0, port: $1) })
@@ -118,14 +122,26 @@ final class OriginRig: Sendable {
             admission: limits,
             breaker: breaker
         )
-        let (inside, runtime, retry, expect) = (inside, runtime, retry, expect)
+        let (inside, runtime, retry, expect, attempts) = (inside, runtime, retry, expect, attempts)
         return await begin(on: loop) { loop in
             guard let client = inside.client else { return .failure(.cancelled) }
             let origin = OriginSource(service: service, origin: address, plan: plan, runtime: runtime, client: client)
             var source: any FetchSource = origin
             if retry.count > 0 {
                 let resilience = runtime.resilience
-                source = RetryingSource(origin, retry, expect: expect, resilience: resilience, clock: WallClock())
+                source = RetryingSource(
+                    origin,
+                    retry,
+                    expect: expect,
+                    resilience: resilience,
+                    clock: WallClock(),
+                    mayAsk: {
+                        attempts.update { left in
+                            left -= 1
+                            return left >= 0
+                        }
+                    }
+                )
             }
             let request = FetchRequest(
                 method: method,

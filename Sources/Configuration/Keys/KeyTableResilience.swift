@@ -76,7 +76,7 @@ extension KeyTable {
         keys: [
             KeyDescriptor(
                 "failures",
-                .word("none", or: .integer(1...1_000_000)),
+                .word("none", or: .integer(1...1_000)),
                 default: "none",
                 "After how many failures in a row the origin is left alone.",
                 inherited: .services

@@ -39,7 +39,8 @@ extension QueueConfiguration {
 
 extension RetryPolicy {
     /// What the file says, then what its preset says, and then the table of keys.
-    init(_ reader: SectionReader) {
+    /// - Parameter own: the section without what it inherited: a preset wins over what it inherits.
+    init(_ reader: SectionReader, own: SectionReader? = nil) {
         self.init(
             count: reader.int(always: "count"),
             delay: reader.nanoseconds(always: "delay"),
@@ -51,10 +52,11 @@ extension RetryPolicy {
             budget: reader.always { $0.share("budget") }
         )
         guard let preset = reader.text("preset").flatMap({ RetryPreset(rawValue: $0) })?.policy else { return }
-        if reader.entry("delay") == nil { delay = preset.delay }
-        if reader.entry("backoff") == nil { backoff = preset.backoff }
-        if reader.entry("jitter") == nil { jitter = preset.jitter }
-        if reader.entry("when") == nil { causes = preset.causes }
+        let beside = own.flatMap { $0.entry("preset") == nil ? nil : $0 } ?? reader
+        if beside.entry("delay") == nil { delay = preset.delay }
+        if beside.entry("backoff") == nil { backoff = preset.backoff }
+        if beside.entry("jitter") == nil { jitter = preset.jitter }
+        if beside.entry("when") == nil { causes = preset.causes }
     }
 }
 

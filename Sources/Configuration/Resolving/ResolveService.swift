@@ -65,6 +65,7 @@ extension Resolver {
         if result.breaker != nil, case .service(let name)? = baseURL, let place = own.place("breaker") {
             fail(place, "'breaker' is for a service with an origin of its own; set it in service '\(name)'")
         }
+        result.retry = RetryPolicy(reader.section("retry"), own: own.section("retry"))
         check(retry: own, result.retry, result.expect)
         if result.auth != nil, result.corsOrigins.contains("*"), let place = own.place("cors") ?? own.place("auth") {
             fail(
@@ -142,6 +143,7 @@ extension Resolver {
         result.query = query(reader)
         result.headers = HeaderRules(reader.section("headers"))
         check(timeout: reader.section("timeout"))
+        result.retry = RetryPolicy(reader.section("retry"), own: own.section("retry"))
         check(retry: own, result.retry, result.expect)
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
         let place = reader.place("name") ?? self.place(reader, "path")

@@ -64,7 +64,9 @@ extension Daemon: AdminActions {
         if let route {
             result.fetches = route.runtime.admission.running
             result.waiting = route.runtime.admission.waiting
-            if route.plan.breaker != nil { result.breaker = route.runtime.resilience.breaker.name }
+            if route.plan.breaker != nil, let origin = route.plan.origin {
+                result.breaker = route.runtime.resilience.breaker(of: origin.root).name
+            }
         }
         return result
     }

@@ -3,6 +3,7 @@
 internal import Logging
 internal import ProxyServer
 internal import ServiceCore
+internal import Synchronization
 
 extension Daemon {
     var serviceGauges: [Gauge] {
@@ -32,7 +33,7 @@ extension Daemon {
             Gauge(
                 "drydock_breakers_open",
                 "Services whose circuit breaker is not closed.",
-                read: sum { $0.resilience.breaker == .closed ? 0 : 1 }
+                read: { [weak self] in self?.openBreakers ?? 0 }
             ),
             Gauge(
                 "drydock_breaker_openings_total",
@@ -47,6 +48,14 @@ extension Daemon {
                 read: sum(\.resilience.refusalCount)
             ),
         ]
+    }
+
+    /// Services of the plan in force whose breaker is not closed.
+    private var openBreakers: Int {
+        state.withLock(\.plan).services.count { route in
+            guard route.plan.breaker != nil, let origin = route.plan.origin else { return false }
+            return route.runtime.resilience.breaker(of: origin.root) != .closed
+        }
     }
 
     /// Logs what services report.

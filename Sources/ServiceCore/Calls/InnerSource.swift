@@ -182,20 +182,20 @@ private final class InnerFetch: FetchHandle {
 
     /// A refusal of the inner service is an answer like any other.
     private func give(_ document: RefusalDocument, isHead: Bool) {
-        guard let sink else { return }
         var (head, body) = (document.head, document.body)
         // Whoever passes it on adds Via.
         head.fields.remove(.via)
         head.fields.set(.contentLength, String(body.count))
+        guard let sink else { return }
+        sink.received(head, framing: isHead ? .none : .length(UInt64(body.count)))
+        // The sink may have given the fetch up with each call, and hears nothing more then.
+        if !isHead, isWanted { body.withUnsafeBytes { bytes in _ = sink.received(bytes) } }
+        guard isWanted else { return }
         end()
-        guard !isHead else {
-            sink.received(head, framing: .none)
-            return sink.finished(trailers: Fields())
-        }
-        sink.received(head, framing: .length(UInt64(body.count)))
-        body.withUnsafeBytes { bytes in _ = sink.received(bytes) }
         sink.finished(trailers: Fields())
     }
+
+    private var isWanted: Bool { sink != nil }
 
     private func end() {
         sink = nil

@@ -61,7 +61,8 @@ package final class OriginSource: FetchSource {
     }
 
     package func startAtOnce(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
-        runtime.admission.takeFreeSlot() ? begin(request, sink) : nil
+        if service.breaker != nil, runtime.resilience.leavesAlone(terms.url) { return nil }
+        return runtime.admission.takeFreeSlot() ? begin(request, sink) : nil
     }
 
     /// Whoever calls has a slot, which the fetch gives back; nil where the origin's breaker refuses it, and the slot is free again.
@@ -85,9 +86,10 @@ package final class OriginSource: FetchSource {
 
     /// What a request hears that finds the breaker open, or a probe under way.
     private func refuse() -> FetchError {
+        runtime.resilience.countRefusal()
         var reason =
             "the circuit breaker of \(terms.url) is half-open: one request probes whether the origin answers again"
-        if case .open(let time) = runtime.resilience.breaker {
+        if case .open(let time) = runtime.resilience.breaker(of: terms.url) {
             reason =
                 "the circuit breaker of \(terms.url) is open after failures in a row, for another \(time / 1_000_000) ms"
         }

@@ -255,14 +255,19 @@ package final class ServiceClient {
     /// The source of a call's fetches, with the attempts that its endpoint allows.
     private func source(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
         let source = try singleSource(of: call)
-        let request = call.match.endpoint.request
+        let (route, request) = (call.match.route, call.match.endpoint.request)
         guard request.retry.count > 0 else { return source }
+        let resilience = route.runtime.resilience
+        let guarded = route.plan.breaker == nil ? nil : route.plan.origin?.root
         return RetryingSource(
             source,
             request.retry,
             expect: request.phases?.expect ?? .any,
-            resilience: call.match.route.runtime.resilience,
-            clock: core.clock
+            resilience: resilience,
+            clock: core.clock,
+            mayAsk: { [core, opensSockets = source.opensSockets] in
+                !(core.isOffline && opensSockets) && !(guarded.map(resilience.leavesAlone) ?? false)
+            }
         )
     }
 

@@ -45,7 +45,7 @@ package final class ServiceRegistry: Sendable {
     /// Whom the reports of services are told, with the service's name.
     /// - Parameter report: called on any loop.
     package func tell(_ report: @escaping @Sendable (String, ServiceReport) -> Void) {
-        onReport.withLock { $0 = report }
+        _ = onReport.exchange(report)
     }
 
     /// The runtime of a service, made at first sight. One that exists keeps its limits: they change with

@@ -11,7 +11,7 @@ struct BreakerWatch {
 
     /// Nil where the breaker refuses the fetch.
     init?(_ resilience: Resilience, _ origin: String, _ policy: BreakerPolicy) {
-        switch resilience.admit(to: origin) {
+        switch resilience.admit(to: origin, policy) {
         case .pass: isProbe = false
         case .probe: isProbe = true
         case .refuse: return nil

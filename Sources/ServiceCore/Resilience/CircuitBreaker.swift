@@ -14,8 +14,8 @@ package struct CircuitBreaker: Sendable, Equatable {
         case closed
         /// Until a time on the monotonic clock, in nanoseconds.
         case open(until: UInt64)
-        /// A probe is under way.
-        case halfOpen
+        /// A probe is under way; if nobody has heard of it until then, the next fetch is one.
+        case halfOpen(until: UInt64)
     }
 
     /// What a fetch may do.
@@ -23,38 +23,45 @@ package struct CircuitBreaker: Sendable, Equatable {
         case pass
         /// It is the probe: its outcome is to be told as that of one.
         case probe
-        /// The origin is left alone, for so many nanoseconds still; 0 while a probe is under way.
-        case refuse(for: UInt64)
+        /// The origin is left alone.
+        case refuse
     }
 
     package private(set) var state = State.closed
-    /// Failures in a row, and when the first of them came.
-    private var failures = 0
-    private var firstFailure: UInt64 = 0
+    /// When the last failures in a row came.
+    private var failures: [UInt64] = []
 
     package init() {}
 
     /// Asks for a fetch.
     /// - Parameter now: monotonic nanoseconds.
-    package mutating func admit(now: UInt64) -> Verdict {
+    package mutating func admit(now: UInt64, _ policy: BreakerPolicy) -> Verdict {
+        guard !refuses(now: now) else { return .refuse }
+        if state == .closed { return .pass }
+        state = .halfOpen(until: now &+ policy.open)
+        return .probe
+    }
+
+    /// Whether a fetch would be refused, as it stands.
+    package func refuses(now: UInt64) -> Bool {
         switch state {
-        case .closed: return .pass
-        case .halfOpen: return .refuse(for: 0)
-        case .open(let until):
-            guard now >= until else { return .refuse(for: until - now) }
-            state = .halfOpen
-            return .probe
+        case .closed: false
+        case .open(let until), .halfOpen(let until): now < until
         }
+    }
+
+    private var isHalfOpen: Bool {
+        if case .halfOpen = state { true } else { false }
     }
 
     /// A fetch got an answer that is no failure.
     /// - Returns: whether the breaker closed by it.
     package mutating func succeeded(isProbe: Bool) -> Bool {
         // A fetch from before the opening says nothing about the origin of now.
-        guard state == .closed || isProbe && state == .halfOpen else { return false }
+        guard state == .closed || isProbe && isHalfOpen else { return false }
         let wasOpen = state != .closed
         state = .closed
-        failures = 0
+        failures = []
         return wasOpen
     }
 
@@ -66,17 +73,19 @@ package struct CircuitBreaker: Sendable, Equatable {
         case .halfOpen:
             guard isProbe else { return false }
         case .closed:
-            if failures == 0 || now &- firstFailure > policy.window { (failures, firstFailure) = (0, now) }
-            failures += 1
-            guard failures >= policy.failures else { return false }
+            failures.append(now)
+            if failures.count > policy.failures { failures.removeFirst(failures.count - policy.failures) }
+            // Loops read the clock before they get here, and may come in another order.
+            guard failures.count == policy.failures, let first = failures.min(), now < first + policy.window
+            else { return false }
         }
-        failures = 0
+        failures = []
         state = .open(until: now &+ policy.open)
         return true
     }
 
     /// The probe ended without an outcome, since nobody waited for it any more: the next fetch is one.
     package mutating func probeWasGivenUp(now: UInt64) {
-        if state == .halfOpen { state = .open(until: now) }
+        if isHalfOpen { state = .open(until: now) }
     }
 }

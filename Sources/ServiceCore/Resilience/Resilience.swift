@@ -1,4 +1,4 @@
-// What a service does about an origin that fails, across reloads: the circuit breaker, the budget of retries, and what is counted.
+// What a service does about an origin that fails, across reloads: the circuit breakers, the budget of retries, and what is counted.
 
 import Policies
 import Synchronization
@@ -32,7 +32,7 @@ package enum ServiceReport: Sendable, Equatable {
 
 /// One service's.
 ///
-/// Sendable: breaker and budget are under one mutex, which is held for a few instructions; the counters are atomic.
+/// Sendable: breakers and budget are under one mutex, which is held for a few instructions; the counters are atomic.
 package final class Resilience: Sendable {
     /// The circuit breaker as `drydock status` and the metrics show it.
     package enum BreakerState: Sendable, Equatable {
@@ -51,8 +51,8 @@ package final class Resilience: Sendable {
     }
 
     private struct State {
-        var origin = ""
-        var breaker = CircuitBreaker()
+        /// By origin: a reload may name another one, while fetches of the old plan are under way.
+        var breakers: [String: CircuitBreaker] = [:]
         var budget = RetryBudget()
     }
 
@@ -108,10 +108,11 @@ package final class Resilience: Sendable {
 
     // MARK: - The breaker
 
-    package var breaker: BreakerState {
+    /// The circuit breaker of an origin.
+    package func breaker(of origin: String) -> BreakerState {
         let now = now()
         return state.withLock { state in
-            switch state.breaker.state {
+            switch state.breakers[origin]?.state ?? .closed {
             case .closed: .closed
             case .open(let until): .open(for: until > now ? until - now : 0)
             case .halfOpen: .halfOpen
@@ -119,41 +120,35 @@ package final class Resilience: Sendable {
         }
     }
 
-    /// Whether the breaker refuses a fetch as it stands, which counts as a refusal; a fetch that it does not is still to ask.
+    /// Whether the breaker would refuse a fetch, as it stands.
     func leavesAlone(_ origin: String) -> Bool {
         let now = now()
-        let isLeft = state.withLock { state in
-            guard state.origin == origin, case .open(let until) = state.breaker.state else { return false }
-            return now < until
-        }
-        if isLeft { refusals.wrappingAdd(1, ordering: .relaxed) }
-        return isLeft
+        return state.withLock { $0.breakers[origin]?.refuses(now: now) ?? false }
     }
 
     /// Asks for a fetch.
-    /// - Parameter origin: whom it goes to: after a reload that names another one, the breaker is closed.
-    func admit(to origin: String) -> CircuitBreaker.Verdict {
+    func admit(to origin: String, _ policy: BreakerPolicy) -> CircuitBreaker.Verdict {
         let now = now()
-        let verdict = state.withLock { state in
-            if state.origin != origin {
-                state.origin = origin
-                state.breaker = CircuitBreaker()
-            }
-            return state.breaker.admit(now: now)
-        }
-        if case .refuse = verdict { refusals.wrappingAdd(1, ordering: .relaxed) }
-        return verdict
+        return state.withLock { $0.breakers[origin]?.admit(now: now, policy) ?? .pass }
     }
 
+    /// A fetch was refused.
+    func countRefusal() { refusals.wrappingAdd(1, ordering: .relaxed) }
+
     func succeeded(_ origin: String, isProbe: Bool) {
-        let hasClosed = state.withLock { $0.origin == origin && $0.breaker.succeeded(isProbe: isProbe) }
+        // One that is closed and has seen no failure needs no place in the table, which keeps it small across reloads.
+        let hasClosed = state.withLock { state in
+            let hasClosed = state.breakers[origin]?.succeeded(isProbe: isProbe) ?? false
+            if state.breakers[origin]?.state == .closed { state.breakers[origin] = nil }
+            return hasClosed
+        }
         if hasClosed { onReport(.breakerClosed(origin: origin)) }
     }
 
     func failed(_ origin: String, isProbe: Bool, _ policy: BreakerPolicy) {
         let now = now()
         let hasOpened = state.withLock { state in
-            state.origin == origin && state.breaker.failed(isProbe: isProbe, now: now, policy)
+            state.breakers[origin, default: CircuitBreaker()].failed(isProbe: isProbe, now: now, policy)
         }
         guard hasOpened else { return }
         openings.wrappingAdd(1, ordering: .relaxed)
@@ -162,6 +157,6 @@ package final class Resilience: Sendable {
 
     func probeWasGivenUp(_ origin: String) {
         let now = now()
-        state.withLock { if $0.origin == origin { $0.breaker.probeWasGivenUp(now: now) } }
+        state.withLock { $0.breakers[origin]?.probeWasGivenUp(now: now) }
     }
 }

@@ -4,7 +4,8 @@
 package struct RetryBudget: Sendable, Equatable {
     /// A burst of retries that is always allowed.
     private static let reserve = 10.0
-    private static let most = 1_000.0
+    /// What good times leave for bad ones.
+    private static let most = 50.0
 
     private var tokens = reserve
     /// Up to when seconds have been counted, monotonic nanoseconds; 0 before the first fetch.

@@ -31,7 +31,6 @@ package enum AttemptEnd: Sendable, Equatable {
             switch error.kind {
             case .timeout: .timeout
             case .nameNotFound, .resolver, .connectionRefused, .unreachable, .tls, .closed: .connect
-            case .truncated: .content
             default: nil
             }
         case .failed: nil
@@ -40,7 +39,8 @@ package enum AttemptEnd: Sendable, Equatable {
 
     /// Nothing of the request reached the origin.
     var isUnsent: Bool {
-        if case .failed(.upstream(let error)) = self { error.isUnsent } else { false }
+        // An alert of TLS 1.3 may come after the request was sent.
+        if case .failed(.upstream(let error)) = self { error.isUnsent && error.kind != .tls } else { false }
     }
 }
 

@@ -15,23 +15,27 @@ package final class RetryingSource: FetchSource {
     private let expect: ContentExpectation
     private let resilience: Resilience
     private let clock: WallClock
+    private let mayAsk: () -> Bool
 
     /// - Parameters:
     ///   - expect: what a body must be, where the policy repeats what is something else.
     ///   - resilience: of the service: its budget, its counters and its log.
     ///   - clock: for a Retry-After that is a date.
+    ///   - mayAsk: whether another attempt may be made now; not while the daemon is offline, or the origin's breaker is open.
     package init(
         _ source: any FetchSource,
         _ policy: RetryPolicy,
         expect: ContentExpectation = .any,
         resilience: Resilience,
-        clock: WallClock
+        clock: WallClock,
+        mayAsk: @escaping () -> Bool = { true }
     ) {
         self.source = source
         self.policy = policy
         self.expect = policy.causes.contains(.content) ? expect : .any
         self.resilience = resilience
         self.clock = clock
+        self.mayAsk = mayAsk
     }
 
     package var opensSockets: Bool { source.opensSockets }
@@ -41,11 +45,12 @@ package final class RetryingSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        resilience.earnRetries(policy.budget)
-        let fetch = RetryingFetch(request, policy, expect, resilience, clock, sink: sink)
+        let fetch = RetryingFetch(request, policy, expect, resilience, clock, mayAsk, sink: sink)
         do throws(FetchError) {
             fetch.handle = try await source.start(fetch.attempt(), sink: fetch, on: loop)
+            resilience.earnRetries(policy.budget)
         } catch {
+            if case .upstream = error { resilience.earnRetries(policy.budget) }
             // What could not begin is repeated like what failed later; the sink hears nothing before this returns.
             guard fetch.mayRetry(.failed(error)) else { throw error }
         }
@@ -53,6 +58,7 @@ package final class RetryingSource: FetchSource {
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
             while let wait = await fetch.nextWait(on: loop) {
                 do { try await loop.sleep(nanoseconds: wait) } catch { return }
+                guard fetch.mayGoOn() else { return }
                 do throws(FetchError) {
                     fetch.began(try await source.start(fetch.attempt(), sink: fetch, on: loop))
                 } catch {
@@ -86,6 +92,9 @@ private final class RetryingFetch: FetchHandle, FetchSink {
     private let expect: ContentExpectation
     private let resilience: Resilience
     private let clock: WallClock
+    private let mayAsk: () -> Bool
+    /// What the last attempt came to, for the case that there may be no other one after the wait.
+    private var lastEnd = ""
     private var retries = 0
     private var wait: UInt64?
     private var waiter: UnsafeContinuation<UInt64?, Never>?
@@ -102,6 +111,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         _ expect: ContentExpectation,
         _ resilience: Resilience,
         _ clock: WallClock,
+        _ mayAsk: @escaping () -> Bool,
         sink: any FetchSink
     ) {
         self.request = request
@@ -110,6 +120,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         self.expect = expect
         self.resilience = resilience
         self.clock = clock
+        self.mayAsk = mayAsk
         self.sink = sink
     }
 
@@ -132,12 +143,13 @@ private final class RetryingFetch: FetchHandle, FetchSink {
             now: clock.now(),
             draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
         )
-        guard case .retry(let wait) = decision, resilience.takeRetry() else { return false }
+        guard case .retry(let wait) = decision, mayAsk(), resilience.takeRetry() else { return false }
         retries += 1
         resilience.tell(
             .retrying(
                 method: request.method.name,
-                path: request.path,
+                // A query may hold secrets.
+                path: String(request.path.prefix { $0 != "?" }),
                 attempt: retries + 1,
                 of: policy.count + 1,
                 wait: wait,
@@ -145,6 +157,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
             )
         )
         state = .waiting
+        lastEnd = end.text
         self.wait = wait
         wake()
         return true
@@ -169,6 +182,19 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         guard let waiter, state != .asking, state != .holding else { return }
         self.waiter = nil
         waiter.resume(returning: take())
+    }
+
+    /// Whether another attempt may still be made after its wait; the fetch has failed where it may not.
+    func mayGoOn() -> Bool {
+        if mayAsk() { return true }
+        end {
+            $0.failed(
+                .offline(
+                    "no further attempt was made, since the origin is not to be asked any more: before, \(lastEnd)"
+                )
+            )
+        }
+        return false
     }
 
     /// A source that took its time may have been given up meanwhile.
@@ -211,14 +237,19 @@ private final class RetryingFetch: FetchHandle, FetchSink {
             handle = nil
             return failed.cancel()
         }
-        guard expect != .any, head.status == 200, request.method != .head else { return pass(head, framing) }
+        guard expect != .any, head.status == 200 || head.status == 203, request.method != .head else {
+            return pass(head, framing)
+        }
+        let inspection = Inspection(expect, head.fields, limit: Self.held)
+        // Coded so that nobody can look into it: the next one would be, too.
+        if inspection.mismatch != nil { return pass(head, framing) }
         state = .holding
         self.head = (head, framing)
-        inspection = Inspection(expect, head.fields, limit: Self.held)
+        self.inspection = inspection
     }
 
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
-        guard state == .holding else { return sink?.received(bytes) ?? .continue }
+        guard state == .holding else { return state == .passing ? sink?.received(bytes) ?? .continue : .continue }
         self.bytes += bytes
         inspection?.push(bytes)
         if let mismatch = inspection?.mismatch, let failed = handle, mayRetry(.content(mismatch)) {
@@ -233,6 +264,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
     }
 
     func finished(trailers: Fields) {
+        guard state == .holding || state == .passing else { return }
         isEndProven = handle?.isEndProven ?? true
         if state == .holding {
             if let mismatch = inspection?.finish(), mayRetry(.content(mismatch)) {
@@ -249,12 +281,14 @@ private final class RetryingFetch: FetchHandle, FetchSink {
     }
 
     func failed(_ error: FetchError) {
-        if state == .asking || state == .holding, mayRetry(.failed(error)) {
+        let isInBody = state == .holding
+        let end: AttemptEnd = isInBody ? .content("ended early: \(error)") : .failed(error)
+        if isInBody || state == .asking, mayRetry(end) {
             handle = nil
             return forget()
         }
-        if state == .holding { passHeld() }
-        end { $0.failed(error) }
+        if isInBody { passHeld() }
+        self.end { $0.failed(error) }
     }
 
     /// What comes from now on is the answer.

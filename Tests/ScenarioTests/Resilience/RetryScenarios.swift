@@ -73,6 +73,31 @@ extension Scenarios {
             #expect(origin.requests(target: "/b") == 4)
         }
 
+        /// The refusal of a service that another one asks is an answer like an origin's.
+        @Test(.timeLimit(.minutes(1))) func theRefusalOfAnInnerServiceIsRepeatedToo() throws {
+            let origin = try Self.origin([200])
+            let inner = service("inner", origin.url, "unlisted: 404", "endpoints: [{ name: a, path: /a }]")
+            let outer = service("outer", "service:inner", "retry: { count: 2, delay: 10ms, when: [404] }")
+            let daemon = try Daemon(services(outer, inner))
+            let answer = try daemon.exchange("/outer/none")
+            #expect(answer.status == 404 && answer.text.contains("service inner answers only what its endpoints name"))
+            #expect(try Self.metric(daemon, "drydock_retries_total") == 2)
+            #expect(try daemon.exchange("/outer/a").status == 200)
+        }
+
+        @Test func aPresetOfAnEndpointWinsOverTheServicesKeys() throws {
+            let origin = try Self.origin([418], fields: [])
+            let service = service(
+                "api",
+                origin.url,
+                "retry: { count: 2, delay: 1h, when: [503] }",
+                "endpoints: [{ name: all, path: /all, retry: { preset: mm } }]"
+            )
+            let daemon = try Daemon(services(service))
+            #expect(try daemon.exchange("/api/all").status == 418)
+            #expect(origin.requests() == 3)
+        }
+
         @Test func retryAfterIsWaitedForOrPassedOn() throws {
             let origin = try Self.origin([503, 200], fields: [("Retry-After", "1")])
             let daemon = try Daemon(services(service("api", origin.url, Self.fast)))
@@ -148,6 +173,7 @@ extension Scenarios {
             #expect(try daemon.command("reload").succeeded)
             #expect(try daemon.exchange("/api/a").text == "answer 503")
             #expect(origin.requests() == 2)
+            #expect(try Self.metric(daemon, "drydock_breakers_open") == 0)
         }
     }
 }

@@ -16,13 +16,13 @@ struct CircuitBreakerTests {
 
     private func probing() -> CircuitBreaker {
         var breaker = opened(at: 10)
-        #expect(breaker.admit(now: 60) == .probe)
+        #expect(breaker.admit(now: 60, policy) == .probe)
         return breaker
     }
 
     @Test func closedItPassesEverything() {
         var breaker = CircuitBreaker()
-        #expect(breaker.admit(now: 0) == .pass)
+        #expect(breaker.admit(now: 0, policy) == .pass)
         #expect(breaker.succeeded(isProbe: false) == false)
         breaker.probeWasGivenUp(now: 0)
         #expect(breaker.state == .closed)
@@ -54,12 +54,32 @@ struct CircuitBreakerTests {
         #expect(breaker.state == .closed)
     }
 
+    @Test func theWindowSlides() {
+        var breaker = CircuitBreaker()
+        for now: UInt64 in [0, 90] { #expect(breaker.failed(isProbe: false, now: now, policy) == false) }
+        #expect(breaker.failed(isProbe: false, now: 101, policy) == false)
+        #expect(breaker.failed(isProbe: false, now: 102, policy) == true, "the last three came within twelve")
+    }
+
+    @Test func anEarlierTimeThatComesLaterCounts() {
+        var breaker = CircuitBreaker()
+        for now: UInt64 in [101, 100] { #expect(breaker.failed(isProbe: false, now: now, policy) == false) }
+        #expect(breaker.failed(isProbe: false, now: 99, policy) == true)
+    }
+
+    @Test func aProbeOfWhichNobodyHearsIsFollowedByAnother() {
+        var breaker = probing()
+        #expect(breaker.admit(now: 109, policy) == .refuse)
+        #expect(breaker.admit(now: 110, policy) == .probe)
+        #expect(breaker.state == .halfOpen(until: 160))
+    }
+
     @Test func openItRefusesUntilItsTime() {
         var breaker = opened(at: 10)
-        #expect(breaker.admit(now: 10) == .refuse(for: 50))
-        #expect(breaker.admit(now: 59) == .refuse(for: 1))
-        #expect(breaker.admit(now: 60) == .probe)
-        #expect(breaker.state == .halfOpen)
+        #expect(breaker.admit(now: 10, policy) == .refuse)
+        #expect(breaker.admit(now: 59, policy) == .refuse)
+        #expect(breaker.admit(now: 60, policy) == .probe)
+        #expect(breaker.state == .halfOpen(until: 110))
     }
 
     @Test func openItHearsNothingOfEarlierFetches() {
@@ -73,10 +93,10 @@ struct CircuitBreakerTests {
 
     @Test func halfOpenItLetsNobodyElsePass() {
         var breaker = probing()
-        #expect(breaker.admit(now: 61) == .refuse(for: 0))
+        #expect(breaker.admit(now: 61, policy) == .refuse)
         #expect(breaker.succeeded(isProbe: false) == false)
         #expect(breaker.failed(isProbe: false, now: 61, policy) == false)
-        #expect(breaker.state == .halfOpen)
+        #expect(breaker.state == .halfOpen(until: 110))
     }
 
     @Test func theProbeClosesIt() {
@@ -96,6 +116,6 @@ struct CircuitBreakerTests {
     @Test func aProbeThatNobodyWaitedForLeavesItToTheNext() {
         var breaker = probing()
         breaker.probeWasGivenUp(now: 70)
-        #expect(breaker.admit(now: 70) == .probe)
+        #expect(breaker.admit(now: 70, policy) == .probe)
     }
 }

@@ -79,6 +79,8 @@ struct RetryDecisionTests {
         #expect(decide(Self.failed(.connectionRefused), method: .post) != .final)
         #expect(decide(Self.failed(.timeout(.connect)), method: .post) != .final)
         #expect(decide(Self.failed(.timeout(.firstByte)), method: .post) == .final)
+        // An alert of TLS 1.3 may come after the request.
+        #expect(decide(Self.failed(.tls), method: .post) == .final)
         #expect(decide(Self.failed(.closed), method: .post) == .final)
     }
 
@@ -106,7 +108,7 @@ struct RetryDecisionTests {
         #expect(decide(.content("is empty")) == .final)
         let policy = RetryPolicy(count: 1, delay: 0, jitter: 0, causes: [.content])
         #expect(decide(.content("is empty"), policy) == .retry(after: 0))
-        #expect(decide(Self.failed(.truncated), policy) == .retry(after: 0))
+        #expect(decide(Self.failed(.truncated), policy) == .final)
         #expect(decide(.head(status: 503, retryAfter: nil), policy) == .final)
     }
 }
@@ -141,6 +143,6 @@ struct RetryBudgetTests {
     @Test func whatRequestsBringHasABound() {
         var budget = RetryBudget()
         for _ in 0..<100_000 { budget.earn(1, now: Self.second) }
-        #expect(takeAll(&budget, now: Self.second) == 1_000)
+        #expect(takeAll(&budget, now: Self.second) == 50)
     }
 }

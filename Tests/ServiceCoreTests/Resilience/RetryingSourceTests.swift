@@ -154,6 +154,43 @@ struct RetryingSourceTests {
         await rig.close()
     }
 
+    @Test("a body that is cut while it is looked at is fetched again, one that nobody can look into is not")
+    func cut() async throws {
+        let policy = RetryPolicy(count: 2, delay: 0, jitter: 0, causes: [.content])
+        let count = Monitor(0)
+        let rig = try await OriginRig(retry: policy, expect: .json) { request in
+            if request.target == "/zstd" { return .answer("[]", fields: [("Content-Encoding", "zstd")]) }
+            let number = count.update { number in
+                number += 1
+                return number
+            }
+            return number == 1
+                ? .raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n[1,").then(.cut) : .answer("[1, 2]")
+        }
+        let heard = try await rig.get("/a")
+        #expect(heard.body == Array("[1, 2]".utf8) && heard.error == nil && heard.heads == 1)
+        #expect(try await rig.get("/zstd").status == 200)
+        #expect(rig.origin.requests(target: "/zstd") == 1)
+        await rig.close()
+    }
+
+    @Test("nobody asks again once the origin is not to be asked", arguments: [0, 1])
+    func mayAsk(_ allowed: Int) async throws {
+        let rig = try await OriginRig(retry: Self.three, attempts: allowed, Self.failing(100))
+        let heard = try await rig.get("/a")
+        if allowed == 0 {
+            #expect(heard.status == 503 && heard.error == nil)
+        } else {
+            guard case .offline(let detail)? = heard.error else {
+                Issue.record("\(String(describing: heard.error))")
+                return await rig.close()
+            }
+            #expect(detail.contains("before, the status was 503"))
+        }
+        #expect(rig.origin.log.count == 1)
+        await rig.close()
+    }
+
     @Test("a body that is larger than what is held comes whole, once")
     func large() async throws {
         let policy = RetryPolicy(count: 2, delay: 0, jitter: 0, causes: [.content])
@@ -183,7 +220,7 @@ struct BreakerTests {
         }
         #expect(detail.contains("circuit breaker of \(rig.origin.url)") && detail.contains("for another 5000 ms"))
         #expect(rig.origin.log.count == 3)
-        #expect(rig.runtime.resilience.breaker == .open(for: 5_000_000_000))
+        #expect(rig.runtime.resilience.breaker(of: rig.origin.url) == .open(for: 5_000_000_000))
         // The probe fails, and it is open again.
         rig.now.update { $0 += 5_000_000_000 }
         #expect(try await rig.get("/probe").status == 503)
@@ -224,7 +261,7 @@ struct BreakerTests {
         await rig.cancelAll()
         gate.open()
         #expect(try await rig.get("/b").status == 200)
-        #expect(rig.runtime.resilience.breaker == .closed)
+        #expect(rig.runtime.resilience.breaker(of: rig.origin.url) == .closed)
         await rig.close()
     }
 
@@ -232,7 +269,7 @@ struct BreakerTests {
     func others(_ status: Int) async throws {
         let rig = try await OriginRig(breaker: Self.policy) { _ in .answer(status, "x") }
         for _ in 0..<10 { #expect(try await rig.get("/a").status == status) }
-        #expect(rig.runtime.resilience.breaker == .closed)
+        #expect(rig.runtime.resilience.breaker(of: rig.origin.url) == .closed)
         await rig.close()
     }
 
