@@ -16,8 +16,8 @@ struct HeadMender: Sendable {
     private var lineStart = 0
     /// The head as it should have been, once it is complete.
     private(set) var mended: [UInt8] = []
-    /// Whether another reader may find the end of the message elsewhere.
-    private(set) var isOddlyFramed = false
+    /// Why another reader may find the end of the message elsewhere, the first of the reasons; nil: it will not.
+    private(set) var oddFraming: WireReason?
     private var last = Line.status
     /// What Content-Length has said.
     private var length: UInt64?
@@ -48,7 +48,7 @@ struct HeadMender: Sendable {
         while start < head.count {
             let next = head[start...].firstIndex(of: 0x0A) ?? head.count - 1
             var end = next
-            if end > start, head[end - 1] == 0x0D { end -= 1 } else { isOddlyFramed = true }
+            if end > start, head[end - 1] == 0x0D { end -= 1 } else { note(.bareLineFeed) }
             let line = head.part(start..<end)
             try check(line, start)
             switch line.first {
@@ -59,6 +59,10 @@ struct HeadMender: Sendable {
             }
             start = next + 1
         }
+    }
+
+    private mutating func note(_ reason: WireReason) {
+        if oddFraming == nil { oddFraming = reason }
     }
 
     /// CR and NUL are never mended: they end lines and strings for others.
@@ -127,7 +131,7 @@ struct HeadMender: Sendable {
         }
         guard isOne else { return value }
         length = number
-        if before != nil || count > 1 { isOddlyFramed = true }
+        if before != nil || count > 1 { note(.contentLengthRepeated) }
         return before == nil ? first : nil
     }
 

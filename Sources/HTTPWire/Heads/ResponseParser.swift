@@ -35,9 +35,10 @@ package struct ResponseParser: ~Copyable, Sendable {
     package private(set) var framing = BodyFraming.none
     /// Whether the server lets the connection be used again; false as well where the end of the body is the end of the connection, or its framing is dubious.
     package private(set) var keepAlive = true
-    /// Whether another reader may find the end of the message elsewhere: lines that end in LF alone, Content-Length twice, or the
-    /// chunked coding in HTTP/1.0. Only where it is lenient.
-    package private(set) var isOddlyFramed = false
+    /// Why another reader may find the end of the message elsewhere: lines that end in LF alone (`bareLineFeed`),
+    /// Content-Length twice (`contentLengthRepeated`), or the chunked coding in HTTP/1.0 (`transferEncodingInHTTP10`);
+    /// nil: it will not. Only where it is lenient.
+    package private(set) var oddFraming: WireReason?
 
     /// `acceptsHTTP2` also takes the status line `HTTP/2 200`, with which libcurl prefixes the fields of an HTTP/2 response.
     package init(limits: HeadLimits = HeadLimits(), isLenient: Bool = false, acceptsHTTP2: Bool = false) {
@@ -68,7 +69,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         status = 0
         framing = .none
         keepAlive = true
-        isOddlyFramed = false
+        oddFraming = nil
     }
 
     /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly more after them; it may lie elsewhere.
@@ -136,7 +137,7 @@ package struct ResponseParser: ~Copyable, Sendable {
             reason: Latin1.string(buffer.part(reasonRange)),
             version: version,
             fields: scanner.fields(buffer),
-            isOddlyFramed: isOddlyFramed
+            isOddlyFramed: oddFraming != nil
         )
     }
 
@@ -173,12 +174,12 @@ package struct ResponseParser: ~Copyable, Sendable {
             }
         }
         guard case .complete = try progress.get() else { throw refuse(.statusLineMalformed) }
-        if mender.isOddlyFramed { distrust() }
+        if let reason = mender.oddFraming { distrust(reason) }
         return .complete(headLength: mender.position)
     }
 
-    private mutating func distrust() {
-        isOddlyFramed = true
+    private mutating func distrust(_ reason: WireReason) {
+        oddFraming = reason
         keepAlive = false
     }
 
@@ -302,7 +303,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         if isChunked, isHTTP2 { throw refuse(.transferEncodingMalformed) }
         keepAlive = scanner.keepAlive(head, version)
         // Its sender may not have meant it (RFC 9112 section 6.1).
-        if isChunked, version == .http10 { distrust() }
+        if isChunked, version == .http10 { distrust(.transferEncodingInHTTP10) }
         if isChunked, length != nil {
             scanner.drop(.contentLength)
             keepAlive = false

@@ -4,7 +4,9 @@ internal import HTTPWire
 
 /// Takes raw heads and body bytes: whole, as they were read, or line by line as libcurl has them. Loop-bound, its carrier's own.
 final class ResponseReader {
-    // Unchecked, as what follows: nothing is called from here while it is changed, and a check would be paid for with every use.
+    // Both unchecked, since a check would be paid for with every look at bytes. They are private, and whoever changes
+    // them calls nothing but themselves: `take(body:handOn:)` hands a piece on between two steps of the decoder, never
+    // within one.
     @exclusivity(unchecked) private var parser: ResponseParser
     @exclusivity(unchecked) private var decoder = BodyDecoder(.none, side: .response)
     private var method = Method.get
@@ -23,17 +25,21 @@ final class ResponseReader {
     /// Why the bytes were refused.
     private(set) var failure: UpstreamError.Kind?
 
-    // What waits to be handed on, in this order.
+    // What waits to be handed on, in this order. Unchecked, since a check would be paid for with every event:
+    // `Transfer.handOn` takes each of them out before it calls the delegate, so that a carrier may add to them while
+    // that one works.
     @exclusivity(unchecked) var interims: [ResponseHead] = []
     @exclusivity(unchecked) var head: ResponseHead?
     @exclusivity(unchecked) var bytes: [UInt8] = []
     /// The start of a head that has not come to its end.
+    // Unchecked, since a check would be paid for with every head: only `take(head:)` changes it, and calls nobody in
+    // between.
     @exclusivity(unchecked) private var part: [UInt8] = []
     /// Of the interim heads so far: bytes, and how many.
     private var interimLength = 0
     private var interimCount = 0
-    /// A head so far, of an interim response or the final one, may be read otherwise by others.
-    private var hasOddFraming = false
+    /// Why a head so far, of an interim response or the final one, may be read otherwise by others; nil: none is.
+    private var oddFraming: WireReason?
 
     init() { parser = ResponseParser(limits: .response, isLenient: true) }
 
@@ -62,7 +68,7 @@ final class ResponseReader {
         failure = nil
         interimLength = 0
         interimCount = 0
-        hasOddFraming = false
+        oddFraming = nil
         interims.removeAll(keepingCapacity: true)
         head = nil
         part.removeAll(keepingCapacity: true)
@@ -107,11 +113,11 @@ final class ResponseReader {
 
     /// A complete head; false: refused.
     private func accept(_ head: consuming ResponseHead) -> Bool {
-        if head.isOddlyFramed { hasOddFraming = true }
+        if oddFraming == nil { oddFraming = parser.oddFraming }
         if head.status == 101 {
             guard isUpgrade else { return refuse(.unexpectedStatus(101)) }
             // What follows is no HTTP: where it begins must be beyond doubt.
-            guard !hasOddFraming else { return refuse(.protocolViolation(WireError(.bareLineFeed, side: .response))) }
+            if let oddFraming { return refuse(.protocolViolation(WireError(oddFraming, side: .response))) }
         } else if head.status < 200 {
             interimCount += 1
             guard interimCount <= InterimBound.mostHeads else {
@@ -124,9 +130,9 @@ final class ResponseReader {
         isHeadComplete = true
         longestIdle = ConnectionTerms.longestIdle(head.fields)
         mustClose =
-            isUpgrade || !parser.keepAlive || longestIdle == 0 || hasOddFraming || authenticatesConnection
+            isUpgrade || !parser.keepAlive || longestIdle == 0 || oddFraming != nil || authenticatesConnection
             || ConnectionTerms.authenticateConnection(head.fields)
-        head.isOddlyFramed = hasOddFraming
+        head.isOddlyFramed = oddFraming != nil
         self.head = head
         decoder = BodyDecoder(parser.framing, side: .response, isLenient: parser.isLenient)
         return true

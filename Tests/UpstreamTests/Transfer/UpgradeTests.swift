@@ -117,13 +117,27 @@ import Testing
         #expect(Descriptors.areGone(to: origin.port))
     }
 
-    @Test("a 101 whose end is in doubt is refused")
-    func oddSwitch() throws {
-        let origin = try ScriptedOrigin { _ in .raw("HTTP/1.1 101 X\nUpgrade: echo\n\nfirst") }
+    @Test(
+        "a 101 whose end is in doubt is refused, in the words of the doubt",
+        arguments: [
+            (WireReason.bareLineFeed, "HTTP/1.1 101 X\nUpgrade: echo\n\nfirst"),
+            (.contentLengthRepeated, "HTTP/1.1 101 X\r\nUpgrade: echo\r\nContent-Length: 0, 0\r\n\r\nfirst"),
+            (.transferEncodingInHTTP10, "HTTP/1.0 101 X\r\nTransfer-Encoding: chunked\r\n\r\nfirst"),
+            (.bareLineFeed, "HTTP/1.1 103 Early\nLink: </a>\n\nHTTP/1.1 101 X\r\nUpgrade: echo\r\n\r\nfirst"),
+            (
+                .contentLengthRepeated,
+                "HTTP/1.1 103 Early\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n"
+                    + "HTTP/1.1 101 X\nUpgrade: echo\n\nfirst"
+            ),
+        ]
+    )
+    func oddSwitch(_ reason: WireReason, _ response: String) throws {
+        let origin = try ScriptedOrigin { _ in .raw(response) }
         let rig = try Rig()
         defer { rig.close() }
         let heard = rig.run(Self.upgrade(origin.url))
-        #expect(heard.error?.kind == .protocolViolation(WireError(.bareLineFeed, side: .response)))
+        #expect(heard.error?.kind == .protocolViolation(WireError(reason, side: .response)))
+        #expect(heard.error?.detail.contains(reason.rawValue) == true)
     }
 
     @Test("the deadline of the first byte is for the whole head, however it comes")
