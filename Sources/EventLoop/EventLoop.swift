@@ -47,6 +47,9 @@ package actor EventLoop {
     /// True on the loop's own thread.
     package nonisolated var isCurrent: Bool { thread.isCurrent }
 
+    /// Ends the process on any thread but the loop's own.
+    nonisolated func checkThread() { serialExecutor.checkIsolated() }
+
     /// Whether the loop's thread waits for a disk; any thread.
     package nonisolated var waitsForDisk: Bool { ThreadState.of(thread.number) == .disk }
 

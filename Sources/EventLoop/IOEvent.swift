@@ -34,7 +34,19 @@ package final class IOEvent {
     private unowned(unsafe) let handler: any IOHandler
     private var interest: IOReadiness = []
 
-    package init(on loop: isolated EventLoop, descriptor: Int32, handler: any IOHandler) {
+    package convenience init(on loop: isolated EventLoop, descriptor: Int32, handler: any IOHandler) {
+        self.init(base: loop.base, descriptor: descriptor, handler: handler)
+    }
+
+    /// The same for objects that are bound to the loop and not isolated to it, such as those that libevent calls: on
+    /// another thread than the loop's, this ends the process.
+    package convenience init(onThreadOf loop: EventLoop, descriptor: Int32, handler: any IOHandler) {
+        loop.checkThread()
+        self.init(base: loop.base, descriptor: descriptor, handler: handler)
+    }
+
+    /// On the loop's thread.
+    private init(base: LoopBase, descriptor: Int32, handler: any IOHandler) {
         self.descriptor = descriptor
         self.handler = handler
         readEvent = .allocate(capacity: 2)
@@ -44,7 +56,7 @@ package final class IOEvent {
         for (pointer, flag) in [(readEvent, EV_READ), (writeEvent, EV_WRITE)] {
             event_assign(
                 pointer,
-                loop.base.raw,
+                base.raw,
                 descriptor,
                 Int16(flag | EV_PERSIST),
                 { _, what, context in

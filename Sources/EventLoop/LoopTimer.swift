@@ -15,14 +15,27 @@ package final class LoopTimer {
     var place: Int?
 
     /// - Parameter handler: called on the loop; it should not capture the timer's owner strongly.
-    package init(on loop: isolated EventLoop, handler: @escaping () -> Void) {
+    package convenience init(on loop: isolated EventLoop, handler: @escaping () -> Void) {
+        self.init(base: loop.base, handler: handler)
+    }
+
+    /// The same for objects that are bound to the loop and not isolated to it, such as those that libevent calls: on
+    /// another thread than the loop's, this ends the process.
+    /// - Parameter handler: called on the loop; it should not capture the timer's owner strongly.
+    package convenience init(onThreadOf loop: EventLoop, handler: @escaping () -> Void) {
+        loop.checkThread()
+        self.init(base: loop.base, handler: handler)
+    }
+
+    /// On the loop's thread.
+    private init(base: LoopBase, handler: @escaping () -> Void) {
         self.handler = handler
-        queue = loop.base.timers
+        queue = base.timers
         storage = .allocate(capacity: 1)
         storage.initialize(to: event())
         event_assign(
             storage,
-            loop.base.raw,
+            base.raw,
             -1,
             0,
             { _, _, context in

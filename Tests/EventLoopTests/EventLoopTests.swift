@@ -44,6 +44,15 @@ import Testing
         #expect(threads.count == 1)
     }
 
+    @Test func `a timer and an event are made without isolation on the loop's thread, too`() async throws {
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let heard = await withCheckedContinuation { (done: CheckedContinuation<[String], Never>) in
+            loop.submit { loop in _ = Unisolated(on: loop) { done.resume(returning: $0) } }
+        }
+        #expect(heard == ["event", "timer"])
+    }
+
     @Test func `a held task runs to its first wait at once, and goes on by itself`() async throws {
         let loop = try EventLoop.start()
         defer { loop.stop() }
@@ -187,3 +196,39 @@ func openDescriptors() throws -> Int {
     while readdir(folder) != nil { count += 1 }
     return count
 }
+
+/// Bound to a loop and not isolated to it, as what libevent calls is: a timer, and a socket that can be written to. It
+/// holds itself until both have been heard of.
+private final class Unisolated: IOHandler {
+    private let heard: ([String]) -> Void
+    private var names: [String] = []
+    private var timer: LoopTimer?
+    private var event: IOEvent?
+    private var ends: [Int32] = [-1, -1]
+
+    init(on loop: EventLoop, _ heard: @escaping ([String]) -> Void) {
+        self.heard = heard
+        socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0, &ends)
+        let timer = LoopTimer(onThreadOf: loop) { self.note("timer") }
+        self.timer = timer
+        timer.start(after: 1_000_000)
+        let event = IOEvent(onThreadOf: loop, descriptor: ends[0], handler: self)
+        self.event = event
+        event.watch(.write)
+    }
+
+    func ready(_ readiness: IOReadiness) {
+        event?.cancel()
+        note("event")
+    }
+
+    private func note(_ name: String) {
+        names.append(name)
+        guard names.count == 2 else { return }
+        for end in ends { Socket.close(end) }
+        (timer, event) = (nil, nil)
+        heard(names.sorted())
+    }
+}
+
+@available(*, unavailable) extension Unisolated: Sendable {}
