@@ -36,13 +36,15 @@ final class HandlerHarness: Sendable {
     ///   - log: where answers are logged.
     ///   - daemonLog: told what clients do wrong, and what becomes of requests.
     ///   - lookup: what the name servers say.
+    ///   - remembered: for how long that holds, in nanoseconds.
     init(
         _ text: String,
         adminPort: Int? = nil,
         disk path: String? = nil,
         log: LogConfiguration? = nil,
         daemonLog: ServerLog = .nowhere,
-        lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) }
+        lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
+        remembered: UInt64 = 60_000_000_000
     ) async throws {
         let loops = try LoopGroup.start(count: 1)
         let pool = try IOPool(threads: 2)
@@ -69,7 +71,7 @@ final class HandlerHarness: Sendable {
         let parts = ProxyParts(
             plan: plan,
             core: core,
-            resolver: Resolver(pool: pool, lookup: lookup),
+            resolver: Resolver(pool: pool, lifetime: remembered, lookup: lookup),
             listeners: [socket.address],
             adminListeners: admin.map { [$0] } ?? []
         )
@@ -203,6 +205,7 @@ final class HandlerHarness: Sendable {
         log: LogConfiguration? = nil,
         daemonLog: ServerLog = .nowhere,
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
+        remembered: UInt64 = 60_000_000_000,
         _ body: @escaping @Sendable (HandlerHarness) throws -> Void
     ) async throws {
         let harness = try await HandlerHarness(
@@ -211,7 +214,8 @@ final class HandlerHarness: Sendable {
             disk: disk,
             log: log,
             daemonLog: daemonLog,
-            lookup: lookup
+            lookup: lookup,
+            remembered: remembered
         )
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
         await harness.server.drain(grace: 100_000_000)

@@ -1,4 +1,5 @@
-// The origin that the target of a request names, asked only after its name has been seen not to lead back to this daemon.
+// The origin that the target of a request names: its addresses are looked at first, and the request goes to these and
+// to no others.
 
 internal import DownloadCore
 internal import EventLoop
@@ -6,17 +7,31 @@ internal import HTTPWire
 internal import Upstream
 
 /// Loop-bound; made for one request.
+///
+/// A name is looked up once: a second answer of the name servers could be an address that the first look would have
+/// refused.
 final class ForwardSource: FetchSource {
-    private let source: OriginSource
     private let origin: OriginAddress
     private let target: TargetRules
+    private let timeouts: Timeouts
+    private let client: UpstreamClient
     private let listeners: OwnListeners
+    private let makeSource: ([SocketAddress]?) -> OriginSource
 
-    init(_ source: OriginSource, _ origin: OriginAddress, _ target: TargetRules, _ listeners: OwnListeners) {
-        self.source = source
+    /// - Parameter makeSource: the source for requests that go to these addresses; nil: to those that the transfer
+    ///   finds out.
+    init(
+        _ origin: OriginAddress,
+        _ match: RouteMatch,
+        from client: ServiceClient,
+        makeSource: @escaping ([SocketAddress]?) -> OriginSource
+    ) {
         self.origin = origin
-        self.target = target
-        self.listeners = listeners
+        target = match.target
+        timeouts = match.endpoint.request.timeouts
+        self.client = client.client
+        listeners = client.listeners
+        self.makeSource = makeSource
     }
 
     func start(
@@ -24,15 +39,29 @@ final class ForwardSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        // Without a listener on that port there is nothing to find out; the transfer resolves the name by itself.
-        if listeners.mayBeOwn(port: origin.effectivePort) {
-            do throws(UpstreamError) {
-                _ = try await listeners.resolve(origin.host, port: origin.effectivePort, rules: target)
-            } catch {
-                throw .upstream(error)
-            }
+        let addresses: [SocketAddress]?
+        do throws(UpstreamError) {
+            addresses = try await checkedAddresses(on: loop)
+        } catch {
+            throw .upstream(error)
         }
-        return try await source.start(request, sink: sink, on: loop)
+        return try await makeSource(addresses).start(request, sink: sink, on: loop)
+    }
+
+    /// - Returns: nil where no listener of this daemon has the port: then there is nothing to find out, and the
+    ///   transfer looks the name up.
+    /// - Throws: that the name leads to this daemon itself, or nowhere.
+    private func checkedAddresses(on loop: isolated EventLoop) async throws(UpstreamError) -> [SocketAddress]? {
+        guard listeners.mayBeOwn(port: origin.effectivePort) else { return nil }
+        let place = DialTarget(
+            host: origin.host,
+            port: origin.effectivePort,
+            rules: target,
+            timeout: timeouts.connect
+        )
+        let addresses = try await client.dialler.addresses(of: place, on: loop)
+        try listeners.check(addresses, of: origin.host)
+        return addresses
     }
 }
 

@@ -18,6 +18,8 @@ package final class OriginSource: FetchSource {
     ///   - origin: where the request goes; in forward mode every request names its own.
     ///   - plan: of the endpoint, or of the service.
     ///   - target: the addresses that the origin may have; nil: as the service says.
+    ///   - addresses: those that it has, if its host was looked up and they were looked at before; nil: each transfer
+    ///   looks it up.
     ///   - onFetch: called for each request that is sent.
     package init(
         service: ServicePlan,
@@ -26,6 +28,7 @@ package final class OriginSource: FetchSource {
         runtime: ServiceRuntime,
         client: UpstreamClient,
         target: TargetRules? = nil,
+        addresses: [SocketAddress]? = nil,
         onFetch: @escaping () -> Void = {}
     ) {
         self.service = service
@@ -36,6 +39,7 @@ package final class OriginSource: FetchSource {
             timeouts: plan.timeouts,
             tls: service.tls,
             target: target ?? service.target,
+            addresses: addresses,
             limits: service.responseLimits,
             isLenient: service.isLenient
         )

@@ -275,16 +275,19 @@ package final class ServiceClient {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
         if let source = originSource(route, endpoint) { return HiddenQuerySource.make(source, call.hidden) }
         if route.asksTarget, let origin = call.match.origin {
-            let source = OriginSource(
-                service: route.plan,
-                origin: origin,
-                plan: endpoint.request,
-                runtime: route.runtime,
-                client: client,
-                target: call.match.target,
-                onFetch: onFetch
-            )
-            return ForwardSource(source, origin, call.match.target, listeners)
+            let match = call.match
+            return ForwardSource(origin, match, from: self) { [client, onFetch] addresses in
+                OriginSource(
+                    service: route.plan,
+                    origin: origin,
+                    plan: endpoint.request,
+                    runtime: route.runtime,
+                    client: client,
+                    target: match.target,
+                    addresses: addresses,
+                    onFetch: onFetch
+                )
+            }
         }
         guard let name = route.inner, let inner = plan.service(named: name), call.depth < ServiceRoute.maximumDepth
         else { throw .noAnswer(service: route.plan.name) }

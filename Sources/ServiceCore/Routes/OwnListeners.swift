@@ -46,17 +46,6 @@ package struct OwnListeners {
         )
     }
 
-    /// Resolves a host, and refuses this daemon's own listeners, whatever they are called.
-    package func resolve(
-        _ host: String,
-        port: UInt16,
-        rules: TargetRules
-    ) async throws(UpstreamError) -> [SocketAddress] {
-        let addresses = try await resolver.resolve(host, port: port, rules: rules)
-        try check(addresses, of: host)
-        return addresses
-    }
-
     // MARK: - Clients
 
     package func takesClients(on port: UInt16) -> Bool { clients.contains { !$0.isUnix && $0.port == port } }

@@ -123,7 +123,7 @@ package final class UpstreamClient: TransferClient {
     func resolve(_ transfer: Transfer, isFresh: Bool, mustPin: Bool) {
         guard let place = transfer.destination else { return }
         transfer.state = .resolving
-        if transfer.request.isUpgrade, let addresses = transfer.request.terms.addresses {
+        if let addresses = transfer.request.terms.addresses {
             return proceed(transfer, place, addresses, isFresh: isFresh, mustPin: mustPin)
         }
         let rules = transfer.request.terms.target

@@ -16,7 +16,8 @@ package final class UpstreamTerms: Sendable {
     package let tls: TLSOptions
     /// Which addresses the requests may go to.
     package let target: TargetRules
-    /// Where an upgrade goes, if its host was resolved and looked at before; nil: the resolver is asked.
+    /// The only addresses that the requests go to, if the host was looked up and they were looked at before; nil: the
+    /// resolver is asked.
     package let addresses: [SocketAddress]?
     /// What a response head may measure; libcurl has limits of its own besides: 100 KiB a line and, where it is not older than 8.3 or has
     /// that fix, 300 KiB in all.

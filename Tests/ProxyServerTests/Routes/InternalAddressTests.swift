@@ -1,9 +1,11 @@
 // What a client that is refused an internal address learns, and what the log has instead.
 
 import Configuration
+import EventLoop
 import Foundation
 import TestSupport
 import Testing
+import Upstream
 
 @testable import ProxyServer
 
@@ -33,6 +35,27 @@ import Testing
         let lines = try String(contentsOfFile: path, encoding: .utf8)
         let isLogged = ["127.0.0.1", "::1"].contains { lines.contains("\($0), an internal address") }
         #expect(isLogged, "\(lines)")
+    }
+
+    @Test(arguments: ["GET", "CONNECT"])
+    func `a name is looked up once, so that what was checked is what is connected to`(method: String) async throws {
+        // Stands for the admin API of this daemon, which listens on that port.
+        let admin = try ScriptedOrigin { .answer(to: $0, "reached") }
+        let text = #"forward: { enabled: true, allow: [moving.test], connect: { allow: ["*:*"] } }"#
+        let lookups = Counter()
+        let lookup: Resolver.Lookup = { _, port in
+            lookups.add()
+            let host = lookups.value == 1 ? "127.0.0.2" : "127.0.0.1"
+            return .addresses([SocketAddress(numericHost: host, port: port)].compactMap { $0 })
+        }
+        try await HandlerHarness.run(text, adminPort: admin.port, lookup: lookup, remembered: 0) { harness throws in
+            let target = "moving.test:\(admin.port)"
+            let answer = try harness.exchange(method, method == "GET" ? "http://\(target)/x" : target, host: target)
+            #expect(answer.status == 502)
+            #expect(answer.field("Proxy-Status")?.contains("connection_refused") == true)
+        }
+        #expect(lookups.value == 1)
+        #expect(admin.connections == 0)
     }
 
     @Test(arguments: ["GET", "CONNECT"])
