@@ -135,7 +135,7 @@ let package = Package(
         tests("HTTPWireTests", ["HTTPWire"]),
         tests("YAMLTests", ["YAML"]),
         tests("HTTPCachingTests", ["HTTPCaching", "HTTPWire"]),
-        tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire"]),
+        tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire", "LoopSupport"]),
         tests("ContentTests", ["Content", "HTTPWire"]),
         tests("SQLiteTests", ["SQLite"]),
         tests(

@@ -147,9 +147,8 @@ final class Rig: Sendable {
         resolver = Resolver(pool: pool, lifetime: lifetime, lookup: lookup)
         let (inside, resolver) = (inside, resolver)
         sync { loop in
-            let client = UpstreamClient(on: loop, resolver: resolver, limits: limits)
-            client.usesLibcurlAlone = carriage == .libcurl
-            inside.client = client
+            let carriers: UpstreamClient.Carriers = carriage == .libcurl ? .libcurlAlone : .both
+            inside.client = UpstreamClient(on: loop, resolver: resolver, limits: limits, carriers: carriers)
         }
     }
 

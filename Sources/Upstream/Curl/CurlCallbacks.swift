@@ -3,7 +3,6 @@
 internal import CLibcurl
 internal import EventLoop
 import Glibc
-internal import HTTPWire
 
 enum CurlCallbacks {
     static func install(on raw: UnsafeMutableRawPointer, context: UnsafeMutableRawPointer, multi: CurlMulti) {
@@ -78,51 +77,5 @@ enum CurlCallbacks {
             return 0
         }
         c_curl_set_pointer(raw, CURLOPT_DEBUGDATA, context)
-    }
-}
-
-/// What became of body bytes.
-enum BodyTaking { case taken, pause, refused }
-
-extension EasyHandle {
-    /// Unretained: the client holds every handle until libcurl has let go of it.
-    static func of(_ context: UnsafeMutableRawPointer?) -> EasyHandle? {
-        guard let context else { return nil }
-        return Unmanaged<EasyHandle>.fromOpaque(context).takeUnretainedValue()
-    }
-
-    func received(line: UnsafeRawBufferPointer) -> Bool {
-        guard let transfer else { return false }
-        transfer.mark()
-        guard reader.take(line: line) else { return false }
-        if reader.isHeadComplete {
-            transfer.headReceived()
-            if reader.mustClose { forbidReuse() }
-            switch reader.framing {
-            case .none, .length(0): listenForExcess()
-            case .untilClose where transfer.destination?.isTLS == true: listenForEnd()
-            default: break
-            }
-        }
-        return true
-    }
-
-    func received(body: UnsafeRawBufferPointer) -> BodyTaking {
-        guard let transfer else { return .refused }
-        if transfer.mustPause(buffered: reader.bytes.count) { return .pause }
-        // Asked before: the reader cannot be looked at while it takes bytes.
-        let isDirect = transfer.handsOnAtOnce
-        transfer.mark()
-        guard reader.take(body: body, handOn: { isDirect && transfer.handOn($0) }) else { return .refused }
-        transfer.bodyReceived()
-        if reader.mustClose { forbidReuse() }
-        return .taken
-    }
-
-    func logged(_ text: UnsafeRawBufferPointer) {
-        let notice: StaticString = "Excess found"
-        guard text.count >= notice.utf8CodeUnitCount else { return }
-        for position in 0..<notice.utf8CodeUnitCount where text[position] != notice.utf8Start[position] { return }
-        forbidReuse()
     }
 }

@@ -122,26 +122,19 @@ final class CurlMulti {
     private func watch(_ descriptor: Int32, _ what: Int32) {
         if what == CURL_POLL_REMOVE {
             // Stays in epoll where it is: the next transfer on this connection then costs no system call.
-            sockets[descriptor]?.isUnowned = true
+            sockets[descriptor]?.wanted = nil
             return
         }
         let watch = sockets[descriptor] ?? makeWatch(descriptor)
-        watch.isUnowned = false
-        var wanted: IOReadiness = []
-        if what & CURL_POLL_IN != 0 { wanted.insert(.read) }
-        if what & CURL_POLL_OUT != 0 { wanted.insert(.write) }
+        let wanted = IOReadiness(read: what & CURL_POLL_IN != 0, write: what & CURL_POLL_OUT != 0)
+        watch.wanted = wanted
         watch.event?.watch(wanted)
     }
 
     private func makeWatch(_ descriptor: Int32) -> SocketWatch {
         let watch = SocketWatch(descriptor: descriptor, multi: self)
+        watch.event = IOEvent(onThreadOf: loop, descriptor: descriptor, handler: watch)
         sockets[descriptor] = watch
-        // Only the loop's own thread comes here; the address outlives the call because the table holds the object.
-        let address = UInt(bitPattern: Unmanaged.passUnretained(watch).toOpaque())
-        loop.assumeIsolated { loop in
-            guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
-            Unmanaged<SocketWatch>.fromOpaque(pointer).takeUnretainedValue().attach(on: loop)
-        }
         return watch
     }
 
@@ -258,9 +251,9 @@ struct ConnectionName: Hashable {
 /// One descriptor of libcurl's; loop-bound, held by `CurlMulti`.
 private final class SocketWatch: IOHandler {
     let descriptor: Int32
-    private(set) var event: IOEvent?
-    /// No transfer waits for it.
-    var isUnowned = false
+    var event: IOEvent?
+    /// What a transfer waits for; nil: none does.
+    var wanted: IOReadiness?
     /// It lies in libcurl's cache.
     var isIdle = false
     /// To when it may be used again: coarse monotonic nanoseconds.
@@ -273,12 +266,8 @@ private final class SocketWatch: IOHandler {
         self.multi = multi
     }
 
-    func attach(on loop: isolated EventLoop) {
-        event = IOEvent(on: loop, descriptor: descriptor, handler: self)
-    }
-
     func ready(_ readiness: IOReadiness) {
-        guard isUnowned else { return multi.socketReady(descriptor, readiness) }
+        guard wanted == nil else { return multi.socketReady(descriptor, readiness) }
         event?.watch([])
         // The end, or bytes beyond a response: libcurl finds it dead before it would use it again.
         if isIdle { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }

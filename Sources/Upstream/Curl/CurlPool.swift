@@ -23,27 +23,42 @@ final class CurlPool {
     }
 
     /// Gives the transfer a handle, whose timer it needs at once.
-    /// - Throws: `.internal` where libcurl has none.
+    /// - Throws: `.internal` where libcurl has none, `.request` where it takes no such host.
     func take(_ transfer: Transfer, to place: UpstreamPlace) throws(UpstreamError) {
-        guard let handle = idle.popLast() ?? EasyHandle(multi: multi, bufferSize: bufferSize) else {
+        guard let target = target(place) else {
+            throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.url.place): check the host")
+        }
+        guard let handle = idle.popLast() ?? EasyHandle(self, bufferSize: bufferSize) else {
             throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(place.url.place)")
         }
-        handle.take(transfer)
-        transfer.carrier = handle
+        handle.take(transfer, to: target)
         transfer.armTimer()
     }
 
+    private func target(_ place: UpstreamPlace) -> CurlPlace? {
+        if let known = place.carried as? CurlPlace { return known }
+        let new = CurlPlace(place)
+        place.carried = new
+        return new
+    }
+
     /// Has libcurl begin with the transfer of a handle.
+    /// - Parameters:
+    ///   - addresses: the only ones that it may go to.
+    ///   - isFresh: by a connection of its own, not by an idle one.
     func carry(
         _ transfer: Transfer,
-        by handle: EasyHandle,
         to place: UpstreamPlace,
         at addresses: [SocketAddress],
-        isFresh: Bool,
-        mustPin: Bool
+        isFresh: Bool
     ) throws(UpstreamError) {
-        try handle.apply(transfer.request, transfer.target, place, isFresh: isFresh)
-        if !place.isNumeric { pin(handle, place.pinName, addresses, always: mustPin) }
+        guard let handle = transfer.carrier as? EasyHandle else {
+            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(place.url.place)")
+        }
+        handle.apply(transfer.request, transfer.target, place, isFresh: isFresh)
+        handle.addresses = addresses
+        // What libcurl was told has helped once already where the transfer begins anew.
+        if !place.isNumeric { pin(handle, addresses, always: handle.retries > 0 || transfer.timesSent > 0) }
         transfer.state = .running
         transfer.deadlines.enter(.connecting, now: Monotonic.now())
         guard handle.begin() else {
@@ -52,7 +67,8 @@ final class CurlPool {
     }
 
     /// Tells libcurl, unless it was told the same a short while ago; it forgets after 60 s.
-    private func pin(_ handle: EasyHandle, _ name: String, _ addresses: [SocketAddress], always: Bool) {
+    private func pin(_ handle: EasyHandle, _ addresses: [SocketAddress], always: Bool) {
+        guard let name = handle.target?.pinName else { return }
         let now = Monotonic.now()
         if !always, let pin = pins[name], pin.addresses == addresses, now < pin.at &+ 30_000_000_000 {
             return handle.unpin()
@@ -69,7 +85,7 @@ final class CurlPool {
         }
     }
 
-    /// The handle is out of libcurl's hands.
+    /// The handle is out of libcurl's hands, and its transfer has ended.
     func giveBack(_ handle: EasyHandle) {
         if idle.count < 64 { idle.append(handle) }
     }

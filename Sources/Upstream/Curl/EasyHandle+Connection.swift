@@ -15,7 +15,7 @@ extension EasyHandle {
         let start = UnsafeRawPointer(address).advanced(by: offset).assumingMemoryBound(to: sockaddr.self)
         let target = SocketAddress(start, length: socklen_t(length))
         guard transfer.request.terms.target.allows(target) else {
-            transfer.abort = .failed(.refused(transfer.place, at: target.host))
+            refusal = .refused(transfer.place, at: target.host)
             return false
         }
         return true
@@ -26,45 +26,46 @@ extension EasyHandle {
         guard let transfer else { return false }
         // A numeric host is no question for a name server.
         if transfer.destination?.isNumeric == true { return true }
-        let detail = "the addresses of \(transfer.place) were lost: try again"
-        return giveUp(transfer, .unresolved, UpstreamError(.resolver, detail: detail))
+        return startAnew(.unresolved, lostError(transfer))
+    }
+
+    private func lostError(_ transfer: Transfer) -> UpstreamError {
+        UpstreamError(.resolver, detail: "the addresses of \(transfer.place) were lost: try again")
     }
 
     /// The connection stands, and the request would go out now; also asked before libcurl sends it again.
     func mayRequest(on name: ConnectionName) -> Bool {
-        guard let transfer, transfer.client != nil, transfer.abort == nil else { return false }
-        transfer.attempts += 1
+        guard let transfer, transfer.client != nil, !transfer.isGivenUp, refusal == nil else { return false }
         connection = name
-        if transfer.attempts > 1, !transfer.mayResend {
-            transfer.abort = .failed(transfer.resendError)
+        guard transfer.mayGoOut else {
+            refusal = transfer.resendError
             return false
         }
         // Counts the connections made for this transfer.
         let isReused = c_curl_get_long(raw, CURLINFO_NUM_CONNECTS) == 0
-        let rules = transfer.request.terms.target
-        if rules != .any, !Self.allows(name, rules) {
-            if isReused { return giveUp(transfer, .staleConnection, transfer.unaskedError) }
-            transfer.abort = .failed(.refused(transfer.place, at: name.remote))
+        let address = SocketAddress(numericHost: name.remote, port: 0)
+        guard address.map(transfer.request.terms.target.allows) ?? false else {
+            if isReused { return startAnew(.staleConnection, transfer.unaskedError) }
+            refusal = .refused(transfer.place, at: name.remote)
             return false
         }
+        // libcurl looks for idle connections by the name alone, which may lead elsewhere by now.
+        if transfer.destination?.isNumeric != true, !addresses.contains(where: { $0.ipBytes == address?.ipBytes }) {
+            return startAnew(isReused ? .staleConnection : .unresolved, lostError(transfer))
+        }
         if isReused, multi.isSpent(name) || transfer.destination?.isTLS == true && c_curl_get_tls_pending(raw) > 0 {
-            return giveUp(transfer, .staleConnection, transfer.unaskedError)
+            return startAnew(.staleConnection, transfer.unaskedError)
         }
         multi.noLongerIdle(name)
-        transfer.deadlines.enter(transfer.request.hasBody ? .sending : .waiting, now: Monotonic.now())
-        transfer.armTimer()
+        transfer.goesOut()
         return true
     }
 
-    /// libcurl is stopped, to begin anew; the error is told where that does not help either.
-    private func giveUp(_ transfer: Transfer, _ reason: Retry, _ error: UpstreamError) -> Bool {
+    /// libcurl is stopped before it sends anything, and the transfer begins anew; the error is told where that does not
+    /// help either.
+    private func startAnew(_ reason: Retry, _ error: UpstreamError) -> Bool {
         retry = reason
-        transfer.abort = .failed(error)
+        refusal = error
         return false
-    }
-
-    private static func allows(_ name: ConnectionName, _ rules: TargetRules) -> Bool {
-        guard let address = SocketAddress(numericHost: name.remote, port: 0) else { return false }
-        return rules.allows(address)
     }
 }

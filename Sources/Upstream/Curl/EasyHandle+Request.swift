@@ -9,7 +9,8 @@ struct AppliedOptions {
     enum Shape { case get, head, upload }
 
     /// It is held as long as the handle may use its URL.
-    var place: UpstreamPlace?
+    var place: CurlPlace?
+    /// What goes into the request line.
     var target = ""
     var shape: Shape?
     var customMethod: String?
@@ -18,25 +19,18 @@ struct AppliedOptions {
 }
 
 extension EasyHandle {
-    /// - Parameter isFresh: a connection of its own, not one from the cache.
-    /// - Throws: `.request` where fields and framing disagree, or libcurl cannot send it.
-    func apply(
-        _ request: UpstreamRequest,
-        _ target: String,
-        _ place: UpstreamPlace,
-        isFresh: Bool
-    ) throws(UpstreamError) {
+    /// - Parameters:
+    ///   - line: what goes into the request line.
+    ///   - isFresh: a connection of its own, not one from the cache.
+    func apply(_ request: UpstreamRequest, _ line: String, _ place: UpstreamPlace, isFresh: Bool) {
         rewind()
-        if applied.place !== place {
-            guard let curlURL = place.curlURL else {
-                throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.url.place): check the host")
-            }
-            c_curl_set_pointer(raw, CURLOPT_CURLU, UnsafeMutableRawPointer(curlURL))
-            applied.place = place
+        if let target, applied.place !== target {
+            c_curl_set_pointer(raw, CURLOPT_CURLU, UnsafeMutableRawPointer(target.url))
+            applied.place = target
         }
-        if applied.target != target {
-            c_curl_set_string(raw, CURLOPT_REQUEST_TARGET, target)
-            applied.target = target
+        if applied.target != line {
+            c_curl_set_string(raw, CURLOPT_REQUEST_TARGET, line)
+            applied.target = line
         }
         if applied.isFresh != isFresh {
             set(CURLOPT_FRESH_CONNECT, isFresh ? 1 : 0)

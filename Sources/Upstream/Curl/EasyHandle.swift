@@ -5,14 +5,25 @@ internal import EventLoop
 internal import HTTPWire
 
 /// One libcurl easy handle with what belongs to it; loop-bound, used by one transfer after another.
+///
+/// A request is tried anew, with this handle, where libcurl was stopped before it sent anything (``Retry``).
 final class EasyHandle: Carrier {
     let raw: UnsafeMutableRawPointer
+    // Unowned: the pool holds its idle handles, and those at work end before it is closed.
+    private unowned let pool: CurlPool
     let multi: CurlMulti
+    let slot: CarrierSlot
     /// The handle is with libcurl.
     private(set) var isAdded = false
+    /// Where it leads; nil before its first transfer.
+    private(set) var target: CurlPlace?
+    /// The only addresses that the transfer may go to.
+    var addresses: [SocketAddress] = []
     /// The connection that libcurl uses.
     var connection: ConnectionName?
-    /// Why libcurl was stopped before it sent anything; nil: it was not.
+    /// Why libcurl was told to stop; nil: it was not.
+    var refusal: UpstreamError?
+    /// Why it may go well another time, where libcurl was stopped before it sent anything.
     var retry: Retry?
     /// How many times the transfer has been tried again for that.
     var retries = 0
@@ -29,17 +40,25 @@ final class EasyHandle: Carrier {
     /// The origin has ended the connection by close_notify.
     private(set) var wasEndSaid = false
 
-    init?(multi: CurlMulti, bufferSize: Int) {
+    init?(_ pool: CurlPool, bufferSize: Int) {
         guard let raw = curl_easy_init() else { return nil }
         self.raw = raw
+        self.pool = pool
+        let multi = pool.multi
         self.multi = multi
+        slot = CarrierSlot(on: multi.loop)
         errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-        super.init(on: multi.loop)
         CurlCallbacks.install(on: raw, context: Unmanaged.passUnretained(self).toOpaque(), multi: multi)
         c_curl_set_pointer(raw, CURLOPT_ERRORBUFFER, errorBuffer)
         multi.certificates.install(on: raw)
         setConstants(bufferSize: bufferSize)
+    }
+
+    /// Unretained: the pool or its transfer holds every handle until libcurl has let go of it.
+    static func of(_ context: UnsafeMutableRawPointer?) -> EasyHandle? {
+        guard let context else { return nil }
+        return Unmanaged<EasyHandle>.fromOpaque(context).takeUnretainedValue()
     }
 
     deinit {
@@ -56,15 +75,18 @@ final class EasyHandle: Carrier {
     }
 
     /// Takes a transfer on.
-    func take(_ transfer: Transfer) {
-        self.transfer = transfer
+    func take(_ transfer: Transfer, to target: CurlPlace) {
+        transfer.attach(to: self)
+        self.target = target
         reader.reset(for: transfer.request)
+        addresses = []
         connection = nil
+        refusal = nil
         retry = nil
         retries = 0
     }
 
-    override var remoteAddress: String? { connection.map { "\($0.remote):\($0.remotePort)" } }
+    var remoteAddress: String? { connection.map { "\($0.remote):\($0.remotePort)" } }
 
     /// Gives the handle to libcurl, which begins. False: it does not take it.
     func begin() -> Bool {
@@ -72,8 +94,13 @@ final class EasyHandle: Carrier {
         return isAdded
     }
 
+    func release() {
+        takeBack()
+        pool.giveBack(self)
+    }
+
     /// Takes the handle back from libcurl; outside libcurl.
-    override func release() {
+    func takeBack() {
         guard isAdded else { return }
         isAdded = false
         _ = multi.enter { curl_multi_remove_handle($0, raw) }
@@ -81,7 +108,7 @@ final class EasyHandle: Carrier {
         tlsSession = nil
     }
 
-    override func goOn(receive: Bool, send: Bool) {
+    func resume(receive: Bool, send: Bool) {
         guard isAdded, let transfer else { return }
         let still = (transfer.isReceivePaused ? CURLPAUSE_RECV : 0) | (transfer.isSendPaused ? CURLPAUSE_SEND : 0)
         // Calls back at once with the bytes that libcurl holds.
@@ -141,3 +168,5 @@ final class EasyHandle: Carrier {
         errorBuffer.pointee = 0
     }
 }
+
+@available(*, unavailable) extension EasyHandle: Sendable {}

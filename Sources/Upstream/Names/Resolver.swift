@@ -36,29 +36,9 @@ package final class Resolver: Sendable {
         table = Mutex(ResolverTable(capacity: capacity))
     }
 
-    /// The addresses of `host` that `rules` allow, in the system's order of preference; suspends while they are asked for.
+    /// The addresses of `host` that `rules` allow, where they are known: those of a numeric host, or of a remembered
+    /// name. Nil where the name has to be asked for, with ``ask(_:port:rules:completion:)``.
     /// - Parameter host: a name, a numeric IPv4 address, or an IPv6 address with or without brackets.
-    /// - Throws: `UpstreamError`; `.cancelled` when the task is cancelled while it waits.
-    package func resolve(
-        _ host: String,
-        port: UInt16,
-        rules: TargetRules
-    ) async throws(UpstreamError) -> [SocketAddress] {
-        if let known = known(host, port: port, rules: rules) { return try known.get() }
-        let identifier = table.withLock { $0.nextIdentifier() }
-        let key = ResolverKey(host: host, port: port)
-        let answer: ResolverAnswer = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                begin(key, identifier: identifier) { continuation.resume(returning: $0) }
-                if Task.isCancelled { abandon(key, identifier) }
-            }
-        } onCancel: {
-            abandon(key, identifier)
-        }
-        return try Self.judge(answer, key: key, rules: rules).get()
-    }
-
-    /// The same without waiting: a numeric host or a remembered name; nil where the name has to be asked for.
     package func known(
         _ host: String,
         port: UInt16,
@@ -80,12 +60,24 @@ package final class Resolver: Sendable {
         return answer.map { Self.judge($0, key: key, rules: rules) }
     }
 
-    /// The same with a callback, on any thread.
-    package func resolve(_ host: String, port: UInt16, rules: TargetRules, completion: @escaping Completion) {
+    /// Has the addresses of `host` that `rules` allow looked up, in the system's order of preference.
+    /// - Parameter completion: called once, unless the question is left before; on any thread, perhaps before this
+    ///   returns.
+    /// - Returns: what to leave the question by.
+    package func ask(
+        _ host: String,
+        port: UInt16,
+        rules: TargetRules,
+        completion: @escaping Completion
+    ) -> ResolverQuestion {
         let key = ResolverKey(host: host, port: port)
         let identifier = table.withLock { $0.nextIdentifier() }
         begin(key, identifier: identifier) { completion(Self.judge($0, key: key, rules: rules)) }
+        return ResolverQuestion(resolver: self, key: key, identifier: identifier)
     }
+
+    /// How many wait for an answer.
+    var waiterCount: Int { table.withLock { $0.waiterCount } }
 
     // MARK: - One question per name
 
@@ -95,20 +87,22 @@ package final class Resolver: Sendable {
         case .answered(let answer): completion(answer)
         case .joined: break
         case .full: completion(.failed("too many names are being resolved at once"))
-        case .mustAsk: pool.submit { [self] in ask(key) }
+        case .mustAsk: pool.submit { [self] in lookUp(key) }
         }
     }
 
-    private func ask(_ key: ResolverKey) {
+    private func lookUp(_ key: ResolverKey) {
         let answer = lookup(key.host, key.port)
         let keep = if case .addresses = answer { lifetime } else { failureLifetime }
         let waiters = table.withLock { $0.complete(key, answer, expires: Monotonic.now() &+ keep) }
         for waiter in waiters { waiter(answer) }
     }
 
-    private func abandon(_ key: ResolverKey, _ identifier: UInt64) {
+    /// Nobody is told any more under this number; the name is looked up all the same, and its addresses are remembered.
+    fileprivate func leave(_ key: ResolverKey, _ identifier: UInt64) {
+        // Released outside of the lock.
         let waiter = table.withLock { $0.leave(key, identifier) }
-        waiter?(.abandoned)
+        _ = waiter
     }
 
     // MARK: - Rules
@@ -129,8 +123,6 @@ package final class Resolver: Sendable {
         case .failed(let reason):
             let detail = "cannot resolve \(key.host): \(reason); check the name servers in /etc/resolv.conf"
             return .failure(UpstreamError(.resolver, detail: detail))
-        case .abandoned:
-            return .failure(UpstreamError(.cancelled, detail: "resolving \(key.host) was cancelled"))
         }
     }
 
@@ -140,6 +132,17 @@ package final class Resolver: Sendable {
             detail: "the name \(key.host) has no address: check its spelling and the name servers"
         )
     }
+}
+
+/// One question that somebody waits for the answer of.
+package struct ResolverQuestion: Sendable {
+    fileprivate let resolver: Resolver
+    fileprivate let key: ResolverKey
+    fileprivate let identifier: UInt64
+
+    /// Whoever asked waits no longer: the completion is let go, and called only if the answer is there already. Any
+    /// thread.
+    package func leave() { resolver.leave(key, identifier) }
 }
 
 extension TargetRules {

@@ -8,8 +8,6 @@ package enum ResolverAnswer: Sendable, Equatable {
     case notFound
     /// The resolver could not tell; the text says why.
     case failed(String)
-    /// Nobody waits any more.
-    case abandoned
 }
 
 struct ResolverKey: Hashable, Sendable {
@@ -45,6 +43,7 @@ struct ResolverTable {
     init(capacity: Int) { self.capacity = max(1, capacity) }
 
     var count: Int { answers.count }
+    var waiterCount: Int { waiting.values.reduce(0) { $0 + $1.count } }
 
     mutating func nextIdentifier() -> UInt64 {
         last += 1

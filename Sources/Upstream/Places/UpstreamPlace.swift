@@ -1,6 +1,5 @@
 // Where requests went last: what their URLs have in common, worked out once.
 
-internal import CLibcurl
 internal import EventLoop
 internal import HTTPWire
 
@@ -18,13 +17,11 @@ final class UpstreamPlace {
     let addresses: [SocketAddress]
     /// The value of a Host field for it.
     let hostField: String
-    /// The connections there that Drydock makes itself, once there has been one: their pool sets and reads it, and nobody else.
-    var connections: AnyObject?
-    /// What libcurl is told to connect to, taken apart already; nil where it takes no such URL: then nobody asks there.
-    // Freed with this object; handles that use it hold that.
-    let curlURL: OpaquePointer?
-    /// Host and port as libcurl is told the addresses of a name.
-    let pinName: String
+    /// The host as a URL has it: a numeric one as its address, a name without the root's dot.
+    let connectName: String
+    /// What its carrier keeps with it, once there has been one: a place is always carried by the same one, which sets
+    /// and reads this.
+    var carried: AnyObject?
 
     init(root: [UInt8], _ url: UpstreamURL) {
         self.root = root
@@ -36,18 +33,8 @@ final class UpstreamPlace {
         let numeric = address.map { $0.host.utf8.contains(UInt8(ascii: ":")) ? "[\($0.host)]" : $0.host }
         isNumeric = address != nil
         hostField = url.hostField(numericHost: numeric)
-        let text = url.curlURL(numericHost: numeric)
-        let parts = curl_url()
-        if let parts, curl_url_set(parts, CURLUPART_URL, text, 0) == CURLUE_OK {
-            curlURL = parts
-        } else {
-            curl_url_cleanup(parts)
-            curlURL = nil
-        }
-        pinName = "\(url.host.utf8.last == UInt8(ascii: ".") ? String(url.host.dropLast()) : url.host):\(url.port)"
+        connectName = url.name(numericHost: numeric)
     }
-
-    deinit { curl_url_cleanup(curlURL) }
 }
 
 /// The last few places; loop-bound.

@@ -13,20 +13,16 @@ struct UpstreamURL: Equatable {
     /// For messages.
     var place: String { "\(host):\(port)" }
 
-    /// What libcurl connects to; the target never passes through its URL parser.
-    /// - Parameter numericHost: the address where the host is one in an odd spelling.
-    func curlURL(numericHost: String?) -> String {
-        "\(isTLS ? "https" : "http")://\(name(numericHost)):\(port)/"
-    }
-
     /// The value of a Host field for it, without the zone of an address (RFC 6874 section 4).
     func hostField(numericHost: String?) -> String {
-        var name = name(numericHost)
+        var name = name(numericHost: numericHost)
         if let zone = name.firstIndex(of: "%") { name = name[..<zone] + "]" }
         return port == (isTLS ? 443 : 80) ? name : "\(name):\(port)"
     }
 
-    private func name(_ numericHost: String?) -> String {
+    /// The host as a URL has it, a name without the root's dot.
+    /// - Parameter numericHost: the address where the host is one in an odd spelling.
+    func name(numericHost: String?) -> String {
         numericHost ?? (host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host)
     }
 
@@ -46,6 +42,8 @@ struct UpstreamURL: Equatable {
         guard let authority = Authority.parse(String(url[start..<end])) else {
             throw refuse(url, "name a host, or host:port, without a user")
         }
+        // The root of all names is no host, and nothing is left of it without its dot.
+        guard authority.host != "." else { throw refuse(url, "name a host") }
         guard authority.port != 0 else { throw refuse(url, "port 0 is none") }
         var suffix = String(url[end...])
         guard let target = suffix.withUTF8({ target($0[...], method: method) }) else {

@@ -20,14 +20,11 @@ extension Transfer {
         guard state != .ended else { return }
         state = .ended
         let client = client
-        let carrier = carrier
         self.client = nil
-        self.carrier = nil
         delegate = nil
         source = nil
-        carrier?.transfer = nil
-        carrier?.release()
-        client?.released(self, carrier)
+        leaveCarrier()?.release()
+        client?.released(self)
     }
 
     /// The origin has switched to another protocol: its connection is the delegate's from here on.
@@ -64,10 +61,10 @@ extension Transfer {
         UpstreamError(.closed, detail: "\(place) sent bytes that nobody asked for on each new connection")
     }
 
+    func refusal(_ kind: UpstreamError.Kind?) -> UpstreamError { violation(kind ?? .closed) }
+
     var requestBodyError: UpstreamError {
         let detail = "the request's body ended early, so that the request to \(place) was given up"
         return UpstreamError(.requestBody, detail: detail)
     }
-
-    func refusal(_ kind: UpstreamError.Kind?) -> UpstreamError { violation(kind ?? .closed) }
 }

@@ -9,12 +9,6 @@ internal import HTTPWire
 package final class Transfer {
     enum State { case resolving, running, ended }
 
-    /// Why a request was given up while libcurl was on the stack, or by its own body: told once the carrier has come to its end.
-    enum Abort {
-        case failed(UpstreamError)
-        case cancelled
-    }
-
     package let request: UpstreamRequest
     /// Among the client's active ones; the client's own.
     var activePlace: Int
@@ -25,7 +19,11 @@ package final class Transfer {
     var client: (any TransferClient)?
     var delegate: (any TransferDelegate)?
     var source: (any RequestBodySource)?
-    var carrier: Carrier?
+    private(set) var carrier: (any Carrier)?
+    /// The carrier's, held for itself: each look at a response through the protocol would be a call.
+    private(set) var slot: CarrierSlot?
+    /// The number under which it waits for the addresses of its origin; the client's own, nil where it does not wait.
+    var question: UInt64?
 
     var state = State.resolving
     var deadlines: Deadlines
@@ -40,11 +38,16 @@ package final class Transfer {
     var bodySent: UInt64 = 0
     var isBodyTouched = false
 
-    /// Connections that its request went out on, or would have.
-    var attempts = 0
-    var abort: Abort?
-    // Unchecked, as `provesEnd`: nobody is called while they are changed, and a check would be paid for with every use. Other modules have
-    // them by the properties below, since they would check all the same.
+    /// How often its request has gone out.
+    var timesSent = 0
+    /// The source of the request's body failed, or did not give what was announced.
+    var hasBodyFailed = false
+    /// It was cancelled where it could not end: it does at the end of the event.
+    private var isCancelled = false
+    /// Nothing more of the request is wanted.
+    var isGivenUp: Bool { hasBodyFailed || isCancelled }
+    // Both unchecked, since a check would be paid for with every response: a carrier sets each by one assignment of a
+    // Bool. Other modules have them by the properties below, since they would check all the same.
     @exclusivity(unchecked) var contentIsNext = false
     @exclusivity(unchecked) var provesEnd = true
     /// Content of known length came with the final head, which is handed on now: bytes are next.
@@ -100,12 +103,31 @@ package final class Transfer {
     package func cancel() {
         guard state != .ended else { return }
         delegate = nil
-        if client?.isInsideLibcurl == true {
-            abort = .cancelled
+        if client?.mustKeepTransfers == true {
+            isCancelled = true
             mark()
         } else {
             detach()
         }
+    }
+
+    // MARK: - The carrier
+
+    /// A carrier has the transfer from now on.
+    func attach(to carrier: any Carrier) {
+        if let former = self.carrier, former !== carrier { former.slot.transfer = nil }
+        self.carrier = carrier
+        slot = carrier.slot
+        carrier.slot.transfer = self
+    }
+
+    /// The carrier has it no longer.
+    func leaveCarrier() -> (any Carrier)? {
+        guard let carrier else { return nil }
+        carrier.slot.transfer = nil
+        self.carrier = nil
+        slot = nil
+        return carrier
     }
 
     // MARK: - Handing on
@@ -120,33 +142,33 @@ package final class Transfer {
     /// Hands on what there is, in order; outside libcurl.
     func deliver() {
         isMarked = false
-        if case .cancelled = abort { return detach() }
+        if isCancelled { return detach() }
         guard state != .ended else { return }
         handOn()
         guard state != .ended else { return }
-        if let outcome, carrier?.reader.bytes.isEmpty ?? true { return end(outcome) }
+        if let outcome, slot?.reader.bytes.isEmpty ?? true { return end(outcome) }
         unpause()
     }
 
     func handOn() {
-        guard let carrier else { return }
-        if !carrier.reader.interims.isEmpty {
-            let interims = carrier.reader.interims
-            carrier.reader.interims.removeAll(keepingCapacity: true)
+        guard let reader = slot?.reader else { return }
+        if !reader.interims.isEmpty {
+            let interims = reader.interims
+            reader.interims.removeAll(keepingCapacity: true)
             for interim in interims { delegate?.transfer(self, received: interim) }
         }
         guard state != .ended else { return }
-        if let head = carrier.reader.takeHead() {
-            delegate?.transfer(self, received: head, framing: carrier.reader.framing)
+        if let head = reader.takeHead() {
+            delegate?.transfer(self, received: head, framing: reader.framing)
         }
-        guard state != .ended, !isHeld, !carrier.reader.bytes.isEmpty else { return }
+        guard state != .ended, !isHeld, !reader.bytes.isEmpty else { return }
         // Taken out, so that nobody appends to what the delegate reads.
         var bytes: [UInt8] = []
-        swap(&bytes, &carrier.reader.bytes)
+        swap(&bytes, &reader.bytes)
         let flow = bytes.withUnsafeBytes { delegate?.transfer(self, received: $0) }
         guard state != .ended else { return }
         bytes.removeAll(keepingCapacity: true)
-        swap(&bytes, &carrier.reader.bytes)
+        swap(&bytes, &reader.bytes)
         if flow == .pause { hold() }
     }
 
@@ -157,27 +179,27 @@ package final class Transfer {
 
     // MARK: - Back-pressure
 
-    /// Bytes that should be read at a time, at most.
-    var mostAtOnce: Int { delegate?.mostAtOnce ?? .max }
+    /// How much may wait to be handed on before nothing more is read, in bytes.
+    private static var mostBuffered: Int { 1 << 18 }
 
     /// Asked before more bytes come than the `buffered` that wait.
     func mustPause(buffered: Int) -> Bool {
-        guard isHeld || buffered >= Carrier.mostBuffered else { return false }
+        guard isHeld || buffered >= Self.mostBuffered else { return false }
         isReceivePaused = true
         mark()
         return true
     }
 
     private func unpause() {
-        guard let carrier, state == .running, !isConcluded else { return }
-        let canReceive = isReceivePaused && !isHeld && carrier.reader.bytes.isEmpty
+        guard let carrier, let slot, state == .running, !isConcluded else { return }
+        let canReceive = isReceivePaused && !isHeld && slot.reader.bytes.isEmpty
         let canSend = isSendPaused && isBodyAnnounced
         guard canReceive || canSend else { return }
         if canReceive { isReceivePaused = false }
         if canSend { isSendPaused = false }
         isBodyAnnounced = false
         updateSuspension()
-        carrier.goOn(receive: canReceive, send: canSend)
+        carrier.resume(receive: canReceive, send: canSend)
     }
 
     // MARK: - Deadlines
@@ -189,7 +211,7 @@ package final class Transfer {
 
     /// Starts the timer unless it fires early enough anyway: then it looks again.
     func armTimer() {
-        if let next = deadlines.next { carrier?.wake(at: next.at) }
+        if let next = deadlines.next { slot?.wake(at: next.at) }
     }
 
     /// From the loop, outside libcurl.

@@ -8,23 +8,30 @@ internal import HTTPWire
 package final class UpstreamClient: TransferClient {
     private let loop: EventLoop
     private let resolver: Resolver
-    /// What libcurl carries; nil once shut down, as its multi handle, which every event looks at.
+    /// What libcurl carries, and its multi handle, which every event looks at; nil once shut down, and where libcurl
+    /// has none.
     private var curl: CurlPool?
     private var multi: CurlMulti?
     /// The connections that do without libcurl: plain HTTP/1.1.
     private let wire: WirePool
     /// Connections for those that speak for themselves, such as tunnels.
     package let dialler: Dialler
-    /// libcurl carries plain HTTP, too: for tests, which hold both to the same.
-    var usesLibcurlAlone = false
+    private let carriers: Carriers
+    private var isShutDown = false
     /// Each knows its place here.
-    // Unchecked, as what follows: nobody is called while it is changed, and a check would be paid for with every use.
+    // Unchecked, since a check would be paid for with every transfer: `start` appends and `released` removes, and
+    // neither calls anybody in between. `shutdown` goes over a copy, because the ends that it tells of come back to
+    // `released`.
     @exclusivity(unchecked) private var active: [Transfer] = []
     /// Those that wait for the resolver, by a number that an answer from another thread can carry.
-    private var resolving: [UInt64: Transfer] = [:]
-    private var lastIdentifier: UInt64 = 0
+    private var resolving: [UInt64: (transfer: Transfer, question: ResolverQuestion)] = [:]
+    private var lastQuestion: UInt64 = 0
+    // Unchecked, since a check would be paid for with every transfer: only `start` uses it, and what it looks up calls
+    // nobody.
     @exclusivity(unchecked) private var places = UpstreamPlaces()
     /// Transfers with something to hand on.
+    // Unchecked, since a check would be paid for with every event: `settle` swaps it for an empty one before it calls a
+    // delegate, which may append by `mark`.
     @exclusivity(unchecked) private var marked: [Transfer] = []
     /// Empty; its capacity serves the next drain.
     private var delivered: [Transfer] = []
@@ -32,7 +39,26 @@ package final class UpstreamClient: TransferClient {
     private let wake: LoopTimer
     private let reference: ClientReference
 
-    package init(on loop: isolated EventLoop, resolver: Resolver, limits: UpstreamLimits = UpstreamLimits()) {
+    /// Which carriers there are.
+    enum Carriers {
+        /// Drydock's own for plain HTTP, libcurl for https.
+        case both
+        /// libcurl carries plain HTTP, too: for tests, which hold both to the same.
+        case libcurlAlone
+        /// As where libcurl could not be begun with.
+        case wireAlone
+    }
+
+    package convenience init(
+        on loop: isolated EventLoop,
+        resolver: Resolver,
+        limits: UpstreamLimits = UpstreamLimits()
+    ) {
+        self.init(on: loop, resolver: resolver, limits: limits, carriers: .both)
+    }
+
+    init(on loop: isolated EventLoop, resolver: Resolver, limits: UpstreamLimits, carriers: Carriers) {
+        self.carriers = carriers
         self.loop = loop
         self.resolver = resolver
         // Thread-safe only once done: the first caller pays, the others wait.
@@ -40,7 +66,7 @@ package final class UpstreamClient: TransferClient {
         let reference = ClientReference()
         self.reference = reference
         wake = LoopTimer(on: loop) { reference.client?.settle() }
-        multi = CurlMulti(on: loop, limits: limits) { reference.client?.settle() }
+        multi = carriers == .wireAlone ? nil : CurlMulti(on: loop, limits: limits) { reference.client?.settle() }
         curl = multi.map { CurlPool($0, bufferSize: limits.bufferSize) }
         wire = WirePool(on: loop, limits: limits)
         dialler = Dialler(on: loop, resolver: resolver)
@@ -49,14 +75,15 @@ package final class UpstreamClient: TransferClient {
     }
 
     deinit {
-        assert(curl == nil, "shut an UpstreamClient down before its last reference goes")
+        assert(isShutDown, "shut an UpstreamClient down before its last reference goes")
         reference.client = nil
         wire.client = nil
     }
 
     private static let initializeLibrary: Void = { curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }()
 
-    var isInsideLibcurl: Bool { multi?.isInside ?? false }
+    /// libcurl is on the stack.
+    var mustKeepTransfers: Bool { multi?.isInside ?? false }
 
     /// Transfers that have not ended.
     package var activeCount: Int { active.count }
@@ -77,16 +104,16 @@ package final class UpstreamClient: TransferClient {
             let (target, place) = try places.find(terms.url, transfer.request.path, method: transfer.request.method)
             transfer.target = target
             transfer.destination = place
-            guard let curl else {
+            guard !isShutDown else {
                 throw UpstreamError(.cancelled, detail: "the request to \(place.url.place) came after the shutdown")
             }
             if !isForWire(place) {
                 if transfer.request.isUpgrade { throw Self.noUpgrade(place) }
-                try curl.take(transfer, to: place)
+                try libcurl(for: place).take(transfer, to: place)
             }
-            resolve(transfer, isFresh: transfer.request.isUpgrade, mustPin: false)
+            resolve(transfer, isFresh: transfer.request.isUpgrade)
         } catch {
-            refuse(transfer, error)
+            transfer.conclude(.failure(error))
         }
         if let place = transfer.destination, isForWire(place) { wakeLater() } else { poke() }
         return transfer
@@ -94,9 +121,11 @@ package final class UpstreamClient: TransferClient {
 
     /// Fails what is under way and closes every connection; outside libcurl. Later requests fail.
     package func shutdown() {
-        guard let curl else { return }
-        precondition(!curl.multi.isInside, "a source of a request body cannot shut its client down")
+        guard !isShutDown else { return }
+        precondition(!mustKeepTransfers, "a source of a request body cannot shut its client down")
         // From here on nothing begins: delegates may ask for it when they hear of the end.
+        isShutDown = true
+        let curl = curl
         self.curl = nil
         multi = nil
         for transfer in active {
@@ -106,13 +135,23 @@ package final class UpstreamClient: TransferClient {
                 )
             )
         }
-        curl.close()
+        curl?.close()
         wire.close()
         dialler.close()
     }
 
     /// Whether a connection of Drydock's own carries requests there.
-    private func isForWire(_ place: UpstreamPlace) -> Bool { !place.isTLS && !usesLibcurlAlone }
+    private func isForWire(_ place: UpstreamPlace) -> Bool { !place.isTLS && carriers != .libcurlAlone }
+
+    private func libcurl(for place: UpstreamPlace) throws(UpstreamError) -> CurlPool {
+        guard let curl else {
+            throw UpstreamError(
+                .internal,
+                detail: "libcurl could not begin, so that nothing goes to \(place.url.place): free memory and restart"
+            )
+        }
+        return curl
+    }
 
     private static func noUpgrade(_ place: UpstreamPlace) -> UpstreamError {
         UpstreamError(.request, detail: "an upgrade to \(place.url.place) goes over plain http only: ask for none")
@@ -120,49 +159,44 @@ package final class UpstreamClient: TransferClient {
 
     // MARK: - Addresses
 
-    func resolve(_ transfer: Transfer, isFresh: Bool, mustPin: Bool) {
+    func resolve(_ transfer: Transfer, isFresh: Bool) {
         guard let place = transfer.destination else { return }
         transfer.state = .resolving
-        if let addresses = transfer.request.terms.addresses {
-            return proceed(transfer, place, addresses, isFresh: isFresh, mustPin: mustPin)
-        }
-        let rules = transfer.request.terms.target
+        let terms = transfer.request.terms
+        if let addresses = terms.addresses { return proceed(transfer, place, addresses, isFresh: isFresh) }
         // An address that may be any needs no rule and no resolver.
-        if place.isNumeric, rules == .any {
-            return proceed(transfer, place, place.addresses, isFresh: isFresh, mustPin: mustPin)
+        if place.isNumeric, terms.target == .any {
+            return proceed(transfer, place, place.addresses, isFresh: isFresh)
         }
-        if let known = resolver.known(place.key, isNumeric: place.isNumeric, rules: rules) {
-            return resolved(transfer, known, isFresh: isFresh, mustPin: mustPin)
+        if let known = resolver.known(place.key, isNumeric: place.isNumeric, rules: terms.target) {
+            return resolved(transfer, known, isFresh: isFresh)
         }
-        if transfer.carrier == nil {
-            // Its timer is needed already.
-            transfer.carrier = WireConnection(wire, wire.connections(to: place))
-            transfer.carrier?.transfer = transfer
-        }
+        // The carrier's timer is needed already.
+        if transfer.carrier == nil { transfer.attach(to: WireConnection(wire, wire.connections(to: place))) }
         transfer.armTimer()
-        lastIdentifier += 1
-        let identifier = lastIdentifier
-        resolving[identifier] = transfer
-        resolver.resolve(place.url.host, port: place.url.port, rules: rules) { [loop, reference] result in
-            loop.submit { _ in
-                guard let client = reference.client, let transfer = client.resolving.removeValue(forKey: identifier)
-                else { return }
-                client.resolved(transfer, result, isFresh: isFresh, mustPin: mustPin)
-                client.settle()
-            }
+        lastQuestion += 1
+        let number = lastQuestion
+        let question = resolver.ask(place.url.host, port: place.url.port, rules: terms.target) {
+            [loop, reference] result in
+            loop.submit { _ in reference.client?.answered(number, result, isFresh: isFresh) }
         }
+        resolving[number] = (transfer, question)
+        transfer.question = number
     }
 
-    private func resolved(
-        _ transfer: Transfer,
-        _ result: Result<[SocketAddress], UpstreamError>,
-        isFresh: Bool,
-        mustPin: Bool
-    ) {
+    /// The resolver has answered; nobody waits under the number if the transfer has ended.
+    private func answered(_ number: UInt64, _ result: Result<[SocketAddress], UpstreamError>, isFresh: Bool) {
+        guard let transfer = resolving.removeValue(forKey: number)?.transfer else { return }
+        transfer.question = nil
+        resolved(transfer, result, isFresh: isFresh)
+        settle()
+    }
+
+    private func resolved(_ transfer: Transfer, _ result: Result<[SocketAddress], UpstreamError>, isFresh: Bool) {
         guard transfer.state == .resolving, let place = transfer.destination else { return }
         switch result {
-        case .success(let addresses): proceed(transfer, place, addresses, isFresh: isFresh, mustPin: mustPin)
-        case .failure(let error): refuse(transfer, error)
+        case .success(let addresses): proceed(transfer, place, addresses, isFresh: isFresh)
+        case .failure(let error): transfer.conclude(.failure(error))
         }
     }
 
@@ -170,35 +204,27 @@ package final class UpstreamClient: TransferClient {
         _ transfer: Transfer,
         _ place: UpstreamPlace,
         _ addresses: [SocketAddress],
-        isFresh: Bool,
-        mustPin: Bool
+        isFresh: Bool
     ) {
         do throws(UpstreamError) {
             try transfer.request.checkFraming(place.url.place)
-            guard place.curlURL != nil else {
-                throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.url.place): check the host")
-            }
-            guard let handle = transfer.carrier as? EasyHandle else {
+            if isForWire(place) {
                 transfer.state = .running
-                return wire.carry(transfer, to: wire.connections(to: place), at: addresses, isFresh: isFresh)
+                wire.carry(transfer, to: wire.connections(to: place), at: addresses, isFresh: isFresh)
+            } else {
+                try libcurl(for: place).carry(transfer, to: place, at: addresses, isFresh: isFresh)
             }
-            try curl?.carry(transfer, by: handle, to: place, at: addresses, isFresh: isFresh, mustPin: mustPin)
         } catch {
-            refuse(transfer, error)
+            // The delegate is told later.
+            transfer.conclude(.failure(error))
         }
-    }
-
-    /// Its delegate is told later.
-    private func refuse(_ transfer: Transfer, _ error: UpstreamError) {
-        transfer.outcome = .failure(error)
-        transfer.mark()
     }
 
     // MARK: - The drain
 
     /// libcurl runs at once.
     func poke() {
-        guard !isSettling, !isInsideLibcurl else { return }
+        guard !isSettling, !mustKeepTransfers else { return }
         if let multi {
             isSettling = true
             if multi.isDue { multi.runDue() }
@@ -241,14 +267,15 @@ package final class UpstreamClient: TransferClient {
 
     func mark(_ transfer: Transfer) { marked.append(transfer) }
 
-    func released(_ transfer: Transfer, _ carrier: Carrier?) {
+    func released(_ transfer: Transfer) {
         let last = active.removeLast()
         if last !== transfer {
             active[transfer.activePlace] = last
             last.activePlace = transfer.activePlace
         }
-        guard let curl, let handle = carrier as? EasyHandle else { return }
-        curl.giveBack(handle)
+        guard let number = transfer.question else { return }
+        transfer.question = nil
+        resolving.removeValue(forKey: number)?.question.leave()
     }
 }
 

@@ -40,6 +40,7 @@ package final class Dialler {
         let target: DialTarget
         let timer: LoopTimer?
         let fail: (UpstreamError) -> Void
+        var question: ResolverQuestion?
         var dial: WireDial?
         var owner: TaskDial?
     }
@@ -70,11 +71,13 @@ package final class Dialler {
         if let known = resolver.known(target.host, port: target.port, rules: target.rules) { return try known.get() }
         return try await wait(target, .resolve, on: loop) { number, waiter in
             let reference = reference
-            resolver.resolve(target.host, port: target.port, rules: target.rules) { [loop = self.loop] result in
+            let question = resolver.ask(target.host, port: target.port, rules: target.rules) {
+                [loop = self.loop] result in
                 loop.submit { _ in
                     if reference.dialler?.end(number) != nil { waiter.resume(returning: result) }
                 }
             }
+            waits[number]?.question = question
         }
     }
 
@@ -121,7 +124,7 @@ package final class Dialler {
 
     private func startTimer(_ number: UInt64, _ deadline: UInt64, _ phase: TimeoutPhase) -> LoopTimer {
         // Unowned: the timer is this object's own and ends with it.
-        let timer = loop.makeTimer { [unowned self] in
+        let timer = LoopTimer(onThreadOf: loop) { [unowned self] in
             fail(number) { ConnectionFailure.timeout($0.place, phase) }
         }
         let now = Monotonic.now()
@@ -135,6 +138,7 @@ package final class Dialler {
     fileprivate func end(_ number: UInt64) -> DialTarget? {
         guard let wait = waits.removeValue(forKey: number) else { return nil }
         wait.timer?.cancel()
+        wait.question?.leave()
         wait.dial?.cancel()
         return wait.target
     }

@@ -73,7 +73,7 @@ extension WireConnection {
                 // The origin gets what there is, so that its log knows of the request that was cut.
                 flush()
                 giveUpSending(.unwanted)
-                return transfer.conclude(.failure(transfer.requestBodyError))
+                return transfer.concludeAtOnce(.failure(transfer.requestBodyError))
             }
         }
     }
@@ -102,7 +102,7 @@ extension WireConnection {
         if let outgoing { pool.giveBack(outgoing) }
         outgoing = nil
         watchWriting(false)
-        transfer?.stopsAsking()
+        transfer?.stopAsking()
     }
 
     // MARK: - Expect: 100-continue
@@ -111,7 +111,7 @@ extension WireConnection {
         // Unowned: the timer is this object's own and ends with it.
         let timer =
             continueTimer
-            ?? pool.loop.makeTimer { [unowned self, pool] in
+            ?? LoopTimer(onThreadOf: pool.loop) { [unowned self, pool] in
                 pool.event {
                     if let transfer { sendBody(transfer) }
                 }

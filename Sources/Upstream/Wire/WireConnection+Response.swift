@@ -148,14 +148,14 @@ extension WireConnection {
 
     func concludeIfComplete(_ transfer: Transfer) {
         guard reader.isComplete, isRequestOver, !transfer.isConcluded else { return }
-        transfer.conclude(.success(reader.trailers))
+        transfer.concludeAtOnce(.success(reader.trailers))
     }
 
     private func refuse(_ transfer: Transfer) {
         reader.forbidReuse()
         // The transfer may stay until its consumer goes on.
         if !isRequestOver { giveUpSending(.unwanted) }
-        transfer.conclude(.failure(transfer.refusal(reader.failure)))
+        transfer.concludeAtOnce(.failure(transfer.refusal(reader.failure)))
     }
 
     /// Something came behind the response, while the transfer is still here: its consumer holds back, or the request goes on.
@@ -171,9 +171,21 @@ extension WireConnection {
         reader.forbidReuse()
         if osError == 0, progress != .broken, reader.end() {
             if !isRequestOver { giveUpSending(.unwanted) }
-            return transfer.conclude(.success(reader.trailers))
+            return transfer.concludeAtOnce(.success(reader.trailers))
         }
-        if isReused, !reader.hasReceived { return transfer.connectionWasStale(self) }
-        transfer.conclude(.failure(transfer.closedError(osError, self)))
+        if isReused, !reader.hasReceived { return transfer.resend { end() } }
+        transfer.concludeAtOnce(.failure(closedError(transfer.place, osError)))
+    }
+
+    private func closedError(_ place: String, _ osError: Int32) -> UpstreamError {
+        let text =
+            if osError != 0 {
+                String(cString: strerror(osError))
+            } else if reader.isHeadComplete {
+                "its end was still to come"
+            } else {
+                reader.hasReceived ? "only a part of one came" : "not a byte came"
+            }
+        return ConnectionFailure.closed(place, remoteAddress, isHeadComplete: reader.isHeadComplete, text: text)
     }
 }

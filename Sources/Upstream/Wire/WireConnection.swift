@@ -14,6 +14,7 @@ internal import HTTPWire
 final class WireConnection: Carrier, IOHandler, DialOwner {
     enum State { case closed, waiting, connecting, open, idle }
 
+    let slot: CarrierSlot
     let pool: WirePool
     let place: WirePlace
     private(set) var state = State.closed
@@ -39,7 +40,7 @@ final class WireConnection: Carrier, IOHandler, DialOwner {
     init(_ pool: WirePool, _ place: WirePlace) {
         self.pool = pool
         self.place = place
-        super.init(on: pool.loop)
+        slot = CarrierSlot(on: pool.loop)
     }
 
     deinit {
@@ -60,7 +61,7 @@ final class WireConnection: Carrier, IOHandler, DialOwner {
         dial.next()
     }
 
-    override var remoteAddress: String? { remote.map { "\($0.host):\($0.port)" } }
+    var remoteAddress: String? { remote.map { "\($0.host):\($0.port)" } }
 
     func dialEvent(_ body: () -> Void) { pool.event(body) }
 
@@ -71,27 +72,28 @@ final class WireConnection: Carrier, IOHandler, DialOwner {
         state = .open
         self.descriptor = descriptor
         remote = address
-        event = pool.loop.makeEvent(descriptor, self)
+        event = IOEvent(onThreadOf: pool.loop, descriptor: descriptor, handler: self)
         guard let transfer else { return }
         // What comes before it was asked for is no response (RFC 9112 section 9.2).
-        if WireSocket.look(descriptor) == .bytes { return transfer.conclude(.failure(transfer.unaskedError)) }
+        if WireSocket.look(descriptor) == .bytes { return transfer.concludeAtOnce(.failure(transfer.unaskedError)) }
         carry(transfer, isReused: false)
     }
 
     func dialFailed(_ failure: WireDial.Failure) {
         dial = nil
         state = .closed
-        transfer?.fail(failure)
+        // Told later: nothing of this connection is left by then.
+        if let transfer { transfer.conclude(.failure(failure.error(transfer.place))) }
         pool.left(self)
     }
 
     /// Sends the request of a transfer. Nothing is asked of its source or told its delegate from within this call.
     func carry(_ transfer: Transfer, isReused: Bool) {
         state = .open
-        self.transfer = transfer
+        transfer.attach(to: self)
         self.isReused = isReused
         reader.reset(for: transfer.request)
-        transfer.beginsOnWire()
+        transfer.goesOut()
         watch(.read)
         sendRequest(transfer)
     }
@@ -119,7 +121,7 @@ final class WireConnection: Carrier, IOHandler, DialOwner {
         watch(isWanted ? watched.union(.write) : watched.subtracting(.write))
     }
 
-    override func goOn(receive: Bool, send: Bool) {
+    func resume(receive: Bool, send: Bool) {
         guard let transfer, state == .open else { return }
         if receive { watchReading(true) }
         if send { self.send(transfer) }
@@ -130,8 +132,7 @@ final class WireConnection: Carrier, IOHandler, DialOwner {
     /// Nothing is to be read: the peer has kept silent since the last response.
     var isQuiet: Bool { WireSocket.look(descriptor) == .nothing }
 
-    override func release() {
-        transfer = nil
+    func release() {
         continueTimer?.cancel()
         switch state {
         case .open where reader.isComplete && !reader.mustClose && isRequestSent: rest()
@@ -192,3 +193,5 @@ final class WireConnection: Carrier, IOHandler, DialOwner {
         return descriptor
     }
 }
+
+@available(*, unavailable) extension WireConnection: Sendable {}

@@ -75,7 +75,7 @@ final class WireDial {
         // Unowned: the timer is this object's own and ends with it.
         let timer =
             timer
-            ?? loop.makeTimer { [unowned self] in
+            ?? LoopTimer(onThreadOf: loop) { [unowned self] in
                 owner.dialEvent { next() }
             }
         self.timer = timer
@@ -121,7 +121,7 @@ private final class WireAttempt: IOHandler {
         dial.owner.dialCounts(1)
         // libcurl's default, too: what is sent leaves at once.
         Socket.setNoDelay(descriptor)
-        let event = loop.makeEvent(descriptor, self)
+        let event = IOEvent(onThreadOf: loop, descriptor: descriptor, handler: self)
         event.watch(.write)
         self.event = event
     }

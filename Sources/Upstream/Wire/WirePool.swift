@@ -6,6 +6,8 @@ internal import EventLoop
 final class WirePlace {
     let key: ResolverKey
     /// The newest last.
+    // Unchecked, since a check would be paid for with every request: the pool alone adds and removes connections, one
+    // at a time, and closes or hands over one only once it is out of here.
     @exclusivity(unchecked) fileprivate(set) var idle: [WireConnection] = []
     /// Connections that stand or are being made.
     fileprivate var count = 0
@@ -28,7 +30,8 @@ final class WirePool {
     /// What is read goes here first, of one connection after another, and does not stay.
     // Owned by this object; used within one callback at a time.
     let buffer: UnsafeMutableRawBufferPointer
-    // Unchecked, as the idle ones of a place: nobody is called while it is changed, and a check would be paid for with every use.
+    // Unchecked, since a check would be paid for with every request: a buffer is taken or given back in one step, which
+    // calls nobody.
     @exclusivity(unchecked) private var spare: [SendBuffer] = []
     private var places: [ResolverKey: WirePlace] = [:]
     private var pruneAt = 64
@@ -58,10 +61,10 @@ final class WirePool {
 
     /// The connections to a place.
     func connections(to place: UpstreamPlace) -> WirePlace {
-        // Nobody else sets it, so that it is always one of these.
-        if let known = place.connections { return unsafeDowncast(known, to: WirePlace.self) }
+        // The client has a place carried here or by libcurl, always the same, so that this is one of these.
+        if let known = place.carried { return unsafeDowncast(known, to: WirePlace.self) }
         let new = self.place(place.key)
-        place.connections = new
+        place.carried = new
         return new
     }
 
@@ -88,13 +91,10 @@ final class WirePool {
     /// - Parameter isFresh: not by an idle one.
     func carry(_ transfer: Transfer, to place: WirePlace, at addresses: [SocketAddress], isFresh: Bool) {
         if !isFresh, let connection = takeIdle(place, addresses) {
-            transfer.carrier?.transfer = nil
-            transfer.carrier = connection
             return connection.carry(transfer, isReused: true)
         }
         let connection = transfer.carrier as? WireConnection ?? WireConnection(self, place)
-        transfer.carrier = connection
-        connection.transfer = transfer
+        transfer.attach(to: connection)
         transfer.deadlines.enter(.connecting, now: Monotonic.now())
         transfer.armTimer()
         guard makeRoom(place) else {
@@ -192,7 +192,7 @@ final class WirePool {
         guard !isSweeping else { return }
         isSweeping = true
         // Unowned: the timer is this object's own and ends with it.
-        let timer = sweep ?? loop.makeTimer { [unowned self] in sweepOut() }
+        let timer = sweep ?? LoopTimer(onThreadOf: loop) { [unowned self] in sweepOut() }
         sweep = timer
         timer.start(after: Self.longestIdle)
     }

@@ -2,10 +2,12 @@
 
 import EventLoop
 import HTTPWire
+import LoopSupport
 import Synchronization
 import TestSupport
 import Testing
-import Upstream
+
+@testable import Upstream
 
 @Suite struct ResolverTests {
     private static func address(_ host: String, _ port: UInt16) -> SocketAddress? {
@@ -126,7 +128,7 @@ import Upstream
         }
         let answers = Counter()
         for _ in 0..<10 {
-            resolver.resolve("ONE.test", port: 80, rules: .any) { if (try? $0.get()) != nil { answers.add() } }
+            _ = resolver.ask("ONE.test", port: 80, rules: .any) { if (try? $0.get()) != nil { answers.add() } }
         }
         gate.open()
         #expect(answers.wait(for: 10))
@@ -176,7 +178,7 @@ import Upstream
         let refused = Counter()
         let answered = Counter()
         for number in 0..<10 {
-            resolver.resolve("n\(number).test", port: 80, rules: .any) { result in
+            _ = resolver.ask("n\(number).test", port: 80, rules: .any) { result in
                 if case .success = result { answered.add() } else { refused.add() }
             }
         }
@@ -189,21 +191,71 @@ import Upstream
         #expect(known.last == 99)
     }
 
-    @Test func `a cancelled question ends at once, and harms nobody`() async throws {
+    @Test func `whoever leaves a question hears nothing, and harms nobody`() async throws {
         let pool = try IOPool(threads: 1)
         let gate = Gate()
         let resolver = Resolver(pool: pool) { _, port in
             gate.wait()
             return .addresses([Self.address("127.0.0.1", port)].compactMap { $0 })
         }
-        let patient = Task { try await resolver.resolve("slow.test", port: 80, rules: .any) }
-        let hasty = Task { try await resolver.resolve("slow.test", port: 80, rules: .any) }
-        hasty.cancel()
-        let error = await #expect(throws: UpstreamError.self) { try await hasty.value }
-        #expect(error?.kind == .cancelled)
+        let answers = (0..<3).map { _ in Counter() }
+        let questions = answers.map { answer in
+            resolver.ask("slow.test", port: 80, rules: .any) { if (try? $0.get()) != nil { answer.add() } }
+        }
+        #expect(resolver.waiterCount == 3)
+        questions[0].leave()
+        questions[0].leave()
+        questions[2].leave()
+        #expect(resolver.waiterCount == 1)
         gate.open()
-        #expect(try await patient.value.count == 1)
+        #expect(answers[1].wait(for: 1))
+        #expect(answers.map(\.value) == [0, 1, 0])
+        #expect(resolver.waiterCount == 0)
+        // The answer has been remembered, and leaving is too late to matter.
+        questions[1].leave()
+        #expect(resolver.known("slow.test", port: 80, rules: .any) != nil)
         pool.stop()
+    }
+
+    @Test(arguments: Carriage.allCases)
+    func `a transfer that ends while its name is asked for leaves no waiter`(carriage: Carriage) throws {
+        let gate = Gate()
+        let rig = try Rig(by: carriage) { _, _ in
+            gate.wait()
+            return .notFound
+        }
+        defer {
+            gate.open()
+            rig.close()
+        }
+        let timeouts = Timeouts(connect: 30_000_000)
+        let heard = rig.run(UpstreamRequest(url: "http://slow.test/", timeouts: timeouts))
+        #expect(heard.error?.kind == .timeout(.resolve))
+        let (_, number) = rig.start(UpstreamRequest(url: "http://slow.test/"))
+        #expect(rig.resolver.waiterCount == 1)
+        rig.with(number) { $0.cancel() }
+        #expect(rig.resolver.waiterCount == 0)
+    }
+
+    @Test func `a dial that ends while its name is asked for leaves no waiter`() async throws {
+        let gate = Gate()
+        let rig = try Rig { _, _ in
+            gate.wait()
+            return .notFound
+        }
+        defer {
+            gate.open()
+            rig.close()
+        }
+        let target = DialTarget(host: "slow.test", port: 80, rules: .any, timeout: 30_000_000)
+        let ended = await rig.lookUp(target).value
+        #expect(ended == .timeout(.resolve))
+        #expect(rig.resolver.waiterCount == 0)
+        let patient = await rig.lookUp(DialTarget(host: "slow.test", port: 80, rules: .any, timeout: nil))
+        #expect(rig.resolver.waiterCount == 1)
+        patient.cancel()
+        #expect(await patient.value == .cancelled)
+        #expect(rig.resolver.waiterCount == 0)
     }
 
     @Test func `the system knows localhost`() async throws {
@@ -212,5 +264,34 @@ import Upstream
         let found = try await Resolver(pool: pool).resolve("localhost", port: 8080, rules: .any)
         #expect(found.allSatisfy { $0.isLoopback && $0.port == 8080 })
         #expect(!found.isEmpty)
+    }
+}
+
+extension Resolver {
+    /// The same for a test that can wait.
+    fileprivate func resolve(
+        _ host: String,
+        port: UInt16,
+        rules: TargetRules
+    ) async throws(UpstreamError) -> [SocketAddress] {
+        let result = await withCheckedContinuation { waiter in
+            _ = ask(host, port: port, rules: rules) { waiter.resume(returning: $0) }
+        }
+        return try result.get()
+    }
+}
+
+extension Rig {
+    /// Asks the client's dialler for the addresses of a target, up to its first wait: why it got none.
+    fileprivate func lookUp(_ target: DialTarget) async -> Task<UpstreamError.Kind?, Never> {
+        await begin(on: loop) { [inside] loop in
+            guard let client = inside.client else { return nil }
+            do throws(UpstreamError) {
+                _ = try await client.dialler.addresses(of: target, on: loop)
+                return nil
+            } catch {
+                return error.kind
+            }
+        }
     }
 }

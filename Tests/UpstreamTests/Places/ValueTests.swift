@@ -19,11 +19,13 @@ import Testing
         host: String,
         port: UInt16,
         target: String,
-        curlURL: String
+        connected: String
     ) throws {
         let url = try UpstreamURL.parse(text, method: .get)
         #expect(url == UpstreamURL(isTLS: isTLS, host: host, port: port, target: target))
-        #expect(url.curlURL(numericHost: nil) == curlURL)
+        let place = UpstreamPlace(root: [], url)
+        #expect("\(place.isTLS ? "https" : "http")://\(place.connectName):\(place.key.port)/" == connected)
+        #expect(CurlPlace(place) != nil)
     }
 
     @Test(arguments: [

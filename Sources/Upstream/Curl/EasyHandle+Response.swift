@@ -1,19 +1,58 @@
-// How a transfer ends that libcurl carries, and a second try of it where nothing was sent.
+// A response that libcurl reads, line by line and piece by piece; how it ends, and a second try of it where nothing was
+// sent.
 
 internal import CLibcurl
 internal import HTTPWire
 
+/// What became of body bytes.
+enum BodyTaking { case taken, pause, refused }
+
 extension EasyHandle {
+    func received(line: UnsafeRawBufferPointer) -> Bool {
+        guard let transfer else { return false }
+        transfer.mark()
+        guard reader.take(line: line) else { return false }
+        if reader.isHeadComplete {
+            transfer.headReceived()
+            if reader.mustClose { forbidReuse() }
+            switch reader.framing {
+            case .none, .length(0): listenForExcess()
+            case .untilClose where transfer.destination?.isTLS == true: listenForEnd()
+            default: break
+            }
+        }
+        return true
+    }
+
+    func received(body: UnsafeRawBufferPointer) -> BodyTaking {
+        guard let transfer else { return .refused }
+        if transfer.mustPause(buffered: reader.bytes.count) { return .pause }
+        // Asked before: the reader cannot be looked at while it takes bytes.
+        let isDirect = transfer.handsOnAtOnce
+        transfer.mark()
+        guard reader.take(body: body, handOn: { isDirect && transfer.handOn($0) }) else { return .refused }
+        transfer.bodyReceived()
+        if reader.mustClose { forbidReuse() }
+        return .taken
+    }
+
+    func logged(_ text: UnsafeRawBufferPointer) {
+        let notice: StaticString = "Excess found"
+        guard text.count >= notice.utf8CodeUnitCount else { return }
+        for position in 0..<notice.utf8CodeUnitCount where text[position] != notice.utf8Start[position] { return }
+        forbidReuse()
+    }
+
+    // MARK: - The end
+
     /// libcurl is done with the handle; outside libcurl.
     func finish(_ result: CURLcode) {
         guard let transfer, transfer.state != .ended, !transfer.isConcluded else { return }
         if result == CURLE_OK { keepConnection() }
         let osError = Int32(truncatingIfNeeded: c_curl_get_long(raw, CURLINFO_OS_ERRNO))
-        release()
-        if case .cancelled = transfer.abort { return transfer.mark() }
-        if restart(transfer) { return }
-        transfer.outcome = verdict(transfer, result, osError: osError)
-        transfer.mark()
+        takeBack()
+        if !transfer.isGivenUp, restart(transfer) { return }
+        transfer.conclude(verdict(transfer, result, osError: osError))
     }
 
     /// Tells the multi which socket lies idle now.
@@ -28,9 +67,8 @@ extension EasyHandle {
         guard let retry, retries < 3, let client = transfer.client else { return false }
         retries += 1
         self.retry = nil
-        transfer.abort = nil
-        transfer.attempts = 0
-        client.resolve(transfer, isFresh: retry == .staleConnection, mustPin: true)
+        refusal = nil
+        client.resolve(transfer, isFresh: retry == .staleConnection)
         return true
     }
 
@@ -55,7 +93,8 @@ extension EasyHandle {
         }
         // The whole response came, and only what libcurl wanted to do after it failed.
         if reader.isComplete { return .success(reader.trailers) }
-        if case .failed(let error) = transfer.abort { return .failure(error) }
+        if let refusal { return .failure(refusal) }
+        if transfer.hasBodyFailed { return .failure(transfer.requestBodyError) }
         let context = CurlFailure.Context(
             place: place,
             address: remoteAddress,
