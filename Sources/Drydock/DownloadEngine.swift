@@ -14,8 +14,7 @@ final class DownloadEngine: Sendable {
     let files: IOPool
     private let names: IOPool
     private let loops: LoopGroup
-    private let disk: DiskTier?
-    private let watch = DiskWatch()
+    private let watch = TierWatch()
     let seed: SeedFolder?
     private let clients: [LoopBox<UpstreamClient>]
     private let service: ServicePlan
@@ -27,7 +26,6 @@ final class DownloadEngine: Sendable {
         files: IOPool,
         names: IOPool,
         loops: LoopGroup,
-        disk: DiskTier?,
         seed: SeedFolder?,
         clients: [LoopBox<UpstreamClient>]
     ) {
@@ -36,7 +34,6 @@ final class DownloadEngine: Sendable {
         self.files = files
         self.names = names
         self.loops = loops
-        self.disk = disk
         self.seed = seed
         self.clients = clients
         let limits = AdmissionLimits(concurrent: configuration.maximumFetches, queueLength: 1_000_000, wait: .max)
@@ -59,7 +56,7 @@ final class DownloadEngine: Sendable {
         _ configuration: DownloadManager.Configuration,
         _ logger: Logger,
         calls: FileCalls = .real,
-        interval: UInt64 = DiskWatch.interval
+        interval: UInt64 = TierWatch.interval
     ) async throws(DownloadError) -> DownloadEngine {
         // What has been started, to be ended where the rest fails; the last first.
         var undo: [() -> Void] = []
@@ -77,7 +74,7 @@ final class DownloadEngine: Sendable {
                 cacheName: configuration.name,
                 memory: MemoryTier(size: memory.size, objects: memory.count, maxObject: memory.largest),
                 memoryMaxObject: memory.largest,
-                disk: disk,
+                behind: disk.map { [$0] } ?? [],
                 diskMaxObject: Int(clamping: configuration.disk.map { $0.largest ?? $0.size } ?? 0),
                 budget: FillBudget(maxObject: memory.largest),
                 clock: WallClock(),
@@ -95,11 +92,12 @@ final class DownloadEngine: Sendable {
                 files: files,
                 names: names,
                 loops: loops,
-                disk: disk,
                 seed: seed,
                 clients: clients
             )
-            if let disk { await engine.watch.start(disk, every: interval, on: loops.loops[0]) }
+            if core.hasTiersBehind {
+                await engine.watch.start(every: interval, on: loops.loops[0]) { core.tend() }
+            }
             return engine
         } catch {
             for step in undo.reversed() { step() }
@@ -125,7 +123,7 @@ final class DownloadEngine: Sendable {
         await core.settle(patience: Self.patience, on: loops.leastBusy)
         await DetachedThread.wait { [self] in
             loops.stop()
-            disk?.close()
+            core.closeStore()
             files.stop()
             names.stop()
         }

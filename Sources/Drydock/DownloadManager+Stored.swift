@@ -59,7 +59,7 @@ extension DownloadManager {
 
     /// Gives back the memory that stored responses take; what is on disk stays.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
-    public func freeMemory() async throws(DownloadError) { try await engine().core.memory.removeAll() }
+    public func freeMemory() async throws(DownloadError) { try await engine().core.freeMemory() }
 
     private func purge(_ target: PurgeRule.Target, isSoft: Bool = false) async throws(DownloadError) -> Int {
         let engine = try await engine()

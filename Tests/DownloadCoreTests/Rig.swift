@@ -54,6 +54,7 @@ final class Rig: Sendable {
     init(
         loops count: Int,
         disk hasDisk: Bool,
+        shared: [any ResponseTier] = [],
         memoryMaxObject: Int,
         budget bytes: Int,
         headPatience: UInt64
@@ -78,7 +79,7 @@ final class Rig: Sendable {
             cacheName: "drydock",
             memory: memory,
             memoryMaxObject: memoryMaxObject,
-            disk: disk,
+            behind: (disk.map { [$0] } ?? []) + shared,
             diskMaxObject: 64 << 20,
             budget: budget,
             clock: clock,
@@ -94,7 +95,7 @@ final class Rig: Sendable {
             cacheName: "drydock",
             memory: MemoryTier(),
             memoryMaxObject: 1 << 20,
-            disk: disk,
+            behind: [disk],
             diskMaxObject: 1 << 20,
             budget: budget,
             clock: clock
@@ -231,9 +232,11 @@ final class Rig: Sendable {
 
 /// Runs a test, and sees to it that nothing is left behind: no fill in the table, no fetch, not one byte of the budget but for
 /// stored parts.
+/// - Parameter shared: tiers behind the disk.
 func withRig(
     loops: Int = 1,
     disk: Bool = false,
+    shared: [any ResponseTier] = [],
     memoryMaxObject: Int = 8 << 20,
     budget: Int = 64 << 20,
     headPatience: UInt64 = 5_000_000_000,
@@ -242,6 +245,7 @@ func withRig(
     let rig = try await Rig(
         loops: loops,
         disk: disk,
+        shared: shared,
         memoryMaxObject: memoryMaxObject,
         budget: budget,
         headPatience: headPatience

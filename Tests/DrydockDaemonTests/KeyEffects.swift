@@ -139,10 +139,10 @@ extension KeyEffect {
         "cache.memory.objects": .daemon { "\($0.parts.core.memory.objects)" },
         "cache.memory.max_object": .daemon { "\($0.parts.core.context.memoryMaxObject)" },
         "cache.memory.pressure": .scenario("MemoryPressure/itCanBeIgnored"),
-        "cache.disk.path": .daemon { "\($0.parts.core.disk?.folder.path ?? "none")" },
-        "cache.disk.size": .daemon { "\($0.parts.core.disk?.statistics.limit ?? 0)" },
+        "cache.disk.path": .daemon { "\($0.parts.diskTier?.folder.path ?? "none")" },
+        "cache.disk.size": .daemon { "\($0.parts.core.statistics[.disk]?.limit ?? 0)" },
         "cache.disk.max_object": .daemon { "\($0.parts.core.context.diskMaxObject)" },
-        "cache.disk.min_free": .daemon { "\($0.parts.core.disk?.limits.minFree ?? 0)" },
+        "cache.disk.min_free": .daemon { "\($0.parts.diskTier?.limits.minFree ?? 0)" },
         "forward.enabled": .plan { "\($0.forward == nil)" },
         "forward.allow": .plan { "\(String(describing: $0.forward?.verdict(host: "a.example", port: 80)))" },
         "forward.connect.allow": .plan { plan in
@@ -209,4 +209,8 @@ extension Daemon {
         for case .unix(let path) in state.withLock(\.configuration).admin?.listen ?? [] { stat(path, &status) }
         return status
     }
+}
+
+extension DaemonParts {
+    fileprivate var diskTier: DiskTier? { core.store.tiers.lazy.compactMap { $0 as? DiskTier }.first }
 }

@@ -63,7 +63,7 @@ final class HandlerHarness: Sendable {
             cacheName: plan.name,
             memory: MemoryTier(size: 1 << 24),
             memoryMaxObject: disk == nil ? 1 << 20 : 64 << 10,
-            disk: disk,
+            behind: disk.map { [$0] } ?? [],
             diskMaxObject: disk == nil ? 0 : 64 << 20,
             budget: FillBudget(),
             clock: clock
@@ -158,8 +158,7 @@ final class HandlerHarness: Sendable {
     func listed() throws -> [String] {
         let text = Monitor([String]?.none)
         Task(executorPreference: BlockingExecutor.shared) { [core, pool] in
-            let listing = StoreListing(memory: core.memory, disk: core.disk, generations: core.generations, pool: pool)
-            let page = try await listing.page(ListQuery())
+            let page = try await core.listing(on: pool).page(ListQuery())
             text.update { $0 = page.responses.map { "\($0.key) \($0.key.extras ?? "")" } }
         }
         guard text.wait(10, until: { $0 != nil }), let text = text.read({ $0 }) else {
@@ -221,7 +220,7 @@ final class HandlerHarness: Sendable {
         await harness.server.drain(grace: 100_000_000)
         await harness.sink?.drain()
         harness.loops.stop()
-        harness.core.disk?.close()
+        harness.core.closeStore()
         harness.pool.stop()
         try result.get()
     }

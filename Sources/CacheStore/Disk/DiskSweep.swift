@@ -127,10 +127,11 @@ extension DiskTier {
     fileprivate func gone(of files: [DiskIndex.Doomed]) -> ([DiskIndex.Doomed], isSure: Bool) {
         var isSure = true
         let gone = files.filter { file in
-            guard let (key, head, _) = head(of: DiskIndex.Listed(name: file.name, url: file.url)) else {
+            guard let listing = head(of: DiskIndex.Listed(name: file.name, url: file.url)) else {
                 if access(folder.place(of: file.name), F_OK) == 0 { isSure = false }
                 return false
             }
+            let (key, head) = (listing.key, listing.head)
             return generations.verdict(head, key, InvalidationRule.concerning(head, key)) == .gone
         }
         return (gone, isSure)

@@ -107,7 +107,7 @@ extension DiskTier {
         var head = head
         head.bodyLength = spill.written
         if head.number == 0 { head.number = fileID }
-        let record = HeadRecord(
+        let record = StoredRecord(
             fileID: fileID,
             sequence: 1,
             bodyLength: spill.written,

@@ -23,31 +23,6 @@ package struct DiskLimits: Sendable {
     }
 }
 
-/// What the disk tier has done and holds.
-package struct DiskStatistics: Sendable, Equatable {
-    package var objects = 0
-    /// Bytes on the disk.
-    package var bytes: Int64 = 0
-    /// Bytes at most.
-    package var limit: Int64 = 0
-    package var hits = 0
-    package var misses = 0
-    package var evictions = 0
-    package var commits = 0
-    /// Responses that were not stored for want of room, or because they are too large.
-    package var refusals = 0
-    /// Files that were removed because they did not match their checksums, or could not be read.
-    package var damaged = 0
-    /// The table does not know every file yet: the index is being loaded, or the folders are walked.
-    package var isRebuilding = false
-    /// Bytes of memory that the table of files takes.
-    package var indexBytes = 0
-    /// Files that stay open for the next answer.
-    package var openFiles = 0
-    /// What the disk has done to stored responses, logged or not: see ``DiskTrouble``.
-    package var troubles = 0
-}
-
 /// Sendable: the table is under `state`; a file is changed, removed or given its name under one of `locks`, on an I/O
 /// thread; everything else never changes.
 package final class DiskTier: Sendable {
@@ -63,7 +38,7 @@ package final class DiskTier: Sendable {
 
     struct State {
         var table = DiskTable()
-        var statistics = DiskStatistics()
+        var statistics = TierStatistics()
         var phase = Phase.loading
         /// Walks that have begun.
         var walks = 0
@@ -228,7 +203,7 @@ package final class DiskTier: Sendable {
     /// Nanoseconds for which what could not be done is not tried again.
     private static let patience: UInt64 = 10_000_000_000
 
-    package var statistics: DiskStatistics {
+    package var statistics: TierStatistics {
         state.withLock { state in
             var statistics = state.statistics
             statistics.objects = state.table.count

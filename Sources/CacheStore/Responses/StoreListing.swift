@@ -1,4 +1,4 @@
-// What is stored, page by page, in the order of URLs: from the memory tier as a walk finds it, from the disk tier by its index.
+// What is stored, page by page, in the order of URLs: from memory as a walk finds it, from the tiers behind it as they list it.
 
 package import EventLoop
 package import HTTPCaching
@@ -65,15 +65,15 @@ package struct ListPage: Sendable {
 /// Everything here is done on I/O threads; no lock is held for long.
 package struct StoreListing: Sendable {
     let memory: MemoryTier
-    let disk: DiskTier?
+    let tiers: [any ResponseTier]
     let generations: Generations
     let pool: IOPool
-    /// Rows of the index that one page looks at.
+    /// Rows of a tier that one page looks at.
     private static let step = 1000
 
-    package init(memory: MemoryTier, disk: DiskTier?, generations: Generations, pool: IOPool) {
+    package init(memory: MemoryTier, behind tiers: [any ResponseTier], generations: Generations, pool: IOPool) {
         self.memory = memory
-        self.disk = disk
+        self.tiers = tiers
         self.generations = generations
         self.pool = pool
     }
@@ -85,15 +85,21 @@ package struct StoreListing: Sendable {
         _ isWanted: @escaping @Sendable (ListedResponse) -> Bool = { _ in true }
     ) async throws -> ListPage {
         let (held, memoryEnd) = try await pool.run { [self] in inMemory(query) }
-        var rows: [DiskIndex.Listed] = []
-        var diskEnd: String?
-        if let disk {
-            (rows, diskEnd) = try await disk.listed(query, pinned: generations.pins.all, limit: Self.step)
+        var ends = [memoryEnd]
+        var listings: [(tier: any ResponseTier, listings: [TierListing])] = []
+        for tier in tiers {
+            do {
+                let (rows, end) = try await tier.list(query, pinned: generations.pins.all, limit: Self.step)
+                ends.append(end)
+                listings.append((tier, await tier.heads(of: rows)))
+            } catch  where tier.isShared {
+                // What cannot be reached is not listed; what this machine has is.
+                continue
+            }
         }
-        let end = [memoryEnd, diskEnd].compactMap(\.self).min()
-        let within = rows
+        let (end, behind) = (ends.compactMap(\.self).min(), listings)
         return try await pool.run { [self] in
-            let all = merge(held, within, query).filter { listed in
+            let all = merge(held, behind, query).filter { listed in
                 end.map { !Self.isBehind(listed.key, $0) } ?? true
             }
             let wanted = all.filter(isWanted).sorted { Self.order($0) < Self.order($1) }
@@ -123,26 +129,40 @@ package struct StoreListing: Sendable {
         return (found, isCut ? found.last?.key.description : nil)
     }
 
-    // MARK: - Both
+    // MARK: - All
 
-    private func merge(_ held: [HeldResponse], _ rows: [DiskIndex.Listed], _ query: ListQuery) -> [ListedResponse] {
-        var names: Set<Digest> = []
+    /// Each response once, with the tiers that hold it.
+    private func merge(
+        _ held: [HeldResponse],
+        _ behind: [(tier: any ResponseTier, listings: [TierListing])],
+        _ query: ListQuery
+    ) -> [ListedResponse] {
         var all: [ListedResponse] = []
+        // What has been listed already, and a tier further behind may have, too.
+        var known: [CacheKey: [(number: UInt64, head: StoredHead)]] = [:]
         for response in held.map(\.response) {
-            var tiers = [StoreTier.memory]
-            if let entry = disk?.entry(response.key, response.head, number: response.number) {
-                names.insert(entry.name)
-                tiers.append(.disk)
+            known[response.key, default: []].append((response.number, response.head))
+            let others = tiers.filter { tier in
+                if case .holds(response.number, _) = tier.known(response.key, response.head) { true } else { false }
             }
+            let names = [StoreTier.memory] + others.map(\.name)
             let verdict = generations.verdict(response)
-            if let listed = listed(response.key, response.head, response.body.knownLength, tiers, verdict) {
+            if let listed = listed(response.key, response.head, response.body.knownLength, names, verdict) {
                 all.append(listed)
             }
         }
-        for row in rows where !names.contains(row.name) {
-            guard let (key, head, length) = disk?.head(of: row) else { continue }
-            let verdict = generations.verdict(head, key, InvalidationRule.concerning(head, key))
-            if let listed = listed(key, head, length, [.disk], verdict) { all.append(listed) }
+        for (tier, listings) in behind {
+            for listing in listings {
+                let (key, head) = (listing.key, listing.head)
+                // A shared tier has the numbers of other stores.
+                let isKnown = known[key]?.contains { other in
+                    (tier.isShared || other.number == listing.number) && other.head.isSameVariant(as: head)
+                }
+                if isKnown == true { continue }
+                known[key, default: []].append((listing.number, head))
+                let verdict = generations.verdict(head, key, InvalidationRule.concerning(head, key))
+                if let listed = listed(key, head, listing.length, [tier.name], verdict) { all.append(listed) }
+            }
         }
         return all.filter { listed in
             (query.tier.map { listed.tiers.contains($0) } ?? true) && (listed.length ?? 0) >= query.minSize

@@ -7,6 +7,8 @@ import Synchronization
 /// Which tier an answer came from.
 package enum StoreTier: String, Sendable {
     case seed, memory, disk
+    /// One that several stores share.
+    case shared
 }
 
 /// Sendable: nothing in it changes after it is made but `rulesSeen`, which is atomic.
@@ -134,7 +136,14 @@ package final class StoredResponse: Sendable {
         return with(usable, Self.prepare(usable, length: body.knownLength, via: nil))
     }
 
-    private func with(_ head: StoredHead, _ preparedHead: [UInt8]) -> StoredResponse {
+    /// The same response as what came with this number, and was last confirmed with that of the head: in the order of another store.
+    package func renumbered(_ number: UInt64, _ headNumber: UInt64) -> StoredResponse {
+        var head = head
+        head.number = headNumber
+        return with(head, preparedHead, number)
+    }
+
+    private func with(_ head: StoredHead, _ preparedHead: [UInt8], _ number: UInt64? = nil) -> StoredResponse {
         StoredResponse(
             key: key,
             head: head,
@@ -144,7 +153,7 @@ package final class StoredResponse: Sendable {
             tier: tier,
             diskEntry: diskEntry,
             shape: shape,
-            number: number
+            number: number ?? self.number
         )
     }
 

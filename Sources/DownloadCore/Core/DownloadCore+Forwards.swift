@@ -44,14 +44,14 @@ extension DownloadCore {
         hash: UInt64,
         where selects: (HeldResponse) -> Bool
     ) -> ReadyFile? {
-        guard let disk, !memory.holds(keyBytes, hash: hash), let file = disk.readyFile(keyBytes, where: selects),
-            generations.verdict(file.response) == .valid
+        guard let files = context.store.files, !memory.holds(keyBytes, hash: hash),
+            let file = files.readyFile(keyBytes, where: selects), generations.verdict(file.response) == .valid
         else { return nil }
         return file
     }
 
     /// Counts an answer from a file. Any thread.
-    package func noteUse(of file: ReadyFile) { disk?.noteUse(of: file) }
+    package func noteUse(of file: ReadyFile) { context.store.files?.noteUse(of: file) }
 
     // MARK: - Passing on
 

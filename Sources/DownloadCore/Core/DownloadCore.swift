@@ -11,8 +11,6 @@ package import HTTPWire
 /// Sendable: what it holds is.
 package final class DownloadCore: Sendable {
     package let cacheName: String
-    package let memory: MemoryTier
-    package let disk: DiskTier?
     package let clock: WallClock
     package let generations: Generations
     package let budget: FillBudget
@@ -28,15 +26,16 @@ package final class DownloadCore: Sendable {
     /// - Parameters:
     ///   - cacheName: the pseudonym in Cache-Status.
     ///   - memoryMaxObject: bytes of one body that the memory tier takes at most.
-    ///   - diskMaxObject: the same of the disk tier.
-    ///   - generations: nil are those of the disk tier, which outlive the process; without a disk tier, new ones.
+    ///   - tiers: behind memory, in the order in which they are asked; see ``closeStore()``.
+    ///   - diskMaxObject: bytes of one body that they take at most.
+    ///   - generations: nil are those that a tier keeps, which outlive the process; where none does, new ones.
     ///   - headPatience: nanoseconds that the answer to a check by HEAD may take; then a GET asks.
     ///   - report: told what an operator may want to read of; any thread.
     package init(
         cacheName: String,
         memory: MemoryTier,
         memoryMaxObject: Int,
-        disk: DiskTier?,
+        behind tiers: [any ResponseTier],
         diskMaxObject: Int,
         generations: Generations? = nil,
         budget: FillBudget,
@@ -45,15 +44,14 @@ package final class DownloadCore: Sendable {
         report: @escaping @Sendable (CoreReport) -> Void = { _ in }
     ) {
         self.cacheName = cacheName
-        self.memory = memory
-        self.disk = disk
         self.budget = budget
         self.clock = clock
-        self.generations = generations ?? disk?.generations ?? Generations(pins: memory.pins)
+        let kept = generations ?? tiers.lazy.compactMap(\.keptGenerations).first
+        self.generations = kept ?? Generations(pins: memory.pins)
         context = FetchContext(
             memory: memory,
             memoryMaxObject: memoryMaxObject,
-            disk: disk,
+            behind: tiers,
             diskMaxObject: diskMaxObject,
             generations: self.generations,
             budget: budget,

@@ -22,11 +22,11 @@ extension Housekeeping {
         let url = PurgeRule.normalised(url)
         let work = { @Sendable [self] () -> Result<Bool, PinError> in
             let result = Result { () throws(PinError) in try change(context.generations.pins, url) }
-            context.memory.takeOverPins()
+            context.store.memory.takeOverPins()
             return result
         }
         let result = try? await pool.run(work)
-        await context.disk?.takeOverPin(url)
+        for tier in context.store.tiers { await tier.takeOverPin(url) }
         guard let result else { throw .ended }
         return try result.get()
     }

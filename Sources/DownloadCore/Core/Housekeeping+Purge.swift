@@ -32,7 +32,7 @@ extension Housekeeping {
     /// ``DownloadCore/purge(_:on:)``
     func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
         guard !rules.isEmpty else { return 0 }
-        if let disk = context.disk, context.generations.unsweptCount > Self.mostUnswept { await disk.settleSweep() }
+        if context.generations.unsweptCount > Self.mostUnswept { await context.store.settleSweep() }
         let now = context.clock.now()
         let number = context.generations.purge(rules, now: now)
         let work = { @Sendable [self] () -> (SystemError?, Int) in
@@ -42,29 +42,20 @@ extension Housekeeping {
             } catch {
                 failure = error
             }
-            let gone = context.memory.purge(rules, number: number, now: now, pins: context.generations.pins)
-            // What is on the disk, too, is counted there.
-            let alone = context.disk.map { disk in gone.count { !disk.holds($0.key, $0.response.head) } } ?? gone.count
+            let alone = context.store.purgeMemory(rules, number: number, now: now)
             return (failure, alone + context.partials.removeInvalid(context.generations))
         }
         guard let (failure, inMemory) = try? await pool.run(work) else { throw .ended }
-        let onDisk = (try? await context.disk?.count(rules, before: number)) ?? 0
-        if let disk = context.disk {
-            // The folder's files go in one piece; where that fails they go one by one.
-            if rules.contains(PurgeRule(.all)) { try? await disk.removeAll() }
-            disk.sweep()
-        } else {
-            context.generations.markSwept(rules.filter { !$0.isSoft }.map { ($0, number) })
-        }
+        let behind = await context.store.purgeBehind(rules, number: number)
         if let failure { throw .notWritten(failure) }
         // Rules of one call are all of one kind.
-        let count = inMemory + onDisk
+        let count = inMemory + behind
         if rules[0].isSoft {
             softPurged.wrappingAdd(count, ordering: .relaxed)
         } else {
             hardPurged.wrappingAdd(count, ordering: .relaxed)
         }
-        return inMemory + onDisk
+        return count
     }
 }
 

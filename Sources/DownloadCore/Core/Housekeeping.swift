@@ -30,8 +30,7 @@ final class Housekeeping: Sendable {
         context.generations.bump(key)
         context.inFlight.forget(key)
         context.partials.remove(key)
-        context.memory.remove(key)
-        context.disk?.remove(key)
+        context.store.remove(key)
     }
 
     /// ``DownloadCore/invalidate(_:_:anyHost:)``
@@ -46,9 +45,11 @@ final class Housekeeping: Sendable {
         let number = context.generations.invalidate(rules)
         if !hostless.isEmpty {
             // The hot path asks no rule; a walk is too long for a loop.
-            await Task { [memory = context.memory] in memory.remove(concerned: Set(hostless), before: number) }.value
+            await Task { [store = context.store] in
+                store.memory.remove(concerned: Set(hostless), before: number)
+            }.value
         }
-        await context.disk?.keep(rules, number: number)
+        await context.store.invalidateBehind(rules, number: number)
         forgetSpentRules()
     }
 
@@ -60,11 +61,7 @@ final class Housekeeping: Sendable {
         else { return }
         Task { [self] in
             let newest = context.generations.newest
-            if let disk = context.disk {
-                disk.sweep()
-                await disk.settleSweep()
-            }
-            context.memory.removeInvalid(context.generations)
+            await context.store.removeInvalid()
             context.generations.forgetSpent(upTo: newest)
             // While the folders are walked none can be: there is no use in trying again at once.
             crowd.store(context.generations.ruleCount + 1024, ordering: .relaxed)

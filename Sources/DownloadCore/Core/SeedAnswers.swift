@@ -65,43 +65,15 @@ final class SeedAnswers: Sendable {
             return .refused(reason)
         }
         let since = head.validatedAt
-        let isHeld = context.memory.peek(key).contains { $0.head.responseTime >= since }
-        if isHeld || (context.disk?.count(of: key, since: since) ?? 0) > 0 { return .kept }
+        if context.store.isKnownToHold(key, since: since) { return .kept }
         head = Self.stale(head, expiry: copy.expiry, policy, now: context.clock.now())
         let token = context.generations.note(key).concerned(by: InvalidationRule.concerning(head, key))
         do {
-            if policy.disk, let disk = context.disk {
-                let kept = policy.maxVariants
-                try await disk.adopt(
-                    copy,
-                    head: head,
-                    key: key,
-                    generation: (context.generations, token),
-                    maxVariants: kept
-                )
-                context.memory.remove(key) { $0.head.isSameVariant(as: head) && $0.number < token.number }
-                return .imported
-            }
-            guard policy.memory, context.memory.takes(Int(clamping: head.bodyLength ?? .max)) else {
+            if policy.disk, try await context.store.adoptAsFile(copy, head, key, token, policy) { return .imported }
+            guard policy.memory, context.store.takesInMemory(Int(clamping: head.bodyLength ?? .max)) else {
                 return .refused(.cacheOff)
             }
-            let chunk = try await copy.chunk()
-            // Another shape than any route's: it is made ready when it is asked for.
-            let response = StoredResponse(
-                key: key,
-                head: head,
-                body: .complete(chunk),
-                preparedHead: [],
-                hot: nil,
-                tier: .memory,
-                number: token.number
-            )
-            var isInserted = false
-            var gone: [HeldResponse] = []
-            _ = context.generations.ifUnchanged(token) {
-                isInserted = context.memory.insert(response, as: nil, maxVariants: policy.maxVariants, gone: &gone)
-            }
-            return isInserted ? .imported : .kept
+            return try await context.store.adoptInMemory(copy, head, key, token, policy) ? .imported : .kept
         } catch {
             return .failed("\(error)")
         }

@@ -43,7 +43,7 @@ extension FetchContext {
     /// - Parameter head: that of the whole, with its length.
     func newPartial(_ ask: CacheAsk, _ token: GenerationToken, _ head: StoredHead, _ keeping: Keeping) -> Partial {
         let length = head.bodyLength ?? 0
-        let file = keeping.onDisk && length > IncomingRange.filed ? disk?.makeSparse() : nil
+        let file = keeping.onDisk && length > IncomingRange.filed ? store.files?.makeSparse() : nil
         return Partial(key: ask.key, token: token, head: head, extents: Extents(length: length, file: file))
     }
 

@@ -70,8 +70,7 @@ extension Forwarder {
     /// ``DownloadCore/isKnownUncacheable(_:_:)``
     func isKnownUncacheable(_ key: CacheKey, _ rules: DirectRules) -> Bool {
         context.notes.uncacheable.contains(key, now: context.clock.now())
-            && (!rules.policy.memory || context.memory.variants(key).isEmpty)
-            && (!rules.policy.disk || context.disk?.lookup(key).isEmpty ?? true)
+            && !context.store.mayHold(key, rules.policy)
             && context.partials.peek(key).isEmpty
     }
 

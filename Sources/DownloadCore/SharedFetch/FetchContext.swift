@@ -10,11 +10,9 @@ internal import Synchronization
 ///
 /// Sendable: what it holds is.
 final class FetchContext: Sendable {
-    let memory: MemoryTier
     /// Bytes of one body that the memory tier takes at most.
     let memoryMaxObject: Int
-    let disk: DiskTier?
-    /// The same of the disk tier.
+    /// The same of the tiers behind it.
     let diskMaxObject: Int
     let generations: Generations
     let budget: FillBudget
@@ -36,7 +34,7 @@ final class FetchContext: Sendable {
     init(
         memory: MemoryTier,
         memoryMaxObject: Int,
-        disk: DiskTier?,
+        behind tiers: [any ResponseTier],
         diskMaxObject: Int,
         generations: Generations,
         budget: FillBudget,
@@ -44,21 +42,19 @@ final class FetchContext: Sendable {
         headPatience: UInt64,
         report: @escaping @Sendable (CoreReport) -> Void
     ) {
-        self.memory = memory
         self.memoryMaxObject = memoryMaxObject
-        self.disk = disk
         self.diskMaxObject = diskMaxObject
         self.generations = generations
         self.budget = budget
         self.clock = clock
         self.headPatience = headPatience
-        // As much as an eighth of the memory tier and a quarter of the disk tier are for what is not whole.
+        store = TieredStore(memory: memory, behind: tiers, generations: generations, clock: clock)
+        // As much as an eighth of the memory tier and a quarter of that of files are for what is not whole.
         partials = PartialTable(
             heldLimit: min(memory.statistics.limit / 8, budget.limit / 4),
-            filedLimit: Int(clamping: (disk?.statistics.limit ?? 0) / 4)
+            filedLimit: Int(clamping: (store.files?.statistics.limit ?? 0) / 4)
         )
         inFlight = SharedFetchTable(underWay)
-        store = TieredStore(memory: memory, disk: disk, generations: generations, clock: clock)
         notes = KeyNotes(clock, report: report)
     }
 
@@ -71,7 +67,7 @@ final class FetchContext: Sendable {
     static let offlineAdvice = "and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that"
 
     /// Whether the memory tier takes a body of this length when it has room.
-    func fitsMemory(_ bytes: Int) -> Bool { bytes <= memoryMaxObject && memory.takes(bytes) }
+    func fitsMemory(_ bytes: Int) -> Bool { bytes <= memoryMaxObject && store.takesInMemory(bytes) }
 
     /// Starts a fetch, unless nobody is to be asked.
     /// - Throws: `FetchError`; `.offline` where the daemon is offline and the source would open a socket.

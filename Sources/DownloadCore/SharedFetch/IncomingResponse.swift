@@ -294,7 +294,7 @@ final class IncomingResponse {
         context.partials.remove(ask.key) { $0.head.isSameVariant(as: stored) }
         let whole = keepsInMemory || keepsOnDisk && isWindowed ? body.inMemory() : nil
         // Where the length was not known before, or the disk has failed, that shows only now.
-        let hasRoom = context.memory.takes(received) && context.memory.hasRoom(for: received)
+        let hasRoom = context.store.takesInMemory(received) && context.store.hasMemory(for: received)
         let isInMemory = keepsInMemory && whole != nil && hasRoom
         let isOnDisk = keepsOnDisk && (isWindowed ? whole != nil : body.isFiling)
         if !isInMemory, !isOnDisk { context.notes.unkept.note(ask.key, now: now) }

@@ -17,22 +17,21 @@ struct Keeping: Equatable {
     /// - Parameter length: of the body in bytes, where it is declared.
     init(_ policy: CachePolicy, _ context: FetchContext, length: Int?) {
         let bytes = length ?? 0
-        let disk = policy.disk ? context.disk : nil
-        let fitsDisk = disk != nil && bytes <= context.diskMaxObject
-        let isFailing = disk?.isFailing ?? false
-        let hasRoom = !isFailing && disk?.mayHaveRoom(for: bytes) ?? false
+        let hasDisk = policy.disk && context.store.hasTiersBehind
+        let fitsDisk = hasDisk && bytes <= context.diskMaxObject
+        let refused = fitsDisk ? context.store.refusal(of: bytes) : nil
         let fitsMemory = policy.memory && context.fitsMemory(bytes)
-        inMemory = fitsMemory && context.memory.hasRoom(for: bytes) && context.budget.mayKeep(bytes, more: bytes)
+        inMemory = fitsMemory && context.store.hasMemory(for: bytes) && context.budget.mayKeep(bytes, more: bytes)
         if fitsMemory, !inMemory { context.budget.noteRefusal() }
-        onDisk = fitsDisk && hasRoom
+        onDisk = fitsDisk && refused == nil
         if inMemory || onDisk {
             refusal = nil
         } else if fitsMemory {
             refusal = .noMemory
-        } else if !policy.memory && disk == nil {
+        } else if !policy.memory && !hasDisk {
             refusal = .tiersOff
         } else {
-            refusal = fitsDisk ? (isFailing ? .diskFails : .noRoom) : .tooLarge
+            refusal = fitsDisk ? (refused == .fails ? .diskFails : .noRoom) : .tooLarge
         }
     }
 

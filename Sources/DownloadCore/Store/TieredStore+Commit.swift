@@ -1,4 +1,4 @@
-// How a response that has come gets into both tiers, and what has to go for it.
+// How a response that has come gets into the tiers, and what has to go for it.
 
 internal import CacheStore
 internal import EventLoop
@@ -7,7 +7,7 @@ internal import HTTPWire
 
 extension TieredStore {
     /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
-    func makeSpill(expected: Int64) -> SpillFile? { disk?.makeSpill(expected: expected) }
+    func makeSpill(expected: Int64) -> SpillFile? { files?.makeSpill(expected: expected) }
 
     /// Stores a response that is whole, unless its key was invalidated since its fetch began, or a newer one is stored.
     /// - Parameters:
@@ -16,7 +16,7 @@ extension TieredStore {
     ///   - spill: the body's file, where it was written while it arrived.
     ///   - keeping: the tiers that may have it.
     ///   - otherwise: why none has it, where memory does not and nothing of it was written for the disk.
-    ///   - done: called when both tiers have it, or will not have it, with the reason where none has it; any thread.
+    ///   - done: called when all tiers have it, or will not have it, with the reason where none has it; any thread.
     func commit(
         _ head: StoredHead,
         _ ask: CacheAsk,
@@ -45,7 +45,7 @@ extension TieredStore {
             if let fresh {
                 isInMemory = insert(fresh, held, ask, &gone)
             } else {
-                // What it replaces, and what would answer in its stead without a look at the disk.
+                // What it replaces, and what would answer in its stead before a tier behind is asked.
                 gone += memory.remove(ask.key) {
                     $0.head.isSameVariant(as: head) || $0.hot != nil && $0.head.varyNames != head.varyNames
                 }
@@ -53,38 +53,66 @@ extension TieredStore {
         }
         guard isCurrent else { return done(.overtaken) }
         let unkept = isInMemory ? nil : otherwise
-        guard let disk else { return done(unkept) }
-        let (key, generations, maxVariants) = (ask.key, generations, ask.policy.maxVariants)
+        guard !tiers.isEmpty else { return done(unkept) }
         guard keeping.onDisk else {
-            disk.remove(key, head, before: number)
-            guard !before(number, head, ask, disk).isEmpty else { return done(unkept) }
+            removeBehind(ask.key, head, number)
+            guard head.varyNames.isEmpty, tiers.contains(where: { $0.mayHold(ask.key) }) else { return done(unkept) }
             Task {
-                await removeReplaced(by: head, ask, number, disk)
+                await removeReplaced(by: head, ask, number)
                 done(unkept)
             }
             return
         }
+        let isGiven = spill != nil || whole != nil
         Task {
-            do {
-                try await disk.commit(
-                    body,
-                    spill: spill,
-                    key: key,
-                    head: head,
-                    generation: (generations, token),
-                    maxVariants: maxVariants,
-                    number: number
-                )
-                await keepAsFile(head, ask)
-            } catch {
-                // It has been answered all the same, and the statistics count it; what it replaces is outdated.
-                disk.remove(key, head, before: number)
-                let isGiven = spill != nil || whole != nil
-                return done(unkept == nil ? nil : isGiven ? UnstoredReason(error) : otherwise)
+            let (failure, isOvertaken) = await commitBehind(head, ask, token, body, whole, spill)
+            if isOvertaken {
+                // Another store has a later one, or has invalidated it: the next question finds what there is.
+                memory.remove(ask.key) { $0.number == number && $0.head.isSameVariant(as: head) }
+                removeBehind(ask.key, head, number)
+                return done(.overtaken)
             }
-            await removeReplaced(by: head, ask, number, disk)
+            if let failure { return done(unkept == nil ? nil : isGiven ? UnstoredReason(failure) : otherwise) }
+            await keepAsFile(head, ask)
+            await removeReplaced(by: head, ask, number)
             done(nil)
         }
+    }
+
+    /// Stores a response in every tier behind memory.
+    /// - Returns: no failure where one of them has it, else why the first has not; and whether another store has overtaken it.
+    private func commitBehind(
+        _ head: StoredHead,
+        _ ask: CacheAsk,
+        _ token: GenerationToken,
+        _ body: Body,
+        _ whole: Body?,
+        _ spill: SpillFile?
+    ) async -> (failure: TierError?, isOvertaken: Bool) {
+        var (isStored, first, isOvertaken) = (false, TierError?.none, false)
+        for place in tiers.indices {
+            let tier = tiers[place]
+            let commit = TierCommit(
+                ask.key,
+                head,
+                files === tier ? body : whole ?? body,
+                spill: files === tier ? spill : nil,
+                generations: generations,
+                token: token,
+                maxVariants: ask.policy.maxVariants,
+                moment: moment(before: token.number, in: place)
+            )
+            do throws(TierError) {
+                try await tier.commit(commit)
+                isStored = true
+            } catch {
+                // It has been answered all the same; what it replaces is outdated.
+                tier.remove(reference(ask.key, head, token.number, in: place))
+                first = first ?? error
+                if tier.isShared, [.outdated, .invalidated].contains(error) { isOvertaken = true }
+            }
+        }
+        return (isStored ? nil : first, isOvertaken)
     }
 
     /// What answers every request takes the place of the variants that the request which brought it selects: they would come back
@@ -93,28 +121,27 @@ extension TieredStore {
         head.varyNames.isEmpty && !old.varyNames.isEmpty && Caching.selects(stored: old, request: ask.request)
     }
 
-    /// The files of other variants from earlier fetches, where one that answers every request has come.
-    private func before(_ number: UInt64, _ head: StoredHead, _ ask: CacheAsk, _ disk: DiskTier) -> [DiskEntry] {
-        guard head.varyNames.isEmpty else { return [] }
-        return disk.lookup(ask.key, besides: [head]).filter { $0.fileID < number }
-    }
-
-    private func removeReplaced(by head: StoredHead, _ ask: CacheAsk, _ number: UInt64, _ disk: DiskTier) async {
-        let others = before(number, head, ask, disk)
-        guard !others.isEmpty else { return }
-        for other in await disk.heads(others) where isReplaced(other.head, by: head, ask) { disk.remove(other.entry) }
+    /// Removes other variants of earlier fetches from the tiers behind memory, where one that answers every request has come.
+    private func removeReplaced(by head: StoredHead, _ ask: CacheAsk, _ number: UInt64) async {
+        guard head.varyNames.isEmpty else { return }
+        let question = TierQuestion(ask.key, besides: [head], policy: ask.policy, isUse: false, wantsBody: false)
+        for place in tiers.indices where tiers[place].mayHold(ask.key) {
+            guard let answer = try? await tiers[place].find(question) else { continue }
+            for other in answer.findings where isReplaced(other.head, by: head, ask) {
+                // A shared tier knows by the moment which of them are earlier.
+                guard tiers[place].isShared || other.number < number else { continue }
+                tiers[place].remove(reference(ask.key, other.head, number, in: place))
+            }
+        }
     }
 
     /// The file that others read instead of asking. One that cannot be written stays as it is.
     private func keepAsFile(_ head: StoredHead, _ ask: CacheAsk) async {
-        guard let name = ask.storeAs, ask.content == nil, let disk, head.status == 200,
-            let entry = disk.entry(ask.key, head)
-        else {
-            return
-        }
+        guard let name = ask.storeAs, ask.content == nil, let files, head.status == 200 else { return }
+        if case .lacks = files.known(ask.key, head) { return }
         do {
             if head.fields.contains(.contentEncoding) { throw CodedContent() }
-            try await disk.keepAsFile(entry, as: name)
+            try await files.keepAsFile(ask.key, head, as: name, onlyIfMissing: false)
             troubles.clear(name)
         } catch {
             troubles.tell(name, error)
@@ -123,7 +150,9 @@ extension TieredStore {
 
     /// A response that was asked for later is stored already: a slow fetch does not undo a reload.
     private func isOutdated(_ head: StoredHead, _ ask: CacheAsk, _ number: UInt64) -> Bool {
-        if disk?.hasNewer(ask.key, head, than: number) == true { return true }
+        for tier in tiers {
+            if case .holds(let stored, _) = tier.known(ask.key, head), stored > number { return true }
+        }
         return memory.peek(ask.key).contains { $0.head.isSameVariant(as: head) && $0.number > number }
     }
 }

@@ -1,4 +1,4 @@
-// What the answer to a check does to a stored response: a new head, or no freshness any more, in both tiers.
+// What the answer to a check does to a stored response: a new head, or no freshness any more, in every tier.
 
 internal import CacheStore
 internal import EventLoop
@@ -19,9 +19,7 @@ extension TieredStore {
                 if known?.number == response.number { insert(changed, held, ask, &gone) }
             }
         }
-        if let disk, ask.policy.disk, let entry = disk.entry(ask.key, response.head, number: response.number) {
-            await disk.freshen(entry, head: changed.head)
-        }
+        if ask.policy.disk { await freshenBehind(response, changed.head, ask, generations.note(ask.key)) }
     }
 
     /// Gives a stored response a new head, in every tier that holds it.
@@ -59,12 +57,34 @@ extension TieredStore {
                 if isOther || !isSame || isStored(response) { insert(fresh, held, ask, &gone) }
             }
         }
-        if isSame, !isOther, let disk, ask.policy.disk, generations.isUnchanged(token),
-            let entry = disk.entry(ask.key, response.head, number: response.number)
-        {
-            await disk.freshen(entry, head: head)
-        }
+        if isSame, !isOther, ask.policy.disk { await freshenBehind(response, head, ask, token) }
         return fresh
+    }
+
+    /// Gives a response its new head in the tiers behind memory. One that cannot be written stays as it is there: it is checked
+    /// again where it is found.
+    /// - Parameter token: of the check.
+    private func freshenBehind(
+        _ response: StoredResponse,
+        _ head: StoredHead,
+        _ ask: CacheAsk,
+        _ token: GenerationToken
+    ) async {
+        for place in tiers.indices where isStored(response, in: tiers[place]) {
+            let commit = TierCommit(
+                ask.key,
+                head,
+                response.body,
+                generations: generations,
+                token: token,
+                maxVariants: ask.policy.maxVariants,
+                moment: moment(before: token.number, in: place)
+            )
+            try? await tiers[place].freshen(
+                reference(response.key, response.head, response.number, in: place),
+                commit
+            )
+        }
     }
 
     /// `head` as one that was brought or confirmed by what began at the token's moment: later rules concern it.
@@ -79,6 +99,15 @@ extension TieredStore {
     private func isStored(_ response: StoredResponse) -> Bool {
         let held = memory.peek(response.key).first { $0.isSameVariant(as: response) }
         if let held { return held.number == response.number && held.head.responseTime <= response.head.responseTime }
-        return disk?.entry(response.key, response.head, number: response.number) != nil
+        return tiers.contains { isStored(response, in: $0) }
+    }
+
+    /// The same of one tier behind memory; of a shared one that cannot tell, its own order decides when it is asked.
+    private func isStored(_ response: StoredResponse, in tier: any ResponseTier) -> Bool {
+        switch tier.known(response.key, response.head) {
+        case .holds(let number, _): number == response.number
+        case .lacks: false
+        case .unknown: tier.isShared
+        }
     }
 }

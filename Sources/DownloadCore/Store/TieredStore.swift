@@ -1,10 +1,13 @@
-// Memory before disk: finds the stored responses of a key, and moves to memory what is asked for.
+// Memory before all other tiers: finds the stored responses of a key, and moves to memory what is asked for.
 
 internal import CacheStore
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
 
+/// Memory in front, with a lookup that does not wait, and any number of tiers behind it. Whoever stands outside asks the store,
+/// and knows none of its tiers but memory, which the fast path asks by itself.
+///
 /// Sendable: its members are.
 final class TieredStore: Sendable {
     /// What was found under a key.
@@ -21,153 +24,194 @@ final class TieredStore: Sendable {
     }
 
     let memory: MemoryTier
-    let disk: DiskTier?
+    /// Behind memory, in the order in which they are asked.
+    let tiers: [any ResponseTier]
+    /// The first of them whose files take arriving bodies, and whose open files the fast path answers from.
+    let files: (any FileTier)?
     let generations: Generations
     let troubles = StoredFileTroubles()
+    /// One a tier.
+    private let moments: [TierMoments]
     private let clock: WallClock
 
-    init(memory: MemoryTier, disk: DiskTier?, generations: Generations, clock: WallClock) {
+    init(memory: MemoryTier, behind tiers: [any ResponseTier], generations: Generations, clock: WallClock) {
         self.memory = memory
-        self.disk = disk
+        self.tiers = tiers
         self.generations = generations
         self.clock = clock
+        files = tiers.lazy.compactMap { $0 as? any FileTier }.first
+        moments = tiers.map { _ in TierMoments() }
+        for tier in tiers { tier.listen { [weak self] news in self?.take(news) } }
     }
 
     // MARK: - Finding
 
     func find(_ ask: CacheAsk, on loop: isolated EventLoop) async -> Found {
         var found = Found()
-        let token = generations.note(ask.key)
+        // A tier may be slow: where the key is invalidated before it has answered, it is asked once more.
+        for _ in 0..<2 {
+            let token = generations.note(ask.key)
+            found = await find(ask, token)
+            let isInMemory = found.response != nil && found.tier == .memory
+            if isInMemory || generations.isUnchanged(token) { return found }
+        }
+        found.response = nil
+        return found
+    }
+
+    private func find(_ ask: CacheAsk, _ token: GenerationToken) async -> Found {
+        var found = Found()
         let inMemory = ask.policy.memory ? valid(memory.variants(ask.key)) : []
         let known = inMemory.map(\.head)
         found.note(known)
         if let chosen = Caching.select(from: known, request: ask.request, policy: ask.policy),
-            !hasNewer(than: inMemory[chosen], besides: inMemory, ask)
+            !isKnownBehind(since: inMemory[chosen].head.responseTime, besides: known, ask)
         {
             found.response = prepared(inMemory[chosen], ask, token)
             return found
         }
-        guard ask.policy.disk, let disk else { return found }
-        let entries = inMemory.isEmpty ? disk.lookup(ask.key) : disk.lookup(ask.key, besides: known)
-        // Of several, heads tell which one it is, and only the body of that one is opened.
-        var onDisk = entries.count > 1 ? valid(await disk.heads(entries)) : []
-        var only = entries.count == 1 ? await load(entries, ask, disk).first : nil
-        if let only { onDisk = [(only.diskEntry ?? entries[0], only.head)] }
-        found.note(onDisk.map(\.head))
-        while let chosen = Caching.select(
-            from: known + onDisk.map(\.head),
-            request: ask.request,
-            policy: ask.policy
-        ) {
-            if chosen < known.count {
-                found.response = prepared(inMemory[chosen], ask, token)
+        guard ask.policy.disk else { return found }
+        let question = TierQuestion(ask.key, besides: known, policy: ask.policy)
+        for number in tiers.indices {
+            var behind = await findings(number, question)
+            found.note(behind.map(\.head))
+            while let chosen = Caching.select(
+                from: known + behind.map(\.head),
+                request: ask.request,
+                policy: ask.policy
+            ) {
+                // What memory has is as new as what this tier has; another tier may have something newer.
+                if chosen < known.count { break }
+                let place = chosen - known.count
+                guard let response = await open(behind[place], number, question) else {
+                    // Its body is damaged, or it has gone since: what is left may do.
+                    behind.remove(at: place)
+                    continue
+                }
+                found.tier = tiers[number].name
+                if let files, files === tiers[number] {
+                    files.makeReady(response, shape: ask.shape) {
+                        HeldResponse(make(response.head, .complete([]), ask, tier: files.name, response.number))
+                    }
+                }
+                found.response = promote(response, ask, token, among: known + behind.map(\.head))
                 return found
             }
-            let place = chosen - known.count
-            if only == nil { only = await load([onDisk[place].entry], ask, disk).first }
-            guard let response = only else {
-                // Its body is damaged, or it has gone since: what is left may do.
-                onDisk.remove(at: place)
-                continue
-            }
-            found.tier = .disk
-            disk.makeReady(response, shape: ask.shape) {
-                HeldResponse(make(response.head, .complete([]), ask, tier: .disk, response.number))
-            }
-            found.response = promote(response, ask, token, among: known + onDisk.map(\.head))
-            return found
+        }
+        if let chosen = Caching.select(from: known, request: ask.request, policy: ask.policy) {
+            found.response = prepared(inMemory[chosen], ask, token)
         }
         return found
     }
 
-    /// Whether the disk has a variant that memory has not and that came later: a long body, for one.
-    private func hasNewer(
-        than response: StoredResponse,
-        besides variants: [StoredResponse],
-        _ ask: CacheAsk
-    ) -> Bool {
-        guard ask.policy.disk, let disk else { return false }
-        let time = response.head.responseTime
-        // Not more than memory has that are as new: no need to tell them by name.
-        let known = variants.count { $0.head.responseTime >= time }
-        guard disk.count(of: ask.key, since: time) > known else { return false }
-        return disk.lookup(ask.key, besides: variants.map(\.head)).contains { $0.storedAt >= time }
+    /// What a tier has that no rule has invalidated; nothing where the tier fails.
+    private func findings(_ number: Int, _ question: TierQuestion) async -> [TierFinding] {
+        let tier = tiers[number]
+        guard let answer = try? await tier.find(question) else { return [] }
+        guard tier.isShared else { return answer.findings.compactMap(valid) }
+        // Another store's number says nothing here: what the answer holds is as late as the answer.
+        let own = moments[number].note(answer.moment, generations)
+        return answer.findings.compactMap { valid(numbered($0, own)) }
     }
 
-    /// All stored responses of a key, those in memory first, and those on the disk that are not in memory.
+    /// The response of a finding, with its body; nil where it cannot be had, or rules have invalidated it meanwhile.
+    private func open(_ finding: TierFinding, _ number: Int, _ question: TierQuestion) async -> StoredResponse? {
+        if let response = finding.response { return response.usable(under: question.policy) }
+        guard let opened = try? await tiers[number].open(finding, question) else { return nil }
+        let response = tiers[number].isShared ? opened.renumbered(finding.number, finding.head.number) : opened
+        return valid([response.usable(under: question.policy)]).first
+    }
+
+    private func numbered(_ finding: TierFinding, _ number: UInt64) -> TierFinding {
+        var head = finding.head
+        head.number = number
+        let response = finding.response?.renumbered(number, number)
+        return TierFinding(finding.key, head, number: number, response: response)
+    }
+
+    /// Whether a tier behind is known to have a variant that memory has not and that came then or later: a long body, for one.
+    private func isKnownBehind(since time: Int64, besides heads: [StoredHead], _ ask: CacheAsk) -> Bool {
+        ask.policy.disk && tiers.contains { $0.isKnownToHold(ask.key, since: time, besides: heads) }
+    }
+
+    /// Whether a tier may have anything of a key. Does not wait.
+    func mayHold(_ key: CacheKey, _ policy: CachePolicy) -> Bool {
+        policy.memory && !memory.variants(key).isEmpty || policy.disk && tiers.contains { $0.mayHold(key) }
+    }
+
+    /// All stored responses of a key, those in memory first, and those behind it that are not in memory.
     func variants(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [StoredResponse] {
-        let inMemory = ask.policy.memory ? valid(memory.peek(ask.key)) : []
-        guard ask.policy.disk, let disk else { return inMemory }
-        let entries = disk.lookup(ask.key, besides: inMemory.map(\.head))
-        return inMemory + (await load(entries, ask, disk, isUse: false))
+        var variants = ask.policy.memory ? valid(memory.peek(ask.key)) : []
+        guard ask.policy.disk else { return variants }
+        for number in tiers.indices {
+            let known = variants.map(\.head)
+            let question = TierQuestion(ask.key, besides: known, policy: ask.policy, isUse: false)
+            for finding in await findings(number, question) {
+                if let response = await open(finding, number, question) { variants.append(response) }
+            }
+        }
+        return variants
     }
 
     /// The heads of all stored responses of a key.
     func heads(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [StoredHead] {
-        let inMemory = ask.policy.memory ? valid(memory.peek(ask.key)) : []
-        guard ask.policy.disk, let disk else { return inMemory.map(\.head) }
-        let entries = disk.lookup(ask.key, besides: inMemory.map(\.head))
-        return inMemory.map(\.head) + (entries.isEmpty ? [] : valid(await disk.heads(entries)).map(\.head))
+        var heads = ask.policy.memory ? valid(memory.peek(ask.key)).map(\.head) : []
+        guard ask.policy.disk else { return heads }
+        for number in tiers.indices {
+            let question = TierQuestion(ask.key, besides: heads, policy: ask.policy, isUse: false, wantsBody: false)
+            heads += await findings(number, question).map(\.head)
+        }
+        return heads
     }
 
     /// All stored responses of a key with the tiers that hold them, invalidated ones too; nothing changes by it but that
-    /// damaged files go.
+    /// damaged ones go.
     func all(_ ask: CacheAsk, on loop: isolated EventLoop) async -> [(response: StoredResponse, tiers: [StoreTier])] {
         let inMemory = ask.policy.memory ? memory.peek(ask.key) : []
-        guard ask.policy.disk, let disk else { return inMemory.map { ($0, [.memory]) } }
+        guard ask.policy.disk else { return inMemory.map { ($0, [.memory]) } }
         var all = inMemory.map { response in
-            (response, disk.holds(ask.key, response.head) ? [StoreTier.memory, .disk] : [.memory])
+            let holders = tiers.filter { tier in
+                if case .holds = tier.known(ask.key, response.head) { true } else { false }
+            }
+            return (response, [.memory] + holders.map(\.name))
         }
-        for entry in disk.lookup(ask.key, besides: inMemory.map(\.head)) {
-            if let response = try? await disk.load(entry, via: nil, policy: ask.policy, isUse: false) {
-                all.append((response, [.disk]))
+        for tier in tiers {
+            let known = all.map(\.0.head)
+            let question = TierQuestion(ask.key, besides: known, policy: ask.policy, isUse: false)
+            guard let answer = try? await tier.find(question) else { continue }
+            for finding in answer.findings {
+                var response = finding.response
+                if response == nil { response = try? await tier.open(finding, question) }
+                if let response { all.append((response, [tier.name])) }
             }
         }
         return all
     }
 
-    private func load(
-        _ entries: [DiskEntry],
-        _ ask: CacheAsk,
-        _ disk: DiskTier,
-        isUse: Bool = true
-    ) async -> [StoredResponse] {
-        var loaded: [StoredResponse] = []
-        for entry in entries {
-            // What cannot be loaded is absent or damaged: the disk tier has given it up, and it counts as a miss.
-            if let response = disk.loaded(entry, isUse: isUse) {
-                loaded.append(response)
-            } else if let response = try? await disk.load(entry, via: nil, policy: ask.policy, isUse: isUse) {
-                loaded.append(response)
-            }
-        }
-        return valid(loaded.map { $0.usable(under: ask.policy) })
-    }
+    // MARK: - What rules leave of it
 
-    /// Those that no rule has invalidated; the others leave their tier now that they have been met.
+    /// Those that no rule has invalidated; the others leave their tiers now that they have been met.
     private func valid(_ variants: [StoredResponse]) -> [StoredResponse] {
         variants.compactMap { response in
             if let judged = judged(response) { return judged }
             memory.remove(response.key) { $0.isSame(as: response) }
-            if let entry = response.diskEntry { disk?.remove(entry) }
+            if response.tier != .memory { removeBehind(response) }
             return nil
         }
     }
 
-    /// The same of what is on the disk.
-    private func valid(_ heads: [DiskHead]) -> [(entry: DiskEntry, head: StoredHead)] {
-        heads.compactMap { found in
-            let key = found.entry.key
-            switch generations.verdict(found.head, key, InvalidationRule.concerning(found.head, key)) {
-            case .valid: return (found.entry, found.head)
-            case .gone:
-                disk?.remove(found.entry)
-                return nil
-            case .stale(let since):
-                var head = found.head
-                head.staleSince = min(head.staleSince ?? .max, since, clock.now())
-                return (found.entry, head)
-            }
+    /// The same of what a tier has found.
+    private func valid(_ finding: TierFinding) -> TierFinding? {
+        if let response = finding.response { return valid([response]).first.map { TierFinding($0) } }
+        var head = finding.head
+        switch generations.verdict(head, finding.key, InvalidationRule.concerning(head, finding.key)) {
+        case .valid: return finding
+        case .gone:
+            removeBehind(finding.key, head, finding.number)
+            return nil
+        case .stale(let since):
+            head.staleSince = min(head.staleSince ?? .max, since, clock.now())
+            return TierFinding(finding.key, head, number: finding.number)
         }
     }
 
@@ -182,6 +226,8 @@ final class TieredStore: Sendable {
             return response.head.staleSince == since ? response : response.stale(since: since)
         }
     }
+
+    // MARK: - Memory
 
     /// A response whose ready head was made for another route, or before a reload, is made ready anew.
     private func prepared(_ response: StoredResponse, _ ask: CacheAsk, _ token: GenerationToken) -> StoredResponse {
@@ -210,7 +256,7 @@ final class TieredStore: Sendable {
         let held = HeldResponse(copy)
         var gone: [HeldResponse] = []
         _ = generations.ifUnchanged(token.concerned(by: copy.rules, arrivedAt: copy.head.responseTime)) {
-            // What has come into memory while the file was read is newer.
+            // What has come into memory while the tier was asked is newer.
             if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, held, ask, &gone) }
         }
         return copy
@@ -253,19 +299,66 @@ final class TieredStore: Sendable {
         )
     }
 
-    /// Whether something newer has taken the place of a response that was found a while ago.
+    // MARK: - Removing
+
+    /// Whether something newer is known to have taken the place of a response that was found a while ago.
     func isSuperseded(_ response: StoredResponse) -> Bool {
         let head = response.head
-        if let entry = disk?.entry(response.key, head), entry.storedAt > head.responseTime { return true }
-        if disk?.hasNewer(response.key, head, than: response.number) == true { return true }
+        for tier in tiers {
+            guard case .holds(let number, let storedAt) = tier.known(response.key, head) else { continue }
+            if storedAt > head.responseTime || number > response.number { return true }
+        }
         return memory.peek(response.key).contains {
             $0.isSameVariant(as: response) && ($0.number > response.number || $0.head.number != head.number)
         }
     }
 
-    /// Removes one response from both tiers; other variants stay.
+    /// Removes one response from every tier; other variants stay.
     func remove(_ response: StoredResponse) {
         memory.remove(response.key) { $0.isSameVariant(as: response) }
-        if let disk, let entry = disk.entry(response.key, response.head) { disk.remove(entry) }
+        removeBehind(response)
+    }
+
+    private func removeBehind(_ response: StoredResponse) {
+        removeBehind(response.key, response.head, response.number)
+    }
+
+    /// Removes a variant from the tiers behind memory, up to this number.
+    func removeBehind(_ key: CacheKey, _ head: StoredHead, _ number: UInt64) {
+        for place in tiers.indices { tiers[place].remove(reference(key, head, number, in: place)) }
+    }
+
+    /// Removes every variant of a key. The caller has told the generations.
+    func remove(_ key: CacheKey) {
+        memory.remove(key)
+        for tier in tiers { tier.remove(key) }
+    }
+
+    // MARK: - The order of shared tiers
+
+    func reference(_ key: CacheKey, _ head: StoredHead, _ number: UInt64, in place: Int) -> TierReference {
+        TierReference(key, head, number: number, moment: moment(before: number, in: place))
+    }
+
+    /// The last moment of a tier that was known when what has this number began.
+    func moment(before number: UInt64, in place: Int) -> UInt64 {
+        tiers[place].isShared ? moments[place].last(before: number) : 0
+    }
+
+    /// What another store has invalidated leaves memory, and what is on its way is not stored.
+    private func take(_ news: TierNews) {
+        switch news {
+        case .keys(let keys):
+            for key in keys {
+                generations.bump(key)
+                memory.remove(key)
+            }
+        case .rules(let rules):
+            let number = generations.invalidate(rules)
+            memory.remove(concerned: Set(rules), before: number)
+        case .everything:
+            generations.bumpAll()
+            memory.removeAll()
+        }
     }
 }

@@ -63,13 +63,12 @@ package enum UnstoredReason: String, Sendable, CaseIterable {
         }
     }
 
-    /// Why the disk tier has not taken it.
-    init(_ error: any Error) {
-        switch error as? DiskTierError {
+    /// Why no tier behind memory has taken it.
+    init(_ error: TierError) {
+        switch error {
         case .invalidated, .outdated: self = .overtaken
         case .refused(.source): self = .tooLarge
         case .refused(.file(let error)) where [ENOSPC, EDQUOT].contains(error.code): self = .noRoom
-        case .folder(let error) where [ENOSPC, EDQUOT].contains(error.code): self = .noRoom
         default: self = .diskFails
         }
     }

@@ -25,8 +25,8 @@ extension Daemon: AdminActions {
     package func status() async -> AdminStatus {
         let counters = await running?.counters() ?? CounterValues()
         let (plan, configuration) = state.withLock { ($0.plan, $0.configuration) }
-        let memory = parts.core.memory.statistics
-        let disk = parts.disk?.statistics
+        let stored = parts.core.statistics
+        let (memory, disk) = (stored.memory, stored[.disk])
         var status = AdminStatus(
             version: DrydockVersion.current,
             pid: Int(getpid()),
@@ -93,22 +93,24 @@ extension Daemon: AdminActions {
     package func metricsText() async -> String {
         // A loop that stands still would never say what it has counted.
         let counters = guardian.watch.hasStillLoop ? nil : await running?.counters() ?? CounterValues()
-        let (core, disk, sink) = (parts.core, parts.disk, parts.sink)
+        let (core, sink) = (parts.core, parts.sink)
+        let stored = core.statistics
+        let (memory, disk) = (stored.memory, stored[.disk])
         var gauges = [
-            Gauge("drydock_memory_entries", "Keys in the memory tier.") { core.memory.statistics.objects },
-            Gauge("drydock_memory_bytes", "Bytes that the memory tier holds.") { core.memory.statistics.bytes },
+            Gauge("drydock_memory_entries", "Keys in the memory tier.") { memory.objects },
+            Gauge("drydock_memory_bytes", "Bytes that the memory tier holds.") { memory.bytes },
             Gauge(
                 "drydock_memory_evictions_total",
                 "Responses that were evicted from the memory tier.",
                 isCounter: true
             ) {
-                core.memory.statistics.evictions
+                memory.evictions
             },
             Gauge(
                 "drydock_memory_lent_bytes",
                 "Bytes of large bodies that were evicted while they are still being sent."
             ) {
-                core.memory.statistics.lentBytes
+                memory.lentBytes
             },
             Gauge("drydock_arriving_bytes", "Bytes of bodies in transfer, outside the memory tier.") {
                 core.budget.used
@@ -159,26 +161,26 @@ extension Daemon: AdminActions {
         gauges += seedGauges + memoryGuard.gauges + serviceGauges + jobGauges + keepingGauges + guardian.gauges
         if let disk {
             gauges += [
-                Gauge("drydock_disk_entries", "Files of the disk tier.") { disk.statistics.objects },
-                Gauge("drydock_disk_bytes", "Bytes that the disk tier holds.") { Int(clamping: disk.statistics.bytes) },
+                Gauge("drydock_disk_entries", "Files of the disk tier.") { disk.objects },
+                Gauge("drydock_disk_bytes", "Bytes that the disk tier holds.") { Int(clamping: disk.bytes) },
                 Gauge("drydock_disk_evictions_total", "Files that were evicted from the disk tier.", isCounter: true) {
-                    disk.statistics.evictions
+                    disk.evictions
                 },
                 Gauge("drydock_disk_damaged_total", "Files that were damaged, or could not be read.", isCounter: true) {
-                    disk.statistics.damaged
+                    disk.damaged
                 },
                 Gauge("drydock_disk_troubles_total", "Disk failures that concerned stored responses.", isCounter: true)
                 {
-                    disk.statistics.troubles
+                    disk.troubles
                 },
                 Gauge("drydock_disk_index_bytes", "Memory that the table of files takes.") {
-                    disk.statistics.indexBytes
+                    disk.indexBytes
                 },
                 Gauge("drydock_disk_open_files", "Files that stay open for the next answer.") {
-                    disk.statistics.openFiles
+                    disk.openFiles
                 },
                 Gauge("drydock_disk_loading", "1 while the table of files is not complete.") {
-                    disk.statistics.isRebuilding ? 1 : 0
+                    disk.isRebuilding ? 1 : 0
                 },
             ]
         }

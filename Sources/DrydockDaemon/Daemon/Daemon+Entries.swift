@@ -58,12 +58,7 @@ extension Daemon {
     }
 
     private var listing: StoreListing {
-        StoreListing(
-            memory: parts.core.memory,
-            disk: parts.disk,
-            generations: parts.core.generations,
-            pool: parts.files
-        )
+        parts.core.listing(on: parts.files)
     }
 
     /// How what is stored may be called that a client, or an origin, calls as the query does.

@@ -27,42 +27,14 @@ extension Daemon: SeedActions {
         case .failure(let error): throw Problem(status: 422, title: "No seed folder", detail: "\(error)")
         }
         var result = AdminSeedExport()
-        var written: Set<CacheKey> = []
         let services = only.map { [$0] } ?? state.withLock { [""] + $0.plan.services.map(\.plan.name) }
-        for name in services { await exportStored(name, writer, &written, &result) }
-        let held = parts.core.memory.responses { response in
-            only == nil || response.key.service == only
+        await parts.core.forEachStored(services: services, only: only) { response in
+            if let response { await export(response, writer, &result) } else { result.skipped += 1 }
         }
-        for response in held where !written.contains(response.key) { await export(response.response, writer, &result) }
         result.written = writer.tally.written
         result.bytes = Int(clamping: writer.tally.bytes)
         parts.logger.info("seeds exported", metadata: ["path": "\(path)", "written": "\(result.written)"])
         return result
-    }
-
-    /// All of one service in the disk tier, page by page.
-    private func exportStored(
-        _ service: String,
-        _ writer: SeedWriter,
-        _ written: inout Set<CacheKey>,
-        _ result: inout AdminSeedExport
-    ) async {
-        guard let disk = parts.disk else { return }
-        var last: String?
-        while let page = try? await disk.entries(service: service, limit: 1000, after: last), let end = page.last {
-            for listing in page {
-                let key = CacheKey(service: service, url: listing.url)
-                guard written.insert(key).inserted else { continue }
-                for entry in disk.lookup(key, besides: []) {
-                    if let response = try? await disk.load(entry, via: nil, policy: CachePolicy(), isUse: false) {
-                        await export(response, writer, &result)
-                    } else {
-                        result.skipped += 1
-                    }
-                }
-            }
-            last = end.url
-        }
     }
 
     /// What only one user may have been told stays here.
@@ -110,8 +82,8 @@ extension Daemon: SeedActions {
     /// Stores what a folder has and what is not stored yet.
     /// - Parameter isOwn: only for the routes whose own folder it is.
     func importAll(_ folder: SeedFolder, parents: [String] = [], isOwn: Bool) async -> AdminSeedImport {
-        // Until the files of the disk tier are known again, nobody can tell what is stored.
-        while parts.disk?.statistics.isRebuilding == true, !state.withLock({ $0.isStopping }) {
+        // Until a tier knows again what it holds, nobody can tell what is stored.
+        while parts.core.statistics.isRebuilding, !state.withLock({ $0.isStopping }) {
             try? await Task.sleep(for: .milliseconds(100))
         }
         let plan = state.withLock { $0.plan }

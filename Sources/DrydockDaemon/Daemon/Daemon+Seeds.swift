@@ -30,17 +30,8 @@ extension Daemon {
         if importing.isEmpty, files.isEmpty { return }
         Task {
             for folder in importing { _ = await importAll(folder, isOwn: true) }
-            for file in files { await keepAsFile(file) }
-        }
-    }
-
-    /// What was stored before the configuration asked for a file.
-    private func keepAsFile(_ file: StoredFilePlace) async {
-        guard let disk = parts.disk, let entry = disk.lookup(file.key, besides: []).first else { return }
-        do {
-            try await disk.keepAsFile(entry, as: file.name, onlyIfMissing: true)
-        } catch {
-            parts.core.storedFileTroubles.tell(file.name, error)
+            // What was stored before the configuration asked for a file.
+            for file in files { await parts.core.keepAsFile(file.key, as: file.name) }
         }
     }
 

@@ -1,6 +1,7 @@
 // What a daemon is watched by, and what happens where a part of it stands still.
 
 internal import CacheStore
+internal import DownloadCore
 internal import EventLoop
 internal import Glibc
 internal import ProxyServer
@@ -15,7 +16,7 @@ extension Daemon {
         }
         var pulses = parts.loops.loops.map { Pulse($0, bound: wanted ?? Pulse.loopBound) }
         pulses.append(Pulse(parts.files, bound: wanted ?? Pulse.poolBound))
-        if let disk = parts.disk { pulses.append(Pulse(disk.indexThread, bound: wanted ?? Pulse.poolBound)) }
+        pulses += parts.core.storeThreads.map { Pulse($0, bound: wanted ?? Pulse.poolBound) }
         var names = Pulse(parts.names, bound: max(wanted ?? 0, Pulse.namesBound))
         names.holdsUpEnd = false
         pulses.append(names)

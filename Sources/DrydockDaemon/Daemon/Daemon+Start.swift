@@ -22,7 +22,6 @@ struct DaemonParts: Sendable {
     let files: IOPool
     let names: IOPool
     let core: DownloadCore
-    let disk: DiskTier?
     let registry: PlanRegistry
     let sink: AccessLogSink
 }
@@ -130,7 +129,7 @@ extension Daemon {
                     pins: disk?.generations.pins ?? Pins()
                 ),
                 memoryMaxObject: memory.maxObject,
-                disk: disk,
+                behind: disk.map { [$0] } ?? [],
                 diskMaxObject: diskMaxObject,
                 budget: FillBudget(maxObject: memory.maxObject),
                 clock: WallClock()
@@ -146,7 +145,6 @@ extension Daemon {
                 files: files,
                 names: names,
                 core: core,
-                disk: disk,
                 registry: registry,
                 sink: try AccessLogSink(configuration.log, pool: files)
             )
@@ -197,9 +195,11 @@ extension Daemon {
                 AdminHandler(routes: adminRoutes)
             }
         }
-        if let disk = parts.disk { await diskWatch.start(disk, on: parts.loops.loops[0]) }
+        if parts.core.hasTiersBehind {
+            await tierWatch.start(on: parts.loops.loops[0]) { [core = parts.core] in core.tend() }
+        }
         memoryGuard.start(
-            parts.core.memory,
+            parts.core,
             MemoryPressure(environment: parts.environment),
             parts.files,
             on: parts.loops.loops[0],

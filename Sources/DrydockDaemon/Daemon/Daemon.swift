@@ -26,7 +26,7 @@ package final class Daemon: Sendable {
     let startedAt = Monotonic.now()
     let state: Mutex<State>
     let ended = EndRequest()
-    let diskWatch = DiskWatch()
+    let tierWatch = TierWatch()
     let memoryGuard = MemoryGuard()
     let jobCenter: JobCenter
     let schedules: Schedules
@@ -178,13 +178,13 @@ package final class Daemon: Sendable {
         guardian.clientsAreServed()
         await parts.sink.drain()
         server.exchange(nil)
-        await diskWatch.stop(on: parts.loops.loops[0])
+        await tierWatch.stop(on: parts.loops.loops[0])
         // Whatever still runs on a loop ends with its loop; file work that is queued is finished.
         let parts = parts
         guardian.leaveOutLoops()
         await DetachedThread.wait {
             parts.loops.stop()
-            parts.disk?.close()
+            parts.core.closeStore()
             parts.files.stop()
             parts.names.stop()
         }

@@ -2,6 +2,7 @@
 
 internal import CacheStore
 internal import Configuration
+internal import DownloadCore
 internal import EventLoop
 internal import Logging
 internal import ProxyServer
@@ -29,7 +30,7 @@ final class MemoryGuard: Sendable {
     /// Looks at the files once a second, on the pool.
     /// - Parameter isOn: asked each time.
     func start(
-        _ memory: MemoryTier,
+        _ core: DownloadCore,
         _ pressure: MemoryPressure,
         _ pool: IOPool,
         on loop: EventLoop,
@@ -38,14 +39,14 @@ final class MemoryGuard: Sendable {
     ) {
         let schedule = Schedule(every: Self.interval, on: loop) { [weak self] _ in
             guard let self else { return }
-            _ = try? await pool.run { self.look(memory, pressure, logger, isOn: isOn()) }
+            _ = try? await pool.run { self.look(core, pressure, logger, isOn: isOn()) }
         }
         state.withLock { $0.schedule = schedule }
     }
 
     func stop() { state.withLock { $0.schedule }?.cancel() }
 
-    private func look(_ memory: MemoryTier, _ pressure: MemoryPressure, _ logger: Logger, isOn: Bool) {
+    private func look(_ core: DownloadCore, _ pressure: MemoryPressure, _ logger: Logger, isOn: Bool) {
         let (reading, now) = (pressure.read(), Monotonic.now())
         let last = state.withLock { state in
             defer { state.last = (reading, now) }
@@ -55,14 +56,14 @@ final class MemoryGuard: Sendable {
             let reason = MemoryPressure.reason(from: last.reading, to: reading, elapsed: now &- last.time)
         else { return }
         state.withLock { $0.times += 1 }
-        guard isOn, memory.statistics.bytes > 0 else { return }
+        guard isOn, core.statistics.memory.bytes > 0 else { return }
         let before = ProcessMemory.anonymous
-        let shed = memory.shed(Self.share)
+        let shed = core.shedMemory(Self.share)
         state.withLock { $0.bytes += shed }
         logger.notice(
             "memory given back, \(reason)",
             metadata: [
-                "evicted": "\(shed)", "left": "\(memory.statistics.bytes)",
+                "evicted": "\(shed)", "left": "\(core.statistics.memory.bytes)",
                 "resident": "\(ProcessMemory.anonymous)", "resident_before": "\(before)",
             ]
         )

@@ -24,7 +24,7 @@ package struct AdminEntryQuery: Sendable, Equatable {
             case "service": list.service = value
             case "after": list.after = value
             case "tier":
-                guard let tier = StoreTier(rawValue: value), tier != .seed else {
+                guard let tier = StoreTier(rawValue: value), [.memory, .disk].contains(tier) else {
                     throw .badQuery("tier is '\(value)'; there are memory and disk")
                 }
                 list.tier = tier

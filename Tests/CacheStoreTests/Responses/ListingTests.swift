@@ -46,7 +46,7 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
         try await withPool { pool, _ in
             let disk = try await DiskTier.open(path: "\(folder.path)/c", limits: ample, pool: pool)
             let memory = MemoryTier(size: 1 << 26, shards: 4, pins: disk.generations.pins)
-            let listing = StoreListing(memory: memory, disk: disk, generations: disk.generations, pool: pool)
+            let listing = StoreListing(memory: memory, behind: [disk], generations: disk.generations, pool: pool)
             try await body(listing, disk, memory)
             disk.close()
         }

@@ -324,7 +324,7 @@ struct GroupTests {
                 cacheName: "drydock",
                 memory: MemoryTier(),
                 memoryMaxObject: 1 << 20,
-                disk: disk,
+                behind: [disk],
                 diskMaxObject: 1 << 20,
                 budget: rig.budget,
                 clock: rig.clock

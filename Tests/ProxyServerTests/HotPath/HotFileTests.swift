@@ -174,14 +174,14 @@ private let cases = [
             var answers: [[String]] = []
             var counts: [[UInt64]] = []
             for one in cases {
-                let hits = harness.core.disk?.statistics.hits ?? 0
+                let hits = harness.core.statistics[.disk]?.hits ?? 0
                 let hot = try Self.result(harness, one, .hot)
                 #expect(hot.isHot == one.isHot, "\(one.text)")
                 answers.append(hot.lines)
                 counts.append(hot.counted)
                 if one.isHot.contains(false) { continue }
                 let fromDisk = hot.lines.count { $0.hasSuffix("detail=disk") }
-                #expect(harness.core.disk?.statistics.hits == hits + fromDisk, "\(one.text)")
+                #expect(harness.core.statistics[.disk]?.hits == hits + fromDisk, "\(one.text)")
             }
             _ = try harness.get("/s/marker", fields: [("Cache-Control", "only-if-cached")])
             for (number, one) in cases.enumerated() {

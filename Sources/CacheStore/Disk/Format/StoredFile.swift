@@ -5,7 +5,7 @@ import Glibc
 
 /// What a file says about itself.
 struct StoredFile {
-    var record: HeadRecord
+    var record: StoredRecord
     /// Where the record's valid bytes end, in the file.
     var end: Int64
     /// What the file said before its head was read.
@@ -28,7 +28,7 @@ struct StoredFile {
         let tailStart = FileLayout.bodyOffset + preamble.bodyLength
         guard size > tailStart, size - tailStart <= FileLayout.longestTail,
             let tail = try part(descriptor, tailStart..<size, calls),
-            let (record, end) = tail.withUnsafeBytes({ HeadRecord.last(in: $0) }),
+            let (record, end) = tail.withUnsafeBytes({ StoredRecord.last(in: $0) }),
             record.bodyLength == preamble.bodyLength, record.fileID == preamble.fileID
         else { return nil }
         return StoredFile(record: record, end: tailStart + Int64(end), stamp: stamp)
@@ -38,7 +38,7 @@ struct StoredFile {
     /// without a moment at which no record is valid: the newest is copied to the front while it still ends the file.
     /// - Returns: the size of the file.
     static func append(
-        _ record: HeadRecord,
+        _ record: StoredRecord,
         to descriptor: Int32,
         after file: StoredFile,
         _ calls: FileCalls

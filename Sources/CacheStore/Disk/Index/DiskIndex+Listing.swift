@@ -66,23 +66,7 @@ extension DiskIndex {
     }
 }
 
-/// A file of the disk tier, as its index lists it.
-package struct DiskListing: Sendable, Equatable {
-    package let url: String
-}
-
 extension DiskTier {
-    /// What is stored for a service, by URL.
-    /// - Parameter url: only what is behind this one, to continue a listing.
-    package func entries(service: String, limit: Int, after url: String?) async throws -> [DiskListing] {
-        var query = ListQuery()
-        (query.service, query.after) = (service, url)
-        return try await index.thread.run { [index, query] in
-            index.writeBatch()
-            return try index.list(query, pinned: [], limit: limit).map { DiskListing(url: $0.url) }
-        }
-    }
-
     /// Rows behind `after`, and the URL behind which there may be more; all rows of a URL come together.
     func listed(
         _ query: ListQuery,
@@ -105,11 +89,17 @@ extension DiskTier {
 
     /// What a file says about itself, its body aside; blocks.
     /// - Returns: nil where it has gone, or cannot be read.
-    func head(of row: DiskIndex.Listed) -> (key: CacheKey, head: StoredHead, length: Int64)? {
+    func head(of row: DiskIndex.Listed) -> TierListing? {
         let descriptor = folder.calls.open(folder.place(of: row.name), O_RDONLY, 0)
         if descriptor < 0 { return nil }
         defer { Glibc.close(descriptor) }
         guard let file = try? StoredFile.read(descriptor, folder.calls) else { return nil }
-        return (CacheKey(bytes: file.record.key), file.record.head, file.record.bodyLength)
+        let record = file.record
+        return TierListing(
+            CacheKey(bytes: record.key),
+            record.head,
+            length: record.bodyLength,
+            number: record.fileID
+        )
     }
 }
