@@ -82,7 +82,7 @@ struct Config: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Print the JSON Schema that editors use for completion."
         )
-        func run() { print(Configuration.schema, terminator: "") }
+        func run() { print(ConfigurationSchema.text, terminator: "") }
     }
 
     struct Default: ParsableCommand {

@@ -177,18 +177,18 @@ import Testing
     @Test func restarts() throws {
         let old = try load("listen: localhost:1\nadmin: unix:/a\ncache: { disk: { path: /x } }")
         let same = "listen: localhost:1\nadmin: unix:/a\ncache: { disk: { path: /x } }\nshutdown: 1s\nclients: [any]"
-        #expect(try load(same).restartOnlyDifferences(from: old) == [])
+        #expect(try RestartDifference.all(in: load(same), since: old) == [])
         let new = try load(
             "name: n\nlisten: localhost:2\nloops: 3\ncache:\n  disk: { path: /y }\nadmin: { listen: unix:/b }"
         )
-        let differences = new.restartOnlyDifferences(from: old)
+        let differences = RestartDifference.all(in: new, since: old)
         #expect(differences.map(\.key) == ["listen", "loops", "name", "cache.disk.path", "admin.listen"])
         #expect(differences.map { "\($0.place.line):\($0.place.column)" } == ["2:1", "3:1", "1:1", "5:11", "6:10"])
         #expect(
             differences.first?.description
                 == "test.yaml:2:1: 'listen' cannot change from localhost:1 to localhost:2 while the daemon runs; restart it, or restore the old value"
         )
-        let gone = try load("listen: localhost:1\n").restartOnlyDifferences(from: old)
+        let gone = try RestartDifference.all(in: load("listen: localhost:1\n"), since: old)
         #expect(gone.map(\.key) == ["cache.disk.path", "admin.listen"])
         #expect(gone.map(\.gone) == ["cache", "admin"])
         #expect(gone.map(\.new) == ["none", "the default"])
@@ -196,7 +196,7 @@ import Testing
             "listen: localhost:1\nadmin: unix:/a\ncache: { memory: { size: 9MiB }, disk: { path: /x } }"
         )
         #expect(
-            sizes.restartOnlyDifferences(from: old).map(\.description) == [
+            RestartDifference.all(in: sizes, since: old).map(\.description) == [
                 "test.yaml:3:20: 'cache.memory.size' cannot change from 256MiB to 9MiB while the daemon runs; restart it, or restore the old value"
             ]
         )
@@ -228,12 +228,12 @@ import Testing
         }
         try folder.write("drydock/serve/file", "mine")
         let environment = ["XDG_CACHE_HOME": folder.path]
-        #expect(throws: ConfigurationErrors.self) { try Configuration.forURL("http://a", environment: environment) }
+        #expect(throws: ConfigurationErrors.self) { try URLConfiguration.make("http://a", environment: environment) }
     }
 
     @Test func ofAURL() throws {
         let environment = ["HOME": "/home/u", "XDG_RUNTIME_DIR": "/run/user/1"]
-        let made = try Configuration.forURL("https://api.example.com/v1/", environment: environment)
+        let made = try URLConfiguration.make("https://api.example.com/v1/", environment: environment)
         let service = try #require(made.services.first)
         #expect(service.name == "api.example.com")
         #expect(service.match == .prefix("/"))
@@ -244,16 +244,16 @@ import Testing
         #expect(made.cache.disk?.size == 1 << 30 && made.cache.disk?.maxObject == 1 << 30)
         #expect(made.admin == nil && made.forward.enabled && made.warnings.isEmpty)
         #expect(
-            try Configuration.forURL("http://a", environment: ["XDG_CACHE_HOME": "/c"]).cache.disk?.path
+            try URLConfiguration.make("http://a", environment: ["XDG_CACHE_HOME": "/c"]).cache.disk?.path
                 == "/c/drydock/serve"
         )
-        #expect(try Configuration.forURL("http://[::1]:80", environment: [:]).services.first?.name == "--1")
-        let open = try Configuration.forURL("http://a", listen: [":80", "unix:/a"], clients: [], environment: [:])
+        #expect(try URLConfiguration.make("http://[::1]:80", environment: [:]).services.first?.name == "--1")
+        let open = try URLConfiguration.make("http://a", listen: [":80", "unix:/a"], clients: [], environment: [:])
         #expect(open.listen == [.tcp(host: "*", port: 80), .unix(path: "/a")])
         #expect(!open.forward.enabled, "nobody gets an open proxy by an address")
         #expect(open.clients == [.loopback] && open.warnings.map(\.message).allSatisfy { $0.contains("--clients") })
         #expect(open.warnings.count == 1)
-        let named = try Configuration.forURL("http://a", listen: ["*:80"], clients: ["10.0.0.0/8"], environment: [:])
+        let named = try URLConfiguration.make("http://a", listen: ["*:80"], clients: ["10.0.0.0/8"], environment: [:])
         #expect(named.clients.map(\.description) == ["10.0.0.0/8"] && named.warnings.isEmpty && !named.forward.enabled)
         for (listen, clients, part) in [
             (["8080"], [], "an address needs a host"),
@@ -261,12 +261,12 @@ import Testing
             ([], ["everybody"], "'everybody' is not a client rule"),
         ] {
             let error = #expect(throws: ConfigurationErrors.self) {
-                try Configuration.forURL("http://a", listen: listen, clients: clients, environment: [:])
+                try URLConfiguration.make("http://a", listen: listen, clients: clients, environment: [:])
             }
             #expect(error?.errors.first?.message.contains(part) == true, "\(String(describing: error))")
         }
         for text in ["api.example.com", "ftp://a", "service:a", "https://", "drydock.yaml"] {
-            #expect(throws: ConfigurationErrors.self) { try Configuration.forURL(text, environment: [:]) }
+            #expect(throws: ConfigurationErrors.self) { try URLConfiguration.make(text, environment: [:]) }
         }
     }
 }

@@ -32,7 +32,7 @@ import Testing
         #expect(try load("").name == made && load("name: auto").name == made)
         #expect(try load("").shown().contains("\nname: \(made)\n"))
         #expect(try load("listen: localhost:1").name == DefaultName.made(listen: [.tcp(host: "localhost", port: 1)]))
-        let url = try Configuration.forURL("http://a", listen: ["localhost:1"], environment: [:])
+        let url = try URLConfiguration.make("http://a", listen: ["localhost:1"], environment: [:])
         #expect(try url.name == load("listen: localhost:1").name)
     }
 
@@ -43,8 +43,8 @@ import Testing
 
     @Test func aReloadKeepsIt() throws {
         let old = try load("listen: localhost:1")
-        #expect(try load("listen: localhost:2").restartOnlyDifferences(from: old).map(\.key) == ["listen"])
-        let named = try load("listen: localhost:1\nname: n").restartOnlyDifferences(from: old)
+        #expect(try RestartDifference.all(in: load("listen: localhost:2"), since: old).map(\.key) == ["listen"])
+        let named = try RestartDifference.all(in: load("listen: localhost:1\nname: n"), since: old)
         #expect(
             named.map(\.description) == [
                 "test.yaml:2:1: 'name' cannot change from auto to n while the daemon runs; restart it, or restore the old value"

@@ -51,14 +51,14 @@ struct Mistake {
                     let parts = word.split(separator: "=").map(String.init)
                     variables[parts[0]] = parts[1].replacing("/FOLDER", with: folder.path)
                 }
-                said = try Configuration.forURL(String(words[1]), environment: variables).summary
+                said = try URLConfiguration.make(String(words[1]), environment: variables).summary
             case "status":
                 said =
                     try Configuration.adminAddress(path: path, environment: [:])?.description ?? "the user's own daemon"
             case "reload":
                 let running = try Configuration.load(text: main, file: path, environment: [:])
                 let new = try Configuration.load(text: further.last?.text ?? "", file: path, environment: [:])
-                said = new.restartOnlyDifferences(from: running).map(\.description).joined(separator: "\n")
+                said = RestartDifference.all(in: new, since: running).map(\.description).joined(separator: "\n")
             default:
                 let configuration = try Configuration.load(path: path, environment: [:])
                 let warnings = configuration.warnings.map(\.description)

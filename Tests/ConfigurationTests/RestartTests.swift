@@ -23,7 +23,7 @@ import Testing
     @Test(arguments: cases) func isNeededWhereTheTableSaysSo(_ one: KeyCase) throws {
         let folder = try KeyFolder()
         let before = try folder.load(KeyDocuments.document(around: one))
-        let differences = try folder.load(KeyDocuments.changed(one)).restartOnlyDifferences(from: before)
+        let differences = try RestartDifference.all(in: folder.load(KeyDocuments.changed(one)), since: before)
         #expect(differences.isEmpty != Self.needsRestart(one), "\(differences)")
     }
 

@@ -72,11 +72,11 @@ import Testing
 
     @Test func schema() throws {
         let text = try String(contentsOfFile: Self.folder + "/drydock.schema.json", encoding: .utf8)
-        #expect(text == Configuration.schema, "run: drydock config schema > config/drydock.schema.json")
+        #expect(text == ConfigurationSchema.text, "run: drydock config schema > config/drydock.schema.json")
     }
 
     @Test func everyKeyIsInTheSchema() throws {
-        let json = try JSONSerialization.jsonObject(with: Data(Configuration.schema.utf8))
+        let json = try JSONSerialization.jsonObject(with: Data(ConfigurationSchema.text.utf8))
         for one in KeyCase.all() {
             var object = json as? [String: Any]
             for step in one.way {

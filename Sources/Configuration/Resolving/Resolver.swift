@@ -115,7 +115,7 @@ struct Resolver {
             warnings.append(
                 ConfigurationError(
                     place: items[index].place,
-                    message: Configuration.onlyThisMachine(result.listen[index])
+                    message: Self.onlyThisMachine(result.listen[index])
                 )
             )
             return
@@ -236,7 +236,7 @@ extension ListenAddress {
     }
 }
 
-extension Configuration {
+extension Resolver {
     /// What is said where other machines can connect and nobody there may.
     static func onlyThisMachine(_ address: ListenAddress) -> String {
         "other machines can connect to \(address), and each gets a 403, since 'clients' is [loopback] by default; "

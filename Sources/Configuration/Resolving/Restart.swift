@@ -20,16 +20,16 @@ package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-extension Configuration {
+extension RestartDifference {
     /// The keys that differ from a running configuration and that only a restart can change; empty where a reload will do.
     /// Of a section that is gone the first one stands for all.
-    package func restartOnlyDifferences(from old: Configuration) -> [RestartDifference] {
+    package static func all(in new: Configuration, since old: Configuration) -> [RestartDifference] {
         func text(_ addresses: [ListenAddress]) -> String {
             addresses.isEmpty ? "none" : addresses.map(\.description).joined(separator: ", ")
         }
         var pairs: [(key: String, before: String, now: String)] = []
         func compare<Value>(_ key: String, _ value: (Configuration) -> Value?, _ show: (Value) -> String) {
-            pairs.append((key, value(old).map(show) ?? "none", value(self).map(show) ?? "none"))
+            pairs.append((key, value(old).map(show) ?? "none", value(new).map(show) ?? "none"))
         }
         compare("listen", { $0.listen }, text)
         compare("loops", { $0.loops ?? 0 }) { $0 == 0 ? "auto" : "\($0)" }
@@ -44,7 +44,7 @@ extension Configuration {
         pairs.append(
             (
                 "admin.listen", old.admin.map { text($0.listen) } ?? "the default",
-                admin.map { text($0.listen) } ?? "the default"
+                new.admin.map { text($0.listen) } ?? "the default"
             )
         )
         compare("admin.mode", { $0.admin?.mode }) { "0" + String($0, radix: 8) }
@@ -52,9 +52,9 @@ extension Configuration {
         var told: Set<String> = []
         return pairs.compactMap { key, before, now in
             if before == now { return nil }
-            let gone = old.origin.firstPart(of: key, notIn: origin)
+            let gone = old.origin.firstPart(of: key, notIn: new.origin)
             if let gone, !told.insert(gone).inserted { return nil }
-            return RestartDifference(key: key, place: origin.place(of: key), old: before, new: now, gone: gone)
+            return RestartDifference(key: key, place: new.origin.place(of: key), old: before, new: now, gone: gone)
         }
     }
 }

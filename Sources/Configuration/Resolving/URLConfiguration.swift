@@ -2,7 +2,7 @@
 
 internal import FoundationEssentials
 
-extension Configuration {
+package enum URLConfiguration {
     /// One service at the prefix `/`, with standard caching in memory and on the disk, 1 GiB in `drydock/serve` of the user's cache folder
     /// (`$XDG_CACHE_HOME`, else `~/.cache`). On another address than loopback there is no forward mode.
     ///
@@ -10,7 +10,7 @@ extension Configuration {
     ///   - listen: as `listen` in a file; empty for the default.
     ///   - clients: as `clients` in a file; empty for the default.
     /// - Throws: the reason why one of the texts is not what it should be.
-    package static func forURL(
+    package static func make(
         _ url: String,
         listen: [String] = [],
         clients: [String] = [],

@@ -1,8 +1,8 @@
 // The JSON Schema of the configuration file, made from the table of keys.
 
-extension Configuration {
+package enum ConfigurationSchema {
     /// What `drydock config schema` prints: JSON Schema draft 7, with a line feed at the end.
-    package static var schema: String {
+    package static var text: String {
         var root = Schema.object(KeyTable.root)
         root.insert(("title", .text("Drydock configuration")), at: 0)
         root.insert(("$schema", .text("http://json-schema.org/draft-07/schema#")), at: 0)

@@ -16,7 +16,7 @@ package enum ConfigurationSource: Sendable {
             switch self {
             case .file(let path): return try Configuration.load(path: path, environment: environment)
             case .url(let url, let listen, let clients):
-                return try Configuration.forURL(url, listen: listen, clients: clients, environment: environment)
+                return try URLConfiguration.make(url, listen: listen, clients: clients, environment: environment)
             }
         } catch {
             // A URL has no lines.

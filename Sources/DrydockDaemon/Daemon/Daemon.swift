@@ -100,7 +100,7 @@ package final class Daemon: Sendable {
 
     private func takeOver(_ configuration: Configuration) throws(DaemonError) {
         let old = state.withLock { $0.configuration }
-        let differences = configuration.restartOnlyDifferences(from: old)
+        let differences = RestartDifference.all(in: configuration, since: old)
         guard differences.isEmpty else {
             throw .needsRestart(differences.map(\.description).joined(separator: "\n"))
         }
