@@ -212,5 +212,5 @@ extension Daemon {
 }
 
 extension DaemonParts {
-    fileprivate var diskTier: DiskTier? { core.store.tiers.lazy.compactMap { $0 as? DiskTier }.first }
+    fileprivate var diskTier: DiskTier? { core.context.store.tiers.lazy.compactMap { $0 as? DiskTier }.first }
 }

@@ -80,7 +80,7 @@ package final class OriginSource: FetchSource {
             }
         }
         let fetch = OriginFetch(sink: sink, admission: runtime.admission)
-        fetch.breaker = watch
+        if let watch { fetch.breaker = watch }
         runtime.countFetch()
         onFetch()
         let body = request.body
@@ -152,7 +152,7 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     @exclusivity(unchecked) private var sink: (any FetchSink)?
     private var admission: Admission?
     /// Hears how the fetch ended; nil where the service has no breaker.
-    var breaker: BreakerWatch?
+    @exclusivity(unchecked) var breaker: BreakerWatch?
 
     init(sink: any FetchSink, admission: Admission) {
         self.sink = sink
@@ -182,9 +182,9 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     func transfer(_ transfer: Transfer, received interim: ResponseHead) { sink?.received(interim: interim) }
 
     func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming) {
-        if breaker != nil {
-            breaker?.answered(head.status)
+        if let watch = breaker {
             breaker = nil
+            watch.answered(head.status)
         }
         if Self.isEventStream(head.fields) { transfer.allowSilence() }
         sink?.received(head, framing: framing)
@@ -209,8 +209,10 @@ final class OriginFetch: FetchHandle, TransferDelegate {
 
     func transfer(_ transfer: Transfer, failed error: UpstreamError) {
         let sink = sink
-        breaker?.failed(error)
-        breaker = nil
+        if let watch = breaker {
+            breaker = nil
+            watch.failed(error)
+        }
         end()
         sink?.failed(.upstream(error))
     }
@@ -227,8 +229,10 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     private func end() {
         sink = nil
         transfer = nil
-        breaker?.givenUp()
-        breaker = nil
+        if let watch = breaker {
+            breaker = nil
+            watch.givenUp()
+        }
         admission?.release()
         admission = nil
     }

@@ -3,7 +3,8 @@
 internal import Policies
 internal import Upstream
 
-struct BreakerWatch {
+/// Loop-bound. A class, so that a fetch of a service without a breaker pays for one reference that is nil.
+final class BreakerWatch {
     private let resilience: Resilience
     private let origin: String
     private let policy: BreakerPolicy
@@ -44,3 +45,5 @@ struct BreakerWatch {
         if isProbe { resilience.probeWasGivenUp(origin) }
     }
 }
+
+@available(*, unavailable) extension BreakerWatch: Sendable {}
