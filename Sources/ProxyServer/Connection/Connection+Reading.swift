@@ -155,10 +155,15 @@ extension Connection {
             request: head,
             target: target,
             framing: framing,
-            connection: self,
-            expectsContinue: expectsContinue
+            carrier: self,
+            expectsContinue: expectsContinue,
+            from: peer,
+            over: listener,
+            startedAt: requestBegan,
+            in: context
         )
         current = exchange
+        self.framing = HTTP1Framing()
         if isForTunnel { exchange.endsWithClient = true }
         // Its end came while another answer was written.
         if sawEnd { transport.askWhetherAnybodyIsThere() }
@@ -250,14 +255,5 @@ extension Connection {
         } else if leftoverBudget <= 0 || sawEnd {
             linger()
         }
-    }
-
-    // MARK: - 100 Continue
-
-    /// Tells the client to send its body (RFC 9110 section 10.1.1).
-    func sendContinue() {
-        guard phase == .answering, current?.isHeadSent == false else { return }
-        output.append(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
-        flush()
     }
 }

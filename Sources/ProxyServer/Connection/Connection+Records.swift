@@ -54,7 +54,7 @@ extension Connection {
             pendingHot = nil
             record(pending.entry, cache: pending.cache, bytes: pending.bodyBytes, isAborted: isAborted)
         } else if let exchange = current {
-            record(exchange, bytes: exchange.bodyBytes, isAborted: isAborted)
+            record(exchange, bytes: framing.contentBytes, isAborted: isAborted)
         }
     }
 

@@ -6,8 +6,6 @@ import Glibc
 import HTTPWire
 
 extension Connection: HotSender {
-    /// What an unread request body may cost before the connection is closed instead.
-    static let unreadBodyLimit = 64 << 10
     /// A body up to here is copied behind its head: the kernel takes one buffer with less ado than several.
     private static let oneBufferLimit = 4 << 10
 
@@ -23,7 +21,7 @@ extension Connection: HotSender {
         record: HotRecord
     ) -> HotAnswer {
         guard phase == .waiting, output.isEmpty else { return .refused }
-        let end = headEnd(for: version)
+        let end = HTTP1Framing.headEnd(to: version, keepAlive: keepAlive)
         let bodyCount = body.count
         if mayJoin(bodyCount), let bytes = body.bytes, context.joined.append(prepared, dynamic, end, bytes) {
             hasJoined = true
@@ -99,18 +97,6 @@ extension Connection: HotSender {
         return transport.write(vectors, count: count, isBeforeFile: isBeforeFile)
     }
 
-    /// The last lines of a head: Connection where it says something, and the empty line.
-    func headEnd(for version: HTTPVersion) -> UnsafeRawBufferPointer {
-        let text: StaticString =
-            switch (keepAlive, version) {
-            case (true, .http11): "\r\n"
-            case (true, .http10): "Connection: keep-alive\r\n\r\n"
-            case (false, _): "Connection: close\r\n\r\n"
-            }
-        // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
-        return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
-    }
-
     /// Queues what is left of a head.
     private func queueRest(
         _ prepared: UnsafeRawBufferPointer,
@@ -131,25 +117,6 @@ extension Connection: HotSender {
     func outputGrew() {
         guard !isBlocked, !output.isEmpty else { return }
         if output.count >= 64 << 10 { flush() } else { context.flushSoon(self) }
-    }
-
-    /// Part of an answer that comes from elsewhere: much of it leaves from where it lies, behind what is queued, and what
-    /// the socket does not take is queued. The connection may end by it.
-    /// - Parameter isLast: nothing follows with which a little could leave together.
-    func pass(_ bytes: UnsafeRawBufferPointer, isLast: Bool) {
-        guard isLast || bytes.count >= OutputQueue.copyLimit, phase == .answering, !isBlocked else {
-            return output.append(copying: bytes)
-        }
-        let before = output.written
-        let (outcome, taken) = output.write(to: transport, followedBy: bytes)
-        noteWritten(since: before)
-        // Also where it failed: what is queued did not go out, for the access log.
-        if taken < bytes.count { output.append(copying: bytes.part(taken..<bytes.count)) }
-        if outcome == .failed { return clientLeft() }
-        guard outcome == .blocked, taken < bytes.count else { return }
-        isBlocked = true
-        waitingSince = Monotonic.coarse()
-        updateInterest()
     }
 
     func noteWritten(since before: UInt64) { noteWritten(Int(output.written &- before)) }
@@ -209,9 +176,9 @@ extension Connection: HotSender {
         exchange?.connectionEnded()
         guard keepAlive, !sawEnd || !input.isEmpty else { return linger() }
         guard let body, !body.isComplete else { return nextRequest() }
-        guard body.mayBeDrained(limit: Self.unreadBodyLimit) else { return linger() }
+        guard body.mayBeDrained(limit: RequestBody.unreadLimit) else { return linger() }
         leftover = body
-        leftoverBudget = Self.unreadBodyLimit
+        leftoverBudget = RequestBody.unreadLimit
         phase = .draining
         waitingSince = Monotonic.coarse()
         body.reattach(to: self)

@@ -36,6 +36,9 @@ package final class Connection: IOHandler, SweptMember {
     let input: ReadBuffer
     let output = OutputQueue()
     var current: Exchange?
+    /// Of the answer of `current`.
+    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) var framing = HTTP1Framing()
     // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
     @exclusivity(unchecked) var pendingHot: PendingHot?
     /// A body that an early answer left unread.
@@ -164,16 +167,8 @@ package final class Connection: IOHandler, SweptMember {
         releasePlace()
     }
 
-    /// Gives the transport away; the connection's place is released by the new owner.
-    func surrender() -> any Transport {
-        phase = .taken
-        letGo()
-        context.remove(self)
-        return transport
-    }
-
     /// Nothing is read or written here any more.
-    private func letGo() {
+    func letGo() {
         transport.stop()
         input.release()
         leftover = nil
@@ -216,7 +211,7 @@ package final class Connection: IOHandler, SweptMember {
             result.sent = max(0, pendingHot.bodyBytes - output.count)
         } else if let current {
             result.request = WaitedFor.text(current.request.method.name, .string(current.request.target))
-            result.sent = max(0, current.bodyBytes - output.count)
+            result.sent = max(0, framing.contentBytes - output.count)
         } else {
             result.since = waitingSince
         }

@@ -41,7 +41,11 @@ package enum RequestBodyRead: Sendable, Equatable {
 
 /// Loop-bound. Nothing is read from the socket while 64 KiB wait here.
 package final class RequestBody {
-    private var connection: Connection?
+    /// What an unread body may cost before the connection is closed instead, in bytes.
+    static let unreadLimit = 64 << 10
+
+    /// Nil once the exchange is over.
+    private var input: (any RequestBodyInput)?
     private var decoder: BodyDecoder
     /// Bytes at the front of the read buffer that are content, and not handed out yet.
     private var undelivered = 0
@@ -59,8 +63,8 @@ package final class RequestBody {
     /// Called on the loop when a pull that had to wait should be made again. Cleared at the end of the exchange.
     package var onAvailable: (() -> Void)?
 
-    init(connection: Connection?, framing: BodyFraming, expectsContinue: Bool) {
-        self.connection = connection
+    init(input: (any RequestBodyInput)?, framing: BodyFraming, expectsContinue: Bool) {
+        self.input = input
         decoder = BodyDecoder(framing, side: .request)
         awaitsContinue = expectsContinue && framing != .none && framing != .length(0)
     }
@@ -85,19 +89,17 @@ package final class RequestBody {
                 return wait()
             }
         } catch {
-            connection?.keepAlive = false
-            connection?.context.counters.add(.errorWire)
-            connection?.tell(.malformed, error)
+            input?.refused(error)
             fail(.wire(error))
             return .failed(.wire(error))
         }
-        guard let connection else { return .failed(.clientGone) }
+        guard let input else { return .failed(.clientGone) }
         let count = min(undelivered, target.count)
-        target.copyMemory(from: connection.input.bytes.part(0..<count))
-        connection.input.consume(count)
+        target.copyMemory(from: input.input.bytes.part(0..<count))
+        input.input.consume(count)
         undelivered -= count
         delivered += UInt64(count)
-        connection.updateInterest()
+        input.inputChanged()
         return .bytes(count)
     }
 
@@ -132,7 +134,7 @@ package final class RequestBody {
 
     /// New bytes were read.
     func inputArrived() {
-        guard isWanted, let connection, !connection.input.isEmpty else { return }
+        guard isWanted, let input, !input.input.isEmpty else { return }
         notify()
     }
 
@@ -144,13 +146,13 @@ package final class RequestBody {
 
     /// The exchange is over.
     func detach(_ error: RequestBodyError) {
-        connection = nil
+        input = nil
         fail(error)
         onAvailable = nil
     }
 
-    func reattach(to connection: Connection) {
-        self.connection = connection
+    func reattach(to input: any RequestBodyInput) {
+        self.input = input
         if failure == .clientGone { failure = nil }
     }
 
@@ -163,15 +165,15 @@ package final class RequestBody {
 
     /// Whether an answer given now must say that the connection ends.
     var forbidsReuse: Bool {
-        !isComplete && !wasPulled && !mayBeDrained(limit: Connection.unreadBodyLimit)
+        !isComplete && !wasPulled && !mayBeDrained(limit: Self.unreadLimit)
     }
 
     /// Drops what has been read; returns how many bytes of content that was.
     func discard(limit: Int) throws(WireError) -> Int {
         var dropped = 0
-        while dropped <= limit, try findContent(), let connection {
+        while dropped <= limit, try findContent(), let input {
             dropped += undelivered
-            connection.input.consume(undelivered)
+            input.input.consume(undelivered)
             delivered += UInt64(undelivered)
             undelivered = 0
         }
@@ -191,32 +193,31 @@ package final class RequestBody {
     /// Brings content to the front of the read buffer; false where there is none now.
     private func findContent() throws(WireError) -> Bool {
         while undelivered == 0 {
-            guard let connection, !decoder.isComplete, !connection.input.isEmpty else { return false }
-            let step = try decoder.next(connection.input.bytes, from: 0)
+            guard let input, !decoder.isComplete, !input.input.isEmpty else { return false }
+            let step = try decoder.next(input.input.bytes, from: 0)
             switch step {
             case .data(let range):
-                connection.input.consume(range.lowerBound)
+                input.input.consume(range.lowerBound)
                 undelivered = range.count
                 // A client that sends without waiting needs no 100 any more.
                 awaitsContinue = false
             case .needMore(let consumed), .finished(let consumed):
-                connection.input.consume(consumed)
+                input.input.consume(consumed)
             }
         }
         return true
     }
 
     private func wait() -> RequestBodyRead {
-        guard let connection else { return .failed(.clientGone) }
-        // The rest does not come. The connection hears of it from the loop: it would end whoever asks.
-        if connection.sawEnd {
+        guard let input else { return .failed(.clientGone) }
+        if input.sawEnd {
             failure = .clientGone
-            connection.context.runSoon(connection)
+            input.endsWithoutRest()
             return .failed(.clientGone)
         }
         isWanted = true
-        if claimContinue() { connection.sendContinue() }
-        connection.updateInterest()
+        if claimContinue() { input.sendContinue() }
+        input.inputChanged()
         return .wait
     }
 

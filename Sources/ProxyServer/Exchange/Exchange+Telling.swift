@@ -1,7 +1,8 @@
-// What an exchange tells besides its answer: problem documents, the daemon's log, and its id to the origin.
+// What an exchange tells besides its answer: problem documents, the daemon's log, its trace, and its id to the origin.
 
 import EventLoop
 internal import HTTPWire
+import ServiceCore
 
 extension Exchange {
     /// Answers with a problem document; cuts the answer where a head has already been sent.
@@ -36,5 +37,20 @@ extension Exchange {
         guard context.passesIDs else { return }
         if case .taken = requestID, fields.contains(RequestID.fieldName) { return }
         fields.set(RequestID.fieldName, requestID.text)
+    }
+
+    /// Begins the lines about this request.
+    func beginTrace() {
+        let (log, id) = (context.daemonLog, requestID.text)
+        let trace = RequestTrace { log.debug($0, id, $1) }
+        self.trace = trace
+        trace.say(
+            "request",
+            [
+                ("client", peer.isUnix ? "unix" : peer.host), ("method", request.method.name),
+                ("target", LoggedReferer.text(request.target, context.secrets)),
+                ("host", request.fields.first(.host) ?? ""),
+            ]
+        )
     }
 }

@@ -34,6 +34,11 @@ final class OutgoingFields {
         self.endToEnd = endToEnd
         self.fields = fields
     }
+
+    /// Whether a request says the same under a plan, as far as it is a GET or HEAD without a body.
+    func isOf(_ request: RequestHead, _ plan: RoutePlan) -> Bool {
+        self.plan === plan && version == request.version && said.isIdentical(to: request.fields)
+    }
 }
 
 @available(*, unavailable) extension OutgoingFields: Sendable {}

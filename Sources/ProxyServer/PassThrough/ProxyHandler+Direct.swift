@@ -19,7 +19,7 @@ extension ProxyHandler {
             exchange.framing == .none || exchange.framing == .length(0),
             case .origin(var target) = exchange.target.form
         else { return false }
-        let last = exchange.lastOutgoing.flatMap { exchange.repeats($0, routes.plan) ? $0 : nil }
+        let last = exchange.lastOutgoing.flatMap { $0.isOf(exchange.request, routes.plan) ? $0 : nil }
         // A Host that has been answered for before.
         guard let known = last?.host ?? exchange.request.fields.withFirst(.host, { routes.hot.known(host: $0) }) ?? nil,
             let route = target.withUTF8({ known.service(target: UnsafeRawBufferPointer($0)) }),
@@ -98,12 +98,5 @@ extension ProxyHandler {
         let outgoing = OutgoingFields(request, host, routes.plan, endpoint, endToEnd: head.fields, fields)
         exchange.keep(outgoing)
         return outgoing
-    }
-}
-
-extension Exchange {
-    /// Whether the request says the same as one before, as far as it is a GET or HEAD without a body.
-    fileprivate func repeats(_ last: OutgoingFields, _ plan: RoutePlan) -> Bool {
-        last.plan === plan && last.version == request.version && last.said.isIdentical(to: request.fields)
     }
 }

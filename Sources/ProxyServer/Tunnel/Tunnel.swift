@@ -3,69 +3,6 @@
 package import EventLoop
 import HTTPWire
 
-/// The way to the client after ``Exchange/takeOver()``; loop-bound. Whoever has it ends it.
-package final class TakenTransport {
-    let transport: any Transport
-    /// Bytes that the client sent after its head.
-    package let received: [UInt8]
-    /// Bytes that the client has not taken yet.
-    let unsent: [UInt8]
-    private let exchange: Exchange
-    private let connection: Connection
-
-    init(
-        _ transport: any Transport,
-        received: [UInt8],
-        unsent: [UInt8],
-        exchange: Exchange,
-        connection: Connection
-    ) {
-        self.transport = transport
-        self.received = received
-        self.unsent = unsent
-        self.exchange = exchange
-        self.connection = connection
-    }
-
-    var context: LoopContext { connection.context }
-
-    /// What it is for.
-    var waitedFor: WaitedFor {
-        var result = WaitedFor(kind: .tunnel, client: connection.client, since: exchange.startedAt)
-        result.request = WaitedFor.text(exchange.request.method.name, .string(exchange.request.target))
-        return result
-    }
-
-    /// Closes the transport, gives the connection's place back and writes its log line.
-    /// - Parameter sent: bytes that went to the client.
-    func end(sent: Int) {
-        transport.close(resets: false)
-        connection.record(exchange, bytes: sent, isAborted: false)
-        connection.releasePlace()
-    }
-}
-
-@available(*, unavailable) extension TakenTransport: Sendable {}
-
-extension Exchange {
-    /// Gives the way to the client away, after the head of a 2xx to CONNECT or of a 101 has been sent; nil where the client is gone.
-    package func takeOver() -> TakenTransport? {
-        guard state == .body, let connection else { return nil }
-        connection.flush()
-        guard self.connection != nil, let unsent = connection.output.takeBytes() else { return nil }
-        state = .taken
-        let received = Array(connection.input.bytes)
-        // The tunnel keeps the connection's place and its log line to the end.
-        return TakenTransport(
-            connection.surrender(),
-            received: received,
-            unsent: unsent,
-            exchange: self,
-            connection: connection
-        )
-    }
-}
-
 /// How much went through a tunnel.
 package struct TunnelTraffic: Sendable, Equatable {
     /// Bytes from the client to the other side.
@@ -90,11 +27,18 @@ package final class Tunnel: SweptMember {
     var position: Int?
 
     /// - Parameters:
+    ///   - context: of the client's loop.
     ///   - remote: the descriptor of the other side; taken over.
     ///   - received: bytes of the other side that have been read already.
-    package init(on loop: isolated EventLoop, client: TakenTransport, remote: Int32, received: [UInt8] = []) {
+    package init(
+        on loop: isolated EventLoop,
+        in context: LoopContext,
+        client: TakenTransport,
+        remote: Int32,
+        received: [UInt8] = []
+    ) {
         self.client = client
-        context = client.context
+        self.context = context
         near = TunnelSide(client.transport, pool: context.blocks, first: client.unsent + received)
         far = TunnelSide(PlainTransport(remote), pool: context.blocks, first: client.received)
         traffic = TunnelTraffic(sent: client.received.count, received: received.count)

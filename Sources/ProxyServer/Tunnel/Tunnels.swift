@@ -40,7 +40,7 @@ struct Tunnels {
             Socket.close(remote)
             return exchange.fail()
         }
-        _ = await Tunnel(on: loop, client: client, remote: remote).run()
+        _ = await Tunnel(on: loop, in: exchange.context, client: client, remote: remote).run()
     }
 
     /// Upgrade (RFC 9110 section 7.8): a tunnel only after the origin's 101. It is one of the fetches that `max_concurrent` counts,

@@ -74,7 +74,13 @@ package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
         exchange.sendHead(answer, body: .none)
         // Where the client has left, the connection is closed at the end of this call.
         guard let client = exchange.takeOver() else { return exchange.fail() }
-        let tunnel = Tunnel(on: loop, client: client, remote: connection.take(), received: connection.received)
+        let tunnel = Tunnel(
+            on: loop,
+            in: exchange.context,
+            client: client,
+            remote: connection.take(),
+            received: connection.received
+        )
         _ = await tunnel.run()
     }
 

@@ -76,6 +76,7 @@ import Testing
             // Chunked, with a length, and up to the end of the connection.
             for (target, version, resets) in [
                 ("/cut", "1.1", false), ("/half", "1.1", false), ("/short", "1.1", false), ("/cut", "1.0", true),
+                ("/reset", "1.1", true),
             ] {
                 let sent = "GET \(target) HTTP/\(version)\r\nHost: h\r\n\r\n"
                 let result = try Self.received(sent, harness, step: step, stutters: false)

@@ -107,6 +107,10 @@ final class ScriptedHandler: ExchangeHandler {
             exchange.sendHead(ResponseHead(status: 200), body: .unknown)
             try await exchange.send(Array("partial".utf8))
             exchange.fail()
+        case "reset":
+            exchange.sendHead(ResponseHead(status: 200), body: .known(100))
+            try await exchange.send(Array("half".utf8))
+            exchange.abort(.reset)
         case "half":
             exchange.sendHead(ResponseHead(status: 200), body: .known(100))
             try await exchange.send(Array("half".utf8))
@@ -216,7 +220,7 @@ final class ScriptedHandler: ExchangeHandler {
             let remote = try await client.dialler.connect(to: addresses, of: target, on: loop)
             exchange.sendHead(ResponseHead(status: 200, reason: "Connected"), body: .none)
             guard let client = exchange.takeOver() else { return Socket.close(remote) }
-            let traffic = await Tunnel(on: loop, client: client, remote: remote).run()
+            let traffic = await Tunnel(on: loop, in: exchange.context, client: client, remote: remote).run()
             observations.seen.update { $0.delivered = traffic.sent }
         } catch {
             exchange.problem(Problem(error))

@@ -1,0 +1,201 @@
+// What a connection does for the exchange under way: heads, content and ends as HTTP/1.1 has them, and the bytes of the request.
+
+import CacheStore
+import EventLoop
+import HTTPWire
+
+extension Connection: ExchangeCarrier {
+    var queuedBytes: Int { output.count }
+
+    // MARK: - Heads
+
+    func sendInterim(_ head: ResponseHead) {
+        var bytes: [UInt8] = []
+        Serializer.write(head, into: &bytes)
+        output.append(bytes)
+        outputGrew()
+    }
+
+    func sendHead(_ head: ResponseHead, body: AnswerLength, to request: RequestHead, isReusable: Bool) {
+        var head = head
+        if head.status != 101 {
+            if !isReusable || context.isDraining { keepAlive = false }
+            var keepAlive = keepAlive
+            framing = HTTP1Framing(&head, body, to: request.method, request.version, keepAlive: &keepAlive)
+            self.keepAlive = keepAlive
+            if !head.fields.contains(.date) { head.fields.append(.date, context.dateText()) }
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(head.fields.wireLength + 64)
+        Serializer.write(head, into: &bytes)
+        output.append(bytes)
+        outputGrew()
+    }
+
+    func passHead(
+        _ head: ResponseHead,
+        length: Int64,
+        _ lines: PassedLines,
+        to version: HTTPVersion,
+        isReusable: Bool,
+        hasContent: Bool
+    ) {
+        framing = HTTP1Framing(length: length)
+        if !isReusable || context.isDraining { keepAlive = false }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(lines.statusLine.count + head.fields.wireLength + lines.bytes.count + 64)
+        bytes.append(contentsOf: lines.statusLine)
+        head.fields.forEachRun(without: Self.ofConnection) { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: lines.bytes)
+        bytes.append(contentsOf: HTTP1Framing.headEnd(to: version, keepAlive: keepAlive))
+        output.append(bytes)
+        if !hasContent { outputGrew() }
+    }
+
+    private static let ofConnection = FieldSet(.connection, .keepAlive)
+
+    func sendContinue() {
+        guard phase == .answering, current?.isHeadSent == false else { return }
+        output.append(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
+        flush()
+    }
+
+    // MARK: - Content
+
+    func send(_ piece: BodyPiece) {
+        switch piece {
+        case .bytes(let chunk, let range):
+            enclose(range.count) { output.append(chunk, range.prefix($0)) }
+        case .file(let file, let offset, let count):
+            enclose(count) { output.append(.file(file, offset: offset, count: $0)) }
+        }
+    }
+
+    func send(_ bytes: [UInt8]) {
+        enclose(bytes.count) { count in output.append(count == bytes.count ? bytes : Array(bytes[..<count])) }
+    }
+
+    func pass(_ bytes: UnsafeRawBufferPointer) {
+        var isLast = false
+        if let left = framing.lengthLeft { isLast = left <= Int64(bytes.count) }
+        enclose(bytes.count) { pass(bytes.part(0..<$0), isLast: isLast) }
+    }
+
+    func move(_ count: Int, from socket: Int32) -> IOResult? {
+        guard let left = framing.lengthLeft, left >= Int64(count), let pipe = freePipe,
+            let result = pipe.fill(from: socket, count: min(count, OutputQueue.highWatermark))
+        else { return nil }
+        if case .bytes(let moved) = result {
+            _ = framing.enclose(moved)
+            pass(moved, outOf: pipe)
+        }
+        return result
+    }
+
+    /// Adds what the framing wants around `count` bytes, and drops what a declared length does not cover.
+    private func enclose(_ count: Int, _ append: (Int) -> Void) {
+        switch framing.enclose(count) {
+        case .nothing: return
+        case .content(let allowed): append(allowed)
+        case .chunk(let head):
+            output.append(head)
+            append(count)
+            output.append([0x0D, 0x0A])
+        }
+        outputGrew()
+    }
+
+    /// Part of an answer that comes from elsewhere: much of it leaves from where it lies, behind what is queued, and what
+    /// the socket does not take is queued. The connection may end by it.
+    /// - Parameter isLast: nothing follows with which a little could leave together.
+    private func pass(_ bytes: UnsafeRawBufferPointer, isLast: Bool) {
+        guard isLast || bytes.count >= OutputQueue.copyLimit, phase == .answering, !isBlocked else {
+            return output.append(copying: bytes)
+        }
+        let before = output.written
+        let (outcome, taken) = output.write(to: transport, followedBy: bytes)
+        noteWritten(since: before)
+        // Also where it failed: what is queued did not go out, for the access log.
+        if taken < bytes.count { output.append(copying: bytes.part(taken..<bytes.count)) }
+        if outcome == .failed { return clientLeft() }
+        guard outcome == .blocked, taken < bytes.count else { return }
+        isBlocked = true
+        waitingSince = Monotonic.coarse()
+        updateInterest()
+    }
+
+    /// The loop's pipe to the client; nil while something else is to be sent first, and where there is none.
+    private var freePipe: SocketPipe? {
+        phase == .answering && !isBlocked && output.isEmpty && transport.takesPipes ? context.pipe : nil
+    }
+
+    /// Sends what is in the pipe, and queues what the socket does not take. The connection may end by it.
+    private func pass(_ count: Int, outOf pipe: SocketPipe) {
+        var left = count
+        var last = IOResult.wouldBlock
+        repeat {
+            last = transport.empty(pipe, count: left)
+            left -= last.count
+        } while left > 0 && last.count > 0
+        noteWritten(count - left)
+        context.counters.add(.bytesMoved, UInt64(count - left))
+        guard left > 0 else { return }
+        let rest = pipe.read(left)
+        // Also where it failed: what is queued did not go out, for the access log.
+        output.append(rest)
+        if rest.count < left { context.dropPipe() }
+        guard last == .wouldBlock, rest.count == left else { return clientLeft() }
+        isBlocked = true
+        waitingSince = Monotonic.coarse()
+        updateInterest()
+    }
+
+    // MARK: - The end of an answer
+
+    var isWhole: Bool { framing.isWhole }
+
+    func finish(trailers: Fields) {
+        output.append(framing.end(trailers: trailers))
+        answerEnded()
+    }
+
+    func abort(_ kind: ExchangeAbort) { cutAnswer(resets: kind == .reset || framing.endsWithConnection) }
+
+    func takeUnsent() -> [UInt8]? {
+        flush()
+        return phase == .closed ? nil : output.takeBytes()
+    }
+
+    /// The tunnel keeps the connection's place and its log line to the end.
+    func surrender(unsent: [UInt8]) -> TakenTransport? {
+        guard phase != .closed, phase != .taken, let exchange = current else { return nil }
+        let received = Array(input.bytes)
+        var waitedFor = WaitedFor(kind: .tunnel, client: client, since: exchange.startedAt)
+        waitedFor.request = WaitedFor.text(exchange.request.method.name, .string(exchange.request.target))
+        phase = .taken
+        letGo()
+        context.remove(self)
+        return TakenTransport(transport, received: received, unsent: unsent, waitedFor: waitedFor) { [self] sent in
+            record(exchange, bytes: sent, isAborted: false)
+            releasePlace()
+        }
+    }
+
+    // MARK: - The client
+
+    func endWithClient() { if sawEnd { context.runSoon(self) } }
+
+    func keep(_ outgoing: OutgoingFields) { lastOutgoing = parser.pointee.keepsFields ? outgoing : nil }
+
+    // MARK: - The request's body
+
+    func inputChanged() { updateInterest() }
+
+    func endsWithoutRest() { context.runSoon(self) }
+
+    func refused(_ error: WireError) {
+        keepAlive = false
+        context.counters.add(.errorWire)
+        tell(.malformed, error)
+    }
+}

@@ -1,0 +1,95 @@
+// The seam between an exchange and the form that its version of HTTP gives it on the wire.
+
+import CacheStore
+import EventLoop
+import HTTPWire
+
+/// How an answer ends that is not complete.
+package enum ExchangeAbort: Equatable {
+    /// What was queued goes out, and then nothing: the client sees that something is missing.
+    case truncate
+    /// The client sees that the connection broke off, and may lose what was queued.
+    case reset
+}
+
+/// Carries one exchange after the other to their client: a connection of HTTP/1.1. Loop-bound.
+///
+/// An exchange calls head, content and end in this order, and knows nothing of framing, of the connection or of its socket. Each
+/// call but `queuedBytes` may end the carrier, which then calls ``Exchange/connectionEnded()``.
+protocol ExchangeCarrier: RequestBodyInput {
+    /// Bytes that wait to be taken by the client.
+    var queuedBytes: Int { get }
+
+    // MARK: Head
+
+    /// Sends the head of an interim response.
+    func sendInterim(_ head: ResponseHead)
+    /// Sends the final head, with what this version of HTTP says of its length and of the connection.
+    /// - Parameters:
+    ///   - head: end-to-end fields; one of a 101 goes out as it is.
+    ///   - request: what it answers.
+    ///   - isReusable: what of the request's body is unread does not keep another request from coming.
+    func sendHead(_ head: ResponseHead, body: AnswerLength, to request: RequestHead, isReusable: Bool)
+    /// Sends the head of an answer to GET as its origin sent it, but for the lines of the origin's connection.
+    /// - Parameters:
+    ///   - length: of its content, as the head says it.
+    ///   - hasContent: content comes at once, and takes the head with it.
+    func passHead(
+        _ head: ResponseHead,
+        length: Int64,
+        _ lines: PassedLines,
+        to version: HTTPVersion,
+        isReusable: Bool,
+        hasContent: Bool
+    )
+
+    // MARK: Content
+
+    /// Queues content; what the length of the head does not cover is dropped.
+    func send(_ piece: BodyPiece)
+    func send(_ bytes: [UInt8])
+    /// Writes content from where it lies, and queues what is not taken.
+    func pass(_ bytes: UnsafeRawBufferPointer)
+    /// Moves at most `count` bytes of content out of another socket, without a copy through this process.
+    /// - Returns: how the other socket gave them; nil where they are to be read there, since they cannot go to the client alone.
+    func move(_ count: Int, from socket: Int32) -> IOResult?
+
+    // MARK: End
+
+    /// As much content was sent as the head said.
+    var isWhole: Bool { get }
+    /// The answer is complete.
+    func finish(trailers: Fields)
+    /// The answer is not, and the client cannot take what it has for complete: where a truncated answer would look like a
+    /// complete one, it is reset.
+    func abort(_ kind: ExchangeAbort)
+    /// What the client has not taken yet; nil where it cannot be given away, or the client has left.
+    func takeUnsent() -> [UInt8]?
+    /// Gives the way to the client away; the carrier carries nothing any more.
+    func surrender(unsent: [UInt8]) -> TakenTransport?
+
+    // MARK: The client
+
+    /// From now on the client's end of its side counts as leaving, also where it has come already.
+    func endWithClient()
+    /// What became of the fields of the last request that was passed on.
+    var lastOutgoing: OutgoingFields? { get }
+    /// Keeps that for the next request, where it could have the same fields.
+    func keep(_ outgoing: OutgoingFields)
+}
+
+/// Where the bytes of a request's body come from, as ``RequestBody`` asks for them; loop-bound.
+protocol RequestBodyInput: AnyObject {
+    /// What was read and not used yet.
+    var input: ReadBuffer { get }
+    /// The client has ended its side.
+    var sawEnd: Bool { get }
+    /// Some of `input` was used, or more of it is wanted.
+    func inputChanged()
+    /// The rest does not come. The carrier ends soon, and not now: that would end whoever asks.
+    func endsWithoutRest()
+    /// The bytes are no acceptable body; no request can follow them.
+    func refused(_ error: WireError)
+    /// Tells the client to send its body (RFC 9110 section 10.1.1).
+    func sendContinue()
+}
