@@ -19,10 +19,8 @@ extension Connection: ExchangeCarrier {
     func sendHead(_ head: ResponseHead, body: AnswerLength, to request: RequestHead, isReusable: Bool) {
         var head = head
         if head.status != 101 {
-            if !isReusable || context.isDraining { keepAlive = false }
-            var keepAlive = keepAlive
-            framing = HTTP1Framing(&head, body, to: request.method, request.version, keepAlive: &keepAlive)
-            self.keepAlive = keepAlive
+            if !isReusable || context.isDraining { state.keepAlive = false }
+            framing = HTTP1Framing(&head, body, to: request.method, request.version, keepAlive: &state.keepAlive)
             if !head.fields.contains(.date) { head.fields.append(.date, context.dateText()) }
         }
         var bytes: [UInt8] = []
@@ -41,13 +39,13 @@ extension Connection: ExchangeCarrier {
         hasContent: Bool
     ) {
         framing = HTTP1Framing(length: length)
-        if !isReusable || context.isDraining { keepAlive = false }
+        if !isReusable || context.isDraining { state.keepAlive = false }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(lines.statusLine.count + head.fields.wireLength + lines.bytes.count + 64)
         bytes.append(contentsOf: lines.statusLine)
         head.fields.forEachRun(without: Self.ofConnection) { bytes.append(contentsOf: $0) }
         bytes.append(contentsOf: lines.bytes)
-        bytes.append(contentsOf: HTTP1Framing.headEnd(to: version, keepAlive: keepAlive))
+        bytes.append(contentsOf: HTTP1Framing.headEnd(to: version, keepAlive: state.keepAlive))
         output.append(bytes)
         if !hasContent { outputGrew() }
     }
@@ -55,7 +53,7 @@ extension Connection: ExchangeCarrier {
     private static let ofConnection = FieldSet(.connection, .keepAlive)
 
     func sendContinue() {
-        guard phase == .answering, current?.isHeadSent == false else { return }
+        guard state.phase == .answering, current?.isHeadSent == false else { return }
         output.append(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
         flush()
     }
@@ -109,7 +107,7 @@ extension Connection: ExchangeCarrier {
     /// the socket does not take is queued. The connection may end by it.
     /// - Parameter isLast: nothing follows with which a little could leave together.
     private func pass(_ bytes: UnsafeRawBufferPointer, isLast: Bool) {
-        guard isLast || bytes.count >= OutputQueue.copyLimit, phase == .answering, !isBlocked else {
+        guard isLast || bytes.count >= OutputQueue.copyLimit, state.phase == .answering, !state.isBlocked else {
             return output.append(copying: bytes)
         }
         let before = output.written
@@ -119,14 +117,14 @@ extension Connection: ExchangeCarrier {
         if taken < bytes.count { output.append(copying: bytes.part(taken..<bytes.count)) }
         if outcome == .failed { return clientLeft() }
         guard outcome == .blocked, taken < bytes.count else { return }
-        isBlocked = true
+        state.isBlocked = true
         waitingSince = Monotonic.coarse()
         updateInterest()
     }
 
     /// The loop's pipe to the client; nil while something else is to be sent first, and where there is none.
     private var freePipe: SocketPipe? {
-        phase == .answering && !isBlocked && output.isEmpty && transport.takesPipes ? context.pipe : nil
+        state.phase == .answering && !state.isBlocked && output.isEmpty && transport.takesPipes ? context.pipe : nil
     }
 
     /// Sends what is in the pipe, and queues what the socket does not take. The connection may end by it.
@@ -145,7 +143,7 @@ extension Connection: ExchangeCarrier {
         output.append(rest)
         if rest.count < left { context.dropPipe() }
         guard last == .wouldBlock, rest.count == left else { return clientLeft() }
-        isBlocked = true
+        state.isBlocked = true
         waitingSince = Monotonic.coarse()
         updateInterest()
     }
@@ -163,38 +161,41 @@ extension Connection: ExchangeCarrier {
 
     func takeUnsent() -> [UInt8]? {
         flush()
-        return phase == .closed ? nil : output.takeBytes()
+        return state.isOver ? nil : output.takeBytes()
     }
 
     /// The tunnel keeps the connection's place and its log line to the end.
     func surrender(unsent: [UInt8]) -> TakenTransport? {
-        guard phase != .closed, phase != .taken, let exchange = current else { return nil }
+        guard !state.isOver, let exchange = current else { return nil }
         let received = Array(input.bytes)
-        var waitedFor = WaitedFor(kind: .tunnel, client: client, since: exchange.startedAt)
+        var waitedFor = WaitedFor(kind: .tunnel, client: records.client, since: exchange.startedAt)
         waitedFor.request = WaitedFor.text(exchange.request.method.name, .string(exchange.request.target))
-        phase = .taken
+        _ = state.end(.taken)
         letGo()
         context.remove(self)
         return TakenTransport(transport, received: received, unsent: unsent, waitedFor: waitedFor) { [self] sent in
-            record(exchange, bytes: sent, isAborted: false)
+            let extent = AnswerExtent(bytes: sent, unsent: 0, began: requestBegan)
+            records.record(exchange, extent, isAborted: false)
             releasePlace()
         }
     }
 
     // MARK: - The client
 
-    func endWithClient() { if sawEnd { context.runSoon(self) } }
+    func endWithClient() { if state.sawEnd { context.runSoon(self) } }
 
     func keep(_ outgoing: OutgoingFields) { lastOutgoing = parser.pointee.keepsFields ? outgoing : nil }
 
     // MARK: - The request's body
+
+    var sawEnd: Bool { state.sawEnd }
 
     func inputChanged() { updateInterest() }
 
     func endsWithoutRest() { context.runSoon(self) }
 
     func refused(_ error: WireError) {
-        keepAlive = false
+        state.keepAlive = false
         context.counters.add(.errorWire)
         tell(.malformed, error)
     }

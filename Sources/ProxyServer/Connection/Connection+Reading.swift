@@ -8,7 +8,7 @@ extension Connection {
     private static let requestsPerTurn = 32
 
     func read() {
-        guard phase != .lingering else { return discard() }
+        guard state.phase != .lingering else { return discard() }
         guard !input.isFull else { return updateInterest() }
         switch input.read(from: transport) {
         case .bytes(let count):
@@ -22,26 +22,14 @@ extension Connection {
 
     /// The client has ended its side.
     private func ended() {
-        sawEnd = true
-        switch phase {
-        case .flushing: updateInterest()
-        case .waiting where !input.isEmpty && isQueued:
-            // Whole requests wait for their turn: they came before the end.
-            updateInterest()
-        case .answering: endedWhileAnswered()
-        default: close()
-        }
-    }
-
-    /// Behind a whole request a client may end its side and read on. Whether it does, or has left, cannot be seen before it
-    /// refuses what is sent to it; where leaving ends a fetch, this counts as leaving.
-    private func endedWhileAnswered() {
-        guard let exchange = current, !exchange.endsWithClient, exchange.knownBody?.isAwaited != true,
-            !transport.isHungUp
-        else {
-            return clientLeft()
-        }
-        transport.askWhetherAnybodyIsThere()
+        let action = state.clientEnded(
+            hasInput: !input.isEmpty,
+            isQueued: isQueued,
+            endsWithClient: current.map {
+                $0.endsWithClient || $0.knownBody?.isAwaited == true || transport.isHungUp
+            } ?? true
+        )
+        perform(action)
         updateInterest()
     }
 
@@ -60,7 +48,7 @@ extension Connection {
         isProcessing = true
         var requests = 0
         let sentBefore = sent
-        while phase == .waiting, !input.isEmpty {
+        while state.phase == .waiting, !input.isEmpty {
             if requests == Self.requestsPerTurn || sent &- sentBefore >= UInt64(OutputQueue.callLimit) {
                 context.runSoon(self)
                 break
@@ -70,19 +58,12 @@ extension Connection {
         }
         isProcessing = false
         flushJoined()
-        switch phase {
-        case .waiting where !output.isEmpty: phase = .flushing
-        case .waiting:
-            if sawEnd, !isQueued { return close() }
-        case .answering:
-            if sawEnd, let current, current.endsWithClient || current.knownBody?.failure == .clientGone {
-                clientLeft()
-            } else {
-                current?.knownBody?.inputArrived()
-            }
-        case .draining: drainLeftover()
-        case .flushing, .lingering, .taken, .closed: break
-        }
+        let action = state.processed(
+            hasOutput: !output.isEmpty,
+            isQueued: isQueued,
+            endsWithClient: current.map { $0.endsWithClient || $0.knownBody?.failure == .clientGone } ?? false
+        )
+        perform(action)
         updateInterest()
     }
 
@@ -91,13 +72,13 @@ extension Connection {
         do throws(WireError) {
             let bytes = input.bytes
             guard case .complete(let length) = try parser.pointee.parse(bytes) else {
-                if !hasHeadBegun {
-                    hasHeadBegun = true
+                if !state.hasHeadBegun {
+                    state.hasHeadBegun = true
                     waitingSince = Monotonic.now()
                 }
                 return false
             }
-            hasHeadBegun = false
+            state.hasHeadBegun = false
             requestBegan = context.isLogging ? Monotonic.now() : 0
             if try answeredAtOnce(bytes, length) { return true }
             try begin(length)
@@ -113,23 +94,18 @@ extension Connection {
         let request = HotRequest(parser, buffer: bytes)
         guard request.isBare else { return false }
         version = request.version
-        keepAlive = request.keepAlive && !context.isDraining
+        state.keepAlive = request.keepAlive && !context.isDraining
         isFollowed = bytes.count > length
         let answer = handler.answerAtOnce(request, through: self)
         switch answer {
         case .notMine: return false
-        case .refused: close()
-        case .broken: clientLeft()
+        case .refused, .broken: break
         case .sent, .queued:
             input.consume(length)
             parser.pointee.reset()
             waitingSince = Monotonic.coarse()
-            if answer == .queued {
-                phase = .flushing
-            } else if !keepAlive {
-                linger()
-            }
         }
+        perform(state.answered(answer))
         return true
     }
 
@@ -146,10 +122,10 @@ extension Connection {
         let isForTunnel =
             head.method == .connect
             || parser.pointee.requestsUpgrade && UpgradeTunnel.wantedProtocols(head, framing) != nil
-        keepAlive = parser.pointee.keepAlive && !context.isDraining
+        state.keepAlive = parser.pointee.keepAlive && !context.isDraining
         input.consume(length)
         parser.pointee.reset()
-        if sawEnd, isForTunnel { return clientLeft() }
+        if state.sawEnd, isForTunnel { return clientLeft() }
         let exchange = Exchange(
             id: context.nextExchange(),
             request: head,
@@ -165,9 +141,7 @@ extension Connection {
         current = exchange
         self.framing = HTTP1Framing()
         if isForTunnel { exchange.endsWithClient = true }
-        // Its end came while another answer was written.
-        if sawEnd { transport.askWhetherAnybodyIsThere() }
-        phase = .answering
+        perform(state.requestBegan())
         waitingSince = Monotonic.coarse()
         if handler.passOn(exchange) { return }
         // This callback runs on the loop, but outside any task: its isolation is entered once, by address.
@@ -208,20 +182,23 @@ extension Connection {
     /// Tells the daemon's log what is wrong with what the client sent.
     func tell(_ trouble: ClientTrouble, _ error: WireError) {
         let reason = trouble == .malformed ? error.detail : ""
-        context.daemonLog.tell(trouble, [("client", client), ("listener", "\(listener.address)"), ("error", reason)])
+        context.daemonLog.tell(
+            trouble,
+            [("client", records.client), ("listener", "\(listener.address)"), ("error", reason)]
+        )
     }
 
     /// Answers without an exchange, and ends the connection.
     func refuse(_ problem: Problem) {
         flushJoined()
-        keepAlive = false
+        state.refused()
         input.release()
         let body = problem.body
         var head = problem.head(name: context.settings.name)
         head.fields.set(.contentLength, String(body.count))
         head.fields.set(.connection, "close")
         head.fields.set(.date, context.dateText())
-        var entry = AccessEntry(client: client, method: "-", target: .string("-"), status: problem.status)
+        var entry = AccessEntry(client: records.client, method: "-", target: .string("-"), status: problem.status)
         entry.error = problem.detail
         if context.log?.needsID == true {
             let id = context.nextRequestID()
@@ -233,7 +210,6 @@ extension Connection {
         output.append(bytes + body)
         if requestBegan == 0 { requestBegan = Monotonic.now() }
         pendingHot = PendingHot(entry: entry, cache: .none, bodyBytes: body.count, owner: context)
-        phase = .flushing
         waitingSince = Monotonic.coarse()
         flush()
     }
@@ -241,7 +217,7 @@ extension Connection {
     // MARK: - An unread body after an early answer (RFC 9112 section 9.3)
 
     func drainLeftover() {
-        guard phase == .draining, let leftover else { return }
+        guard state.phase == .draining, let leftover else { return }
         do throws(WireError) {
             leftoverBudget -= try leftover.discard(limit: leftoverBudget)
         } catch {
@@ -249,11 +225,60 @@ extension Connection {
             tell(.malformed, error)
             return linger()
         }
-        if leftover.isComplete {
-            self.leftover = nil
-            nextRequest()
-        } else if leftoverBudget <= 0 || sawEnd {
-            linger()
+        let action = state.drained(
+            isComplete: leftover.isComplete,
+            isTooLong: leftoverBudget <= 0,
+            hasInput: !input.isEmpty,
+            isDraining: context.isDraining
+        )
+        if leftover.isComplete { self.leftover = nil }
+        perform(action)
+    }
+
+    // MARK: - Deadlines
+
+    /// Checked by one sweep per loop: nothing is paid per request.
+    func sweep(now: UInt64, elapsed: UInt64) {
+        let settings = context.settings
+        let late = state.late(
+            // The coarse clock, which `waitingSince` is read from, may be ahead by nothing and behind by a tick.
+            waited: now > waitingSince ? now - waitingSince : 0,
+            ConnectionState.Deadlines(
+                head: settings.headTimeout,
+                idle: settings.idle,
+                drain: settings.bodyGrace,
+                linger: settings.linger
+            ),
+            hasHeadBytes: input.count > 2,
+            isHungUp: transport.isHungUp,
+            isBodyLate: current?.knownBody?.isLate(elapsed: elapsed, settings) ?? false
+        )
+        switch late {
+        case .nothing: break
+        case .head: headIsLate()
+        case .request, .end: close()
+        case .client: clientLeft()
+        case .drain: linger()
+        case .reading:
+            context.counters.add(.errorTimeout)
+            cutAnswer(resets: true)
+        case .body:
+            // The handler learns of it as a failed body and may still answer.
+            context.counters.add(.errorTimeout)
+            state.keepAlive = false
+            current?.knownBody?.fail(.tooSlow)
         }
+    }
+
+    private func headIsLate() {
+        context.counters.add(.errorTimeout)
+        refuse(
+            Problem(
+                status: 408,
+                title: "Request timeout",
+                detail: "the head did not come within \(context.settings.headTimeout / 1_000_000) ms; send it at once",
+                proxyError: "http_request_error"
+            )
+        )
     }
 }

@@ -20,8 +20,8 @@ extension Connection: HotSender {
         owner: Unmanaged<AnyObject>,
         record: HotRecord
     ) -> HotAnswer {
-        guard phase == .waiting, output.isEmpty else { return .refused }
-        let end = HTTP1Framing.headEnd(to: version, keepAlive: keepAlive)
+        guard state.phase == .waiting, output.isEmpty else { return .refused }
+        let end = HTTP1Framing.headEnd(to: version, keepAlive: state.keepAlive)
         let bodyCount = body.count
         if mayJoin(bodyCount), let bytes = body.bytes, context.joined.append(prepared, dynamic, end, bytes) {
             hasJoined = true
@@ -52,8 +52,10 @@ extension Connection: HotSender {
         let owner = owner.takeUnretainedValue()
         queueRest(prepared, dynamic, end, written: written)
         output.append(body.rest(after: max(0, written - headCount), owner: owner))
+        var entry = records.borrowedEntry(record, parser, in: input.bytes)
+        entry.own()
         pendingHot = PendingHot(
-            entry: hotEntry(record),
+            entry: entry,
             cache: record.cache,
             bodyBytes: bodyCount,
             owner: owner
@@ -61,7 +63,7 @@ extension Connection: HotSender {
         // A file that has become shorter than its body can only be cut.
         if result.isFailure { return .broken }
         if written < headCount + min(bodyCount, OutputQueue.callLimit) {
-            isBlocked = true
+            state.isBlocked = true
         } else {
             context.runSoon(self)
         }
@@ -111,11 +113,55 @@ extension Connection: HotSender {
         if skip < rest.count { output.append(rest, from: skip) }
     }
 
+    /// A complete answer of the hot path: nothing is allocated.
+    private func recordHot(_ record: HotRecord, bodyBytes: Int) {
+        guard records.isRecorded else { return }
+        context.counters.add(.answers(record.status))
+        context.counters.add(.cache(record.cache))
+        guard context.isLogging, let log = context.log else { return }
+        var entry = records.borrowedEntry(record, parser, in: input.bytes)
+        entry.bytes = bodyBytes
+        entry.duration = Monotonic.now() &- requestBegan
+        log.write(entry)
+    }
+
+    // MARK: - Answers put together
+
+    /// A longer body is not copied, but written with what was put together before it.
+    static let joinLimit = 16 << 10
+
+    /// Whether the answer to the request under way may wait for those behind it in the buffer.
+    func mayJoin(_ bodyCount: Int) -> Bool {
+        (isFollowed || hasJoined) && bodyCount <= Self.joinLimit && state.keepAlive
+    }
+
+    /// Sends what has been put together; what the socket does not take waits in the queue, before whatever comes next.
+    func flushJoined() {
+        guard hasJoined else { return }
+        hasJoined = false
+        let joined = context.joined
+        defer { joined.removeAll() }
+        guard !state.isOver else { return }
+        let bytes = joined.bytes
+        var written = 0
+        switch transport.write(bytes) {
+        case .bytes(let count): written = count
+        case .wouldBlock: break
+        // The next write or read finds the connection gone.
+        case .end, .failed: return
+        }
+        sent &+= UInt64(written)
+        context.counters.add(.bytesOut, UInt64(written))
+        guard written < bytes.count else { return }
+        output.append(Array(bytes[written...]))
+        state.isBlocked = true
+    }
+
     // MARK: - The queue
 
     /// Something was queued: it leaves now where it is much, else with what else this turn brings.
     func outputGrew() {
-        guard !isBlocked, !output.isEmpty else { return }
+        guard !state.isBlocked, !output.isEmpty else { return }
         if output.count >= 64 << 10 { flush() } else { context.flushSoon(self) }
     }
 
@@ -129,38 +175,37 @@ extension Connection: HotSender {
     }
 
     func flush() {
-        guard phase != .closed, phase != .taken, phase != .lingering else { return }
+        guard state.mayWrite else { return }
         let before = output.written
         let outcome = output.write(to: transport, limit: OutputQueue.callLimit)
         noteWritten(since: before)
         switch outcome {
         case .failed: return clientLeft()
         case .drained:
-            isBlocked = false
+            state.isBlocked = false
             drained()
         case .blocked:
-            if !isBlocked { waitingSince = Monotonic.coarse() }
-            isBlocked = true
+            if !state.isBlocked { waitingSince = Monotonic.coarse() }
+            state.isBlocked = true
             current?.roomMade(output.count)
         case .limited:
-            isBlocked = false
+            state.isBlocked = false
             context.runSoon(self)
         }
         updateInterest()
     }
 
     private func drained() {
-        if phase == .answering {
+        if state.phase == .answering {
             current?.roomMade(0)
-        } else if phase == .flushing {
+        } else if state.phase == .flushing {
             answerDone()
         }
     }
 
     /// The exchange has queued its last byte.
     func answerEnded() {
-        guard phase == .answering else { return }
-        phase = .flushing
+        guard state.answerEnded() else { return }
         waitingSince = Monotonic.coarse()
         flush()
     }
@@ -174,22 +219,22 @@ extension Connection: HotSender {
         let exchange = current
         current = nil
         exchange?.connectionEnded()
-        guard keepAlive, !sawEnd || !input.isEmpty else { return linger() }
-        guard let body, !body.isComplete else { return nextRequest() }
-        guard body.mayBeDrained(limit: RequestBody.unreadLimit) else { return linger() }
-        leftover = body
-        leftoverBudget = RequestBody.unreadLimit
-        phase = .draining
-        waitingSince = Monotonic.coarse()
-        body.reattach(to: self)
-        drainLeftover()
-    }
-
-    func nextRequest() {
-        guard !context.isDraining, !sawEnd || !input.isEmpty else { return linger() }
-        phase = .waiting
-        waitingSince = Monotonic.coarse()
-        if !input.isEmpty, !isProcessing { context.runSoon(self) }
+        var unread = ConnectionState.Unread.nothing
+        if let body, !body.isComplete {
+            unread = body.mayBeDrained(limit: RequestBody.unreadLimit) ? .little : .much
+        }
+        let action = state.answerWritten(
+            unread: unread,
+            hasInput: !input.isEmpty,
+            isDraining: context.isDraining
+        )
+        if action == .drain, let body {
+            leftover = body
+            leftoverBudget = RequestBody.unreadLimit
+            waitingSince = Monotonic.coarse()
+            body.reattach(to: self)
+        }
+        perform(action)
     }
 }
 

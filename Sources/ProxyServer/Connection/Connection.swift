@@ -3,14 +3,9 @@
 package import EventLoop
 import HTTPWire
 
-/// Loop-bound. HTTP/1.1 and 1.0: one request after the other, answers in order.
-///
-/// Phases: waiting → answering (a task answers) or flushing (answered at once, bytes left) → flushing → draining (an
-/// unread body) or waiting; from flushing to lingering where the connection ends after an answer; answering → taken
-/// where a tunnel takes the socket; from any to closed.
+/// Loop-bound. HTTP/1.1 and 1.0: one request after the other, answers in order. What it does when something happens, its
+/// ``ConnectionState`` says.
 package final class Connection: IOHandler, SweptMember {
-    enum Phase { case waiting, answering, flushing, draining, lingering, taken, closed }
-
     /// An answer that was written in part on the hot path.
     struct PendingHot {
         let entry: AccessEntry
@@ -24,13 +19,13 @@ package final class Connection: IOHandler, SweptMember {
     package let peer: SocketAddress
     package let listener: ListenerFacts
     let handler: any ExchangeHandler
-    /// The peer's address as the access log writes it.
-    let client: String
+    let records: AnswerRecords
     let transport: any Transport
     /// What the transport watches, here so that a look at it needs no reference.
     private var watched: IOReadiness = []
 
-    var phase = Phase.waiting
+    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    @exclusivity(unchecked) var state = ConnectionState()
     // Ours alone, freed in deinit. A value in this object would pay for a check of exclusive access with every use.
     let parser: UnsafeMutablePointer<RequestParser>
     let input: ReadBuffer
@@ -51,14 +46,6 @@ package final class Connection: IOHandler, SweptMember {
     var sent: UInt64 = 0
     /// The version of the request under way.
     var version = HTTPVersion.http11
-    /// The connection may serve another request after this one.
-    var keepAlive = true
-    /// The client has ended its side.
-    var sawEnd = false
-    /// The first bytes of a head have come, and not all of it.
-    var hasHeadBegun = false
-    /// The last write found the socket full.
-    var isBlocked = false
     var isProcessing = false
     var isQueued = false
     /// More than the request under way has been read.
@@ -91,7 +78,11 @@ package final class Connection: IOHandler, SweptMember {
         self.peer = peer
         self.listener = listener
         self.isCounted = isCounted
-        client = peer.isUnix ? "unix" : peer.host
+        records = AnswerRecords(
+            client: peer.isUnix ? "unix" : peer.host,
+            isRecorded: listener.role == .proxy,
+            context: context
+        )
         parser = .allocate(capacity: 1)
         parser.initialize(to: RequestParser(limits: context.settings.head))
         input = ReadBuffer(pool: context.blocks)
@@ -113,17 +104,33 @@ package final class Connection: IOHandler, SweptMember {
 
     /// The loop's turn for what was put off.
     func runAgain() {
-        if !output.isEmpty, !isBlocked { flush() }
+        if !output.isEmpty, !state.isBlocked { flush() }
         process()
     }
 
-    /// Watches for what the phase needs, and gives an empty buffer back.
+    /// Watches for what the state needs, and gives an empty buffer back.
     func updateInterest() {
         if input.isEmpty { input.release() }
-        let wanted = IOReadiness(read: !sawEnd && !input.isFull, write: isBlocked)
-        guard wanted.rawValue != watched.rawValue, phase != .closed, phase != .taken else { return }
+        let wanted = IOReadiness(read: !state.sawEnd && !input.isFull, write: state.isBlocked)
+        guard wanted.rawValue != watched.rawValue, !state.isOver else { return }
         watched = wanted
         transport.watch(wanted)
+    }
+
+    /// Does what follows from an event.
+    func perform(_ action: ConnectionState.Action) {
+        switch action {
+        case .none: break
+        case .close: close()
+        case .leave: clientLeft()
+        case .linger: linger()
+        case .watchOver: transport.askWhetherAnybodyIsThere()
+        case .serve:
+            waitingSince = Monotonic.coarse()
+            if !input.isEmpty, !isProcessing { context.runSoon(self) }
+        case .offerInput: current?.knownBody?.inputArrived()
+        case .drain: drainLeftover()
+        }
     }
 
     // MARK: - The end
@@ -131,16 +138,15 @@ package final class Connection: IOHandler, SweptMember {
     /// Ends the sending side and lets the client take what was sent: closing with unread bytes would reset the connection.
     func linger() {
         input.release()
-        guard !sawEnd else { return close() }
+        guard state.linger() else { return close() }
         transport.finishWriting()
-        phase = .lingering
         waitingSince = Monotonic.coarse()
         updateInterest()
     }
 
     /// The client has left, or cannot be written to any more.
     func clientLeft() {
-        guard phase != .closed, phase != .taken else { return }
+        guard !state.isOver else { return }
         finishRecord(isAborted: true)
         close()
     }
@@ -148,8 +154,8 @@ package final class Connection: IOHandler, SweptMember {
     /// Cuts the answer under way so that the client cannot take it for complete.
     /// - Parameter resets: the end of the connection alone would look like a proper end.
     func cutAnswer(resets: Bool) {
-        guard phase != .closed, phase != .taken else { return }
-        if !isBlocked, !resets {
+        guard !state.isOver else { return }
+        if !state.isBlocked, !resets {
             let before = output.written
             _ = output.write(to: transport, limit: OutputQueue.callLimit)
             noteWritten(since: before)
@@ -160,8 +166,7 @@ package final class Connection: IOHandler, SweptMember {
 
     /// - Parameter resets: the client sees that the connection broke off.
     func close(resets: Bool = false) {
-        guard phase != .closed, phase != .taken else { return }
-        phase = .closed
+        guard state.end(.closed) else { return }
         letGo()
         transport.close(resets: resets)
         releasePlace()
@@ -189,21 +194,14 @@ package final class Connection: IOHandler, SweptMember {
     // MARK: - Draining the daemon
 
     func drainBegan() {
-        switch phase {
-        case .waiting where input.isEmpty: close()
-        case .waiting, .answering, .flushing, .draining, .lingering, .taken, .closed: break
-        }
+        perform(state.drainBegan(hasInput: !input.isEmpty))
     }
 
     var waitedFor: WaitedFor? {
-        switch phase {
-        case .draining, .lingering, .taken, .closed: return nil
-        case .waiting where input.isEmpty: return nil
-        case .waiting, .answering, .flushing: break
-        }
+        guard state.isAwaited(hasInput: !input.isEmpty) else { return nil }
         var result = WaitedFor(
             kind: listener.role == .admin ? .command : .request,
-            client: client,
+            client: records.client,
             since: requestBegan == 0 ? waitingSince : requestBegan
         )
         if let pendingHot {
@@ -221,6 +219,20 @@ package final class Connection: IOHandler, SweptMember {
     func cut() {
         finishRecord(isAborted: true)
         close()
+    }
+
+    // MARK: - What an answer leaves behind
+
+    /// The answer under way is over, completely written or not.
+    func finishRecord(isAborted: Bool) {
+        if let pending = pendingHot {
+            pendingHot = nil
+            let extent = AnswerExtent(bytes: pending.bodyBytes, unsent: output.count, began: requestBegan)
+            records.record(pending.entry, cache: pending.cache, extent, isAborted: isAborted)
+        } else if let exchange = current {
+            let extent = AnswerExtent(bytes: framing.contentBytes, unsent: output.count, began: requestBegan)
+            records.record(exchange, extent, isAborted: isAborted)
+        }
     }
 }
 

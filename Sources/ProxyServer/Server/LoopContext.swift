@@ -69,6 +69,17 @@ package final class LoopContext {
     /// What is in the pipe belongs to nobody else.
     func dropPipe() { ownPipe = nil }
 
+    /// As ``JoinedAnswers/write(_:_:_:_:to:)``, without a reference that a connection would have to count.
+    func writeJoined(
+        _ prepared: UnsafeRawBufferPointer,
+        _ dynamic: UnsafeRawBufferPointer,
+        _ end: UnsafeRawBufferPointer,
+        _ body: UnsafeRawBufferPointer,
+        to transport: any Transport
+    ) -> IOResult? {
+        joined.write(prepared, dynamic, end, body, to: transport)
+    }
+
     func setHandler(_ handler: any ExchangeHandler, for role: ListenerRole) { handlers[role] = handler }
 
     func handler(for role: ListenerRole) -> (any ExchangeHandler)? { handlers[role] }

@@ -174,7 +174,7 @@ package final class Server: Sendable {
         )
         if let refusal {
             context.counters.add(.errorRefused)
-            context.daemonLog.tell(.refusedClient, [("client", connection.client), ("error", refusal.detail)])
+            context.daemonLog.tell(.refusedClient, [("client", connection.records.client), ("error", refusal.detail)])
             connection.refuse(refusal)
         }
     }

@@ -3,31 +3,31 @@
 import EventLoop
 import HTTPWire
 
-extension Connection {
-    /// Whether answers of this listener are logged and counted.
-    private var isRecorded: Bool { listener.role == .proxy }
+/// How much of an answer there was, and when it began.
+struct AnswerExtent {
+    /// Of the body, those still queued included.
+    let bytes: Int
+    /// Bytes that were queued and did not go out.
+    let unsent: Int
+    /// Monotonic nanoseconds.
+    let began: UInt64
+}
 
-    /// A complete answer of the hot path: nothing is allocated.
-    func recordHot(_ record: HotRecord, bodyBytes: Int) {
-        guard isRecorded else { return }
-        context.counters.add(.answers(record.status))
-        context.counters.add(.cache(record.cache))
-        guard context.isLogging, let log = context.log else { return }
-        var entry = borrowedEntry(record)
-        entry.bytes = bodyBytes
-        entry.duration = Monotonic.now() &- requestBegan
-        log.write(entry)
-    }
+/// Counts and logs the answers of one connection; loop-bound.
+struct AnswerRecords {
+    /// The peer's address as the access log writes it.
+    let client: String
+    /// Answers of this listener are logged and counted.
+    let isRecorded: Bool
+    let context: LoopContext
 
-    /// What the log will say of an answer of the hot path that is not written yet.
-    func hotEntry(_ record: HotRecord) -> AccessEntry {
-        var entry = borrowedEntry(record)
-        entry.own()
-        return entry
-    }
-
-    private func borrowedEntry(_ record: HotRecord) -> AccessEntry {
-        let bytes = input.bytes
+    /// What the log says of an answer of the hot path: nothing is copied, and it is valid as long as the request's bytes are.
+    // The parser is the connection's own, and holds during the call.
+    func borrowedEntry(
+        _ record: HotRecord,
+        _ parser: UnsafeMutablePointer<RequestParser>,
+        in bytes: UnsafeRawBufferPointer
+    ) -> AccessEntry {
         var entry = AccessEntry(
             client: client,
             method: parser.pointee.method.name,
@@ -38,7 +38,7 @@ extension Connection {
         entry.route = record.route.name
         entry.cacheStatus = .bytes(record.cacheStatus)
         if context.log?.needsID == true {
-            entry.id = takenID(in: bytes).map { .bytes($0) } ?? .digits(context.nextRequestID())
+            entry.id = parser.pointee.takenID(in: bytes).map { .bytes($0) } ?? .digits(context.nextRequestID())
             entry.host = parser.pointee.value(.host, in: bytes).map { .bytes($0) }
         }
         if context.log?.needsAgent == true {
@@ -48,18 +48,8 @@ extension Connection {
         return entry
     }
 
-    /// The answer under way is over, completely written or not.
-    func finishRecord(isAborted: Bool) {
-        if let pending = pendingHot {
-            pendingHot = nil
-            record(pending.entry, cache: pending.cache, bytes: pending.bodyBytes, isAborted: isAborted)
-        } else if let exchange = current {
-            record(exchange, bytes: framing.contentBytes, isAborted: isAborted)
-        }
-    }
-
-    /// - Parameter bytes: of the body, those still queued included.
-    func record(_ exchange: Exchange, bytes: Int, isAborted: Bool) {
+    /// Once for each exchange; the second time nothing happens.
+    func record(_ exchange: Exchange, _ extent: AnswerExtent, isAborted: Bool) {
         guard !exchange.isRecorded else { return }
         exchange.isRecorded = true
         // As nginx writes it: a client that left before there was an answer.
@@ -90,11 +80,21 @@ extension Connection {
             entry.userAgent = exchange.request.fields.first(.userAgent).map { .string($0) }
         }
         if let trace = exchange.trace {
-            entry.bytes = bytes
+            entry.bytes = extent.bytes
             entry.isAborted = isAborted
             trace.tellEnd(entry)
         }
-        record(entry, cache: exchange.outcome.cache, bytes: bytes, isAborted: isAborted)
+        record(entry, cache: exchange.outcome.cache, extent, isAborted: isAborted)
+    }
+
+    func record(_ entry: AccessEntry, cache: CacheOutcome, _ extent: AnswerExtent, isAborted: Bool) {
+        count(entry.status, cache, isAborted: isAborted)
+        guard isRecorded, let log = context.log, log.isOn else { return }
+        var entry = entry
+        entry.bytes = isAborted ? max(0, extent.bytes - extent.unsent) : extent.bytes
+        entry.isAborted = isAborted
+        entry.duration = Monotonic.now() &- extent.began
+        log.write(entry)
     }
 
     private func count(_ status: Int, _ cache: CacheOutcome, isAborted: Bool) {
@@ -103,23 +103,15 @@ extension Connection {
         context.counters.add(.cache(cache))
         if isAborted { context.counters.add(.errorAborted) }
     }
-
-    private func record(_ entry: AccessEntry, cache: CacheOutcome, bytes: Int, isAborted: Bool) {
-        count(entry.status, cache, isAborted: isAborted)
-        guard isRecorded, let log = context.log, log.isOn else { return }
-        var entry = entry
-        entry.bytes = isAborted ? max(0, bytes - output.count) : bytes
-        entry.isAborted = isAborted
-        entry.duration = Monotonic.now() &- requestBegan
-        log.write(entry)
-    }
 }
 
-extension Connection {
+@available(*, unavailable) extension AnswerRecords: Sendable {}
+
+extension RequestParser {
     /// The id that the client gives in the head in the read buffer, where it lies; nil where it gives none that may be taken.
-    func takenID(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-        guard parser.pointee.present.contains(.other) else { return nil }
-        for entry in parser.pointee.entries where entry.known == .other {
+    fileprivate func takenID(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard present.contains(.other) else { return nil }
+        for entry in entries where entry.known == .other {
             guard entry.name(in: bytes).equalsIgnoringCase(RequestID.field) else { continue }
             let value = entry.value(in: bytes)
             return RequestID.isSafe(value) ? value : nil
