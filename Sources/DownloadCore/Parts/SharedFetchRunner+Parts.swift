@@ -69,7 +69,7 @@ extension SharedFetchRunner {
         refusal: String? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) {
-        let arrival = IncomingResponse(
+        let incoming = IncomingResponse(
             runner: self,
             head: head,
             stream: stream,
@@ -77,7 +77,7 @@ extension SharedFetchRunner {
             replaces: plan.partial != nil && head.response.status == 200,
             partRefusal: refusal
         )
-        try await arrival.begin(on: loop)
+        try await incoming.begin(on: loop)
     }
 
     // MARK: - 206

@@ -123,7 +123,7 @@ extension DownloadCore {
         // Begun after the invalidation: the answer itself is not older than it.
         let fetch = context.inFlight.beginAlone(pass.ask)
         let runner = SharedFetchRunner(context: context, fetch: fetch, ask: pass.ask, source: source, stale: nil)
-        let arrival = IncomingResponse(
+        let incoming = IncomingResponse(
             runner: runner,
             head: head,
             stream: stream,
@@ -133,7 +133,7 @@ extension DownloadCore {
         )
         let question = Question(ask: pass.ask, source: source, stale: nil, newest: nil, way: way)
         do throws(FetchError) {
-            try await arrival.begin(on: loop)
+            try await incoming.begin(on: loop)
         } catch {
             context.inFlight.end(fetch)
             return answers.failure(error, way)

@@ -131,7 +131,10 @@ final class IncomingResponse {
         guard actions.contains(.publish) else {
             context.inFlight.carryOut(actions, on: runner.fetch)
             stream.cancel()
-            if let outdated, !context.store.isSuperseded(outdated) { context.store.remove(outdated) }
+            // Not where an operator ended it: then nothing that is stored changes.
+            if actions.contains(.removeOutdated), let outdated, !context.store.isSuperseded(outdated) {
+                context.store.remove(outdated)
+            }
             throw .cancelled
         }
         var options = FillOptions(spill: spill, budget: context.budget, keepsStart: isStored)

@@ -91,9 +91,7 @@ final class SharedFetchRunner {
         let ticket = FetchTicket(context.fetches, ask.key, on: loop) {
             fetch.audience
         } told: { error in
-            // At once: who comes now begins a fetch of its own, and who waits is answered.
-            table.send(.stopped, to: fetch)
-            fetch.outcome.set(.failed(error))
+            table.stop(fetch, error)
         }
         ticket.onStop = { [weak self] in self?.stop($0) }
         self.ticket = ticket
@@ -192,7 +190,7 @@ final class SharedFetchRunner {
             stream.cancel()
             throw .wrongPart(ask.key.description, "of all", .unasked)
         }
-        let arrival = IncomingResponse(
+        let incoming = IncomingResponse(
             runner: self,
             head: head,
             stream: stream,
@@ -201,7 +199,7 @@ final class SharedFetchRunner {
             replaces: !isUnaskedPart && (replaces || check != nil && stale != nil),
             partRefusal: isUnaskedPart ? PartMismatch.unasked.detail : nil
         )
-        try await arrival.begin(on: loop)
+        try await incoming.begin(on: loop)
     }
 
     func start(

@@ -176,7 +176,7 @@ struct SharedFetchState: Equatable {
     private mutating func headCame(isStored: Bool) -> Actions {
         guard phase == .asking else { return .cancel }
         // Only the leader may read what is not stored: who waits besides fetches for itself.
-        guard isStored || isLed else { return stop() }
+        guard isStored || isLed else { return stop().union(.removeOutdated) }
         phase = .flowing(isStored: isStored)
         if isLed { readersOpened += 1 }
         return isStored ? .publish : unlist().union(endUnderWay()).union(.publish)

@@ -92,6 +92,15 @@ final class SharedFetchTable: Sendable {
         if !actions.isDisjoint(with: [.cancel, .checkReaders]) { fetch.tellRunner(actions) }
     }
 
+    /// An operator ends a fetch: who waits is answered at once, and who comes now begins a fetch of its own. Any
+    /// thread.
+    func stop(_ fetch: SharedFetch, _ error: FetchError) {
+        // Before the event: the runner, which may find the fetch stopping at that moment, would set another outcome
+        // first.
+        fetch.outcome.set(.failed(error))
+        send(.stopped, to: fetch)
+    }
+
     /// What the fetch brought is stored, or will never be. Any thread.
     /// - Parameter reason: why no tier has what its head said would be stored.
     func end(_ fetch: SharedFetch, unstored reason: UnstoredReason? = nil) {

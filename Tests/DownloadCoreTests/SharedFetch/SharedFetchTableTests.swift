@@ -106,4 +106,27 @@ struct SharedFetchTableTests {
             #expect(next !== fetch && table.count(of: ask.key) == 1)
         }
     }
+
+    @Test("whenever a fetch is found to be stopping for an operator, its outcome says so already")
+    func stopped() async throws {
+        try await withRig(loops: 2) { rig in
+            let ask = Self.ask(rig, .finish)
+            for _ in 0..<200 {
+                let table = SharedFetchTable(UnderWay())
+                let fetch = table.beginAlone(ask)
+                // As the runner does whose head comes at that moment.
+                let runner = Task.detached {
+                    while fetch.state.phase == .asking { await Task.yield() }
+                    fetch.outcome.set(.failed(.cancelled))
+                }
+                table.stop(fetch, .stopped("by an operator"))
+                await runner.value
+                guard case .failed(.stopped)? = fetch.outcome.value else {
+                    Issue.record("another outcome was first")
+                    return
+                }
+                #expect(fetch.state.phase == .stopping)
+            }
+        }
+    }
 }
