@@ -44,8 +44,10 @@ extension DownloadCore {
         hash: UInt64,
         where selects: (HeldResponse) -> Bool
     ) -> ReadyFile? {
-        guard let files = context.store.files, !memory.holds(keyBytes, hash: hash),
-            let file = files.readyFile(keyBytes, where: selects), generations.verdict(file.response) == .valid
+        let store = context.store
+        guard let files = store.files, !store.memory.holds(keyBytes, hash: hash),
+            let file = files.readyFile(keyBytes, where: selects),
+            generations.verdict(file.response) == .valid
         else { return nil }
         return file
     }

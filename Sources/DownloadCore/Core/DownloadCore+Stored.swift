@@ -23,7 +23,10 @@ extension DownloadCore {
 
     /// Any thread.
     package var statistics: StoreStatistics {
-        StoreStatistics(memory: context.store.memory.statistics, behind: context.store.tiers.map { ($0.name, $0.statistics) })
+        StoreStatistics(
+            memory: context.store.memory.statistics,
+            behind: context.store.tiers.map { ($0.name, $0.statistics) }
+        )
     }
 
     /// The threads of the tiers, for whoever watches that none stands still.

@@ -45,9 +45,8 @@ final class Housekeeping: Sendable {
         let number = context.generations.invalidate(rules)
         if !hostless.isEmpty {
             // The hot path asks no rule; a walk is too long for a loop.
-            await Task { [store = context.store] in
-                store.memory.remove(concerned: Set(hostless), before: number)
-            }.value
+            await Task { [store = context.store] in store.memory.remove(concerned: Set(hostless), before: number) }
+                .value
         }
         await context.store.invalidateBehind(rules, number: number)
         forgetSpentRules()

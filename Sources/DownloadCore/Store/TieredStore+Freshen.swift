@@ -62,7 +62,7 @@ extension TieredStore {
     }
 
     /// Gives a response its new head in the tiers behind memory. One that cannot be written stays as it is there: it is checked
-    /// again where it is found.
+    /// again where it is found. One that another store has overtaken leaves this store.
     /// - Parameter token: of the check.
     private func freshenBehind(
         _ response: StoredResponse,
@@ -80,10 +80,15 @@ extension TieredStore {
                 maxVariants: ask.policy.maxVariants,
                 moment: moment(before: token.number, in: place)
             )
-            try? await tiers[place].freshen(
-                reference(response.key, response.head, response.number, in: place),
-                commit
-            )
+            do throws(TierError) {
+                try await tiers[place].freshen(
+                    reference(response.key, response.head, response.number, in: place),
+                    commit
+                )
+            } catch  where tiers[place].isShared && [.outdated, .invalidated].contains(error) {
+                memory.remove(ask.key) { $0.number == response.number && $0.head.isSameVariant(as: head) }
+                removeBehind(ask.key, head, response.number)
+            } catch {}
         }
     }
 

@@ -31,7 +31,7 @@ final class TieredStore: Sendable {
     let generations: Generations
     let troubles = StoredFileTroubles()
     /// One a tier.
-    private let moments: [TierMoments]
+    let moments: [TierMoments]
     private let clock: WallClock
 
     init(memory: MemoryTier, behind tiers: [any ResponseTier], generations: Generations, clock: WallClock) {
@@ -297,68 +297,5 @@ final class TieredStore: Sendable {
             shape: ask.shape,
             number: number
         )
-    }
-
-    // MARK: - Removing
-
-    /// Whether something newer is known to have taken the place of a response that was found a while ago.
-    func isSuperseded(_ response: StoredResponse) -> Bool {
-        let head = response.head
-        for tier in tiers {
-            guard case .holds(let number, let storedAt) = tier.known(response.key, head) else { continue }
-            if storedAt > head.responseTime || number > response.number { return true }
-        }
-        return memory.peek(response.key).contains {
-            $0.isSameVariant(as: response) && ($0.number > response.number || $0.head.number != head.number)
-        }
-    }
-
-    /// Removes one response from every tier; other variants stay.
-    func remove(_ response: StoredResponse) {
-        memory.remove(response.key) { $0.isSameVariant(as: response) }
-        removeBehind(response)
-    }
-
-    private func removeBehind(_ response: StoredResponse) {
-        removeBehind(response.key, response.head, response.number)
-    }
-
-    /// Removes a variant from the tiers behind memory, up to this number.
-    func removeBehind(_ key: CacheKey, _ head: StoredHead, _ number: UInt64) {
-        for place in tiers.indices { tiers[place].remove(reference(key, head, number, in: place)) }
-    }
-
-    /// Removes every variant of a key. The caller has told the generations.
-    func remove(_ key: CacheKey) {
-        memory.remove(key)
-        for tier in tiers { tier.remove(key) }
-    }
-
-    // MARK: - The order of shared tiers
-
-    func reference(_ key: CacheKey, _ head: StoredHead, _ number: UInt64, in place: Int) -> TierReference {
-        TierReference(key, head, number: number, moment: moment(before: number, in: place))
-    }
-
-    /// The last moment of a tier that was known when what has this number began.
-    func moment(before number: UInt64, in place: Int) -> UInt64 {
-        tiers[place].isShared ? moments[place].last(before: number) : 0
-    }
-
-    /// What another store has invalidated leaves memory, and what is on its way is not stored.
-    private func take(_ news: TierNews) {
-        switch news {
-        case .keys(let keys):
-            for key in keys {
-                generations.bump(key)
-                memory.remove(key)
-            }
-        case .rules(let rules):
-            let number = generations.invalidate(rules)
-            memory.remove(concerned: Set(rules), before: number)
-        case .everything:
-            generations.bumpAll()
-            memory.removeAll()
-        }
     }
 }

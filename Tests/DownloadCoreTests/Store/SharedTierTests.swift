@@ -190,6 +190,7 @@ struct SharedTierTests {
             #expect(await check.value.text == "old", "what the origin has just called current")
             await pair.settle()
             #expect(pair.server.bodies(pair.a.key()) == ["new"])
+            #expect(await pair.a.get().text == "new", "the one that was checked has left its store")
         }
     }
 
