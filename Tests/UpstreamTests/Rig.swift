@@ -127,6 +127,15 @@ final class OnLoop: @unchecked Sendable {  // protected by the loop: only closur
 /// What carries requests to plain http: both have to come to the same.
 enum Carriage: CaseIterable, Sendable { case wire, libcurl }
 
+/// Every row once for each carrier.
+func overBoth<A: Sendable, B: Sendable>(_ rows: [(A, B)]) -> [(A, B, Carriage)] {
+    rows.flatMap { row in Carriage.allCases.map { (row.0, row.1, $0) } }
+}
+
+func overBoth<A: Sendable, B: Sendable, C: Sendable>(_ rows: [(A, B, C)]) -> [(A, B, C, Carriage)] {
+    rows.flatMap { row in Carriage.allCases.map { (row.0, row.1, row.2, $0) } }
+}
+
 /// A loop, a resolver and a client; ended by `close()`.
 final class Rig: Sendable {
     let loop: EventLoop
@@ -135,10 +144,13 @@ final class Rig: Sendable {
     let inside = OnLoop()
     private let last = Counter()
 
-    /// - Parameter lifetime: nanoseconds for which what `lookup` says holds.
+    /// - Parameters:
+    ///   - carriers: nil: as `carriage` says.
+    ///   - lifetime: nanoseconds for which what `lookup` says holds.
     init(
         limits: UpstreamLimits = UpstreamLimits(),
         by carriage: Carriage = .wire,
+        carriers: UpstreamClient.Carriers? = nil,
         lifetime: UInt64 = 60_000_000_000,
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) }
     ) throws {
@@ -147,7 +159,7 @@ final class Rig: Sendable {
         resolver = Resolver(pool: pool, lifetime: lifetime, lookup: lookup)
         let (inside, resolver) = (inside, resolver)
         sync { loop in
-            let carriers: UpstreamClient.Carriers = carriage == .libcurl ? .libcurlAlone : .both
+            let carriers = carriers ?? (carriage == .libcurl ? .libcurlAlone : .both)
             inside.client = UpstreamClient(on: loop, resolver: resolver, limits: limits, carriers: carriers)
         }
     }

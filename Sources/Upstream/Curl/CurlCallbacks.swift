@@ -25,7 +25,8 @@ enum CurlCallbacks {
         }
         c_curl_set_pointer(raw, CURLOPT_WRITEDATA, context)
         c_curl_set_data_function(raw, CURLOPT_READFUNCTION) { bytes, size, count, context in
-            guard let transfer = EasyHandle.of(context)?.transfer, let bytes else { return Int(CURL_READFUNC_ABORT) }
+            guard let handle = EasyHandle.of(context), !handle.wantsNoMore, let transfer = handle.transfer, let bytes
+            else { return Int(CURL_READFUNC_ABORT) }
             return switch transfer.readBody(into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count)) {
             case .bytes(let count): count
             case .wait: Int(CURL_READFUNC_PAUSE)

@@ -14,12 +14,14 @@ extension EasyHandle {
         guard reader.take(line: line) else { return false }
         if reader.isHeadComplete {
             transfer.headReceived()
+            isRefused = reader.head.map { $0.status >= 300 } ?? false
             if reader.mustClose { forbidReuse() }
             switch reader.framing {
             case .none, .length(0): listenForExcess()
             case .untilClose where transfer.destination?.isTLS == true: listenForEnd()
             default: break
             }
+            endIfRefused(transfer)
         }
         return true
     }
@@ -33,7 +35,18 @@ extension EasyHandle {
         guard reader.take(body: body, handOn: { isDirect && transfer.handOn($0) }) else { return .refused }
         transfer.bodyReceived()
         if reader.mustClose { forbidReuse() }
+        endIfRefused(transfer)
         return .taken
+    }
+
+    /// The whole response has come, and is a refusal: nothing more of the request's body is wanted.
+    var wantsNoMore: Bool { isRefused && reader.isComplete }
+
+    /// libcurl would wait for a source that waits, whatever has been answered: it is asked once more, and hears that
+    /// this is the end.
+    private func endIfRefused(_ transfer: Transfer) {
+        guard wantsNoMore, transfer.isSendPaused else { return }
+        transfer.isBodyAnnounced = true
     }
 
     func logged(_ text: UnsafeRawBufferPointer) {

@@ -39,6 +39,8 @@ final class EasyHandle: Carrier {
     private var tlsSession: UnsafeRawPointer?
     /// The origin has ended the connection by close_notify.
     private(set) var wasEndSaid = false
+    /// The response is none that wants the rest of the request's body.
+    var isRefused = false
 
     init?(_ pool: CurlPool, bufferSize: Int) {
         guard let raw = curl_easy_init() else { return nil }
@@ -164,6 +166,7 @@ final class EasyHandle: Carrier {
         if isVerbose { set(CURLOPT_VERBOSE, 0) }
         isForbidden = false
         isVerbose = false
+        isRefused = false
         wasEndSaid = false
         errorBuffer.pointee = 0
     }

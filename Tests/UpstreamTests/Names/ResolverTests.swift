@@ -18,10 +18,11 @@ import Testing
         { _, port in .addresses(hosts.compactMap { address($0, port) }) }
     }
 
-    @Test func `a slow name server holds up its own requests, and no loop`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a slow name server holds up its own requests, and no loop`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "x") }
         let gate = Gate()
-        let rig = try Rig { _, port in
+        let rig = try Rig(by: carriage) { _, port in
             gate.wait()
             return .addresses([Self.address("127.0.0.1", port)].compactMap { $0 })
         }
@@ -34,10 +35,11 @@ import Testing
         #expect(origin.requests(target: "/slow") == 1)
     }
 
-    @Test func `libcurl gets its addresses from Drydock, and only from it`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `libcurl gets its addresses from Drydock, and only from it`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, $0.field("Host") ?? "") }
         let questions = Counter()
-        let rig = try Rig { _, port in
+        let rig = try Rig(by: carriage) { _, port in
             questions.add()
             return .addresses([Self.address("127.0.0.1", port)].compactMap { $0 })
         }
@@ -51,18 +53,19 @@ import Testing
         #expect(questions.value == 2)
     }
 
-    @Test func `the second address is tried where the first refuses`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `the second address is tried where the first refuses`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "x") }
-        let rig = try Rig(lookup: Self.addresses("127.0.0.2", "127.0.0.1"))
+        let rig = try Rig(by: carriage, lookup: Self.addresses("127.0.0.2", "127.0.0.1"))
         defer { rig.close() }
         // The origin listens on 127.0.0.1 alone.
         #expect(rig.get("http://two.test:\(origin.port)/").isFinished)
     }
 
-    @Test(arguments: ["0x7f.0.0.1", "2130706433", "127.1", "0177.0.0.1", "127.0.0.1"])
-    func `numeric hosts in every spelling are addresses`(host: String) throws {
+    @Test(arguments: ["0x7f.0.0.1", "2130706433", "127.1", "0177.0.0.1", "127.0.0.1"], Carriage.allCases)
+    func `numeric hosts in every spelling are addresses`(host: String, carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "x") }
-        let rig = try Rig { _, _ in .notFound }
+        let rig = try Rig(by: carriage) { _, _ in .notFound }
         defer { rig.close() }
         #expect(rig.get("http://\(host):\(origin.port)/").text == "x")
         let forward = UpstreamRequest(url: "http://\(host):\(origin.port)/", target: .noPrivate)
@@ -98,11 +101,12 @@ import Testing
         #expect(allowed.map(\.description) == ["192.0.2.7:81"])
     }
 
-    @Test func `a connection made under other rules is not used, and the refusal is no answer`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a connection made under other rules is not used, and the refusal is no answer`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "secret") }
         // The second answer is an address that no packet reaches: it stands for the internet.
         let answers = Counter()
-        let rig = try Rig(lifetime: 0) { _, port in
+        let rig = try Rig(by: carriage, lifetime: 0) { _, port in
             answers.add()
             return .addresses([Self.address(answers.value == 1 ? "127.0.0.1" : "2001:db8::1", port)].compactMap { $0 })
         }
@@ -237,9 +241,10 @@ import Testing
         #expect(rig.resolver.waiterCount == 0)
     }
 
-    @Test func `a dial that ends while its name is asked for leaves no waiter`() async throws {
+    @Test(arguments: Carriage.allCases)
+    func `a dial that ends while its name is asked for leaves no waiter`(carriage: Carriage) async throws {
         let gate = Gate()
-        let rig = try Rig { _, _ in
+        let rig = try Rig(by: carriage) { _, _ in
             gate.wait()
             return .notFound
         }

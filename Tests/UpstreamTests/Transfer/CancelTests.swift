@@ -4,17 +4,18 @@ import EventLoop
 import HTTPWire
 import TestSupport
 import Testing
-import Upstream
+
+@testable import Upstream
 
 @Suite struct CancelTests {
     enum Point: CaseIterable, Sendable { case start, head, bytes, held, end, reading, waiting }
 
-    @Test(arguments: Point.allCases)
-    func `a storm of cancelled transfers leaves nothing behind`(point: Point) throws {
+    @Test(arguments: Point.allCases, Carriage.allCases)
+    func `a storm of cancelled transfers leaves nothing behind`(point: Point, carriage: Carriage) throws {
         let origin = try ScriptedOrigin { request in
             request.target == "/good" ? .answer(to: request, "good") : .pattern(1 << 20)
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         let ended = Counter()
         let cancelled = Counter()
         for number in 1...100 {
@@ -68,9 +69,10 @@ import Upstream
         #expect(Descriptors.areGone(to: origin.port))
     }
 
-    @Test func `nothing comes after cancel, which may come again`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `nothing comes after cancel, which may come again`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { _ in .pattern(4 << 20) }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let (heard, number) = rig.watch(UpstreamRequest(url: origin.url)) { recorder in
             recorder.onBytes = { transfer, _ in
@@ -91,12 +93,14 @@ import Upstream
         #expect(rig.activeCount == 0)
     }
 
-    @Test func `shutdown fails what is under way, and what comes later, and frees every descriptor`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `shutdown fails what is under way, and what comes later, and frees every descriptor`(carriage: Carriage) throws
+    {
         let origin = try ScriptedOrigin { request in
             request.target == "/idle" ? .answer(to: request, "x") : .pattern(64 << 20)
         }
         let gate = Gate()
-        let rig = try Rig { _, _ in
+        let rig = try Rig(by: carriage) { _, _ in
             gate.wait()
             return .notFound
         }
@@ -115,10 +119,31 @@ import Upstream
         rig.close()
     }
 
-    @Test(arguments: ["head", "bytes", "end"])
-    func `shutdown from a delegate ends everything in order`(point: String) throws {
+    @Test func `where libcurl could not begin, plain http goes on, https says so, and the shutdown ends all of it`()
+        throws
+    {
+        let origin = try ScriptedOrigin { request in
+            request.target == "/held" ? .pattern(64 << 20) : .answer(to: request, "x")
+        }
+        let rig = try Rig(carriers: .wireAlone)
+        defer { rig.close() }
+        #expect(rig.get("\(origin.url)/idle").text == "x")
+        let refused = rig.get("https://127.0.0.1:\(origin.port)/")
+        #expect(refused.error?.kind == .internal)
+        #expect(refused.error?.detail.contains("libcurl could not begin") == true)
+        let (held, _) = rig.watch(UpstreamRequest(url: "\(origin.url)/held")) { $0.onBytes = { _, _ in .pause } }
+        #expect(held.wait(20) { $0.bodyLength > 0 })
+        rig.sync { [inside = rig.inside] _ in inside.client?.shutdown() }
+        #expect(held.read { $0.error?.kind } == .cancelled)
+        #expect(Descriptors.areGone(to: origin.port))
+        #expect(rig.get("\(origin.url)/idle").error?.kind == .cancelled)
+        #expect(rig.activeCount == 0)
+    }
+
+    @Test(arguments: ["head", "bytes", "end"], Carriage.allCases)
+    func `shutdown from a delegate ends everything in order`(point: String, carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "hello") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let others = (0..<5).map { _ in rig.start(UpstreamRequest(url: origin.url)).heard }
         let (heard, _) = rig.watch(UpstreamRequest(url: origin.url)) { [inside = rig.inside] recorder in
@@ -135,9 +160,10 @@ import Upstream
         #expect(Descriptors.areGone(to: origin.port))
     }
 
-    @Test func `a delegate starts the next transfer from the end of the last, a thousand times`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a delegate starts the next transfer from the end of the last, a thousand times`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "x") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let done = Counter()
         rig.sync { [inside = rig.inside] _ in
@@ -147,9 +173,10 @@ import Upstream
         #expect(origin.connections == 1)
     }
 
-    @Test func `an origin that is not there is refused, and says what to do`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `an origin that is not there is refused, and says what to do`(carriage: Carriage) throws {
         let port = try freePort()
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let heard = rig.get("http://127.0.0.1:\(port)/")
         #expect(heard.error?.kind == .connectionRefused)

@@ -66,9 +66,10 @@ import Testing
         #expect(far.expired(now: .max - 1) == nil)
     }
 
-    @Test func `a name that is not resolved in time`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a name that is not resolved in time`(carriage: Carriage) throws {
         let gate = Gate()
-        let rig = try Rig { _, _ in
+        let rig = try Rig(by: carriage) { _, _ in
             gate.wait()
             return .notFound
         }
@@ -94,20 +95,24 @@ import Testing
         #expect(heard.error?.status == 504)
     }
 
-    @Test(arguments: [
-        (TimeoutPhase.firstByte, Timeouts(firstByte: 50_000_000, idle: nil), ""),
-        (.firstByte, Timeouts(firstByte: 50_000_000, idle: nil), "HTTP/1.1 200 OK\r\nX-A: b\r\n"),
-        (.firstByte, Timeouts(firstByte: 50_000_000, idle: nil), "HTTP/1.1 102 Processing\r\n\r\n"),
-        (.idle, Timeouts(firstByte: nil, idle: 50_000_000), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"),
-        (
-            .total, Timeouts(firstByte: nil, idle: nil, total: 50_000_000),
-            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
-        ),
-        (.total, Timeouts(firstByte: nil, idle: nil, total: 50_000_000), ""),
-    ])
-    func `an origin that falls silent`(phase: TimeoutPhase, timeouts: Timeouts, response: String) throws {
+    @Test(
+        arguments: overBoth([
+            (TimeoutPhase.firstByte, Timeouts(firstByte: 50_000_000, idle: nil), ""),
+            (.firstByte, Timeouts(firstByte: 50_000_000, idle: nil), "HTTP/1.1 200 OK\r\nX-A: b\r\n"),
+            (.firstByte, Timeouts(firstByte: 50_000_000, idle: nil), "HTTP/1.1 102 Processing\r\n\r\n"),
+            (.idle, Timeouts(firstByte: nil, idle: 50_000_000), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"),
+            (
+                .total, Timeouts(firstByte: nil, idle: nil, total: 50_000_000),
+                "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
+            ),
+            (.total, Timeouts(firstByte: nil, idle: nil, total: 50_000_000), ""),
+        ])
+    )
+    func `an origin that falls silent`(phase: TimeoutPhase, timeouts: Timeouts, response: String, carriage: Carriage)
+        throws
+    {
         let origin = try ScriptedOrigin { _ in OriginReply([OriginReply.text(response), .hang]) }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let start = Monotonic.now()
         let heard = rig.run(UpstreamRequest(url: origin.url, timeouts: timeouts))
@@ -118,9 +123,10 @@ import Testing
         #expect(Descriptors.areGone(to: origin.port))
     }
 
-    @Test func `no deadline runs while the consumer holds the transfer back`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `no deadline runs while the consumer holds the transfer back`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { _ in .pattern(4 << 20) }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let timeouts = Timeouts(firstByte: 10_000_000_000, idle: 1_000_000_000, total: 30_000_000_000)
         let (heard, number) = rig.watch(UpstreamRequest(url: origin.url, timeouts: timeouts)) { recorder in
@@ -134,9 +140,10 @@ import Testing
         #expect(heard.read { $0.isFinished && $0.bodyLength == 4 << 20 && $0.bodyIsPattern })
     }
 
-    @Test func `no deadline runs while the request's body waits for the client`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `no deadline runs while the request's body waits for the client`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "\($0.bodyLength)") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let timeouts = Timeouts(firstByte: 1_000_000_000, idle: 1_000_000_000, total: 30_000_000_000)
         let request = UpstreamRequest(method: .post, url: origin.url, bodyFraming: .chunked, timeouts: timeouts)

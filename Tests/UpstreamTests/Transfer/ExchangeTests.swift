@@ -23,25 +23,36 @@ import Upstream
         #expect(heard.calls == "hbf")
     }
 
-    @Test(arguments: [
-        "/a/../b", "/./a/./b", "/%2e%2e/x", "/%2E/%2e%2E", "//double///slash", "/a?b=%20&c=d?e//../..", "/?", "/;p=1",
-        "/a%00b", "/..;/x", "/a\\b", "/{}|^`\"<>", "/~x!$&'()*+,=:@", "/a/", "/?a=b&&c=", "/%zz", "/?../..",
-    ])
-    func `the target reaches the origin byte for byte`(target: String) throws {
+    @Test(
+        arguments: [
+            "/a/../b", "/./a/./b", "/%2e%2e/x", "/%2E/%2e%2E", "//double///slash", "/a?b=%20&c=d?e//../..", "/?",
+            "/;p=1",
+            "/a%00b", "/..;/x", "/a\\b", "/{}|^`\"<>", "/~x!$&'()*+,=:@", "/a/", "/?a=b&&c=", "/%zz", "/?../..",
+        ],
+        Carriage.allCases
+    )
+    func `the target reaches the origin byte for byte`(target: String, carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         #expect(rig.get(origin.url + target).isFinished)
         #expect(origin.log.map(\.target) == [target])
     }
 
-    @Test(arguments: [
-        ("GET", "", "/"), ("GET", "?q=1", "/?q=1"), ("OPTIONS", "", "*"), ("OPTIONS", "/", "/"),
-        ("OPTIONS", "?a", "/?a"),
-    ])
-    func `a URL without a path has a target by its method`(method: String, suffix: String, target: String) throws {
+    @Test(
+        arguments: overBoth([
+            ("GET", "", "/"), ("GET", "?q=1", "/?q=1"), ("OPTIONS", "", "*"), ("OPTIONS", "/", "/"),
+            ("OPTIONS", "?a", "/?a"),
+        ])
+    )
+    func `a URL without a path has a target by its method`(
+        method: String,
+        suffix: String,
+        target: String,
+        carriage: Carriage
+    ) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         #expect(rig.run(UpstreamRequest(method: Method(method), url: origin.url + suffix)).isFinished)
         #expect(origin.log.map { "\($0.method) \($0.target)" } == ["\(method) \(target)"])
@@ -110,9 +121,10 @@ import Upstream
         #expect(origin.log.map(\.target) == ["/a", "/?d", "/"])
     }
 
-    @Test func `fields go out as given, in order, and none is added`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `fields go out as given, in order, and none is added`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let fields = [
             ("Host", "name.example:81"), ("X-Second", "b"), ("x-FIRST", "a"), ("X-Empty", ""), ("X-Second", "c"),
@@ -129,7 +141,9 @@ import Upstream
             ("Host", "h"), ("Accept", "a/b"), ("User-Agent", "me"), ("Accept-Encoding", "br"), ("Expect", "x"),
         ]
         #expect(rig.get(origin.url, fields: given).isFinished)
-        #expect(origin.log[2].fields.map { "\($0.name)=\($0.value)" } == given.map { "\($0.0)=\($0.1)" })
+        // What an expectation is over libcurl, StreamingTests say.
+        let sentThen = given.filter { carriage == .wire || $0.0 != "Expect" }
+        #expect(origin.log[2].fields.map { "\($0.name)=\($0.value)" } == sentThen.map { "\($0.0)=\($0.1)" })
     }
 
     @Test(arguments: Carriage.allCases)
@@ -154,7 +168,8 @@ import Upstream
         #expect(origin.log.allSatisfy { $0.field("Expect") == nil && $0.field("Content-Type") == nil })
     }
 
-    @Test func `redirects, cookies, codings and authentication are the consumer's`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `redirects, cookies, codings and authentication are the consumer's`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { request in
             .answer(
                 request.target == "/login" ? 401 : 302,
@@ -166,7 +181,7 @@ import Upstream
                 "not gzip"
             )
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         #expect(rig.get("\(origin.url)/first").text == "not gzip")
         #expect(rig.get("\(origin.url)/login").head?.status == 401)
@@ -174,7 +189,8 @@ import Upstream
         #expect(origin.log[1].field("Cookie") == nil)
     }
 
-    @Test func `the environment's http_proxy is not obeyed`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `the environment's http_proxy is not obeyed`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "direct") }
         setenv("http_proxy", "http://127.0.0.1:1", 1)
         setenv("all_proxy", "http://127.0.0.1:1", 1)
@@ -182,7 +198,7 @@ import Upstream
             unsetenv("http_proxy")
             unsetenv("all_proxy")
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         #expect(rig.get(origin.url).text == "direct")
     }
@@ -260,37 +276,43 @@ import Upstream
         #expect(origin.requests() == 20)
     }
 
-    @Test(arguments: [
-        "ftp://127.0.0.1/", "http:/x", "http://", "http://a b/", "http://user@host/", "http://127.0.0.1:0/",
-        "http://127.0.0.1:99999/", "http://h/a b", "http://h/a\r\nX: y", "http://h/é", "http://h/#f", "//h/", "",
-        "http://exam%70le/",
-    ])
-    func `a URL that cannot be sent fails before anything is`(url: String) throws {
-        let rig = try Rig()
+    @Test(
+        arguments: [
+            "ftp://127.0.0.1/", "http:/x", "http://", "http://a b/", "http://user@host/", "http://127.0.0.1:0/",
+            "http://127.0.0.1:99999/", "http://h/a b", "http://h/a\r\nX: y", "http://h/é", "http://h/#f", "//h/", "",
+            "http://exam%70le/", "http://./",
+        ],
+        Carriage.allCases
+    )
+    func `a URL that cannot be sent fails before anything is`(url: String, carriage: Carriage) throws {
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let heard = rig.get(url)
         #expect(heard.error?.kind == .request)
         #expect(heard.calls == "e")
     }
 
-    @Test(arguments: [
-        ("POST", BodyFraming.length(5), [("Content-Length", "6")]),
-        ("POST", .length(5), [("Transfer-Encoding", "chunked")]),
-        ("POST", .chunked, [("Content-Length", "5")]),
-        ("POST", .chunked, [("Transfer-Encoding", "gzip")]),
-        ("POST", .none, [("Content-Length", "5")]),
-        ("POST", .none, [("Transfer-Encoding", "chunked")]),
-        ("HEAD", .length(5), [("Content-Length", "5")]),
-        ("CONNECT", .none, []),
-        ("POST", .untilClose, []),
-    ])
+    @Test(
+        arguments: overBoth([
+            ("POST", BodyFraming.length(5), [("Content-Length", "6")]),
+            ("POST", .length(5), [("Transfer-Encoding", "chunked")]),
+            ("POST", .chunked, [("Content-Length", "5")]),
+            ("POST", .chunked, [("Transfer-Encoding", "gzip")]),
+            ("POST", .none, [("Content-Length", "5")]),
+            ("POST", .none, [("Transfer-Encoding", "chunked")]),
+            ("HEAD", .length(5), [("Content-Length", "5")]),
+            ("CONNECT", .none, []),
+            ("POST", .untilClose, []),
+        ])
+    )
     func `fields that contradict the framing are not sent`(
         method: String,
         framing: BodyFraming,
-        fields: [(String, String)]
+        fields: [(String, String)],
+        carriage: Carriage
     ) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let request = UpstreamRequest(
             method: Method(method),

@@ -70,11 +70,12 @@ import Upstream
         #expect(origin.requests(target: "/x") == 1)
     }
 
-    @Test func `a connection that the origin closed while idle costs no attempt`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a connection that the origin closed while idle costs no attempt`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { request in
             OriginReply(OriginReply.answer(to: request, "x").steps + (request.target == "/warm" ? [.cut] : []))
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         #expect(rig.get("\(origin.url)/warm").isFinished)
         #expect(rig.settled(origin))

@@ -41,11 +41,12 @@ import Upstream
         #expect(pauses.value >= size / (512 << 10))
     }
 
-    @Test func `a consumer that holds on stops the origin, not the loop`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a consumer that holds on stops the origin, not the loop`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { request in
             request.target == "/other" ? .answer(to: request, "x") : .pattern(256 << 20)
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let (heard, number) = rig.watch(UpstreamRequest(url: "\(origin.url)/big")) { $0.onBytes = { _, _ in .pause } }
         #expect(heard.wait(20) { $0.bodyLength > 0 })
@@ -57,9 +58,10 @@ import Upstream
         #expect(heard.read { !$0.isOver })
     }
 
-    @Test func `a connection held back at its first bytes is not taken for an idle one`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a connection held back at its first bytes is not taken for an idle one`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { _ in .pattern(1 << 20) }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         for round in 0..<50 {
             let (heard, number) = rig.watch(UpstreamRequest(url: "\(origin.url)/\(round)")) { recorder in
@@ -86,13 +88,14 @@ import Upstream
         #expect(sent.field("Expect") == nil)
     }
 
-    @Test func `an origin that does not read holds the source back`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `an origin that does not read holds the source back`(carriage: Carriage) throws {
         let gate = Gate()
         let origin = try ScriptedOrigin(
             bodyHook: { _ in gate.wait() },
             { .answer(to: $0, "\($0.bodyLength) \($0.bodyIsPattern)") }
         )
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let size = 64 << 20
         let reads = Counter()
@@ -111,9 +114,10 @@ import Upstream
         #expect(heard.read { $0.text } == "\(size) true")
     }
 
-    @Test func `a source may wait as often as it likes, and say in its own call that it need not`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a source may wait as often as it likes, and say in its own call that it need not`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, String(decoding: $0.body, as: UTF8.self)) }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let request = UpstreamRequest(method: .post, url: origin.url, bodyFraming: .chunked)
         let heard = rig.run(request) { [inside = rig.inside] in
@@ -124,10 +128,10 @@ import Upstream
         #expect(heard.text == "abc")
     }
 
-    @Test(arguments: [BodyFraming.length(9), .chunked])
-    func `a source that fails gives the request up`(framing: BodyFraming) throws {
+    @Test(arguments: [BodyFraming.length(9), .chunked], Carriage.allCases)
+    func `a source that fails gives the request up`(framing: BodyFraming, carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let request = UpstreamRequest(method: .post, url: origin.url, bodyFraming: framing)
         let heard = rig.run(request) { ScriptedSource([.bytes([1, 2, 3]), .failed]) }
@@ -137,9 +141,10 @@ import Upstream
         #expect(Descriptors.areGone(to: origin.port))
     }
 
-    @Test func `a source shorter than its length gives the request up, a longer one is cut`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a source shorter than its length gives the request up, a longer one is cut`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "\($0.bodyLength)") }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let request = UpstreamRequest(method: .post, url: origin.url, bodyFraming: .length(9))
         #expect(rig.run(request) { PatternSource(5) }.error?.kind == .requestBody)

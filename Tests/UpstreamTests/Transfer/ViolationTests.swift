@@ -132,12 +132,12 @@ struct Violation: Sendable, CustomTestStringConvertible {
         #expect(heard.bodyLength == 0)
     }
 
-    @Test(arguments: ["If-None-Match", "If-Modified-Since"])
-    func `a 304 answers a condition`(field: String) throws {
+    @Test(arguments: ["If-None-Match", "If-Modified-Since"], Carriage.allCases)
+    func `a 304 answers a condition`(field: String, carriage: Carriage) throws {
         let origin = try ScriptedOrigin { _ in
             .raw("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nContent-Length: 9\r\n\r\n")
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         for _ in 0..<2 {
             let heard = rig.get(origin.url, fields: [(field, "\"a\"")])
@@ -147,11 +147,12 @@ struct Violation: Sendable, CustomTestStringConvertible {
         #expect(origin.connections == 1)
     }
 
-    @Test func `Content-Length beside chunked is dropped, and the connection closed after it`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `Content-Length beside chunked is dropped, and the connection closed after it`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { _ in
             .raw("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         for _ in 0..<3 {
             let heard = rig.get(origin.url)
@@ -222,18 +223,25 @@ struct Violation: Sendable, CustomTestStringConvertible {
         #expect(origin.connections == 2)
     }
 
-    @Test(arguments: [
-        (UpstreamError.Kind.truncated, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 5),
-        (.truncated, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", 5),
-        (.truncated, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", 5),
-        (.truncated, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello", 5),
-        (.closed, "HTTP/1.1 200 OK\r\nContent-", 0),
-        (.closed, "HTTP/1.1 103 Early Hints\r\n\r\n", 0),
-        (.closed, "", 0),
-    ])
-    func `a response that ends short is not complete`(kind: UpstreamError.Kind, response: String, bytes: Int) throws {
+    @Test(
+        arguments: overBoth([
+            (UpstreamError.Kind.truncated, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 5),
+            (.truncated, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", 5),
+            (.truncated, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", 5),
+            (.truncated, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello", 5),
+            (.closed, "HTTP/1.1 200 OK\r\nContent-", 0),
+            (.closed, "HTTP/1.1 103 Early Hints\r\n\r\n", 0),
+            (.closed, "", 0),
+        ])
+    )
+    func `a response that ends short is not complete`(
+        kind: UpstreamError.Kind,
+        response: String,
+        bytes: Int,
+        carriage: Carriage
+    ) throws {
         let origin = try ScriptedOrigin { _ in OriginReply([OriginReply.text(response), .cut]) }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let heard = rig.run(UpstreamRequest(method: .post, url: origin.url))
         #expect(heard.error?.kind == kind)

@@ -1,4 +1,5 @@
-// Drydock's own connections: which of several addresses, what an idle one may not hold, and answers before their requests' end.
+// Connections of both carriers: which of several addresses, what an idle one may not hold, and answers before their
+// requests' end.
 
 import EventLoop
 import Glibc
@@ -15,14 +16,23 @@ import Testing
         { _, port in .addresses(hosts.compactMap { SocketAddress(numericHost: $0, port: port) }) }
     }
 
-    @Test(arguments: [["127.0.0.2"], ["127.0.0.2", "127.0.0.3"], ["127.0.0.2", "::1"]])
-    func `an address that refuses is followed by the next`(refusing: [String]) throws {
+    // libcurl 7.88 does not always come to a third address of one family.
+    @Test(
+        arguments: [
+            (["127.0.0.2"], .wire), (["127.0.0.2", "127.0.0.3"], .wire), (["127.0.0.2", "::1"], .wire),
+            (["127.0.0.2"], .libcurl), (["127.0.0.2", "::1"], .libcurl),
+        ] as [([String], Carriage)]
+    )
+    func `an address that refuses is followed by the next`(refusing: [String], carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "here") }
-        let rig = try Rig { _, port in
+        let rig = try Rig(by: carriage) { _, port in
             .addresses((refusing + ["127.0.0.1"]).compactMap { SocketAddress(numericHost: $0, port: port) })
         }
         defer { rig.close() }
-        for _ in 0..<3 { #expect(rig.get("http://several.test:\(origin.port)/").text == "here") }
+        for _ in 0..<3 {
+            let heard = rig.get("http://several.test:\(origin.port)/")
+            #expect(heard.text == "here", "\(heard.error?.detail ?? "")")
+        }
         #expect(origin.connections == 1)
     }
 
@@ -38,30 +48,34 @@ import Testing
         #expect(rig.connectionCount == 1)
     }
 
-    @Test func `where every address refuses, the request is refused`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `where every address refuses, the request is refused`(carriage: Carriage) throws {
         let port = try freePort()
-        let rig = try Rig(lookup: Self.lookup("127.0.0.2", "127.0.0.3"))
+        let rig = try Rig(by: carriage, lookup: Self.lookup("127.0.0.2", "127.0.0.3"))
         defer { rig.close() }
         let heard = rig.get("http://several.test:\(port)/")
         #expect(heard.error?.kind == .connectionRefused)
         #expect(rig.connectionCount == 0)
     }
 
-    @Test func `a silent address alone ends with the deadline, and its socket is closed`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a silent address alone ends with the deadline, and its socket is closed`(carriage: Carriage) throws {
         let silent = try SilentListener("127.0.0.4", port: try freePort())
         defer { silent.close() }
-        let rig = try Rig(lookup: Self.lookup("127.0.0.4"))
+        let rig = try Rig(by: carriage, lookup: Self.lookup("127.0.0.4"))
         defer { rig.close() }
         let url = "http://silent.test:\(silent.port)/"
         let heard = rig.run(UpstreamRequest(url: url, timeouts: Timeouts(connect: 50_000_000)))
         #expect(heard.error?.kind == .timeout(.connect))
-        #expect(rig.connectionCount == 0)
+        // libcurl does not tell of a socket that never connected: it is counted until its number is taken again.
+        #expect(carriage == .libcurl || rig.connectionCount == 0)
     }
 
-    @Test func `a connection to an address that the name has left is not used`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a connection to an address that the name has left is not used`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "x") }
         let answers = Counter()
-        let rig = try Rig(lifetime: 0) { _, port in
+        let rig = try Rig(by: carriage, lifetime: 0) { _, port in
             answers.add()
             let host = answers.value == 1 ? "127.0.0.1" : "127.0.0.2"
             return .addresses([SocketAddress(numericHost: host, port: port)].compactMap { $0 })
@@ -74,34 +88,36 @@ import Testing
 
     // MARK: - Idle connections
 
-    @Test(arguments: ["HTTP/1.1 200 EVIL\r\nContent-Length: 4\r\n\r\nevil", ""])
-    func `whatever comes on an idle connection closes it`(late: String) throws {
+    @Test(arguments: ["HTTP/1.1 200 EVIL\r\nContent-Length: 4\r\n\r\nevil", ""], Carriage.allCases)
+    func `whatever comes on an idle connection closes it`(late: String, carriage: Carriage) throws {
         let gate = Gate()
         let origin = try ScriptedOrigin { request in
             let answer = OriginReply.answer(to: request, "x").steps
             return OriginReply(answer + [.wait(gate), late.isEmpty ? .cut : OriginReply.text(late)])
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         #expect(rig.get(origin.url).text == "x")
         #expect(rig.connectionCount == 1)
         gate.open()
         #expect(Descriptors.areGone(to: origin.port))
-        #expect(rig.connectionCount == 0)
+        // libcurl lets go of it when it looks for one.
+        #expect(carriage == .libcurl || rig.connectionCount == 0)
         #expect(rig.run(UpstreamRequest(method: .post, url: origin.url)).text == "x")
         #expect(origin.connections == 2)
     }
 
-    @Test(arguments: ["GET", "HEAD"])
+    @Test(arguments: ["GET", "HEAD"], Carriage.allCases)
     func `what comes behind a response closes the connection, also where its consumer leaves with the last of it`(
-        method: String
+        method: String,
+        carriage: Carriage
     ) throws {
         let body = method == "HEAD" ? "" : "ok"
         let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
         let origin = try ScriptedOrigin { _ in
             .raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + body + evil)
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let request = UpstreamRequest(method: Method(method), url: origin.url)
         let (heard, _) = rig.watch(request) { recorder in
@@ -152,12 +168,13 @@ import Testing
         #expect(answers.value == 3 && reads.value == 0)
     }
 
-    @Test func `no more idle connections are kept than are allowed`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `no more idle connections are kept than are allowed`(carriage: Carriage) throws {
         let gate = Gate()
         let origin = try ScriptedOrigin { request in
             OriginReply([.wait(gate)] + OriginReply.answer(to: request, "x").steps)
         }
-        let rig = try Rig(limits: UpstreamLimits(idleConnections: 3))
+        let rig = try Rig(limits: UpstreamLimits(idleConnections: 3), by: carriage)
         defer { rig.close() }
         let started = (0..<8).map { rig.start(UpstreamRequest(url: "\(origin.url)/\($0)")).heard }
         #expect(origin.waitForRequests(8))
@@ -168,13 +185,15 @@ import Testing
 
     // MARK: - Consumers that hold back
 
-    @Test(arguments: [50, 4])
-    func `an end that comes while the consumer holds back is heard when it goes on`(announced: Int) throws {
+    @Test(arguments: [50, 4], Carriage.allCases)
+    func `an end that comes while the consumer holds back is heard when it goes on`(announced: Int, carriage: Carriage)
+        throws
+    {
         let head = OriginReply.text("HTTP/1.1 200 OK\r\nContent-Length: \(announced)\r\n\r\n")
         let origin = try ScriptedOrigin { _ in
             OriginReply([head, OriginReply.text("a"), .pause(milliseconds: 20), OriginReply.text("bcd"), .reset])
         }
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let (heard, number) = rig.watch(UpstreamRequest(url: origin.url)) { recorder in
             recorder.onBytes = { _, heard in heard.bodyLength == 1 ? .pause : .continue }
@@ -238,9 +257,10 @@ import Testing
         #expect(heard.text == String(repeating: "n", count: 100_000))
     }
 
-    @Test func `a refusal before the end of the body is the answer, and the rest is not sent`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a refusal before the end of the body is the answer, and the rest is not sent`(carriage: Carriage) throws {
         let origin = try EarlyOrigin("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno", readsOn: false)
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let size = 64 << 20
         let request = UpstreamRequest(method: .put, url: origin.url, bodyFraming: .length(UInt64(size)))
@@ -251,9 +271,10 @@ import Testing
         #expect(Descriptors.areGone(to: origin.port))
     }
 
-    @Test func `a refusal ends a request whose source waits`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `a refusal ends a request whose source waits`(carriage: Carriage) throws {
         let origin = try EarlyOrigin("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno", readsOn: false)
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let request = UpstreamRequest(method: .post, url: origin.url, bodyFraming: .chunked)
         let heard = rig.run(request) { ScriptedSource([.bytes([1]), .wait]) }
@@ -262,9 +283,10 @@ import Testing
         #expect(Descriptors.areGone(to: origin.port))
     }
 
-    @Test func `after an early success the rest of the body goes out all the same`() throws {
+    @Test(arguments: Carriage.allCases)
+    func `after an early success the rest of the body goes out all the same`(carriage: Carriage) throws {
         let origin = try EarlyOrigin("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", readsOn: true)
-        let rig = try Rig()
+        let rig = try Rig(by: carriage)
         defer { rig.close() }
         let size = 8 << 20
         let request = UpstreamRequest(method: .put, url: origin.url, bodyFraming: .length(UInt64(size)))
