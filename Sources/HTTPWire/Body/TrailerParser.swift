@@ -55,10 +55,9 @@ package struct TrailerParser: Sendable {
         collected.append(contentsOf: buffer.part(start..<min(buffer.count, start + limits.head - before)))
         let held = collected
         let result: Result<Int, WireError> = held.withUnsafeBytes { bytes in
-            guard let base = bytes.baseAddress else { return .success(0) }
             do throws(WireError) {
                 return .success(
-                    try scanner.scan(base, from: position, to: bytes.count, limits: limits, side: side)
+                    try scanner.scan(bytes.bytes, from: position, limits: limits, side: side)
                 )
             } catch {
                 return .failure(error)

@@ -30,19 +30,19 @@ struct FieldScanner: Sendable {
         state = .lineStart
     }
 
-    /// Scans the bytes from `start` to `end`, both counted from `base`, and returns how far it came: `end`, or the byte after the empty line.
+    /// Scans the bytes from `start` on, and returns how far it came: to their end, or to the byte after the empty line.
     mutating func scan(
-        _ base: UnsafeRawPointer,
+        _ bytes: RawSpan,
         from start: Int,
-        to end: Int,
         limits: HeadLimits,
         side: MessageSide
     ) throws(WireError) -> Int {
+        let end = bytes.byteCount
         var position = start
         while position < end {
             switch state {
             case .lineStart:
-                let byte = base.load(fromByteOffset: position, as: UInt8.self)
+                let byte = bytes[at: position]
                 if byte == 0x0D {
                     state = .lastLineFeed
                     position &+= 1
@@ -54,34 +54,34 @@ struct FieldScanner: Sendable {
                 state = .name
             case .name:
                 let bound = min(end, lineStart &+ limits.field)
-                position = Self.skipName(base, from: position, to: bound)
+                position = Self.skipName(bytes, from: position, to: bound)
                 if position &- lineStart >= limits.field {
                     throw WireError(.fieldTooLong, side: side, offset: position)
                 }
                 if position == end { return position }
-                guard base.load(fromByteOffset: position, as: UInt8.self) == 0x3A, position > lineStart else {
-                    throw nameError(base, position, side)
+                guard bytes[at: position] == 0x3A, position > lineStart else {
+                    throw nameError(bytes, position, side)
                 }
                 nameEnd = position
                 state = .valueStart
                 position &+= 1
             case .valueStart:
                 let bound = min(end, lineStart &+ limits.field)
-                while position < bound, Self.isSpace(base, position) { position &+= 1 }
+                while position < bound, Self.isSpace(bytes, position) { position &+= 1 }
                 if position == end { return position }
                 valueStart = position
                 state = .value
             case .value:
-                position = Self.skipValue(base, from: position, to: min(end, lineStart &+ limits.field))
+                position = Self.skipValue(bytes, from: position, to: min(end, lineStart &+ limits.field))
                 if position == end { return position }
-                guard base.load(fromByteOffset: position, as: UInt8.self) == 0x0D else {
-                    throw valueError(base, position, limits, side)
+                guard bytes[at: position] == 0x0D else {
+                    throw valueError(bytes, position, limits, side)
                 }
-                addLine(base, valueEnd: position)
+                addLine(bytes, valueEnd: position)
                 state = .lineFeed
                 position &+= 1
             case .lineFeed, .lastLineFeed:
-                guard base.load(fromByteOffset: position, as: UInt8.self) == 0x0A else {
+                guard bytes[at: position] == 0x0A else {
                     throw WireError(.bareCarriageReturn, side: side, offset: position)
                 }
                 position &+= 1
@@ -126,8 +126,8 @@ struct FieldScanner: Sendable {
 
     /// Skips the bytes that a field name may hold: returns the offset of the first that it may not hold, or `end`.
     @inline(__always)
-    static func skipName(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
-        ByteClass.skip(ByteClass.token, base, from: start, to: end) { word in
+    static func skipName(_ bytes: RawSpan, from start: Int, to end: Int) -> Int {
+        ByteClass.skip(ByteClass.token, bytes, from: start, to: end) { word in
             // All but letters and `-`. Each sum stays within its byte, whose top bit it sets: in `least` from `a` on, in `over` behind `z`, in
             // `other` unless it is `-`.
             let folded = (word | 0x2020_2020_2020_2020) & 0x7F7F_7F7F_7F7F_7F7F
@@ -140,8 +140,8 @@ struct FieldScanner: Sendable {
 
     /// Skips the bytes that a field value may hold: returns the offset of the first that it may not hold, or `end`.
     @inline(__always)
-    static func skipValue(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
-        ByteClass.skip(ByteClass.value, base, from: start, to: end) { word in
+    static func skipValue(_ bytes: RawSpan, from start: Int, to end: Int) -> Int {
+        ByteClass.skip(ByteClass.value, bytes, from: start, to: end) { word in
             // The top bit of a byte of `low` is set where the byte is below 0x20, and of `delete` where it is 0x7F; HTAB is the only control that a value
             // may hold.
             let low = (word &- 0x2020_2020_2020_2020) & ~word
@@ -151,17 +151,16 @@ struct FieldScanner: Sendable {
     }
 
     @inline(__always)
-    private static func isSpace(_ base: UnsafeRawPointer, _ position: Int) -> Bool {
-        let byte = base.load(fromByteOffset: position, as: UInt8.self)
+    private static func isSpace(_ bytes: RawSpan, _ position: Int) -> Bool {
+        let byte = bytes[at: position]
         return byte == 0x20 || byte == 0x09
     }
 
     @inline(__always)
-    private mutating func addLine(_ base: UnsafeRawPointer, valueEnd: Int) {
+    private mutating func addLine(_ bytes: RawSpan, valueEnd: Int) {
         var end = valueEnd
-        while end > valueStart, Self.isSpace(base, end &- 1) { end &-= 1 }
-        let name = UnsafeRawBufferPointer(start: base + lineStart, count: nameEnd &- lineStart)
-        let known = KnownField.find(name)
+        while end > valueStart, Self.isSpace(bytes, end &- 1) { end &-= 1 }
+        let known = bytes.extracting(unchecked: lineStart..<nameEnd).withUnsafeBytes { KnownField.find($0) }
         if known != .other, present.contains(known) { repeated.insert(known) }
         present.insert(known)
         // Offsets fit: `HeadLimits` keeps every head below 1 GiB.
@@ -176,9 +175,9 @@ struct FieldScanner: Sendable {
         )
     }
 
-    private func nameError(_ base: UnsafeRawPointer, _ position: Int, _ side: MessageSide) -> WireError {
+    private func nameError(_ bytes: RawSpan, _ position: Int, _ side: MessageSide) -> WireError {
         let reason: WireReason =
-            switch base.load(fromByteOffset: position, as: UInt8.self) {
+            switch bytes[at: position] {
             case 0x0A: .bareLineFeed
             case 0x20, 0x09: .spaceBeforeColon
             case 0x3A: .fieldNameEmpty
@@ -188,13 +187,13 @@ struct FieldScanner: Sendable {
     }
 
     private func valueError(
-        _ base: UnsafeRawPointer,
+        _ bytes: RawSpan,
         _ position: Int,
         _ limits: HeadLimits,
         _ side: MessageSide
     ) -> WireError {
         if position &- lineStart >= limits.field { return WireError(.fieldTooLong, side: side, offset: position) }
-        let isLineFeed = base.load(fromByteOffset: position, as: UInt8.self) == 0x0A
+        let isLineFeed = bytes[at: position] == 0x0A
         return WireError(isLineFeed ? .bareLineFeed : .fieldValueControl, side: side, offset: position)
     }
 }

@@ -117,7 +117,12 @@ package struct RequestParser: ~Copyable, Sendable {
         if state.rawValue < State.fields.rawValue { try scanRequestLine(base, end, buffer) }
         if state == .fields, !section.isEmpty, repeatsSection(base, end) { return .complete(headLength: position) }
         if state == .fields {
-            position = try scanner.scan(base, from: position, to: end, limits: limits, side: .request)
+            position = try scanner.scan(
+                buffer.bytes.extracting(first: end),
+                from: position,
+                limits: limits,
+                side: .request
+            )
             if scanner.isDone {
                 try judge(buffer)
                 remember(buffer)

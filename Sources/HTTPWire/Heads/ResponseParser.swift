@@ -193,10 +193,15 @@ package struct ResponseParser: ~Copyable, Sendable {
         // Mending makes a head longer by a few bytes: its length was looked at before.
         let limit = menders.isEmpty ? limits.head : buffer.count &+ 1
         let end = min(buffer.count, limit)
-        guard let base = buffer.baseAddress, position < end else { return .needMore }
-        if state.rawValue < State.fields.rawValue { try scanStatusLine(base, end) }
+        guard position < end else { return .needMore }
+        if state.rawValue < State.fields.rawValue { try scanStatusLine(buffer.bytes.extracting(first: end)) }
         if state == .fields {
-            position = try scanner.scan(base, from: position, to: end, limits: limits, side: .response)
+            position = try scanner.scan(
+                buffer.bytes.extracting(first: end),
+                from: position,
+                limits: limits,
+                side: .response
+            )
             if scanner.isDone {
                 try judge(buffer, requestMethod)
                 state = .done
@@ -209,14 +214,15 @@ package struct ResponseParser: ~Copyable, Sendable {
 
     // MARK: The status line (RFC 9112 section 4)
 
-    private mutating func scanStatusLine(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
-        if position == 0, end > 9, base.loadUnaligned(as: UInt64.self) == Self.usualVersion {
+    private mutating func scanStatusLine(_ bytes: RawSpan) throws(WireError) {
+        let end = bytes.byteCount
+        if position == 0, end > 9, bytes.unsafeLoadUnaligned(as: UInt64.self) == Self.usualVersion {
             // As below, without a look at each byte.
             version = .http11
             position = 8
         }
         while position < end {
-            let byte = base.load(fromByteOffset: position, as: UInt8.self)
+            let byte = bytes[at: position]
             switch state {
             case .version: try takeVersion(byte)
             case .status:
@@ -238,7 +244,7 @@ package struct ResponseParser: ~Copyable, Sendable {
                 partStart = position
                 reasonRange = position..<position
                 state = byte == 0x20 ? .reason : .lineFeed
-            case .reason: try scanReason(base, end)
+            case .reason: try scanReason(bytes)
             case .lineFeed:
                 guard byte == 0x0A else { throw refuse(.bareCarriageReturn) }
                 position &+= 1
@@ -277,11 +283,12 @@ package struct ResponseParser: ~Copyable, Sendable {
         return refuse((index == 5 || index == 7) && byte &- 0x30 < 10 ? .versionUnsupported : .statusLineMalformed)
     }
 
-    private mutating func scanReason(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
+    private mutating func scanReason(_ bytes: RawSpan) throws(WireError) {
+        let end = bytes.byteCount
         let longest = partStart &+ 512
-        position = FieldScanner.skipValue(base, from: position, to: min(end, longest))
+        position = FieldScanner.skipValue(bytes, from: position, to: min(end, longest))
         if position == end { return }
-        let byte = base.load(fromByteOffset: position, as: UInt8.self)
+        let byte = bytes[at: position]
         guard byte == 0x0D else {
             if position >= longest { throw refuse(.reasonTooLong) }
             throw refuse(byte == 0x0A ? .bareLineFeed : .statusLineMalformed)
