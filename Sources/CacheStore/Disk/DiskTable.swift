@@ -32,8 +32,8 @@ struct DiskTable {
         var storedAt: Int64
         /// ``verifiedStamp`` and, in the lowest bit, ``isSeen``.
         private var marks: UInt64
-        /// Unix seconds.
-        var lastUse: UInt32
+        /// Minutes of Unix time of the last use, above ``standing``'s three bits.
+        private var use: UInt32
         private var pages: UInt32
 
         init(
@@ -47,10 +47,26 @@ struct DiskTable {
             isSeen: Bool = false
         ) {
             (self.keyHash, self.name, self.fileID) = (keyHash, name, fileID)
-            (self.bodyLength, self.storedAt, self.lastUse) = (bodyLength, storedAt, lastUse)
+            (self.bodyLength, self.storedAt, self.use) = (bodyLength, storedAt, (lastUse / 60) << 3)
             (marks, pages) = (isSeen ? 1 : 0, 0)
             self.size = size
         }
+
+        /// Unix seconds of the last use that the index knows, in whole minutes.
+        var lastUse: UInt32 { (use >> 3) * 60 }
+        /// The place in the order of eviction that the index knows.
+        var standing: EvictionStanding { EvictionStanding(isInMain: use & 4 != 0, uses: UInt8(use & 3)) }
+
+        /// A use that the index will know.
+        mutating func note(useAt seconds: UInt32, _ standing: EvictionStanding) {
+            use = (seconds / 60) << 3 | (standing.isInMain ? 4 : 0) | UInt32(standing.uses & 3)
+        }
+
+        /// Whether the index has to know of a use: of the first one, which keeps the file, and of one a minute.
+        func isNews(useAt seconds: UInt32) -> Bool { use & 7 == 0 || use >> 3 != seconds / 60 }
+
+        /// The same file has been used so far as another slot says.
+        mutating func takeUse(of other: Slot) { use = other.use }
 
         /// Bytes of the file, in whole pages.
         var size: Int64 {
@@ -81,6 +97,9 @@ struct DiskTable {
     private var byKey = HashIndexes()
     /// The files that are not found by their name's hash in `byKey`.
     private var byName = HashIndexes()
+    /// Which file makes room next. The memory tier answers what is used often, so that one use of a file says as much
+    /// as two of an entry in memory.
+    private var order = EvictionQueues<Slab<EvictionNode>>(usesToStay: 1)
     /// Bytes of all files.
     private(set) var used: Int64 = 0
     /// Bytes of files that are being written.
@@ -88,7 +107,7 @@ struct DiskTable {
 
     var count: Int { slots.count }
     /// What the table takes.
-    var memory: Int { slots.capacityBytes + byKey.capacityBytes + byName.capacityBytes }
+    var memory: Int { slots.capacityBytes + order.capacityBytes + byKey.capacityBytes + byName.capacityBytes }
 
     /// The files of a key, newest first.
     func find(_ keyHash: UInt64) -> [Slot] {
@@ -121,9 +140,16 @@ struct DiskTable {
         if let place = place(slot.keyHash, slot.name) {
             used -= slots[place].size
             slots[place] = slot
+            order.setCost(place, Self.cost(slot))
         } else {
+            let place = slots.count
             slots.append(slot)
-            list(slot, slots.count - 1)
+            list(slot, place)
+            if slot.standing == EvictionStanding() {
+                order.add(place, hash: slot.name.high, cost: Self.cost(slot))
+            } else {
+                order.add(place, standing: slot.standing, cost: Self.cost(slot))
+            }
         }
     }
 
@@ -132,11 +158,29 @@ struct DiskTable {
         used -= slots[place].size
         change(&slots[place])
         used += slots[place].size
+        order.setCost(place, Self.cost(slots[place]))
+    }
+
+    /// An answer is given from a file.
+    /// - Parameter now: Unix seconds.
+    /// - Returns: the slot, where the index has to know of the use.
+    mutating func use(_ keyHash: UInt64, _ name: Digest, _ now: UInt32) -> Slot? {
+        guard let place = place(keyHash, name) else { return nil }
+        order.use(place)
+        guard slots[place].isNews(useAt: now) else { return nil }
+        slots[place].note(useAt: now, order.standing(place))
+        return slots[place]
     }
 
     @discardableResult
     mutating func remove(_ keyHash: UInt64, _ name: Digest) -> Slot? {
         guard let place = place(keyHash, name) else { return nil }
+        order.remove(place)
+        return takeOut(place)
+    }
+
+    /// - Parameter place: of a file that is no longer in the order.
+    private mutating func takeOut(_ place: Int) -> Slot {
         let slot = slots[place]
         let last = slots.count - 1
         used -= slot.size
@@ -146,8 +190,10 @@ struct DiskTable {
             unlist(moved, last)
             slots[place] = moved
             list(moved, place)
+            order.move(last, to: place)
         }
         slots.removeLast()
+        order.shorten(to: slots.count)
         return slot
     }
 
@@ -158,19 +204,21 @@ struct DiskTable {
         return Array(removed)
     }
 
-    /// The longest unused of a few files chosen at random: close to least recent use, without a list to maintain.
+    /// Takes the file out that makes room for others; nil where none may.
     /// - Parameter pinned: hashes of keys whose files stay.
-    func victim(besides pinned: Set<UInt64> = []) -> Slot? {
-        guard slots.count > 0 else { return nil }
-        var best: Slot?
-        var seen = 0
-        for _ in 0..<64 where seen < 12 {
-            let slot = slots[Int.random(in: 0..<slots.count)]
-            if !pinned.isEmpty, pinned.contains(slot.keyHash) { continue }
-            seen += 1
-            if slot.lastUse < best?.lastUse ?? .max { best = slot }
-        }
-        return best
+    mutating func evict(besides pinned: Set<UInt64> = []) -> Slot? {
+        let victim = pinned.isEmpty ? order.victim() : Self.victim(in: &order, of: slots, besides: pinned)
+        guard let place = victim else { return nil }
+        order.evict(place, hash: slots[place].name.high)
+        return takeOut(place)
+    }
+
+    private static func victim(
+        in order: inout EvictionQueues<Slab<EvictionNode>>,
+        of slots: Slab<Slot>,
+        besides pinned: Set<UInt64>
+    ) -> Int? {
+        order.victim { pinned.contains(slots[$0].keyHash) }
     }
 
     /// The walk over the folders has met a file, whose key is not known yet.
@@ -192,6 +240,9 @@ struct DiskTable {
         let start = max(0, end - count)
         return ((start..<end).map { slots[$0] }.filter { !$0.isSeen }, start > 0 ? start : nil)
     }
+
+    /// Pages of 4 KiB, which 32 bits hold.
+    private static func cost(_ slot: Slot) -> Int { Int(slot.size / 4096) }
 
     private func place(_ keyHash: UInt64, _ name: Digest) -> Int? { byKey.find(keyHash) { slots[$0].name == name } }
 

@@ -239,7 +239,7 @@ extension DiskTier {
         let isWelcome = state.withLock { state in
             if state.isDoomed(slot) { return false }
             if let known = state.table.find(hash, name), known.fileID == slot.fileID {
-                slot.lastUse = known.lastUse
+                slot.takeUse(of: known)
                 slot.verifiedStamp = known.verifiedStamp
             }
             state.table.insert(slot)
@@ -272,16 +272,10 @@ extension DiskTier {
     /// An answer was given from this file.
     func used(_ keyHash: UInt64, _ name: Digest) {
         let now = Self.now()
-        let isNews = state.withLock { state in
+        let news = state.withLock { state in
             state.statistics.hits += 1
-            var isNews = false
-            state.table.update(keyHash, name) { slot in
-                // Minutes are exact enough for the order of eviction after a restart.
-                isNews = now > slot.lastUse &+ 60
-                slot.lastUse = now
-            }
-            return isNews
+            return state.table.use(keyHash, name, now)
         }
-        if isNews { index.note(.used(name, now)) }
+        if let news { index.note(.used(name, IndexRow.use(of: news))) }
     }
 }

@@ -13,7 +13,7 @@ extension DiskTier {
     /// Files that are evicted by one piece of work of an I/O thread.
     private static let slice = 64
 
-    /// Counts bytes that are about to be written, and evicts what has not been used for the longest time to make room.
+    /// Counts bytes that are about to be written, and evicts files to make room.
     /// - Returns: false where there is no room. I/O thread; not under a file's lock.
     func reserve(_ bytes: Int) -> Bool {
         let bytes = Int64(bytes)
@@ -150,10 +150,9 @@ extension DiskTier.State {
     /// Bytes of files, and of those that are being written, beyond the size of the tier; below zero where there is room.
     fileprivate func excess(_ limits: DiskLimits) -> Int64 { table.used + table.reserved - limits.size }
 
-    /// Takes a file out of the table that has not been used for long; nil where none may go.
+    /// Takes the file out of the table whose turn it is to make room; nil where none may go.
     fileprivate mutating func evict() -> DiskTable.Slot? {
-        guard let victim = table.victim(besides: pinned) else { return nil }
-        table.remove(victim.keyHash, victim.name)
+        guard let victim = table.evict(besides: pinned) else { return nil }
         statistics.evictions += 1
         return victim
     }

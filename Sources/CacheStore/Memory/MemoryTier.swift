@@ -204,17 +204,25 @@ package final class MemoryTier: Sendable {
     package func shrink(toBytes bytes: Int, objects: Int = .max) -> [HeldResponse] {
         var gone: [HeldResponse] = []
         var emptyInARow = 0
-        while totalCost.load(ordering: .relaxed) > bytes || totalCount.load(ordering: .relaxed) > objects {
+        while true {
+            let (cost, count) = (totalCost.load(ordering: .relaxed), totalCount.load(ordering: .relaxed))
+            guard cost > bytes || count > objects else { return gone }
             let number = turn.wrappingAdd(1, ordering: .relaxed).oldValue & (shards.count - 1)
-            let evicted = change(UInt64(number) << 32) { $0.evict() }
+            // A shard with less than its share of what is too much is passed over: its order would lose entries that
+            // are better than those of a fuller shard. In a second round each shard has its turn, since the fuller ones
+            // may be pinned.
+            let isCost = cost > bytes
+            let share = emptyInARow < shards.count ? (isCost ? cost : count) / shards.count : 0
+            let evicted = change(UInt64(number) << 32) { shard in
+                (isCost ? shard.cost : shard.count) >= share ? shard.evict() : []
+            }
             emptyInARow = evicted.isEmpty ? emptyInARow + 1 : 0
             // Others evict at the same time, or an insertion is about to be counted.
-            if emptyInARow > shards.count { return gone }
+            if emptyInARow > 2 * shards.count { return gone }
             evictions.wrappingAdd(evicted.count, ordering: .relaxed)
             if let onEvict { for response in evicted { onEvict(response) } }
             gone += evicted
         }
-        return gone
     }
 
     package var statistics: MemoryStatistics {

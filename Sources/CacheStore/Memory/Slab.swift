@@ -9,7 +9,7 @@ struct Slab<Element> {
     private(set) var count = 0
 
     /// Bytes that the chunks take.
-    var capacityBytes: Int { chunks.count * Self.chunkSize * MemoryLayout<Element>.stride }
+    var capacityBytes: Int { chunks.reduce(0) { $0 + $1.capacity } * MemoryLayout<Element>.stride }
 
     subscript(place: Int) -> Element {
         get { chunks[place >> Self.shift][place & (Self.chunkSize - 1)] }
@@ -19,7 +19,8 @@ struct Slab<Element> {
     mutating func append(_ element: Element) {
         if count == chunks.count << Self.shift {
             var chunk = ContiguousArray<Element>()
-            chunk.reserveCapacity(Self.chunkSize)
+            // The first one grows by itself: a short list takes little.
+            if !chunks.isEmpty { chunk.reserveCapacity(Self.chunkSize) }
             chunks.append(chunk)
         }
         chunks[count >> Self.shift].append(element)
@@ -33,3 +34,5 @@ struct Slab<Element> {
         if chunks.count > (count >> Self.shift) + 2 { chunks.removeLast() }
     }
 }
+
+extension Slab: Sendable where Element: Sendable {}

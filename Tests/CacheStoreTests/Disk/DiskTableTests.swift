@@ -73,7 +73,11 @@ import Testing
                 let found = table.find(slot.keyHash)
                 #expect(found.count == model.values.count { $0.keyHash == slot.keyHash })
                 #expect(found.map(\.storedAt) == found.map(\.storedAt).sorted(by: >))
-                #expect(table.victim().map { model[$0.name] != nil } ?? model.isEmpty)
+            }
+            if Int.random(in: 0..<20, using: &random) == 0 {
+                let gone = table.evict()
+                #expect((gone == nil) == model.isEmpty)
+                if let gone { #expect(model.removeValue(forKey: gone.name) != nil) }
             }
             #expect(table.count == model.count)
         }
@@ -110,21 +114,41 @@ import Testing
         #expect(missing.isEmpty)
     }
 
-    @Test func `the longest unused go first, and never what is pinned`() {
+    @Test func `what is used stays, what is not goes first, and never what is pinned`() {
         var table = DiskTable()
         for number in 0..<1000 { table.insert(slot(number)) }
         let pinned = Set((0..<1000).filter { $0 % 2 == 0 }.map { slot($0).keyHash })
+        for number in 0..<100 { _ = table.use(slot(number).keyHash, slot(number).name, 5000) }
         var evicted: [Int] = []
         for _ in 0..<400 {
-            guard let victim = table.victim(besides: pinned) else { break }
-            table.remove(victim.keyHash, victim.name)
+            guard let victim = table.evict(besides: pinned) else { break }
             evicted.append(Int(victim.fileID))
         }
         #expect(evicted.count == 400)
-        #expect(evicted.allSatisfy { $0 % 2 == 1 })
-        // At random, half of them would have been used later than number 500.
-        #expect(evicted.prefix(100).count { $0 > 500 } < 5)
+        #expect(evicted.allSatisfy { $0 % 2 == 1 && $0 >= 100 })
         for number in 0..<1000 where number % 2 == 1 { table.remove(slot(number).keyHash, slot(number).name) }
-        #expect(table.victim(besides: pinned) == nil)
+        let none = table.evict(besides: pinned)
+        #expect(none == nil)
+        #expect(table.count == 500)
+    }
+
+    @Test func `the index knows the first use of a file, and one a minute, with its place in the order`() throws {
+        var table = DiskTable()
+        let file = slot(1)
+        table.insert(file)
+        var news = table.use(file.keyHash, file.name, 6001)
+        let first = try #require(news)
+        #expect(first.lastUse == 6000 && first.standing == EvictionStanding(isInMain: false, uses: 1))
+        news = table.use(file.keyHash, file.name, 6059)
+        #expect(news == nil)
+        news = table.use(file.keyHash, file.name, 6060)
+        let second = try #require(news)
+        #expect(second.lastUse == 6060 && second.standing.uses == 3)
+        let use = IndexRow.use(of: second)
+        #expect(use == 6060 | 3 << 32)
+        #expect(IndexRow.standing(use) == second.standing)
+        #expect(IndexRow.standing(6060 | 5 << 32) == EvictionStanding(isInMain: true, uses: 1))
+        news = table.use(file.keyHash, Digest(high: 0, low: 0), 6060)
+        #expect(news == nil)
     }
 }

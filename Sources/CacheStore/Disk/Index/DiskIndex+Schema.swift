@@ -37,11 +37,23 @@ struct IndexRow: Sendable {
             bodyLength: row.integer(6),
             size: row.integer(7),
             storedAt: row.integer(8),
-            lastUse: UInt32(clamping: row.integer(9))
+            lastUse: UInt32(truncatingIfNeeded: row.integer(9))
         )
+        slot.note(useAt: slot.lastUse, Self.standing(row.integer(9)))
         (service, url) = (row.text(3) ?? "", row.text(4) ?? "")
         (status, number, tags) = (row.integer(10), row.unsigned(11), row.text(12))
         guard row.integer(13) == Int64(checksum) else { return nil }
+    }
+
+    /// The column of the last use: Unix seconds, and above 32 bits the standing in the order of eviction, which older
+    /// versions did not write; they take it for a late use.
+    static func use(of slot: DiskTable.Slot) -> Int64 {
+        let standing = slot.standing
+        return Int64(slot.lastUse) | Int64(standing.uses) << 32 | (standing.isInMain ? 1 << 34 : 0)
+    }
+
+    static func standing(_ use: Int64) -> EvictionStanding {
+        EvictionStanding(isInMain: use >> 34 & 1 == 1, uses: UInt8(truncatingIfNeeded: use >> 32 & 3))
     }
 
     /// CRC32C of all columns but when the file was last used, of which no purge and no answer depends.
@@ -142,17 +154,17 @@ extension DiskIndex {
                 [
                     .unsigned(slot.name.high), .unsigned(slot.name.low), .unsigned(slot.keyHash), .text(row.service),
                     .text(row.url), .unsigned(slot.fileID), .integer(slot.bodyLength), .integer(slot.size),
-                    .integer(slot.storedAt), .integer(Int64(slot.lastUse)), .integer(row.status), .unsigned(row.number),
-                    row.tags.map { .text($0) } ?? .null, .integer(Int64(row.checksum)),
+                    .integer(slot.storedAt), .integer(IndexRow.use(of: slot)), .integer(row.status),
+                    .unsigned(row.number), row.tags.map { .text($0) } ?? .null, .integer(Int64(row.checksum)),
                 ]
             )
         case .remove(let name):
             let sql = "DELETE FROM files WHERE high = ? AND low = ?"
             try session.execute(sql, [.unsigned(name.high), .unsigned(name.low)])
         case .removeAll: try session.execute("DELETE FROM files")
-        case .used(let name, let time):
+        case .used(let name, let use):
             let sql = "UPDATE files SET used = ? WHERE high = ? AND low = ?"
-            try session.execute(sql, [.integer(Int64(time)), .unsigned(name.high), .unsigned(name.low)])
+            try session.execute(sql, [.integer(use), .unsigned(name.high), .unsigned(name.low)])
         }
     }
 }

@@ -9,7 +9,8 @@ enum IndexChange: Sendable {
     case put(IndexRow)
     case remove(Digest)
     case removeAll
-    case used(Digest, UInt32)
+    /// When a file was last used, and its place in the order of eviction: see ``IndexRow/use(of:)``.
+    case used(Digest, Int64)
 }
 
 enum IndexFailure: Sendable {

@@ -1,0 +1,230 @@
+// The order in which entries make room for others: S3-FIFO, over numbered slots and what they cost.
+//
+// A new entry stands in the small queue, which has a tenth of the cost. An entry that was used meanwhile moves from its
+// end to the main queue, where each use gives it one more turn, up to three. The hash of an entry that leaves the small
+// queue unused is remembered for a while (`GhostTable`): when the entry comes again, it goes to the main queue at once.
+// A scan passes through the small queue alone. The order finds what the published S3-FIFO finds (`HitRatioTests`).
+
+internal import CProcessor
+
+/// The place of one entry in its queue: 16 bytes.
+struct EvictionNode {
+    static let none: Int32 = -1
+
+    enum Queue: UInt8 { case free, small, main }
+
+    /// Only the shares of the queues come from it: an entry that costs 4 GiB or more counts as one of 4 GiB.
+    var cost: UInt32 = 0
+    var newer = EvictionNode.none
+    var older = EvictionNode.none
+    var uses: UInt8 = 0
+    var queue = Queue.free
+    /// A pinned entry makes no room for others.
+    var isPinned = false
+}
+
+/// Where the nodes are: an array, whose growth copies it, or a `Slab`, whose growth copies nothing.
+protocol EvictionNodes: Sendable {
+    init()
+    var count: Int { get }
+    subscript(slot: Int) -> EvictionNode { get set }
+    mutating func append(_ node: EvictionNode)
+}
+
+extension ContiguousArray<EvictionNode>: EvictionNodes {}
+
+extension Slab<EvictionNode>: EvictionNodes {}
+
+/// The order of one shard of the memory tier, and of the library's cache.
+typealias EvictionOrder = EvictionQueues<ContiguousArray<EvictionNode>>
+
+/// A value without a lock: its owner's lock protects it.
+struct EvictionQueues<Nodes: EvictionNodes> {
+    /// Uses that count at most.
+    static var mostUses: UInt8 { 3 }
+    /// Nodes that one search looks at before it takes the next one although that was used. Without this bound, a search
+    /// among many used entries would hold the owner's lock the longer the more entries there are.
+    private static var patience: Int { 4096 }
+    /// Entries that may stand in the small queue whatever its share is, while the room fills.
+    private static var leastSmall: Int { 32 }
+
+    private struct Queue {
+        var newest = EvictionNode.none
+        var oldest = EvictionNode.none
+        var cost = 0
+        var count = 0
+    }
+
+    private var nodes = Nodes()
+    private var small = Queue()
+    private var main = Queue()
+    private var ghosts = GhostTable()
+    /// Nothing has had to make room yet. The queues have their shares then, too: the older entries stand in the main
+    /// queue. Otherwise all of the first entries would leave through the small queue, with too few ghosts to bring them
+    /// back, and the order would find two points less until it has seen several times its room.
+    private var isFilling = true
+    private let usesToStay: UInt8
+
+    /// - Parameter usesToStay: uses in the small queue with which an entry moves on to the main queue: two, as
+    ///   published, or one where the owner sees few of the uses.
+    init(usesToStay: UInt8 = 2) { self.usesToStay = usesToStay }
+
+    /// Entries in the order.
+    var count: Int { small.count + main.count }
+    /// Evictions for which a hash is remembered: the entries of the main queue when the queues have their shares.
+    private var memory: Int { max(count - count / 10, Self.leastSmall) }
+
+    /// A use of an entry. No allocation.
+    mutating func use(_ slot: Int) {
+        if nodes[slot].uses < Self.mostUses { nodes[slot].uses += 1 }
+    }
+
+    /// Takes an entry in.
+    mutating func add(_ slot: Int, hash: UInt64, cost: Int) {
+        add(slot, cost: cost, queue: ghosts.remove(hash) ? .main : .small, uses: 0)
+    }
+
+    /// Takes an entry in that an earlier process had, as ``standing(_:)`` said there.
+    mutating func add(_ slot: Int, standing: EvictionStanding, cost: Int) {
+        add(slot, cost: cost, queue: standing.isInMain ? .main : .small, uses: min(standing.uses, Self.mostUses))
+    }
+
+    private mutating func add(_ slot: Int, cost: Int, queue: EvictionNode.Queue, uses: UInt8) {
+        while nodes.count <= slot { nodes.append(EvictionNode()) }
+        nodes[slot] = EvictionNode(cost: UInt32(clamping: cost), uses: uses)
+        link(slot, queue)
+        guard isFilling else { return }
+        while small.count > Self.leastSmall, small.cost * 10 > small.cost + main.cost {
+            let oldest = Int(small.oldest)
+            unlink(oldest)
+            link(oldest, .main)
+        }
+    }
+
+    /// What is worth keeping of an entry's place, for a later process.
+    func standing(_ slot: Int) -> EvictionStanding {
+        EvictionStanding(isInMain: nodes[slot].queue == .main, uses: nodes[slot].uses)
+    }
+
+    mutating func setCost(_ slot: Int, _ cost: Int) {
+        let cost = UInt32(clamping: cost)
+        let change = Int(cost) - Int(nodes[slot].cost)
+        nodes[slot].cost = cost
+        if nodes[slot].queue == .small { small.cost += change } else { main.cost += change }
+    }
+
+    /// A pinned entry makes no room for others, until it is let go of.
+    mutating func pin(_ slot: Int, _ isPinned: Bool) { nodes[slot].isPinned = isPinned }
+
+    func isPinned(_ slot: Int) -> Bool { nodes[slot].isPinned }
+
+    /// An entry has gone by itself.
+    mutating func remove(_ slot: Int) {
+        unlink(slot)
+        nodes[slot] = EvictionNode()
+        if count == 0 { isFilling = true }
+    }
+
+    /// An entry has another slot now, which was free.
+    mutating func move(_ slot: Int, to free: Int) {
+        let node = nodes[slot]
+        nodes[free] = node
+        nodes[slot] = EvictionNode()
+        var queue = node.queue == .small ? small : main
+        if node.newer == EvictionNode.none {
+            queue.newest = Int32(free)
+        } else {
+            nodes[Int(node.newer)].older = Int32(free)
+        }
+        if node.older == EvictionNode.none {
+            queue.oldest = Int32(free)
+        } else {
+            nodes[Int(node.older)].newer = Int32(free)
+        }
+        if node.queue == .small { small = queue } else { main = queue }
+    }
+
+    /// The entry that makes room for others; it stays until ``evict(_:hash:)``.
+    /// - Parameter isKept: true for an entry that makes no room for others, besides the pinned ones.
+    /// - Returns: nil where no entry was found that may go.
+    mutating func victim(besides isKept: (Int) -> Bool = { _ in false }) -> Int? {
+        // Each round takes one use from an entry, so that this many find one, if there is one.
+        let rounds = (Int(Self.mostUses) + 3) * count
+        for round in 0..<min(rounds, 2 * Self.patience) {
+            let isInSmall = small.count > 0 && (main.count == 0 || small.cost * 10 >= small.cost + main.cost)
+            let slot = Int(isInSmall ? small.oldest : main.oldest)
+            let node = nodes[slot]
+            let isUsed = round < Self.patience && node.uses >= (isInSmall ? usesToStay : 1)
+            guard isUsed || node.isPinned || isKept(slot) else { return slot }
+            unlink(slot)
+            if isInSmall { nodes[slot].uses = 0 } else if node.uses > 0 { nodes[slot].uses -= 1 }
+            link(slot, .main)
+        }
+        return nil
+    }
+
+    /// An entry makes room for others: should it come again soon, it was too early.
+    mutating func evict(_ slot: Int, hash: UInt64) {
+        if nodes[slot].queue == .small { ghosts.add(hash, limit: memory) }
+        remove(slot)
+        isFilling = count == 0
+    }
+
+    private mutating func link(_ slot: Int, _ place: EvictionNode.Queue) {
+        var queue = place == .small ? small : main
+        nodes[slot].queue = place
+        nodes[slot].newer = EvictionNode.none
+        nodes[slot].older = queue.newest
+        if queue.newest == EvictionNode.none {
+            queue.oldest = Int32(slot)
+        } else {
+            nodes[Int(queue.newest)].newer = Int32(slot)
+        }
+        queue.newest = Int32(slot)
+        queue.cost += Int(nodes[slot].cost)
+        queue.count += 1
+        if place == .small { small = queue } else { main = queue }
+    }
+
+    private mutating func unlink(_ slot: Int) {
+        let node = nodes[slot]
+        var queue = node.queue == .small ? small : main
+        if node.newer == EvictionNode.none {
+            queue.newest = node.older
+        } else {
+            nodes[Int(node.newer)].older = node.older
+        }
+        if node.older == EvictionNode.none {
+            queue.oldest = node.newer
+        } else {
+            nodes[Int(node.older)].newer = node.newer
+        }
+        queue.cost -= Int(node.cost)
+        queue.count -= 1
+        if node.queue == .small { small = queue } else { main = queue }
+    }
+}
+
+extension EvictionQueues<Slab<EvictionNode>> {
+    /// Bytes that the nodes and the ghosts take.
+    var capacityBytes: Int { nodes.capacityBytes + ghosts.capacityBytes }
+
+    /// Gives up the memory of the last slots, which are free.
+    mutating func shorten(to count: Int) { while nodes.count > count { nodes.removeLast() } }
+}
+
+extension EvictionOrder {
+    /// Says that an entry's use comes next.
+    func prefetch(_ slot: Int) {
+        nodes.withUnsafeBufferPointer { nodes in
+            if let first = nodes.baseAddress { c_processor_prefetch(first + slot) }
+        }
+    }
+}
+
+/// What a later process needs of an entry's place: the queue and the uses. The order within a queue is lost.
+struct EvictionStanding: Sendable, Equatable {
+    var isInMain = false
+    /// At most three.
+    var uses: UInt8 = 0
+}

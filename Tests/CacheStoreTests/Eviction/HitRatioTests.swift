@@ -1,0 +1,169 @@
+// What the orders of eviction find on the same requests as S3-FIFO as published: within one point, and more than LRU.
+
+import HTTPCaching
+import Testing
+
+@testable import CacheStore
+
+@Suite(.timeLimit(.minutes(5))) struct HitRatioTests {
+    /// Every request counts, those too that fill the room.
+    private func ratio(_ requests: [Int], _ ask: (Int) -> Bool) -> Double {
+        Double(requests.count(where: ask)) / Double(requests.count)
+    }
+
+    private func expectClose(_ found: Double, _ reference: Double, _ name: String) {
+        #expect(found > reference - 0.01, "\(name): \(found), and the reference finds \(reference)")
+    }
+
+    static let streams: [RequestStream] = [
+        RequestStream(objects: 200_000, skew: 0.9, room: 10_000, count: 200_000),
+        RequestStream(objects: 20_000, skew: 0.7, room: 1000, count: 100_000),
+        RequestStream(objects: 20_000, skew: 0.9, room: 200, count: 100_000),
+        RequestStream(objects: 20_000, skew: 1.0, room: 4000, count: 100_000),
+        RequestStream(objects: 20_000, skew: 1.2, room: 1000, count: 100_000),
+        RequestStream(objects: 20_000, skew: 0.9, room: 1000, count: 100_000, kind: .scanning),
+        RequestStream(objects: 20_000, skew: 0.9, room: 4000, count: 100_000, kind: .scanning),
+        RequestStream(objects: 20_000, skew: 0.8, room: 200, count: 100_000, kind: .shifting),
+        RequestStream(objects: 20_000, skew: 0.9, room: 2000, count: 100_000, kind: .shifting),
+    ]
+
+    @Test(arguments: streams)
+    func `each order finds within one point of what the reference finds, and more than LRU`(_ stream: RequestStream) {
+        let requests = stream.requests()
+        var reference = ReferenceOrder(stream.room)
+        var least = LeastRecentlyUsed(stream.room)
+        var entries = HeldThings(stream.room)
+        var files = FileThings(stream.room)
+        let best = ratio(requests) { reference.ask($0) }
+        let leastFound = ratio(requests) { least.ask($0) }
+        let entriesFound = ratio(requests) { entries.ask($0) }
+        let filesFound = ratio(requests) { files.ask($0) }
+        expectClose(entriesFound, best, "the memory tier's order")
+        expectClose(filesFound, best, "the disk tier's order")
+        #expect(min(entriesFound, filesFound) > leastFound, "LRU finds \(leastFound)")
+    }
+
+    @Test func `the shards of the memory tier find together what one order finds`() {
+        let stream = RequestStream(objects: 20_000, skew: 0.7, room: 1000, count: 60_000)
+        let requests = stream.requests()
+        var reference = ReferenceOrder(stream.room)
+        let tier = MemoryTier(size: 1 << 30, objects: stream.room, shards: 16)
+        let best = ratio(requests) { reference.ask($0) }
+        let found = ratio(requests) { thing in
+            let key = key(thing)
+            let isHit = key.bytes.withUnsafeBytes { tier.hit($0, hash: key.hash) } != nil
+            if !isHit {
+                tier.insert(
+                    StoredResponse(
+                        key: key,
+                        head: storedHead(),
+                        body: .complete([1]),
+                        preparedHead: Array("HTTP/1.1 200 OK\r\n".utf8),
+                        hot: HotPathWindow(start: 1000, freshFor: 1000, initialAge: 0),
+                        tier: .memory
+                    )
+                )
+            }
+            return isHit
+        }
+        #expect(tier.statistics.objects == stream.room)
+        expectClose(found, best, "the memory tier")
+    }
+
+    @Test func `after a restart the disk tier's order goes on with what the index knows`() {
+        let stream = RequestStream(objects: 20_000, skew: 0.9, room: 1000, count: 150_000, kind: .scanning)
+        let requests = stream.requests()
+        let (before, after) = (Array(requests[..<80_000]), Array(requests[80_000...]))
+        var reference = ReferenceOrder(stream.room)
+        var files = FileThings(stream.room)
+        for thing in before {
+            _ = reference.ask(thing)
+            _ = files.ask(thing)
+        }
+        files.restart()
+        let best = ratio(after) { reference.ask($0) }
+        expectClose(ratio(after) { files.ask($0) }, best, "the order after a restart")
+    }
+}
+
+/// The memory tier's order with room for so many things.
+struct HeldThings {
+    private(set) var order = EvictionOrder()
+    private(set) var slots: [Int: Int] = [:]
+    private var things: [Int] = []
+    private var free: [Int] = []
+    private let room: Int
+
+    init(_ room: Int) { self.room = room }
+
+    /// Whether it was there.
+    mutating func ask(_ thing: Int) -> Bool {
+        if let slot = slots[thing] {
+            order.use(slot)
+            return true
+        }
+        let slot = free.popLast() ?? things.count
+        if slot == things.count { things.append(thing) } else { things[slot] = thing }
+        slots[thing] = slot
+        order.add(slot, hash: hash(thing), cost: 1)
+        // The tier, too, takes in what is new before others go.
+        if slots.count > room, let victim = order.victim() {
+            order.evict(victim, hash: hash(things[victim]))
+            slots[things[victim]] = nil
+            free.append(victim)
+        }
+        return false
+    }
+}
+
+/// The table of the disk tier with room for so many files of one page.
+struct FileThings {
+    private var table = DiskTable()
+    private var now: UInt32 = 1_000_000
+    /// What the index has of each file.
+    private var rows: [Digest: DiskTable.Slot] = [:]
+    private let room: Int
+
+    init(_ room: Int) { self.room = room }
+
+    /// Whether it was there.
+    mutating func ask(_ thing: Int) -> Bool {
+        now += 1
+        let hash = hash(thing)
+        let name = Digest(high: hash, low: hash)
+        if table.find(hash, name) != nil {
+            if let news = table.use(hash, name, now) { rows[name] = news }
+            return true
+        }
+        // The tier makes room first.
+        while table.count >= room, let victim = table.evict() { rows[victim.name] = nil }
+        let slot = DiskTable.Slot(
+            keyHash: hash,
+            name: name,
+            fileID: UInt64(thing),
+            bodyLength: 1,
+            size: 4096,
+            storedAt: Int64(now),
+            lastUse: now,
+            isSeen: true
+        )
+        table.insert(slot)
+        rows[name] = slot
+        return false
+    }
+
+    /// Another process has the rows of the index alone, in the order of their names.
+    mutating func restart() {
+        table = DiskTable()
+        for row in rows.values.sorted(by: { $0.name.high < $1.name.high }) {
+            var slot = row
+            slot.isSeen = false
+            table.insert(slot)
+        }
+    }
+}
+
+private func hash(_ thing: Int) -> UInt64 {
+    var random = SeededRandom(state: UInt64(thing))
+    return random.next()
+}
