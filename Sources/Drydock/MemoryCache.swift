@@ -4,9 +4,9 @@ internal import Synchronization
 
 /// Keeps values in memory for as long as there is room for them.
 ///
-/// What a value costs is for the caller to say: bytes, most often. When the cost or the number of values passes its limit,
-/// those go that have been used the least: a value that was asked for since it was last looked over stays, so that a scan
-/// over many values does not push out the few that are used all the time.
+/// What a value costs is for the caller to say: bytes, most often. When the cost or the number of values passes its
+/// limit, those go that have been used the least (the order is S3-FIFO): a value that was asked for since it was last
+/// looked over stays, so that a scan over many values does not push out the few that are used all the time.
 ///
 /// ```swift
 /// let thumbnails = MemoryCache<URL, Image>(costLimit: 64 << 20) { url, _ in print("\(url) has gone") }
@@ -38,7 +38,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     public typealias EvictionHandler = @Sendable (_ key: Key, _ value: Value) -> Void
 
     private struct State {
-        var table = SieveTable<Key, Value>()
+        var table = MemoryCacheTable<Key, Value>()
         var costLimit: Int
         var countLimit: Int
         var hits = 0
@@ -113,7 +113,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @discardableResult
     public func insert(_ value: Value, for key: Key, cost: Int = 1) -> Bool {
         let cost = max(0, cost)
-        let (replaced, evicted) = state.withLock { state -> ((key: Key, value: Value?)?, [Entry]?) in
+        let (replaced, evicted) = state.withLock { state -> (Entry?, [Entry]?) in
             let replaced = state.table.remove(key)
             guard cost <= state.costLimit, state.countLimit > 0 else { return (replaced, nil) }
             let evicted = Self.evict(&state, cost: state.costLimit - cost, count: state.countLimit - 1)
@@ -137,7 +137,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     public func removeAll() {
         let old = state.withLock { state in
             let old = state.table
-            state.table = SieveTable()
+            state.table = MemoryCacheTable()
             return old
         }
         withExtendedLifetime(old) {}
