@@ -1,0 +1,107 @@
+// SipHash with the rounds that its owner chooses: for a word one or two, at the end three or four, of 64 or 128 bits.
+
+/// How many rounds there are.
+protocol SipRounds {
+    /// Two rounds for a word and four at the end, instead of one and three.
+    static var isDouble: Bool { get }
+}
+
+/// SipHash-1-3, for tables in memory.
+enum QuickRounds: SipRounds {
+    @inline(__always)
+    static var isDouble: Bool { false }
+}
+
+/// SipHash-2-4, for what outlives the process.
+enum FullRounds: SipRounds {
+    @inline(__always)
+    static var isDouble: Bool { true }
+}
+
+/// A value that takes in whole words; the last one has the length in its high byte.
+struct SipHash<Rounds: SipRounds> {
+    private var v0, v1, v2, v3: UInt64
+
+    /// - Parameter isWide: for ``end128()``.
+    @inline(__always)
+    init(_ low: UInt64, _ high: UInt64, isWide: Bool = false) {
+        v0 = low ^ 0x736F_6D65_7073_6575
+        v1 = high ^ 0x646F_7261_6E64_6F6D ^ (isWide ? 0xEE : 0)
+        v2 = low ^ 0x6C79_6765_6E65_7261
+        v3 = high ^ 0x7465_6462_7974_6573
+    }
+
+    /// Takes in all bytes and their number.
+    @inline(__always)
+    mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        var position = 0
+        while position &+ 8 <= bytes.count {
+            // Within bounds, as compared above.
+            add(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)))
+            position &+= 8
+        }
+        add(UInt64(truncatingIfNeeded: bytes.count) &<< 56 | Self.rest(bytes, position))
+    }
+
+    /// The bytes from `start` on, fewer than eight, as the low ones of a word.
+    @inline(__always)
+    private static func rest(_ bytes: UnsafeRawBufferPointer, _ start: Int) -> UInt64 {
+        guard start < bytes.count else { return 0 }
+        if bytes.count >= 8 {
+            // The last eight bytes are there, and those before `start` are shifted out.
+            let word = bytes.loadUnaligned(fromByteOffset: bytes.count &- 8, as: UInt64.self)
+            return UInt64(littleEndian: word) &>> UInt64(truncatingIfNeeded: 64 &- 8 &* (bytes.count &- start))
+        }
+        return bytes[start...].reversed().reduce(0) { $0 &<< 8 | UInt64($1) }
+    }
+
+    @inline(__always)
+    private mutating func add(_ word: UInt64) {
+        v3 ^= word
+        round()
+        if Rounds.isDouble { round() }
+        v0 ^= word
+    }
+
+    /// The hash.
+    @inline(__always)
+    mutating func end() -> UInt64 {
+        v2 ^= 0xFF
+        return finish()
+    }
+
+    /// The hash of 128 bits, of a value that was made for it.
+    @inline(__always)
+    mutating func end128() -> (first: UInt64, second: UInt64) {
+        v2 ^= 0xEE
+        let first = finish()
+        v1 ^= 0xDD
+        return (first, finish())
+    }
+
+    @inline(__always)
+    private mutating func finish() -> UInt64 {
+        round()
+        round()
+        round()
+        if Rounds.isDouble { round() }
+        return v0 ^ v1 ^ v2 ^ v3
+    }
+
+    @inline(__always)
+    private mutating func round() {
+        v0 &+= v1
+        v1 = Self.rotated(v1, 13) ^ v0
+        v0 = Self.rotated(v0, 32)
+        v2 &+= v3
+        v3 = Self.rotated(v3, 16) ^ v2
+        v0 &+= v3
+        v3 = Self.rotated(v3, 21) ^ v0
+        v2 &+= v1
+        v1 = Self.rotated(v1, 17) ^ v2
+        v2 = Self.rotated(v2, 32)
+    }
+
+    @inline(__always)
+    private static func rotated(_ word: UInt64, _ bits: UInt64) -> UInt64 { word &<< bits | word &>> (64 &- bits) }
+}
