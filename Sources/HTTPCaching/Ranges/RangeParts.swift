@@ -144,7 +144,8 @@ extension Caching {
         }
     }
 
-    /// Whether a 304 to such a check is about these parts (RFC 9111 section 4.3.4): under a weak tag none would join them.
+    /// Whether a 304 to such a check is about these parts (RFC 9111 section 4.3.4): parts must not be joined under a
+    /// weak tag.
     package static func confirms(_ notModified: Fields, _ stored: StoredHead) -> Bool {
         if entityTag(notModified)?.isWeak == true { return false }
         return !identified(by: notModified, among: [stored]).isEmpty

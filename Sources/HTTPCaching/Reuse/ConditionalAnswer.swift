@@ -31,9 +31,10 @@ extension Caching {
         return (stored.modifiedAt ?? stored.datedAt) <= limit
     }
 
-    /// Whether a request with If-Match or If-Unmodified-Since may be answered from the store. These conditions are the origin's to
-    /// refuse for (RFC 9111 section 4.3.2), and a cache may ignore them (RFC 9110 section 13.1.1); but a client that asks this
-    /// way joins the answer to what it has, so that one for which they do not hold is the origin's to give.
+    /// Whether a request with If-Match or If-Unmodified-Since may be answered from the store. Only the origin answers
+    /// 412 (RFC 9111 section 4.3.2), and a cache may ignore these conditions (RFC 9110 section 13.1.1). But such a
+    /// client joins the answer to the bytes that it has: if the conditions do not hold for `stored`, the origin must be
+    /// asked.
     package static func meetsPreconditions(request: RequestHead, stored: StoredHead) -> Bool {
         let fields = request.fields
         let isListed = stored.withValidators { lists(fields, .ifMatch, $0) { $0.matchesStrongly($1) } }

@@ -112,8 +112,7 @@ extension Caching {
         }
     }
 
-    /// Something has happened to `stored` at a time that is still to come at `now`: the clock was set back, and how old it is nobody
-    /// knows.
+    /// Whether one of the times of `stored` is after `now`: the clock was set back, and the age is unknown.
     static func isAhead(_ stored: StoredHead, now: Int64) -> Bool {
         now < stored.responseTime || now < stored.staleSince ?? now || now < stored.changedSince ?? now
     }

@@ -51,7 +51,7 @@ package struct FailedCheck: Sendable, Equatable {
     package init(errorStatus: Int?) { self.errorStatus = errorStatus }
 }
 
-/// Why a stored response is none for this request.
+/// Why a stored response does not answer this request.
 package enum MismatchReason: String, Sendable, CaseIterable {
     case cacheOff = "cache-off"
     case method
@@ -74,9 +74,10 @@ package enum ReuseDecision: Sendable, Equatable {
 }
 
 extension Caching {
-    /// Whether `stored` answers `request` at `now` (RFC 9111 section 4). With `isOffline` nothing can be validated: whatever
-    /// the request selects answers, stale or not, also where a directive asks for validation; only a precondition that does not
-    /// hold leaves it to the origin. After a `failedCheck` what may stand in for the origin's failure answers without another one.
+    /// Whether `stored` answers `request` at `now` (RFC 9111 section 4). With `isOffline` the origin cannot be asked:
+    /// the selected response answers, stale or not, even if a directive asks for validation; only a precondition that
+    /// does not hold leaves the request to the origin. After a `failedCheck`, a response that may be used stale instead
+    /// of an error answers without another check.
     package static func lookup(
         request: RequestHead,
         stored: StoredHead,
@@ -98,13 +99,13 @@ extension Caching {
         let lifetime = lifetime(stored, control, policy: policy)
         let by = staleness(stored, lifetime, policy: policy, now: now)
         guard meetsPreconditions(request: request, stored: stored) else {
-            // Fresh, stale or offline: who asks like this joins the answer to what it has.
+            // Fresh, stale or offline: the client joins the answer to the representation that it has.
             let reason = StaleReason.requestPrecondition
             if wish.onlyIfCached { return .onlyIfCachedMiss(reason) }
             return .stale(age: age, by: by, reason: reason)
         }
         var reason = validationReason(stored, control, wish, age: age, by: by, lifetime: lifetime, policy: policy)
-        // How stale it is nobody knows: a check tells.
+        // After the clock was set back, the staleness is unknown: only a check tells.
         if reason == .expired, isAhead(stored, now: now) { reason = .clockSetBack }
         guard let reason else { return .fresh(age: age, ttl: -by) }
         if isOffline { return .staleAllowed(age: age, by: by, allowance: .offline) }
@@ -121,7 +122,7 @@ extension Caching {
         }
         if reason == .expired, control.staleProhibition(status: stored.status, policy: policy) == nil,
             let allowance = allowance(wish, control, policy, by: by),
-            // What was just found to be gone is not refreshed behind a stale answer.
+            // A check has just failed: a refresh behind a stale answer would repeat it with every request.
             failedCheck == nil || allowance != .whileRevalidate
         {
             let isUnrefreshed = allowance == .whileRevalidate && wish.onlyIfCached
@@ -130,8 +131,9 @@ extension Caching {
         return wish.onlyIfCached ? .onlyIfCachedMiss(reason) : .stale(age: age, by: by, reason: reason)
     }
 
-    /// Whether `stored`, which another request has brought or had checked, answers `request`, which waited for it since `asked` (Unix
-    /// seconds): what is fresh, and in library mode, where one transfer serves all who wait, what is no older than the question.
+    /// Whether `stored`, which another request fetched or checked, answers `request`, which has waited for it since
+    /// `asked` (Unix seconds): if it is fresh, or, in library mode, where one transfer serves all waiting requests, if
+    /// it is no older than `asked`.
     package static func answersWaiting(
         request: RequestHead,
         stored: StoredHead,

@@ -11,11 +11,11 @@ package enum StaleRefusal: String, Sendable, CaseIterable {
     case sMaxAge = "s-maxage"
     /// The request's `no-cache` asks for a successful validation (RFC 9111 section 5.2.1.4).
     case requestNoCache = "request-no-cache"
-    /// The request has an If-Match or If-Unmodified-Since: the origin gets it as it is, and nothing stands in for its answer.
+    /// The request has an If-Match or If-Unmodified-Since: only the origin may answer it.
     case requestPrecondition = "request-precondition"
     /// Staler than the smallest of the configured, the response's and the request's `stale-if-error`.
     case tooStale = "too-stale"
-    /// The error answer is none that a stale response may replace.
+    /// The origin's status is not an error that a stale response may replace.
     case status
 }
 
@@ -54,8 +54,8 @@ extension Caching {
         return limit > 0 && staleness <= limit ? .allowed(limit: limit) : .refused(.tooStale)
     }
 
-    /// How long `stored` has been stale at `now`, in seconds; below 0 while it is fresh, which nothing is that comes from a time still
-    /// to come.
+    /// How long `stored` has been stale at `now`, in seconds; below 0 while it is fresh. A response from a time after
+    /// `now` is never fresh.
     package static func staleness(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
         staleness(stored, freshnessLifetime(stored, policy: policy), policy: policy, now: now)
     }

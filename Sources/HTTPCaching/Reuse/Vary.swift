@@ -28,8 +28,8 @@ struct Vary {
         if isAny || isMalformed { names = ["*"] }
     }
 
-    /// Whether a field of the request reads like one that the names select where `_` and `-` are the same (CGI, WSGI, Rack), and is
-    /// another one: then nobody can say what has selected the response.
+    /// Whether the request has a field whose name differs from a selecting one only by `_` for `-`. CGI, WSGI and Rack
+    /// take the two for one, so it is unknown which of them has selected the response.
     func isAmbiguous(for request: Fields) -> Bool {
         var isAmbiguous = false
         request.forEachLine { name, _, _ in

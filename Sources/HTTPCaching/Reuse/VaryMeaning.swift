@@ -27,9 +27,9 @@ enum Preferences {
 
     // MARK: - Codings (RFC 9110 section 12.5.3)
 
-    /// The acceptable codings, by their canonical names. A member that is malformed is none of them: it adds one mark for all its
-    /// kind, with the codings that somebody lenient might find in it, so that none of these reaches a client that did not name it,
-    /// and nothing else in it makes further variants.
+    /// The acceptable codings, by their canonical names. All malformed members together add one mark with the codings
+    /// that a lenient origin might read in them: without the codings a client could get one that it did not name, and
+    /// with the whole members each spelling of a mistake would be a variant of its own.
     private static func codings(_ members: [ArraySlice<UInt8>]) -> [UInt8] {
         var weights: [[UInt8]: Int] = [:]
         var isMalformed = false

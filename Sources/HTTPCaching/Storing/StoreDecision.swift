@@ -56,7 +56,7 @@ package enum StoreRefusal: String, Sendable, CaseIterable, Error {
     case eventStream = "event-stream"
     /// Others may find the end of the message elsewhere (`ResponseHead.isOddlyFramed`).
     case oddFraming = "odd-framing"
-    /// A status beyond 599 is nobody's.
+    /// A status above 599 belongs to no class of RFC 9110.
     case statusUnknown = "status-unknown"
 }
 
@@ -154,10 +154,10 @@ extension Caching {
         )
     }
 
-    /// Whether `freshened`, a stored response with the fields of an answer to `request`, may be stored for all. What is said to a
-    /// request with Authorization updates nothing that others get, unless a response with these directives could be stored (RFC
-    /// 9111 section 3.5): it counts for this one request, and what is stored stays as it was. The same holds for a request with
-    /// Cookie, as ``CookiePolicy`` says. Nothing at all is kept of the answer to a request with `no-store` (section 5.2.1.5).
+    /// Whether `freshened`, a stored response with the fields of an answer to `request`, may be stored for all. The
+    /// answer to a request with Authorization updates the stored response only if a response with its directives could
+    /// be stored (RFC 9111 section 3.5); otherwise it counts for this one request. The same holds for a request with
+    /// Cookie, as ``CookiePolicy`` says. An answer to a request with `no-store` updates nothing (section 5.2.1.5).
     package static func mayShareUpdate(_ freshened: StoredHead, request: RequestHead, policy: CachePolicy) -> Bool {
         if CacheControl(request: request.fields).noStore { return false }
         let hadCookie = request.fields.contains(.cookie)

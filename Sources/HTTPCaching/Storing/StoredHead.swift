@@ -28,11 +28,11 @@ package struct StoredHead: Sendable, Equatable {
     /// The Age field that came with this head, or with the latest one that freshened it, in seconds; nil where there was none.
     /// Only explanations read it: `initialAge` has it in it.
     package var receivedAge: Int64?
-    /// Of the fetch or the check that last brought or confirmed it: greater than that of every one that began before, and
-    /// than that of every purge before. 0 where nobody counts.
+    /// The number of the fetch or check that last brought or confirmed this response: greater than the numbers of all
+    /// fetches, checks and purges that began before it. 0 without a store that counts them.
     package var number: UInt64 = 0
-    /// A purge has made it stale from then on, whatever its lifetime, Unix seconds. Not encoded: whoever finds the response
-    /// asks the rules.
+    /// When a purge made this response stale, whatever its lifetime, Unix seconds. Not encoded: the store applies the
+    /// purges in force to each response that it finds.
     package var staleSince: Int64?
     /// The answer to a HEAD has shown at this time that the resource is another one now: stale from then on, Unix seconds.
     package var changedSince: Int64?
@@ -106,8 +106,9 @@ extension Caching {
         )
     }
 
-    /// The fields of a response as others than the client whose request brought it may have them while it arrives: without those that
-    /// are not stored (RFC 9111 sections 5.2.2.4 and 5.2.2.7), and without Set-Cookie.
+    /// The fields of an arriving response for the clients that share its fetch: without the fields that may not be
+    /// stored (RFC 9111 sections 5.2.2.4 and 5.2.2.7) and without Set-Cookie, which are for the client whose request is
+    /// fetched.
     package static func shared(_ fields: Fields, policy: CachePolicy) -> Fields {
         var shared = fields
         shared.removeAll(named: ResponseControl(fields, policy: policy).unstorableFields)

@@ -52,7 +52,7 @@ package struct CacheControl: Sendable, Equatable {
         Self.read(fields, field, into: &self)
     }
 
-    /// Apart from the initialiser, in which a closure would copy what it changes.
+    /// Not in the initialiser, in which a closure would copy `self` for each change.
     private static func read(_ fields: borrowing Fields, _ field: KnownField, into control: inout CacheControl) {
         fields.forEachValue(field) { value in
             guard !control.takePlain(value) else { return }

@@ -43,8 +43,8 @@ private struct PlainWords: OptionSet {
 }
 
 extension CacheControl {
-    /// Takes a value without an allocation where it holds only well-known words in lower case, `max-age` and `s-maxage` in digits. False where there is
-    /// anything else in it, which ``Directive/parse(_:)`` judges: nothing was taken then.
+    /// Takes a value that holds only well-known words in lower case, and `max-age` and `s-maxage` in digits. Allocates
+    /// nothing. False for any other value, of which it has taken nothing: ``Directive/parse(_:)`` reads that.
     mutating func takePlain(_ value: UnsafeRawBufferPointer) -> Bool {
         var words: PlainWords = []
         var (maxAge, sMaxAge) = (self.maxAge, self.sMaxAge)

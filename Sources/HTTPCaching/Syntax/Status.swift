@@ -9,8 +9,8 @@ enum Status {
         }
     }
 
-    /// The statuses that `cache.ttl` is for. What else is heuristically cacheable tells of an error, or that there is nothing now, and
-    /// whoever sets a lifetime means what there is.
+    /// Whether `cache.ttl` applies to a status. The other heuristically cacheable statuses report an error or an
+    /// absence: with them, a lifetime meant for contents would keep the error for as long.
     static func takesTTL(_ status: Int) -> Bool {
         switch status {
         case 200, 203, 204, 301, 308: true

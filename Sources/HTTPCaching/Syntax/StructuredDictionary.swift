@@ -1,5 +1,8 @@
-// A strict parser for Structured Field dictionaries and lists (RFC 9651 section 4.2), which targeted cache-control fields (RFC 9213) and cache
-// groups (RFC 9875) are.
+// A strict parser for the Structured Field dictionaries and lists (RFC 9651 section 4.2) of targeted cache-control (RFC
+// 9213) and cache groups (RFC 9875).
+//
+// swift-http-structured-headers is not used: it searches all earlier keys for each member and each parameter, so that
+// an origin's long field would hold a loop for a time that grows with the square of its length.
 
 /// The type and value of a dictionary member, as far as cache directives have a use for it.
 enum StructuredValue: Equatable {

@@ -28,8 +28,9 @@ extension Caching {
         return conditions.isEmpty ? nil : Revalidation(kind: .conditional, conditions: conditions)
     }
 
-    /// What `answer`, the answer to a HEAD, shows to be different from the stored response in library mode: whatever is compared and
-    /// stands in both must be equal, and something must. What stands in one of them only is unknown, and the next rule counts.
+    /// What `answer`, the answer to a HEAD, shows to be different from the stored response in library mode. At least
+    /// one of the compared fields must be in both, and each that is in both must be equal. A field that only one of
+    /// them has says nothing, and the next rule decides.
     static func libraryChange(
         from stored: StoredHead,
         to answer: ResponseHead,

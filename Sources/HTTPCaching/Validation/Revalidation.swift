@@ -99,7 +99,8 @@ extension Caching {
         return conditions
     }
 
-    /// In a list only a quoted tag can be told from its neighbours; and what one user alone may see is not offered to others.
+    /// Whether If-None-Match may list a variant's tag: only a quoted tag can be told from its neighbours, and the tag
+    /// of a response for one user must not be shown in the requests of others.
     private static func mayBeNamed(_ variant: StoredHead, _ policy: CachePolicy) -> Bool {
         guard variant.requestMethod == .get, let tag = entityTag(variant.fields), tag.isQuoted else { return false }
         return !variant.hadAuthorization || ResponseControl(variant.fields, policy: policy).allowsAuthorized
@@ -109,7 +110,7 @@ extension Caching {
     /// validators (section 4.3.5). A changed Vary is taken over only with the `request` whose fields now select.
     /// - Parameters:
     ///   - times: of the 304 or the HEAD answer.
-    ///   - byHead: it answers a HEAD: what origins say there of cookies and of the type is often not what GET is told.
+    ///   - byHead: `notModified` answers a HEAD: its cookies and content type often differ from those of a GET.
     package static func freshened(
         stored: StoredHead,
         by notModified: ResponseHead,
@@ -120,7 +121,7 @@ extension Caching {
     ) -> StoredHead {
         let responseTime = times.responseTime
         var update = HopByHop.forwardable(notModified.fields, isRequest: false)
-        // Somebody else may find other lines in it: it confirms, and nothing that it says is stored.
+        // Another parser may find other lines in this head: it confirms the response, but none of its fields is stored.
         if notModified.isOddlyFramed { update = Fields() }
         // Section 3.2: these describe the stored bytes. Age counts once, in the initial age.
         for field in [KnownField.contentLength, .contentEncoding, .contentRange, .age] { update.remove(field) }

@@ -5,9 +5,9 @@ package import HTTPWire
 extension Caching {
     /// The indices of the stored responses that a 304 with `notModified` updates, most recent first, out of those whose validators
     /// the request `asked` for (RFC 9111 section 4.3.4): with a strong entity tag all that have it; with weak validators only the
-    /// most recent that matches; without any only where it can mean but one.
+    /// most recent that matches; without validators only a response that is the only candidate.
     ///
-    /// Empty: the 304 is about none of them, and what it stands for has to be fetched without conditions.
+    /// Empty: the 304 is about none of them, and the response has to be fetched without conditions.
     package static func variantsUpdated(
         by notModified: Fields,
         among variants: [StoredHead],
@@ -17,13 +17,14 @@ extension Caching {
         let chosen = named.map { variants[$0] }
         var hasOthers = false
         if case .tags(let tags)? = EntityTagList(asked.conditions, .ifNoneMatch) {
-            // A client's own list may name what is not stored.
+            // A client's own list may name tags of responses that are not stored.
             hasOthers = tags.contains { tag in !chosen.contains { entityTag($0.fields) == tag } }
         }
         return identified(by: notModified, among: chosen, hasOthers: hasOthers).map { named[$0] }
     }
 
-    /// The same, all of `variants` having been asked for; with `hasOthers` the request also named what is not among them.
+    /// The same for a request that named all of `variants`; with `hasOthers`, it also named responses that are not
+    /// stored.
     static func identified(
         by notModified: Fields,
         among variants: [StoredHead],
