@@ -10,19 +10,18 @@ enum FileChecks {
 
     /// What keeps a path from being (or becoming) a folder; nil where nothing does.
     static func canBeFolder(_ path: String) -> String? {
-        var ancestor = path
-        while true {
-            switch kind(ancestor) {
-            case .folder: return nil
-            case .unknown(let error): return unknown(path, error)
-            case .file, .special:
-                return ancestor == path
-                    ? "\(path) is not a folder; choose another path"
-                    : "\(path) cannot be created, because \(ancestor) is not a folder"
-            case .absent:
-                if ancestor == "/" { return nil }
-                ancestor = parent(ancestor)
-            }
+        let nearest = Ancestors.nearest(to: path) { path -> Kind? in
+            let found = kind(path)
+            return if case .absent = found { nil } else { found }
+        }
+        switch nearest?.found {
+        case .folder, .absent, nil: return nil
+        case .unknown(let error): return unknown(path, error)
+        case .file, .special:
+            let ancestor = nearest?.path ?? path
+            return ancestor == path
+                ? "\(path) is not a folder; choose another path"
+                : "\(path) cannot be created, because \(ancestor) is not a folder"
         }
     }
 
@@ -49,10 +48,12 @@ enum FileChecks {
     /// What keeps a path from being opened for appending.
     static func canBeFile(_ path: String) -> String? {
         if case .folder = kind(path) { return "\(path) is a folder; name a file in it" }
-        switch kind(parent(path)) {
+        switch kind(Ancestors.parent(of: path)) {
         case .folder: return nil
         case .unknown(let error): return unknown(path, error)
-        default: return "\(path) cannot be created, because its folder does not exist; create \(parent(path))"
+        default:
+            let folder = Ancestors.parent(of: path)
+            return "\(path) cannot be created, because its folder does not exist; create \(folder)"
         }
     }
 
@@ -99,10 +100,5 @@ enum FileChecks {
         case S_IFREG: return .file
         default: return .special
         }
-    }
-
-    private static func parent(_ path: String) -> String {
-        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
-        return String(path[..<slash])
     }
 }

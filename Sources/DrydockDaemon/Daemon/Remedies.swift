@@ -1,8 +1,10 @@
-// What is said where an address cannot be listened on, or a folder or a file cannot be used: whose it is, who asks, and what helps.
+// The advice in errors about an address that cannot be listened on, or a folder or file that cannot be used: whose it
+// is, who asks, and what helps.
 
 internal import CacheStore
 internal import Configuration
 internal import EventLoop
+internal import Files
 internal import Glibc
 internal import ProxyServer
 
@@ -46,7 +48,7 @@ enum Remedies {
         switch code {
         case EADDRINUSE: "another daemon listens there; end it, or name another path in '\(key)'"
         case ENAMETOOLONG: "the path of a socket has at most 107 bytes; name a shorter one in '\(key)'"
-        default: place(parent(path), code, key)
+        default: place(Ancestors.parent(of: path), code, key)
         }
     }
 
@@ -70,7 +72,7 @@ enum Remedies {
             let advice = "it belongs to \(file.ownerName), and the daemon runs as \(user)"
             return "log.access: \(error); \(advice): 'chown \(user) \(path)' gives it the file, or name another one"
         }
-        return "log.access: \(error); \(place(parent(path), error.code, "log.access"))"
+        return "log.access: \(error); \(place(Ancestors.parent(of: path), error.code, "log.access"))"
     }
 
     /// What helps where something cannot be made in a folder, which may be missing itself.
@@ -95,14 +97,9 @@ enum Remedies {
         return "\(whose): \(gift), or name another path in '\(key)'"
     }
 
-    private static func parent(_ path: String) -> String {
-        guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return "/" }
-        return String(path[..<slash])
-    }
-
     // MARK: - Users
 
-    /// Who the daemon runs as.
+    /// The name of the user that the daemon runs as.
     private static var user: String { name(ofUser: geteuid()) }
 
     fileprivate static func name(ofUser identifier: uid_t) -> String {
@@ -116,7 +113,7 @@ enum Remedies {
     }
 }
 
-/// What there is at a path, or at the nearest one above it that there is.
+/// The file or folder at a path, or at the nearest path above it that exists.
 private struct FolderState {
     let path: String
     let kind: mode_t
@@ -125,12 +122,12 @@ private struct FolderState {
     let mode: String
 
     init?(_ wanted: String) {
-        var path = wanted
-        var status = stat()
-        while stat(path, &status) != 0 {
-            guard path.hasPrefix("/"), path != "/" else { return nil }
-            path = path.lastIndex(of: "/").map { $0 > path.startIndex ? String(path[..<$0]) : "/" } ?? "/"
+        let nearest = Ancestors.nearest(to: wanted) { path -> stat? in
+            var status = stat()
+            return stat(path, &status) == 0 ? status : nil
         }
+        // A name alone says nothing of the folders above it.
+        guard let (path, status) = nearest, path == wanted || wanted.hasPrefix("/") else { return nil }
         self.path = path
         kind = status.st_mode & S_IFMT
         owner = status.st_uid
