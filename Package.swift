@@ -79,7 +79,8 @@ let package = Package(
         room(
             "ServiceCore",
             [
-                "Content", "EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "DownloadCore",
+                "Content", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
+                "DownloadCore",
                 "DemoMode",
             ]
         ),
@@ -114,7 +115,7 @@ let package = Package(
         room(
             "Drydock",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
+                "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
                 "DownloadCore", "ServiceCore", .product(name: "Logging", package: "swift-log"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
@@ -152,8 +153,8 @@ let package = Package(
         tests(
             "ServiceCoreTests",
             [
-                "ServiceCore", "Content", "DemoMode", "DownloadCore", "Policies", "Upstream", "EventLoop", "HTTPWire",
-                "HTTPCaching", "LoopSupport",
+                "ServiceCore", "CacheStore", "Content", "DemoMode", "DownloadCore", "Files", "Policies", "Upstream",
+                "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport",
             ]
         ),
         tests("DemoModeTests", ["DemoMode", "HTTPWire"]),

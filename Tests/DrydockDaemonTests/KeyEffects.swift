@@ -35,8 +35,8 @@ extension KeyEffect {
     private static let policy = KeyEffect.request { "\($0.policy)" }
     private static let seed = KeyEffect.request { "\($0.seed.map { "\($0.path) \($0.mode) \($0.layout)" } ?? "none")" }
     private static let schedule = KeyEffect.daemon { daemon in
-        let configuration = daemon.state.withLock(\.configuration)
-        return "\(daemon.schedulePlans(configuration).map { "\($0.identity) \($0.every) \($0.atStart)" })"
+        let plans = daemon.schedules.plans(daemon.context.configuration)
+        return "\(plans.map { "\($0.identity) \($0.every) \($0.atStart)" })"
     }
 
     private static func standIn(_ of: @escaping @Sendable (PhasePlan) -> StandIn?) -> KeyEffect {
@@ -126,23 +126,23 @@ extension KeyEffect {
         "listen": .daemon("\"unix:FOLDER/proxy.sock\"") { daemon in
             "\(daemon.addresses.map { $0.hasPrefix("127.0.0.1:") ? "a port" : $0 })"
         },
-        "admin.listen": .daemon("\"unix:FOLDER/other.sock\"") { "\($0.running?.addresses(.admin) ?? [])" },
+        "admin.listen": .daemon("\"unix:FOLDER/other.sock\"") { "\($0.context.server?.addresses(.admin) ?? [])" },
         "admin.mode": .daemon { "\($0.adminSocket.st_mode)" },
         // Only root gives a file to a group that it is not in.
         "admin.group": geteuid() == 0
             ? .daemon("daemon") { "\($0.adminSocket.st_gid)" } : .scenario("StartErrors/groups"),
-        "loops": .daemon("3") { "\($0.parts.loops.loops.count)" },
+        "loops": .daemon("3") { "\($0.context.parts.loops.loops.count)" },
         "name": .plan { $0.name },
         "clients": .settings { "\($0.clients)" },
         "hosts": .plan { "\($0.hasHost("other"))" },
-        "cache.memory.size": .daemon { "\($0.parts.core.memory.statistics.limit)" },
-        "cache.memory.objects": .daemon { "\($0.parts.core.memory.objects)" },
-        "cache.memory.max_object": .daemon { "\($0.parts.core.context.memoryMaxObject)" },
+        "cache.memory.size": .daemon { "\($0.context.parts.core.memory.statistics.limit)" },
+        "cache.memory.objects": .daemon { "\($0.context.parts.core.memory.objects)" },
+        "cache.memory.max_object": .daemon { "\($0.context.parts.core.context.memoryMaxObject)" },
         "cache.memory.pressure": .scenario("MemoryPressure/itCanBeIgnored"),
-        "cache.disk.path": .daemon { "\($0.parts.diskTier?.folder.path ?? "none")" },
-        "cache.disk.size": .daemon { "\($0.parts.core.statistics[.disk]?.limit ?? 0)" },
-        "cache.disk.max_object": .daemon { "\($0.parts.core.context.diskMaxObject)" },
-        "cache.disk.min_free": .daemon { "\($0.parts.diskTier?.limits.minFree ?? 0)" },
+        "cache.disk.path": .daemon { "\($0.context.parts.diskTier?.folder.path ?? "none")" },
+        "cache.disk.size": .daemon { "\($0.context.parts.core.statistics[.disk]?.limit ?? 0)" },
+        "cache.disk.max_object": .daemon { "\($0.context.parts.core.context.diskMaxObject)" },
+        "cache.disk.min_free": .daemon { "\($0.context.parts.diskTier?.limits.minFree ?? 0)" },
         "forward.enabled": .plan { "\($0.forward == nil)" },
         "forward.allow": .plan { "\(String(describing: $0.forward?.verdict(host: "a.example", port: 80)))" },
         "forward.connect.allow": .plan { plan in
@@ -165,12 +165,12 @@ extension KeyEffect {
         "limits.per_client": .settings { "\($0.perClient)" },
         "shutdown": .scenario("Lifecycle/drainingEndsAtItsDeadline"),
         "demo.enabled": demo,
-        "offline": .daemon { "\($0.parts.core.isOffline)" },
+        "offline": .daemon { "\($0.context.parts.core.isOffline)" },
         "clock.movable": .scenario("Clock/withoutLeaveItStays"),
-        "log.level": .daemon { "\($0.parts.logSettings.current)" },
+        "log.level": .daemon { "\($0.context.parts.logSettings.current)" },
         "log.access": .daemon("\"FOLDER/access.log\"") { "\(access($0.ownFolder + "/access.log", F_OK) == 0)" },
-        "log.format": .daemon { "\($0.parts.logSettings.isJSON)" },
-        "log.request_id": .daemon { "\($0.parts.sink.passesIDs)" },
+        "log.format": .daemon { "\($0.context.parts.logSettings.isJSON)" },
+        "log.request_id": .daemon { "\($0.context.parts.sink.passesIDs)" },
         "prefetch[].name": schedule, "prefetch[].urls": schedule, "prefetch[].file": schedule,
         "prefetch[].every": schedule, "prefetch[].at_start": schedule, "prefetch[].concurrency": schedule,
         "prefetch[].on_error": schedule, "prefetch[].force": schedule,
@@ -199,14 +199,14 @@ extension KeyEffect {
 extension Daemon {
     /// The folder of its configuration file.
     fileprivate var ownFolder: String {
-        let file = state.withLock(\.configuration).files.first ?? ""
+        let file = context.configuration.files.first ?? ""
         return String(file.prefix(upTo: file.lastIndex(of: "/") ?? file.startIndex))
     }
 
     /// Of the socket under `admin.listen`.
     fileprivate var adminSocket: stat {
         var status = stat()
-        for case .unix(let path) in state.withLock(\.configuration).admin?.listen ?? [] { stat(path, &status) }
+        for case .unix(let path) in context.configuration.admin?.listen ?? [] { stat(path, &status) }
         return status
     }
 }

@@ -25,8 +25,8 @@ package enum ConfigurationSource: Sendable {
         }
     }
 
-    /// The same for a daemon that runs.
-    /// - Throws: also where it came from standard input.
+    /// Reads and validates again, for a daemon that runs.
+    /// - Throws: as ``load(environment:)``, and if the configuration came from standard input.
     func loadAgain(environment: [String: String]) throws(DaemonError) -> Configuration {
         guard !isStandardInput else {
             throw .configuration(
@@ -36,7 +36,7 @@ package enum ConfigurationSource: Sendable {
         return try load(environment: environment)
     }
 
-    /// How another folder of the store is chosen where there is no file to name it in.
+    /// How an operator chooses another folder for the store if there is no file to name it in; empty otherwise.
     var storeAdvice: String {
         if case .url = self { "; XDG_CACHE_HOME=DIR gives this daemon a folder of its own" } else { "" }
     }
@@ -45,13 +45,13 @@ package enum ConfigurationSource: Sendable {
         if case .file(Configuration.standardInput) = self { true } else { false }
     }
 
-    /// What status and log call it; nil for a URL.
+    /// Its name in the status and the log; nil for a URL.
     func name(_ configuration: Configuration) -> String? {
         guard case .file(let path) = self else { return nil }
         return isStandardInput ? Configuration.standardInputName : configuration.files.first ?? path
     }
 
-    /// What is allowed and yet hardly what is meant.
+    /// Warnings about settings that are allowed, and probably not meant.
     func warnings(_ configuration: Configuration) -> [String] {
         if case .url = self { configuration.warnings.map(\.message) } else { configuration.warnings.map(\.description) }
     }

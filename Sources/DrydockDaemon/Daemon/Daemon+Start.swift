@@ -12,18 +12,15 @@ internal import ServiceCore
 internal import Synchronization
 internal import Upstream
 
-/// What a daemon is made of before it listens, and keeps as long as it lives.
-struct DaemonParts: Sendable {
+/// The values that a start has before the first thread runs.
+private struct Beginning {
     let source: ConfigurationSource
     let environment: [String: String]
+    let configuration: Configuration
     let logger: Logger
     let logSettings: LogSettings
-    let loops: LoopGroup
-    let files: IOPool
-    let names: IOPool
-    let core: DownloadCore
-    let registry: PlanRegistry
-    let sink: AccessLogSink
+    /// The process is the daemon, and signals are the daemon's.
+    let ownsProcess: Bool
 }
 
 extension Daemon {
@@ -43,120 +40,104 @@ extension Daemon {
         if watchesSignals { ProcessMemory.keepSome() }
         let configuration = try source.load(environment: environment)
         let logSettings = LogSettings(configuration.log)
-        let logger = makeLogger(logSettings)
-        let registry = PlanRegistry()
-        log(registry.services, to: logger)
-        let files: IOPool
-        do { files = try IOPool(threads: 4, name: "files") } catch { throw .start("\(error)") }
-        var isStarted = false
-        var group: LoopGroup?
-        defer {
-            if !isStarted {
-                group?.stop()
-                files.stop()
-            }
+        let beginning = Beginning(
+            source: source,
+            environment: environment,
+            configuration: configuration,
+            logger: makeLogger(logSettings),
+            logSettings: logSettings,
+            ownsProcess: watchesSignals
+        )
+        let threads: CacheThreads
+        do { threads = try .start(loops: configuration.loops, nameThreads: 4) } catch { throw .start("\(error)") }
+        do throws(DaemonError) {
+            return try await start(beginning, on: threads)
+        } catch {
+            threads.stop()
+            throw error
         }
-        let plan = try compile(configuration, registry, seedOpener(files, logger))
+    }
+
+    /// - Throws: `DaemonError`; nothing but the threads is left behind then.
+    private static func start(_ beginning: Beginning, on threads: CacheThreads) async throws(DaemonError) -> Daemon {
+        let (configuration, logger) = (beginning.configuration, beginning.logger)
+        let compiler = DaemonCompiler(files: threads.files, logger: logger)
+        ServiceGauges.log(compiler.registry.services, to: logger)
+        let plan = try compiler.compile(configuration)
         SignalWatch.ignoreBrokenPipes()
         // Before the sockets, which may lie in the folder, too.
         if let tier = configuration.cache.disk {
             do {
-                let remark = try await files.run { try DiskTier.claim(path: tier.path, kind: .shared) }
+                let remark = try await threads.files.run { try DiskTier.claim(path: tier.path, kind: .shared) }
                 if let remark { logger.notice("\(remark)") }
             } catch {
-                throw .start(told(error, configuration) + source.storeAdvice)
+                throw .start(reason(error, configuration) + beginning.source.storeAdvice)
             }
         }
-        let loops: LoopGroup
-        do { loops = try LoopGroup.start(count: configuration.loops) } catch { throw .start("\(error)") }
-        group = loops
         let reloads = ReloadRequests()
-        if watchesSignals { await reloads.watch(on: loops.loops[0]) }
-        let sockets = try bind(configuration, environment: environment, ownsProcess: watchesSignals)
+        if beginning.ownsProcess { await reloads.watch(on: threads.loops.loops[0]) }
+        let sockets = try DaemonSockets.bind(
+            configuration,
+            environment: beginning.environment,
+            ownsProcess: beginning.ownsProcess
+        )
         let parts: DaemonParts
         do throws(DaemonError) {
-            parts = try await makeParts(source, environment, logger, logSettings, configuration, registry, files, loops)
+            parts = try await makeParts(beginning, compiler, on: threads)
         } catch {
             sockets.discard()
             throw error
         }
-        isStarted = true
         plan.takeEffect()
-        let daemon = Daemon(parts: parts, configuration: configuration, plan: plan, ownsProcess: watchesSignals)
-        // Before anybody is told that the daemon is there: who knows may send a signal.
-        if watchesSignals { await daemon.watchSignals(on: parts.loops.loops[0]) }
+        let context = DaemonContext(parts: parts, configuration: configuration, plan: plan)
+        let daemon = Daemon(context, ownsProcess: beginning.ownsProcess)
+        // Before a log line or a port shows that the daemon is there: a signal may follow at once.
+        if beginning.ownsProcess { await daemon.ended.watchSignals(on: threads.loops.loops[0]) }
         await daemon.serve(sockets)
-        daemon.hear(reloads)
+        reloads.hear { [weak daemon] in
+            guard let daemon else { return }
+            // The log says why a reload was refused.
+            Task { try? await daemon.reloadConfiguration() }
+        }
         return daemon
     }
 
     private static func makeParts(
-        _ source: ConfigurationSource,
-        _ environment: [String: String],
-        _ logger: Logger,
-        _ logSettings: LogSettings,
-        _ configuration: Configuration,
-        _ registry: PlanRegistry,
-        _ files: IOPool,
-        _ loops: LoopGroup
+        _ beginning: Beginning,
+        _ compiler: DaemonCompiler,
+        on threads: CacheThreads
     ) async throws(DaemonError) -> DaemonParts {
-        // What has been started, to be ended where the rest fails; the last first.
-        var undo: [() -> Void] = []
+        let (configuration, logger) = (beginning.configuration, beginning.logger)
         do {
-            let names = try IOPool(threads: 4, name: "names")
-            undo.append { names.stop() }
-            let memory = configuration.cache.memory
-            var disk: DiskTier?
-            var diskMaxObject = 0
-            if let tier = configuration.cache.disk {
-                let limits = DiskLimits(
-                    size: Int64(tier.size),
-                    maxObject: Int64(tier.maxObject),
-                    minFree: Int64(tier.minFree)
-                )
-                disk = try await DiskTier.open(path: tier.path, limits: limits, kind: .shared, pool: files) { trouble in
-                    logger.warning("\(trouble)")
-                }
-                diskMaxObject = tier.maxObject
-                undo.append { [disk] in disk?.close() }
-            }
-            let core = DownloadCore(
-                cacheName: configuration.name,
-                memory: MemoryTier(
-                    size: memory.size,
-                    objects: memory.objects,
-                    maxObject: memory.maxObject,
-                    pins: disk?.generations.pins ?? Pins()
-                ),
-                memoryMaxObject: memory.maxObject,
-                behind: disk.map { [$0] } ?? [],
-                diskMaxObject: diskMaxObject,
-                budget: FillBudget(maxObject: memory.maxObject),
-                clock: WallClock()
-            ) { report in
-                logger.log(level: report.level, "\(report.text)")
-            }
-            return DaemonParts(
-                source: source,
-                environment: environment,
-                logger: logger,
-                logSettings: logSettings,
-                loops: loops,
-                files: files,
-                names: names,
-                core: core,
-                registry: registry,
-                sink: try AccessLogSink(configuration.log, pool: files)
+            let runtime = try await CacheRuntime.open(
+                name: configuration.name,
+                CacheLimits(configuration),
+                on: threads,
+                onTrouble: { logger.warning("\($0)") },
+                report: { logger.log(level: $0.level, "\($0.text)") }
             )
+            do {
+                return DaemonParts(
+                    source: beginning.source,
+                    environment: beginning.environment,
+                    logger: logger,
+                    logSettings: beginning.logSettings,
+                    runtime: runtime,
+                    compiler: compiler,
+                    sink: try AccessLogSink(configuration.log, pool: threads.files)
+                )
+            } catch {
+                runtime.core.closeStore()
+                throw error
+            }
         } catch {
-            for step in undo.reversed() { step() }
-            let advice = error is DiskTierError ? source.storeAdvice : ""
-            throw .start(told(error, configuration) + advice)
+            let advice = error is DiskTierError ? beginning.source.storeAdvice : ""
+            throw .start(reason(error, configuration) + advice)
         }
     }
 
-    /// Why a part could not be made.
-    private static func told(_ error: any Error, _ configuration: Configuration) -> String {
+    /// Why a part could not be made, and what helps.
+    private static func reason(_ error: any Error, _ configuration: Configuration) -> String {
         switch (error, configuration.cache.disk) {
         case (DiskTierError.folder(let failure), let tier?): Remedies.cacheFolder(failure, tier.path)
         case (let failure as SystemError, _) where failure.operation.hasPrefix("open the access log"):
@@ -165,55 +146,74 @@ extension Daemon {
         }
     }
 
+    /// Starts the server and the features, and opens the sockets to clients when all of them run.
     private func serve(_ sockets: DaemonSockets) async {
-        let (proxy, admin) = (sockets.proxy, sockets.admin)
-        let (configuration, plan) = state.withLock { ($0.configuration, $0.plan) }
+        let (parts, loop) = (context.parts, context.parts.loops.loops[0])
+        let (configuration, plan) = context.state.withLock { ($0.configuration, $0.plan) }
         let logger = parts.logger
         let proxyParts = ProxyParts(
             plan: plan,
             core: parts.core,
             resolver: Resolver(pool: parts.names),
-            listeners: proxy.map(\.address),
-            adminListeners: admin.map(\.address)
+            listeners: sockets.proxy.map(\.address),
+            adminListeners: sockets.admin.map(\.address)
         )
-        let settings = ServerSettings(configuration)
         let server = await Server(
             proxyParts,
             loops: parts.loops,
-            settings: settings,
+            settings: ServerSettings(configuration),
             sink: parts.sink,
             daemonLog: ServerLog(logger)
         ) {
             logger.warning("\($0); trying again in 100 ms")
         }
         parts.core.storedFileTroubles.listen { logger.warning("\($0)") }
-        switchOffline(configuration.offline)
-        adopt(server)
+        switches.switchOffline(configuration.offline)
+        context.replaceServer(with: server)
         await jobCenter.start(server.batchResolver)
-        if !admin.isEmpty {
-            await server.setHandler(for: .admin) { [self] context, loop in
-                AdminHandler(routes: adminRoutes)
-            }
+        if !sockets.admin.isEmpty {
+            await server.setHandler(for: .admin) { [self] _, _ in AdminHandler(routes: adminRoutes) }
         }
         if parts.core.hasTiersBehind {
-            await tierWatch.start(on: parts.loops.loops[0]) { [core = parts.core] in core.tend() }
+            await tierWatch.start(on: loop) { [core = parts.core] in core.tend() }
         }
         memoryGuard.start(
             parts.core,
-            MemoryPressure(environment: parts.environment),
-            parts.files,
-            on: parts.loops.loops[0],
-            logger
-        ) { [weak self] in
-            self?.state.withLock { !$0.isStopping && $0.configuration.cache.memory.pressure == .shed } ?? false
+            pressure: MemoryPressure(environment: parts.environment),
+            pool: parts.files,
+            on: loop,
+            logger: logger
+        ) { [weak context] in
+            context?.state.withLock { !$0.isStopping && $0.configuration.cache.memory.pressure == .shed } ?? false
         }
-        for socket in admin { await server.listen(on: socket, role: .admin) }
-        for socket in proxy { await server.listen(on: socket, role: .proxy) }
-        logger.info("\(statusLine)")
-        tellPlaces(sockets)
-        tellSeeds(plan)
-        schedules.update(schedulePlans(configuration))
+        for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
+        for socket in sockets.proxy { await server.listen(on: socket, role: .proxy) }
+        logger.info("\(context.statusLine)")
+        sockets.log(for: configuration, to: logger)
+        context.logWarnings(of: configuration)
+        seeds.use(plan)
+        schedules.update(configuration)
         guardian.start()
-        notifier.ready(statusLine)
+        notifier.ready(context.statusLine)
+    }
+}
+
+extension CacheLimits {
+    fileprivate init(_ configuration: Configuration) {
+        let memory = configuration.cache.memory
+        let disk = configuration.cache.disk.map { tier in
+            let limits = DiskLimits(
+                size: Int64(tier.size),
+                maxObject: Int64(tier.maxObject),
+                minFree: Int64(tier.minFree)
+            )
+            return CacheLimits.Disk(path: tier.path, limits: limits, kind: .shared)
+        }
+        self.init(
+            memorySize: memory.size,
+            memoryObjects: memory.objects,
+            memoryMaxObject: memory.maxObject,
+            disk: disk
+        )
     }
 }

@@ -67,7 +67,8 @@ package struct StandardErrorLog: LogHandler {
             message: "\(event.message)",
             fields: fields.map { ($0.key, "\($0.value)") }.sorted { $0.0 < $1.0 }
         )
-        // Lines that clients bring about must not make a loop wait for whoever reads them.
+        // Clients cause many lines: drop a line below warning if the reader of standard error is behind, or a loop
+        // waits for it.
         var readiness = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         if event.level < .warning, poll(&readiness, 1, 0) == 0 { return }
         let bytes = settings.isJSON ? line.json : line.text(label)
@@ -106,10 +107,10 @@ struct DaemonLine {
         return json.bytes + [0x0A]
     }
 
-    /// Those beyond ASCII, too: a terminal obeys them.
+    /// Whether a terminal would obey it; there are controls beyond ASCII, too.
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.generalCategory == .control }
 
-    /// What clients send must not look like a line of its own: controls stand as `\xHH`.
+    /// Controls stand as `\xHH`: a line break that a client sent would begin a line of its own otherwise.
     private static func escaped(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isControl) else { return text }
         return text.unicodeScalars.map { scalar in

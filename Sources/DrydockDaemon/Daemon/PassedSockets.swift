@@ -14,13 +14,14 @@ struct PassedSocket: Sendable, Equatable {
 }
 
 extension PassedSocket {
-    /// As many as the kernel lets a process have open at first.
+    /// The kernel's default limit of open files of a process.
     private static let most: Int32 = 1024
 
-    /// What the service manager has passed to this process, in the order of the descriptors; nothing where it has passed nothing,
-    /// or to another process. Reads variables only.
+    /// The sockets that the service manager has passed to this process, in the order of the descriptors; none if the
+    /// variables name another process. Reads variables only.
     /// - Parameter environment: `LISTEN_PID`, `LISTEN_FDS` and, with names between colons, `LISTEN_FDNAMES`.
-    /// - Throws: `DaemonError.start` for a name that says nothing, or that belongs to commands by its look: nothing was taken over then.
+    /// - Throws: `DaemonError.start` for a name that is neither's, or that looks like one for commands; no socket was
+    ///   taken over then.
     static func all(
         _ environment: [String: String],
         process: pid_t = getpid()
@@ -51,12 +52,13 @@ extension PassedSocket {
         return all
     }
 
-    /// Nil for a name that says nothing. Without `FileDescriptorName=`, systemd takes the name of the socket unit.
+    /// nil for a name that is neither's. Without `FileDescriptorName=`, systemd takes the name of the socket unit.
     private static func role(of name: String) -> ListenerRole? {
         switch name {
         case "admin": .admin
         case "proxy", "unknown", "": .proxy
-        // A unit that is named for commands and says nothing about them is a mistake.
+        // A unit whose name has 'admin' in it is meant for commands; without FileDescriptorName=admin it would serve
+        // clients.
         default: name.hasSuffix(".socket") && !name.contains("admin") ? .proxy : nil
         }
     }

@@ -7,7 +7,7 @@ internal import Glibc
 
 /// Reads lists. Empty lines, and lines that begin with `#`, count for nothing.
 package enum BatchList {
-    /// What is wrong with a list, with its line.
+    /// The error in a list, with its line.
     package struct Malformed: Error, Sendable, Equatable, CustomStringConvertible {
         package var description: String
     }

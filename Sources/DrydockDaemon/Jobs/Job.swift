@@ -6,20 +6,20 @@ internal import Policies
 internal import Synchronization
 
 struct Job: Sendable {
-    /// But for the batch, which the runner has.
+    /// The record without its batch, which the runner has.
     var record: JobRecord
     let runner: BatchRunner
-    /// It is written down, and outlives the process.
+    /// The job is written to the jobs folder, and goes on after a restart.
     let isKept: Bool
     /// Something has changed since it was written.
     let isChanged: Flag
     /// Monotonic nanoseconds; when it was last asked to be written.
     var savedAt: UInt64 = 0
-    /// What of the totals the metrics have had already.
+    /// The part of the totals that the metrics have counted already.
     var counted = (done: 0, failed: 0)
     /// A task runs it.
     var isBegun = false
-    /// Those who wait for its end.
+    /// The tasks that wait for its end.
     var waiters: [UnsafeContinuation<Void, Never>] = []
 
     /// As it is to be written down.
@@ -51,8 +51,8 @@ struct Job: Sendable {
 }
 
 extension JobCenter.State {
-    /// Makes room for one more: of what has ended, what is not kept and has the same name goes, then what is not kept, then what
-    /// is; the oldest first.
+    /// Removes ended jobs to make room for one more, the oldest first: an unkept one of the same name in any case; if
+    /// the list is full, an unkept one, and then a kept one.
     mutating func makeRoom(for name: String?) -> [Job] {
         var dropped: [Job] = []
         func drop(_ isLess: (Job) -> Bool) {
@@ -69,7 +69,7 @@ extension JobCenter.State {
     }
 }
 
-/// That something has happened; any thread.
+/// A flag that something has happened; any thread.
 final class Flag: Sendable {
     private let value = Atomic<Bool>(false)
 
@@ -79,7 +79,7 @@ final class Flag: Sendable {
     func take() -> Bool { value.exchange(false, ordering: .relaxed) }
 }
 
-/// What the metrics say of batches; any thread.
+/// The counts of batches for the metrics; any thread.
 final class JobCounts: Sendable {
     private let bytes = Atomic<Int>(0)
     private let done = Atomic<Int>(0)

@@ -117,8 +117,8 @@ final class JobCenter: Sendable {
         return job
     }
 
-    /// Has a job that is at rest go on: with what is queued, and with what has failed or was cancelled where that is to be
-    /// tried again.
+    /// Lets a job go on that is at rest.
+    /// - Parameter retrying: the items that have failed or were cancelled are queued again.
     func goOn(_ id: String, retrying: Bool) throws(Problem) -> Job {
         let job = try find(id)
         let now = job.runner.progress.state
@@ -149,7 +149,7 @@ final class JobCenter: Sendable {
         let job = try find(id)
         let before = job.runner.progress.state
         job.runner.cancel()
-        // A running one ends by itself, and one that has ended stays as it is.
+        // A running job ends by itself; one that has ended stays as it is.
         if before == .queued || before == .checked { ended(id) }
         return try find(id)
     }
@@ -345,7 +345,7 @@ final class JobCenter: Sendable {
     private func write(_ id: String) {
         guard let folder else { return }
         do {
-            // What has been forgotten meanwhile must not come back.
+            // Looked up at the moment of writing: a job that was removed meanwhile would come back otherwise.
             try folder.write { (try? find(id))?.current }
         } catch {
             logger.error("job \(id) is not kept: \(error); make room, or see to the folder's permissions")

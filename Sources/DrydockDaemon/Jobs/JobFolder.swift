@@ -24,7 +24,7 @@ final class JobFolder: Sendable {
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
             let data = try encoder.encode(record)
             let temporary = "\(path)/\(record.id).tmp"
-            // Items may carry credentials: nobody else reads them.
+            // For the daemon's user alone: items may carry credentials.
             let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else { throw SystemError("open \(temporary)") }
             defer { close(descriptor) }
@@ -42,7 +42,8 @@ final class JobFolder: Sendable {
         writing.withLock { _ in _ = unlink(file(id)) }
     }
 
-    /// What is kept, in the order of the identifiers, and what cannot be read, in words. Temporary files go.
+    /// The kept jobs in the order of their identifiers, and a line for each file that cannot be read. Removes temporary
+    /// files.
     func load() -> (records: [JobRecord], errors: [String]) {
         var records: [JobRecord] = []
         var errors: [String] = []

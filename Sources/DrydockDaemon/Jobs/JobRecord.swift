@@ -3,7 +3,7 @@
 internal import AdminAPI
 internal import DownloadCore
 
-/// What a file of the jobs folder holds.
+/// The content of one file of the jobs folder.
 struct JobRecord: Codable, Sendable, Equatable {
     /// Of this format.
     static let currentVersion = 1

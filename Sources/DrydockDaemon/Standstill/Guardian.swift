@@ -10,8 +10,8 @@ internal import Synchronization
 /// Looks once a second, on a thread that nothing else uses.
 ///
 /// Sendable: what changes is under a mutex; the watch protects itself.
-final class Guardian: Sendable {
-    /// What the daemon does to its process where it must.
+final class Guardian: DaemonFeature {
+    /// The means by which a guardian acts on its process; tests have others.
     struct Actions: Sendable {
         /// Tells the service manager that all is well.
         var notify: @Sendable () -> Void = {}
@@ -25,7 +25,7 @@ final class Guardian: Sendable {
         var isStopped = false
         /// Monotonic nanoseconds after which a daemon that is to end, and of which something stands still, is ended.
         var deadline: UInt64?
-        /// As above, whatever it still does.
+        /// Monotonic nanoseconds after which a daemon that is to end is ended, whatever it still does.
         var lastDeadline: UInt64?
         var lastNotice: UInt64?
         var loopsStand = false
@@ -117,7 +117,7 @@ final class Guardian: Sendable {
         }
     }
 
-    /// The clients have their answers: what stands still now is not waited for any longer.
+    /// All clients have their answers: from now on the end waits no longer for a part that stands still.
     func clientsAreServed(now: UInt64 = Monotonic.now()) {
         state.withLock { state in state.deadline = state.deadline.map { min($0, now) } }
     }

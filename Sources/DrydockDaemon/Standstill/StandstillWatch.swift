@@ -11,7 +11,7 @@ internal import Synchronization
 ///
 /// Sendable: what changes is under a mutex or atomic; pulses are called without the mutex.
 final class StandstillWatch: Sendable {
-    /// What a look has found; seconds are those of silence.
+    /// A finding of one look; seconds are those of silence.
     enum Finding: Sendable, Equatable {
         case still(String, seconds: Int)
         /// It waits for a disk, or computes, and nothing else of it is done.
@@ -40,7 +40,7 @@ final class StandstillWatch: Sendable {
         var standstills = 0
     }
 
-    /// That the turn of a question has come.
+    /// A flag that the turn of a question has come.
     private final class Answer: Sendable {
         private let isThere = Atomic<Bool>(false)
         func give() { isThere.store(true, ordering: .relaxed) }
@@ -86,7 +86,7 @@ final class StandstillWatch: Sendable {
         return names
     }
 
-    /// The loops are about to end: nobody asks them any more.
+    /// Leaves the loops out of all later looks: they are about to end, and would seem to stand still.
     func leaveOutLoops() { state.withLock { $0.leavesOutLoops = true } }
 
     /// Looks at everything once.

@@ -3,8 +3,8 @@
 package import EventLoop
 internal import Synchronization
 
-/// One thing that is done every so often. A turn that comes while the last one still runs is left out; the next keeps its
-/// place. It goes by the monotonic clock, which `drydock clock` does not move.
+/// One thing that is done every so often. A turn that comes while the last one still runs is left out; the next keeps
+/// its place. It goes by the monotonic clock, which `drydock clock` does not move.
 ///
 /// Sendable: its task is under a mutex.
 package final class Schedule: Sendable {
@@ -77,9 +77,9 @@ package final class Schedule: Sendable {
 ///
 /// Sendable: what runs is under a mutex.
 package final class Schedules: Sendable {
-    /// One that is wanted.
+    /// A schedule that the configuration asks for.
     package struct Plan: Sendable {
-        /// All that makes it what it is: under the same text a running schedule stays.
+        /// All settings as one text: a running schedule of the same text stays.
         package var identity: String
         /// Nanoseconds from turn to turn.
         package var every: UInt64
@@ -104,7 +104,7 @@ package final class Schedules: Sendable {
 
     package init(on loop: EventLoop) { self.loop = loop }
 
-    /// Ends what is not wanted any more, and begins what is new.
+    /// Ends the schedules that are not in the list, and begins those that are new.
     package func update(_ plans: [Plan]) {
         let unwanted = running.withLock { running in
             let wanted = Set(plans.map(\.identity))
@@ -115,7 +115,7 @@ package final class Schedules: Sendable {
             }
             return unwanted
         }
-        // Cancelled without the mutex: that runs what waits for it.
+        // Cancelled without the mutex: a cancellation runs the code of the task that waits.
         for schedule in unwanted.values { schedule.cancel() }
     }
 }

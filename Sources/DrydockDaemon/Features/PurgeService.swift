@@ -1,19 +1,32 @@
-// Housekeeping in the daemon: purges and pins, by whoever runs it or by schedule.
+// Purges and pins: what an operator orders by a command, and what the configuration orders by schedule.
 
-package import AdminAPI
+internal import AdminAPI
 internal import CacheStore
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop
 internal import HTTPWire
 internal import Logging
-package import ProxyServer
+internal import ProxyServer
 internal import Synchronization
 
-extension Daemon: KeepingActions {
-    package func purge(_ question: PurgeQuestion) async throws(Problem) -> AdminPurge {
+/// Sendable: it has no state of its own.
+final class PurgeService: KeepingActions, DaemonFeature {
+    private let context: DaemonContext
+    private let stored: StoredEntries
+
+    init(_ context: DaemonContext, stored: StoredEntries) {
+        self.context = context
+        self.stored = stored
+    }
+
+    private var parts: DaemonParts { context.parts }
+
+    var routes: [AdminRoute] { keepingRoutes }
+
+    func purge(_ question: PurgeQuestion) async throws(Problem) -> AdminPurge {
         var question = question
-        if let service = question.service { question.service = try await stored(service: service) }
+        if let service = question.service { question.service = try await stored.stored(service: service) }
         let rules = try await rules(question)
         do throws(PurgeError) {
             return AdminPurge(purged: try await purge(rules), isSoft: question.isSoft)
@@ -22,8 +35,8 @@ extension Daemon: KeepingActions {
         }
     }
 
-    /// Purges, and tells it.
-    func purge(_ rules: [PurgeRule]) async throws(PurgeError) -> Int {
+    /// Purges, and logs what was purged or why it was not.
+    private func purge(_ rules: [PurgeRule]) async throws(PurgeError) -> Int {
         let what = rules.prefix(3).map(\.description).joined(separator: "; ") + (rules.count > 3 ? "; …" : "")
         do throws(PurgeError) {
             let count = try await parts.core.purge(rules, on: parts.files)
@@ -41,17 +54,17 @@ extension Daemon: KeepingActions {
         case .urls(let urls):
             for url in urls {
                 let keys = try await keys(of: url)
-                let others = await forms(of: url).filter { !$0.contains("*") && !keys.contains($0) }
+                let others = await stored.forms(of: url).filter { !$0.contains("*") && !keys.contains($0) }
                 targets += (keys + others).map { .url($0) }
             }
         case .prefixes(let prefixes):
             // A form without a scheme has any host in its place.
             for prefix in prefixes {
-                targets += await stored(prefix).map { $0.hasPrefix(":") ? .glob("*\($0)*") : .prefix($0) }
+                targets += await storedForms(prefix).map { $0.hasPrefix(":") ? .glob("*\($0)*") : .prefix($0) }
             }
         case .globs(let patterns):
             for pattern in patterns {
-                targets += await stored(pattern).map { .glob($0.hasPrefix(":") ? "*\($0)" : $0) }
+                targets += await storedForms(pattern).map { .glob($0.hasPrefix(":") ? "*\($0)" : $0) }
             }
         case .tags(let tags): targets = tags.map { .tag($0) }
         case .olderThan(let seconds): targets = [.olderThan(parts.core.clock.now() - seconds)]
@@ -60,29 +73,31 @@ extension Daemon: KeepingActions {
         return targets.map { PurgeRule($0, service: question.service, isSoft: question.isSoft) }
     }
 
-    /// How URLs may be stored that begin, or look, like this: a path, or a URL of this daemon, is none of them.
-    private func stored(_ text: String) async -> [String] {
-        let forms = await forms(of: text)
+    /// The beginnings, or patterns, of stored URLs that a command means by `text`. A path of this daemon begins no
+    /// stored URL, so that only its other forms are meant.
+    private func storedForms(_ text: String) async -> [String] {
+        let forms = await stored.forms(of: text)
         return text.hasPrefix("/") && !forms.isEmpty ? forms : [text] + forms
     }
 
-    /// The URLs that stored responses of `url` have: its own, and the origin's where it is one of this daemon.
-    /// - Throws: where it is a path that leads nowhere.
+    /// The URLs of the stored responses that `url` means: its own, and the origin's if it is a URL of this daemon.
+    /// - Throws: that it is a path that leads to no service.
     private func keys(of url: String) async throws(Problem) -> [String] {
         let isPath = url.hasPrefix("/")
         do throws(Problem) {
-            let cache = try await explain(ExplainQuestion(url: url)).cache
+            let cache = try await context.explain(ExplainQuestion(url: url)).cache
             let routed = cache.map { [$0.url] } ?? []
             return isPath || routed == [PurgeRule.normalised(url)] ? routed : [url] + routed
         } catch {
-            // A URL of an origin need not be one that forward mode would ask for now.
+            // A response of an origin may be stored although forward mode would refuse its URL now.
             if isPath { throw error }
             return [url]
         }
     }
 
-    package func setPinned(_ url: String, _ isPinned: Bool) async throws(Problem) -> AdminPin {
-        // What an older daemon has pinned can be let go of, whatever it is.
+    func setPinned(_ url: String, _ isPinned: Bool) async throws(Problem) -> AdminPin {
+        // Only pinning checks the text: an older daemon may have pinned one that is no URL, and it must be possible to
+        // unpin it.
         if isPinned, !Self.isURL(url) {
             throw .badQuery(
                 "'\(url)' is not a URL; give a path, or http://HOST/PATH, or a URL as 'drydock list' prints it"
@@ -103,7 +118,7 @@ extension Daemon: KeepingActions {
         }
     }
 
-    /// A path of this daemon, or a URL such as keys have.
+    /// Whether a text is a path of this daemon, or a URL with a scheme that cache keys have.
     private static func isURL(_ text: String) -> Bool {
         if text.hasPrefix("/") { return true }
         guard let parsed = try? RequestTarget.parse(text, method: .get),
@@ -112,10 +127,10 @@ extension Daemon: KeepingActions {
         return ["http", "https", "service"].contains(scheme) && !authority.host.isEmpty
     }
 
-    package func pins() async -> AdminPins { AdminPins(urls: parts.core.generations.pins.all) }
+    func pins() async -> AdminPins { AdminPins(urls: parts.core.generations.pins.all) }
 
-    /// What the configuration purges again and again.
-    func purgePlans(_ configuration: Configuration) -> [Schedules.Plan] {
+    /// The purges that a configuration orders by schedule.
+    func schedules(_ configuration: Configuration) -> [Schedules.Plan] {
         configuration.purge.map { wanted in
             Schedules.Plan(
                 identity: "purge \(wanted)",
@@ -125,7 +140,7 @@ extension Daemon: KeepingActions {
         }
     }
 
-    /// One turn.
+    /// One turn of a schedule.
     private func purge(_ wanted: PurgeConfiguration) async {
         let cutoff = wanted.olderThan.map { parts.core.clock.now() - $0 }
         let targets: [PurgeRule.Target?] = [
@@ -135,11 +150,11 @@ extension Daemon: KeepingActions {
         let rules = targets.compactMap(\.self).map {
             PurgeRule($0, service: wanted.service, isSoft: wanted.isSoft)
         }
-        // A failure is told where it happens; the next turn tries again.
+        // A failure has been logged already; the next turn tries again.
         _ = try? await purge(rules)
     }
 
-    var keepingGauges: [Gauge] {
+    var gauges: [Gauge] {
         let core = parts.core
         return [
             Gauge("drydock_purged_total", "Stored responses that purges have removed.", isCounter: true) {

@@ -3,11 +3,15 @@
 internal import Logging
 internal import ProxyServer
 internal import ServiceCore
-internal import Synchronization
 
-extension Daemon {
-    var serviceGauges: [Gauge] {
-        let services = parts.registry.services
+/// The figures of all services.
+struct ServiceGauges: DaemonFeature {
+    private let context: DaemonContext
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    var gauges: [Gauge] {
+        let services = context.parts.compiler.registry.services
         func sum(_ value: @escaping @Sendable (ServiceRuntime) -> Int) -> @Sendable () -> Int {
             { services.all.reduce(0) { $0 + value($1) } }
         }
@@ -33,7 +37,7 @@ extension Daemon {
             Gauge(
                 "drydock_breakers_open",
                 "Services whose circuit breaker is not closed.",
-                read: { [weak self] in self?.openBreakers ?? 0 }
+                read: { [self] in openBreakers }
             ),
             Gauge(
                 "drydock_breaker_openings_total",
@@ -52,7 +56,7 @@ extension Daemon {
 
     /// Services of the plan in force whose breaker is not closed.
     private var openBreakers: Int {
-        state.withLock(\.plan).services.count { route in
+        context.plan.services.count { route in
             guard route.plan.breaker != nil, let origin = route.plan.origin else { return false }
             return route.runtime.resilience.breaker(of: origin.root) != .closed
         }

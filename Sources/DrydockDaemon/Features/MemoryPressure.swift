@@ -4,7 +4,7 @@ internal import Glibc
 
 /// The files of a control group (cgroup v2), or of the whole machine where there is none.
 struct MemoryPressure: Sendable {
-    /// What the files said at one moment.
+    /// The content of the files at one moment.
     struct Reading: Sendable, Equatable {
         /// How long some task has stood still for want of memory, in microseconds since the beginning.
         var stalled: UInt64?
@@ -36,7 +36,8 @@ struct MemoryPressure: Sendable {
         group = folder.flatMap { access($0 + "/memory.pressure", R_OK) == 0 ? $0 : nil }
     }
 
-    /// Reads the files; they are the kernel's, and no disk is asked. Not on a loop all the same.
+    /// Reads the files, which the kernel makes up without a disk; for an I/O thread, since the kernel may take its
+    /// time.
     func read() -> Reading {
         var reading = Reading()
         reading.stalled = Self.stalled(Self.text(group.map { $0 + "/memory.pressure" } ?? "/proc/pressure/memory"))

@@ -1,30 +1,39 @@
-// What is switched while the daemon runs: whether origins are asked, and the clock.
+// What an operator switches while the daemon runs: whether origins are asked, and the clock.
 
-package import AdminAPI
+internal import AdminAPI
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop
 internal import Logging
-package import ProxyServer
+internal import ProxyServer
 internal import Synchronization
 
-extension Daemon {
-    package func setOffline(_ isOffline: Bool) async -> AdminOffline {
+/// Sendable: it has no state of its own.
+final class OperatorSwitches: Sendable {
+    private let context: DaemonContext
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    private var parts: DaemonParts { context.parts }
+
+    func setOffline(_ isOffline: Bool) async -> AdminOffline {
         switchOffline(isOffline)
         return AdminOffline(isOffline: isOffline)
     }
 
-    /// Any thread.
+    /// Asks no origin from now on, or asks them again, and logs a change; any thread.
     func switchOffline(_ isOffline: Bool) {
         guard parts.core.isOffline != isOffline else { return }
         parts.core.isOffline = isOffline
         parts.logger.notice(isOffline ? "offline, no origin is asked" : "online, origins are asked")
     }
 
-    package func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock {
+    /// Moves the clock that lifetimes are counted by.
+    /// - Throws: that the configuration forbids it, or that the clock would go too far.
+    func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock {
         let clock = parts.core.clock
-        // Under the mutex no other move comes between, and no reload that forbids it.
-        let refusal: Problem? = state.withLock { state in
+        // Under the mutex, so that two moves add up and no reload forbids the move between its check and its effect.
+        let refusal: Problem? = context.state.withLock { state in
             guard state.configuration.clock.movable else { return ClockMove.refused }
             switch move {
             case .advance(let seconds):

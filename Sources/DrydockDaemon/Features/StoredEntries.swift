@@ -1,21 +1,27 @@
-// The listing of stored responses, as the admin API shows it.
+// The listing of stored responses, as the admin API shows it, and the names under which commands find them.
 
-package import AdminAPI
+internal import AdminAPI
 internal import CacheStore
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop
 internal import HTTPCaching
 internal import HTTPWire
-package import ProxyServer
+internal import ProxyServer
 internal import ServiceCore
 internal import Synchronization
 
-extension Daemon {
-    package func entries(_ query: AdminEntryQuery) async throws(Problem) -> AdminEntries {
-        let plan = state.withLock { $0.plan }
-        let core = parts.core
-        let now = core.clock.now()
+/// Sendable: it has no state of its own.
+final class StoredEntries: Sendable {
+    private let context: DaemonContext
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    /// One page of the listing.
+    /// - Throws: that the query names an unknown service, or that the index cannot be read.
+    func entries(_ query: AdminEntryQuery) async throws(Problem) -> AdminEntries {
+        let plan = context.plan
+        let now = context.parts.core.clock.now()
         var list = query.list
         if let service = list.service { list.service = try await stored(service: service) }
         list.alternatives = await alternatives(list)
@@ -31,11 +37,11 @@ extension Daemon {
         }
     }
 
-    /// What keys say for the service that a command names: `forward` is forward mode where no service has that name. What is stored for
-    /// a service that is no longer configured is reached by its name.
-    /// - Throws: that there is no such service, and that nothing is stored for one.
+    /// The name in cache keys of the service that a command names. `forward` is forward mode if no service has that
+    /// name. A service that is no longer configured is found as long as a response is stored for it.
+    /// - Throws: that there is no such service, and no response of one.
     func stored(service name: String) async throws(Problem) -> String {
-        let names = state.withLock { $0.plan.services.map(\.plan.name) }
+        let names = context.plan.services.map(\.plan.name)
         if name.isEmpty || names.contains(name) { return name }
         if name == "forward" { return "" }
         var query = ListQuery()
@@ -58,14 +64,15 @@ extension Daemon {
     }
 
     private var listing: StoreListing {
-        parts.core.listing(on: parts.files)
+        context.parts.core.listing(on: context.parts.files)
     }
 
-    /// How what is stored may be called that a client, or an origin, calls as the query does.
+    /// Patterns for the other names of what a query names: a client's URL and an origin's URL may be those of one
+    /// response.
     private func alternatives(_ query: ListQuery) async -> [String] {
         if let pattern = query.pattern {
             guard query.prefix.isEmpty else { return [] }
-            // A form with a star is that of the whole URL, a part is not.
+            // A form with a star stands for a whole URL; one without may be any part of it.
             return await forms(of: pattern).map { $0.contains("*") && !pattern.contains("*") ? "*\($0)*" : $0 }
         }
         return query.prefix.isEmpty
@@ -73,9 +80,9 @@ extension Daemon {
     }
 
     /// Other forms of a URL under which it may be stored, or of the beginning of one.
-    func forms(of text: String) async -> [String] { await running?.listedForms(of: text) ?? [] }
+    func forms(of text: String) async -> [String] { await context.server?.listedForms(of: text) ?? [] }
 
-    /// Seconds of freshness left under the policy in force; nil where the service is gone.
+    /// Seconds of freshness left under the policy in force; nil if the service is no longer configured.
     private static func timeToLive(_ listed: ListedResponse, _ plan: RoutePlan, now: Int64) -> Int64? {
         let service = listed.key.service
         let route = service.isEmpty ? plan.forward?.route : plan.service(named: service)

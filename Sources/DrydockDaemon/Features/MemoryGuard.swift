@@ -9,7 +9,7 @@ internal import ProxyServer
 internal import Synchronization
 
 /// Sendable: what it remembers is under a mutex.
-final class MemoryGuard: Sendable {
+final class MemoryGuard: DaemonFeature {
     private struct State {
         var last: (reading: MemoryPressure.Reading, time: UInt64)?
         var schedule: Schedule?
@@ -17,7 +17,8 @@ final class MemoryGuard: Sendable {
         var times = 0
     }
 
-    /// Of the bytes that are held, what goes at a time; a second later the next share does, if that was not enough.
+    /// The share of the held bytes that is given back at a time; if that was not enough, the next share goes a second
+    /// later.
     static let share = 0.25
     private static let interval: UInt64 = 1_000_000_000
     private let state = Mutex(State())
@@ -27,26 +28,26 @@ final class MemoryGuard: Sendable {
     /// How often memory was found to be short.
     var times: Int { state.withLock { $0.times } }
 
-    /// Looks at the files once a second, on the pool.
-    /// - Parameter isOn: asked each time.
+    /// Reads the kernel's files once a second, on the pool.
+    /// - Parameter isOn: whether memory may be given back; asked each time.
     func start(
         _ core: DownloadCore,
-        _ pressure: MemoryPressure,
-        _ pool: IOPool,
+        pressure: MemoryPressure,
+        pool: IOPool,
         on loop: EventLoop,
-        _ logger: Logger,
+        logger: Logger,
         isOn: @escaping @Sendable () -> Bool
     ) {
         let schedule = Schedule(every: Self.interval, on: loop) { [weak self] _ in
             guard let self else { return }
-            _ = try? await pool.run { self.look(core, pressure, logger, isOn: isOn()) }
+            _ = try? await pool.run { self.look(core, pressure: pressure, logger: logger, isOn: isOn()) }
         }
         state.withLock { $0.schedule = schedule }
     }
 
     func stop() { state.withLock { $0.schedule }?.cancel() }
 
-    private func look(_ core: DownloadCore, _ pressure: MemoryPressure, _ logger: Logger, isOn: Bool) {
+    private func look(_ core: DownloadCore, pressure: MemoryPressure, logger: Logger, isOn: Bool) {
         let (reading, now) = (pressure.read(), Monotonic.now())
         let last = state.withLock { state in
             defer { state.last = (reading, now) }

@@ -1,6 +1,6 @@
-// What the admin API does with seeds: exports what is stored, imports folders.
+// Seeds by command: writes stored responses into a folder, and copies a folder into the store.
 
-package import AdminAPI
+internal import AdminAPI
 internal import CacheStore
 internal import DownloadCore
 internal import EventLoop
@@ -8,16 +8,16 @@ internal import HTTPCaching
 internal import HTTPWire
 internal import Logging
 internal import Policies
-package import ProxyServer
+internal import ProxyServer
 internal import ServiceCore
 internal import Synchronization
 
-extension Daemon: SeedActions {
+extension SeedService: SeedActions {
     // MARK: - Export
 
-    package func exportSeeds(to path: String, service: String?) async throws(Problem) -> AdminSeedExport {
+    func exportSeeds(to path: String, service: String?) async throws(Problem) -> AdminSeedExport {
         let only: String?
-        if let service { only = try await stored(service: service) } else { only = nil }
+        if let service { only = try await stored.stored(service: service) } else { only = nil }
         let files = parts.files
         let opened = try? await files.run { Result { () throws(SeedError) in try SeedWriter(path, pool: files) } }
         guard let opened else { throw Self.ending }
@@ -27,9 +27,9 @@ extension Daemon: SeedActions {
         case .failure(let error): throw Problem(status: 422, title: "No seed folder", detail: "\(error)")
         }
         var result = AdminSeedExport()
-        let services = only.map { [$0] } ?? state.withLock { [""] + $0.plan.services.map(\.plan.name) }
+        let services = only.map { [$0] } ?? [""] + context.plan.services.map(\.plan.name)
         await parts.core.forEachStored(services: services, only: only) { response in
-            if let response { await export(response, writer, &result) } else { result.skipped += 1 }
+            if let response { await export(response, to: writer, &result) } else { result.skipped += 1 }
         }
         result.written = writer.tally.written
         result.bytes = Int(clamping: writer.tally.bytes)
@@ -37,8 +37,9 @@ extension Daemon: SeedActions {
         return result
     }
 
-    /// What only one user may have been told stays here.
-    private func export(_ response: StoredResponse, _ writer: SeedWriter, _ result: inout AdminSeedExport) async {
+    /// Exports one response. A response to a request with Authorization is left out: a seed folder would show everybody
+    /// what an origin told one user.
+    private func export(_ response: StoredResponse, to writer: SeedWriter, _ result: inout AdminSeedExport) async {
         guard response.head.requestMethod == .get, !response.head.hadAuthorization,
             parts.core.generations.verdict(response) != .gone
         else {
@@ -61,7 +62,7 @@ extension Daemon: SeedActions {
 
     // MARK: - Import
 
-    package func importSeeds(_ order: SeedImportOrder) async throws(Problem) -> AdminSeedImport {
+    func importSeeds(_ order: SeedImportOrder) async throws(Problem) -> AdminSeedImport {
         let (files, logger, path) = (parts.files, parts.logger, order.path)
         let opened = try? await files.run {
             Result { () throws(SeedError) in
@@ -79,18 +80,19 @@ extension Daemon: SeedActions {
         }
     }
 
-    /// Stores what a folder has and what is not stored yet.
-    /// - Parameter isOwn: only for the routes whose own folder it is.
+    /// Stores each response of a folder of which none is stored yet.
+    /// - Parameter isOwn: only routes whose own seed folder this is get its responses.
     func importAll(_ folder: SeedFolder, parents: [String] = [], isOwn: Bool) async -> AdminSeedImport {
-        // Until a tier knows again what it holds, nobody can tell what is stored.
-        while parts.core.statistics.isRebuilding, !state.withLock({ $0.isStopping }) {
+        // While a tier is finding out what it holds, a stored response may look like an absent one, and would be
+        // replaced.
+        while parts.core.statistics.isRebuilding, !context.isStopping {
             try? await Task.sleep(for: .milliseconds(100))
         }
-        let plan = state.withLock { $0.plan }
+        let plan = context.plan
         let (entries, unknown) = await folder.entries(parents: parents + plan.knownFolders)
         var result = AdminSeedImport()
         result.unknown = unknown
-        for entry in entries where !state.withLock({ $0.isStopping }) {
+        for entry in entries where !context.isStopping {
             let places = entry.urls.flatMap { plan.places(of: $0) }.filter { !isOwn || $0.seed == folder }
             guard let place = places.first else {
                 result.unknown += 1

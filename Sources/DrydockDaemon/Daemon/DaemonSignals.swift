@@ -4,41 +4,8 @@ internal import EventLoop
 import Glibc
 import Synchronization
 
-extension Daemon {
-    /// Serves until SIGTERM or SIGINT, then drains; returns when everything has ended.
-    package func runUntilStopped() async {
-        let signal = await withUnsafeContinuation { ended.wait($0) }
-        await stop(signal)
-    }
-
-    /// From now on signals are heard; they are kept for ``runUntilStopped()``.
-    func watchSignals(on loop: isolated EventLoop) {
-        let ended = ended
-        let watches = SignalWatches()
-        for signal in [SIGTERM, SIGINT] {
-            watches.ends.append(
-                SignalWatch(on: loop, signal: signal) {
-                    // The watches end with the first of them, so that a second signal ends the process at once.
-                    watches.ends = []
-                    // Also where whoever started the daemon had them ignored, as a shell does for what runs in the background.
-                    for number in [SIGTERM, SIGINT] { Glibc.signal(number, SIG_DFL) }
-                    ended.set(signal)
-                }
-            )
-        }
-        watches.keepAlive = watches
-    }
-
-    /// Reloads as often as it is asked for; also for what was asked before the daemon was there.
-    func hear(_ requests: ReloadRequests) {
-        requests.hear { [weak self] in
-            guard let self else { return }
-            Task { _ = await self.reload() }
-        }
-    }
-}
-
-/// SIGHUP, from before a port is open: without a watch it ends the process, and whoever finds the port open may send it.
+/// SIGHUP, heard from before a port is open: without a watch it ends the process, and a client that finds the port open
+/// may be followed at once by an operator's reload.
 ///
 /// Sendable: its state is under its own mutex.
 final class ReloadRequests: Sendable {
@@ -49,7 +16,7 @@ final class ReloadRequests: Sendable {
 
     private let state = Mutex(State())
 
-    /// Never ends: a reload that comes late is refused, and must not end the process.
+    /// The watch never ends: a reload that comes late is refused, and must not end the process.
     func watch(on loop: isolated EventLoop) {
         let watches = SignalWatches()
         watches.reload = SignalWatch(on: loop, signal: SIGHUP) { [self] in ask() }
@@ -64,7 +31,7 @@ final class ReloadRequests: Sendable {
         handler?()
     }
 
-    /// Once: calls back for each request from now on, and for all those before.
+    /// Called once: `handler` is called for each request from now on, and once for all those before.
     func hear(_ handler: @escaping @Sendable () -> Void) {
         let isAsked = state.withLock { state in
             state.handler = handler
@@ -81,7 +48,7 @@ private final class SignalWatches {
     var keepAlive: SignalWatches?
 }
 
-/// That the daemon is to end; set once, waited for once, in any order.
+/// The order to end the daemon; given once, waited for once, in any order.
 ///
 /// Sendable: its state is under its own mutex.
 final class EndRequest: Sendable {
@@ -92,6 +59,24 @@ final class EndRequest: Sendable {
     }
 
     private let state = Mutex(State())
+
+    /// SIGTERM and SIGINT ask for the end from now on.
+    func watchSignals(on loop: isolated EventLoop) {
+        let watches = SignalWatches()
+        for signal in [SIGTERM, SIGINT] {
+            watches.ends.append(
+                SignalWatch(on: loop, signal: signal) { [self] in
+                    // The watches end with the first signal, so that a second one ends the process at once.
+                    watches.ends = []
+                    // A shell has SIGINT ignored in what it runs in the background: set the default action, not the one
+                    // before.
+                    for number in [SIGTERM, SIGINT] { Glibc.signal(number, SIG_DFL) }
+                    set(signal)
+                }
+            )
+        }
+        watches.keepAlive = watches
+    }
 
     func set(_ signal: Int32) {
         let waiter = state.withLock { state in

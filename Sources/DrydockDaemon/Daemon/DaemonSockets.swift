@@ -11,9 +11,9 @@ internal import Synchronization
 struct DaemonSockets: Sendable {
     var proxy: [ListeningSocket] = []
     var admin: [ListeningSocket] = []
-    /// What systemd has passed, in words, one line for each.
+    /// Lines for the log, one for each socket that systemd has passed.
     var passed: [String] = []
-    /// Why no commands are taken though nothing in the configuration says so; nil where they are, or are not to be.
+    /// Why no commands are taken although the configuration does not forbid them; nil if they are taken, or forbidden.
     var noAdmin: String?
 
     func discard() {
@@ -22,7 +22,7 @@ struct DaemonSockets: Sendable {
 }
 
 extension DaemonSockets {
-    /// Takes over what systemd has passed to this process.
+    /// Takes over the sockets that systemd has passed to this process.
     /// - Throws: `DaemonError.start`; sockets that were taken over are closed then.
     init(passed environment: [String: String]) throws(DaemonError) {
         let all = try PassedSocket.all(environment)
@@ -43,10 +43,11 @@ extension DaemonSockets {
     }
 }
 
-extension Daemon {
-    /// Binds what the configuration names, except where systemd has passed sockets for the same purpose: those are used instead.
-    /// - Parameter ownsProcess: the process is the daemon, which takes commands for its user unless the configuration says otherwise.
-    /// - Throws: `DaemonError.start` where an address that somebody has named cannot be had; nothing is bound then.
+extension DaemonSockets {
+    /// Binds the addresses of the configuration. Sockets that systemd has passed for the same purpose are used instead.
+    /// - Parameter ownsProcess: the process is the daemon, which takes commands for its user unless the configuration
+    ///   says otherwise.
+    /// - Throws: `DaemonError.start` if an address that an operator has named cannot be had; nothing is bound then.
     static func bind(
         _ configuration: Configuration,
         environment: [String: String],
@@ -77,7 +78,7 @@ extension Daemon {
         _ sockets: inout DaemonSockets,
         _ environment: [String: String]
     ) throws(DaemonError) {
-        // For nobody but the user, whatever the folder lets through.
+        // Only the daemon's user may connect, even if the folder lets others reach the socket.
         let mode: UInt32 = 0o600
         if let named = environment["DRYDOCK_ADMIN"], !named.isEmpty {
             let address: ListenAddress
@@ -97,7 +98,7 @@ extension Daemon {
                 problem = error.reason.code == EADDRINUSE ? "unix:\(path) is the socket of another daemon" : "\(error)"
             }
         }
-        // Nobody has named this address: a daemon that cannot have it does the rest of its work.
+        // No operator has named this address: a daemon that cannot have it serves its clients all the same.
         sockets.noAdmin = problem.map {
             "no commands are taken: \($0); name an address for this daemon with 'admin: unix:/PATH' in its configuration, or with DRYDOCK_ADMIN=unix:/PATH for it and its commands"
         }
@@ -117,28 +118,21 @@ extension Daemon {
         }
     }
 
-    /// What a start says beside ``statusLine``: where stored responses are, and where commands go.
-    func tellPlaces(_ sockets: DaemonSockets) {
-        let configuration = state.withLock { $0.configuration }
-        let logger = parts.logger
-        for line in sockets.passed { logger.info("\(line)") }
+    /// Logs at the start where responses are stored, and where commands are taken.
+    func log(for configuration: Configuration, to logger: Logger) {
+        for line in passed { logger.info("\(line)") }
         if let tier = configuration.cache.disk {
             logger.info("stored responses are kept in \(tier.path), at most \(BatchProgress.size(Int64(tier.size)))")
         } else {
             let size = BatchProgress.size(Int64(configuration.cache.memory.size))
             logger.info("stored responses are kept in memory alone, at most \(size), and are gone after a restart")
         }
-        if let reason = sockets.noAdmin {
+        if let reason = noAdmin {
             logger.warning("\(reason)")
-        } else if sockets.admin.isEmpty {
+        } else if admin.isEmpty {
             logger.info("no commands are taken")
         } else {
-            logger.info("commands are taken at \(sockets.admin.map(\.address.description).joined(separator: ", "))")
+            logger.info("commands are taken at \(admin.map(\.address.description).joined(separator: ", "))")
         }
-        tellWarnings(configuration)
-    }
-
-    func tellWarnings(_ configuration: Configuration) {
-        for warning in parts.source.warnings(configuration) { parts.logger.warning("\(warning)") }
     }
 }

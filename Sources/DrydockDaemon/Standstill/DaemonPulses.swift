@@ -1,4 +1,4 @@
-// What a daemon is watched by, and what happens where a part of it stands still.
+// The pulses by which a daemon is watched, and what follows when a part of it stands still.
 
 internal import CacheStore
 internal import DownloadCore
@@ -7,10 +7,11 @@ internal import Glibc
 internal import ProxyServer
 internal import Synchronization
 
-extension Daemon {
+extension Guardian {
+    /// A guardian over every loop and pool of a daemon.
     /// - Parameter ownsProcess: signals are this daemon's, and the process may be ended.
-    static func makeGuardian(_ parts: DaemonParts, _ notifier: ServiceManagerNotifier, ownsProcess: Bool) -> Guardian {
-        // For machines on which more time passes, and for tests.
+    convenience init(_ parts: DaemonParts, notifier: ServiceManagerNotifier, ownsProcess: Bool) {
+        // Slow machines need longer bounds, and tests shorter ones.
         let wanted = parts.environment["DRYDOCK_STANDSTILL_SECONDS"].flatMap { Double($0) }.flatMap { seconds in
             seconds >= 0.1 && seconds <= 86_400 ? UInt64(seconds * 1_000_000_000) : nil
         }
@@ -26,13 +27,13 @@ extension Daemon {
             let signals = EndingSignals()
             actions.loopsStand = { signals.endAtOnce($0) }
         }
-        return Guardian(pulses, noticeEvery: notifier.watchdog, logger: parts.logger, actions: actions)
+        self.init(pulses, noticeEvery: notifier.watchdog, logger: parts.logger, actions: actions)
     }
 }
 
-/// A loop hears of SIGTERM and SIGINT; while it stands still, they end the process without it.
+/// Lets SIGTERM and SIGINT end the process at once while the loop that hears them stands still.
 ///
-/// Sendable: what was in force before is under a mutex.
+/// Sendable: the actions that were in force before are under a mutex.
 private final class EndingSignals: Sendable {
     private let before = Mutex<[(number: Int32, action: sigaction)]>([])
 

@@ -1,26 +1,28 @@
-// The batches of a daemon as the admin API and the configuration ask for them.
+// The batches of a daemon as the admin API and the schedules of the configuration ask for them.
 
-package import AdminAPI
+internal import AdminAPI
 internal import Configuration
 internal import DownloadCore
 internal import EventLoop
 internal import Glibc
 internal import Logging
 internal import Policies
-package import ProxyServer
+internal import ProxyServer
 internal import Synchronization
 
-extension Daemon: JobActions {
-    package func submit(_ request: AdminRequest, _ kind: AdminJob.Kind) async throws(Problem) -> AdminJob {
-        // A long list takes long to read: not on a loop.
-        let read = try? await parts.files.run { Result { () throws(Problem) in try Self.read(request, kind) } }
+extension JobCenter: JobActions, DaemonFeature {
+    var routes: [AdminRoute] { jobRoutes }
+
+    func submit(_ request: AdminRequest, _ kind: AdminJob.Kind) async throws(Problem) -> AdminJob {
+        // On an I/O thread: a long list takes long to decode.
+        let read = try? await files.run { Result { () throws(Problem) in try Self.read(request, kind) } }
         guard let order = try read?.get() else {
             throw Problem(status: 503, title: "Ending", detail: "the daemon is ending; ask again when it is back")
         }
         switch order {
-        case .go(let id): return try jobCenter.goOn(id, retrying: false).document(withItems: false)
+        case .go(let id): return try goOn(id, retrying: false).document(withItems: false)
         case .begin(let batch, let name, let isKept):
-            return try jobCenter.submit(batch, kind: kind, name: name, isKept: isKept).document(withItems: false)
+            return try submit(batch, kind: kind, name: name, isKept: isKept).document(withItems: false)
         }
     }
 
@@ -46,83 +48,82 @@ extension Daemon: JobActions {
         return .begin(Batch(items.map(\.item), options: options), name: wanted.name, isKept: isKept)
     }
 
-    package func retry(job id: String) async throws(Problem) -> AdminJob {
-        try jobCenter.goOn(id, retrying: true).document(withItems: false)
+    func retry(job id: String) async throws(Problem) -> AdminJob {
+        try goOn(id, retrying: true).document(withItems: false)
     }
 
-    package func cancel(job id: String) async throws(Problem) -> AdminJob {
-        let job = try jobCenter.cancel(id)
-        // What comes until the last transfer has ended counts.
-        await jobCenter.settled(id)
-        return ((try? jobCenter.find(id)) ?? job).document(withItems: false)
+    func cancel(job id: String) async throws(Problem) -> AdminJob {
+        let job = try cancel(id)
+        // The document counts the bytes that come until the last transfer has ended.
+        await settled(id)
+        return ((try? find(id)) ?? job).document(withItems: false)
     }
 
-    package func remove(job id: String) async throws(Problem) -> AdminJob {
-        try jobCenter.remove(id).document(withItems: false)
+    func remove(job id: String) async throws(Problem) -> AdminJob {
+        try remove(id).document(withItems: false)
     }
 
-    package func job(_ id: String, withItems: Bool) async throws(Problem) -> AdminJob {
-        let job = try jobCenter.find(id)
+    func job(_ id: String, withItems: Bool) async throws(Problem) -> AdminJob {
+        let job = try find(id)
         guard withItems else { return job.document(withItems: false) }
-        // Many items mean much text: not on a loop.
-        let document = try? await parts.files.run { job.document(withItems: true) }
+        // On an I/O thread: a document with many items takes long to make.
+        let document = try? await files.run { job.document(withItems: true) }
         return document ?? job.document(withItems: true)
     }
 
-    package func jobs() async -> AdminJobs {
-        AdminJobs(jobs: jobCenter.state.withLock { $0.jobs }.map { $0.document(withItems: false) })
+    func jobs() async -> AdminJobs {
+        AdminJobs(jobs: state.withLock { $0.jobs }.map { $0.document(withItems: false) })
     }
 
     // MARK: - Schedules
 
-    /// What the configuration wants done again and again.
-    func schedulePlans(_ configuration: Configuration) -> [Schedules.Plan] {
-        purgePlans(configuration)
-            + configuration.prefetch.map { prefetch in
-                Schedules.Plan(
-                    identity: "prefetch \(prefetch)",
-                    every: prefetch.schedule.every,
-                    atStart: prefetch.schedule.atStart
-                ) { [weak self] loop in await self?.prefetch(prefetch) }
-            }
+    /// The batches that a configuration orders by schedule.
+    func schedules(_ configuration: Configuration) -> [Schedules.Plan] {
+        configuration.prefetch.map { prefetch in
+            Schedules.Plan(
+                identity: "prefetch \(prefetch)",
+                every: prefetch.schedule.every,
+                atStart: prefetch.schedule.atStart
+            ) { [weak self] loop in await self?.prefetch(prefetch) }
+        }
     }
 
-    /// One turn: waits for the end of its batch.
+    /// One turn of a schedule: waits for the end of its batch.
     private func prefetch(_ wanted: PrefetchConfiguration) async {
         do {
             var items: [AdminJobItem] = wanted.urls.map { AdminJobItem(url: $0) }
-            if let file = wanted.file { items += try await parts.files.run { try BatchList.read(file) } }
+            if let file = wanted.file { items += try await files.run { try BatchList.read(file) } }
             if wanted.force { for index in items.indices { items[index].force = true } }
             let batch = Batch(
                 items.map(\.item),
                 options: BatchOptions(concurrency: wanted.concurrency, onError: wanted.onError)
             )
-            let job = try jobCenter.submit(batch, kind: .prefetch, name: wanted.name, isKept: false)
-            await jobCenter.wait(for: job.record.id)
+            let job = try submit(batch, kind: .prefetch, name: wanted.name, isKept: false)
+            await wait(for: job.record.id)
         } catch {
             let reason = (error as? Problem)?.detail ?? "\(error)"
-            parts.logger.error("prefetch \(wanted.name) is left out this time: \(reason)")
+            logger.error("prefetch \(wanted.name) is left out this time: \(reason)")
         }
     }
 
-    /// For the metrics.
-    var jobGauges: [Gauge] {
-        let jobs = jobCenter
-        return [
+    // MARK: - Metrics
+
+    var gauges: [Gauge] {
+        [
             Gauge("drydock_jobs", "Batches that are known, ended ones included.") {
-                jobs.state.withLock { $0.jobs.count }
+                self.state.withLock { $0.jobs.count }
             },
             Gauge("drydock_jobs_running", "Batches under way.") {
-                jobs.state.withLock { $0.jobs.count { $0.isBegun } }
+                self.state.withLock { $0.jobs.count { $0.isBegun } }
             },
             Gauge("drydock_batch_items_total", "Items of ended batches that were done.", isCounter: true) {
-                jobs.counts.itemsDone
+                self.counts.itemsDone
             },
             Gauge("drydock_batch_failures_total", "Items of ended batches that have failed.", isCounter: true) {
-                jobs.counts.itemsFailed
+                self.counts.itemsFailed
             },
             Gauge("drydock_batch_received_bytes_total", "Bytes of bodies that came for batches.", isCounter: true) {
-                jobs.counts.received
+                self.counts.received
             },
         ]
     }

@@ -1,15 +1,23 @@
-// Ends fetches for an operator, and tells the log.
+// Ends fetches for an operator, and logs how many there were.
 
-package import AdminAPI
+internal import AdminAPI
 internal import CacheStore
 internal import DownloadCore
 internal import Logging
-package import ProxyServer
+internal import ProxyServer
 internal import ServiceCore
 internal import Synchronization
 
-extension Daemon: CancelActions {
-    package func cancel(_ target: CancelTarget) async throws(Problem) -> AdminCancelled {
+/// Sendable: it has no state of its own.
+final class FetchCanceller: CancelActions, DaemonFeature {
+    private let context: DaemonContext
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    var routes: [AdminRoute] { cancelRoutes }
+
+    func cancel(_ target: CancelTarget) async throws(Problem) -> AdminCancelled {
+        let parts = context.parts
         let ended: CancelledFetches
         let what: String
         switch target {
@@ -17,7 +25,7 @@ extension Daemon: CancelActions {
             what = "all fetches"
             ended = parts.core.cancel { _ in true }
         case .service(let name):
-            let names = state.withLock { $0.plan.services.map(\.plan.name) }
+            let names = context.plan.services.map(\.plan.name)
             let isForward = name == "forward" && !names.contains(name)
             guard isForward || names.contains(name) else {
                 throw .unknown(service: name, among: names)
@@ -37,9 +45,10 @@ extension Daemon: CancelActions {
         return AdminCancelled(fetches: ended.fetches, waiters: ended.waiters)
     }
 
-    /// What the fetches of a URL are found by, if a client may send it.
+    /// Service and URL in the keys of the fetches that a request for `url` would join; nil if no client may send it.
     private func key(of url: String) async -> (service: String, url: String)? {
-        guard let result = await running?.explain(ExplainQuestion(url: url)), case .success(let answer) = result else {
+        guard let result = await context.server?.explain(ExplainQuestion(url: url)), case .success(let answer) = result
+        else {
             return nil
         }
         if let cache = answer.cache { return (cache.service, cache.url) }

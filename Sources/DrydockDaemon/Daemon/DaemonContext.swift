@@ -1,0 +1,107 @@
+// What the features of a daemon share: what it is made of, what is in force now, and the server that runs.
+
+internal import AdminAPI
+internal import CacheStore
+internal import Configuration
+internal import DownloadCore
+internal import EventLoop
+internal import Logging
+internal import ProxyServer
+internal import ServiceCore
+internal import Synchronization
+
+/// What a daemon is made of before it listens; it stays the same until the daemon has ended.
+struct DaemonParts: Sendable {
+    let source: ConfigurationSource
+    let environment: [String: String]
+    let logger: Logger
+    let logSettings: LogSettings
+    let runtime: CacheRuntime
+    let compiler: DaemonCompiler
+    let sink: AccessLogSink
+
+    var loops: LoopGroup { runtime.threads.loops }
+    var files: IOPool { runtime.threads.files }
+    var names: IOPool { runtime.threads.names }
+    var core: DownloadCore { runtime.core }
+}
+
+/// Makes plans of configurations, at the start and at each reload.
+struct DaemonCompiler: Sendable {
+    let registry = PlanRegistry()
+    private let seeds: SeedOpener
+
+    /// - Parameter files: reads seed folders; the log is told of what is left out of them.
+    init(files: IOPool, logger: Logger) {
+        seeds = SeedOpener(pool: files) { logger.warning("\($0)") }
+    }
+
+    /// Blocks: it reads files and lists seed folders.
+    /// - Throws: `DaemonError.configuration`, with what the configuration asks for and cannot have.
+    func compile(_ configuration: Configuration) throws(DaemonError) -> RoutePlan {
+        do {
+            return try RoutePlan.compile(configuration, registry: registry, seeds: seeds)
+        } catch {
+            throw .configuration("\(error)")
+        }
+    }
+}
+
+/// Each feature holds the context, and none holds the daemon: so the daemon alone says what starts and what ends when.
+///
+/// Sendable: what changes is under a mutex.
+final class DaemonContext: Sendable {
+    struct State {
+        var configuration: Configuration
+        var plan: RoutePlan
+        var isStopping = false
+    }
+
+    let parts: DaemonParts
+    let state: Mutex<State>
+    private let running = Mutex<Server?>(nil)
+
+    init(parts: DaemonParts, configuration: Configuration, plan: RoutePlan) {
+        self.parts = parts
+        state = Mutex(State(configuration: configuration, plan: plan))
+    }
+
+    var configuration: Configuration { state.withLock { $0.configuration } }
+    var plan: RoutePlan { state.withLock { $0.plan } }
+    /// The daemon is ending: it takes no orders any more.
+    var isStopping: Bool { state.withLock { $0.isStopping } }
+
+    /// nil before the daemon listens, and after it has ended.
+    var server: Server? { running.withLock { $0 } }
+
+    /// Puts a server in the place of the one that ran; nil ends it.
+    func replaceServer(with server: Server?) { running.exchange(server) }
+
+    /// The addresses that clients connect to.
+    var addresses: [String] { server?.addresses(.proxy).map(\.description) ?? [] }
+
+    /// What would become of a request; nothing changes by it.
+    /// - Throws: the refusal of the request, or that the daemon is ending.
+    func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation {
+        guard let answer = await server?.explain(question) else {
+            throw Problem(status: 503, title: "Ending", detail: "the daemon is ending, and explains nothing any more")
+        }
+        return try answer.get()
+    }
+
+    /// One line for the log and the service manager.
+    var statusLine: String {
+        let (count, configuration) = state.withLock { ($0.plan.services.count, $0.configuration) }
+        let places = addresses.joined(separator: ", ")
+        guard let file = parts.source.name(configuration) else {
+            let origin = if case .origin(let url)? = configuration.services.first?.baseURL { " \(url)" } else { "" }
+            return "serving\(origin) on \(places), without a configuration file"
+        }
+        return "serving on \(places) with \(count) service\(count == 1 ? "" : "s"), configuration \(file)"
+    }
+
+    /// Logs what a configuration allows and hardly means.
+    func logWarnings(of configuration: Configuration) {
+        for warning in parts.source.warnings(configuration) { parts.logger.warning("\(warning)") }
+    }
+}

@@ -1,0 +1,100 @@
+// A reload: reads the configuration again, and puts it in force in every part of a running daemon, or in none.
+
+internal import Configuration
+internal import DownloadCore
+internal import EventLoop
+internal import Logging
+internal import ProxyServer
+internal import ServiceCore
+internal import Synchronization
+
+/// Sendable: one reload at a time has the mutex; what it changes protects itself.
+final class Reloader: Sendable {
+    private let context: DaemonContext
+    private let notifier: ServiceManagerNotifier
+    private let seeds: SeedService
+    private let switches: OperatorSwitches
+    private let schedules: DaemonSchedules
+    /// Keeps reloads apart, whole and on I/O threads: the file that was read last is the one in force.
+    private let reloading = Mutex(())
+
+    init(
+        _ context: DaemonContext,
+        notifier: ServiceManagerNotifier,
+        seeds: SeedService,
+        switches: OperatorSwitches,
+        schedules: DaemonSchedules
+    ) {
+        self.context = context
+        self.notifier = notifier
+        self.seeds = seeds
+        self.switches = switches
+        self.schedules = schedules
+    }
+
+    /// Reads the configuration again and puts it in force for every request that begins from now on; requests under way
+    /// finish on the old one.
+    /// - Throws: `DaemonError`; the old configuration stays in force, and nothing has changed.
+    func reload() async throws(DaemonError) {
+        if context.isStopping { throw .start("the daemon is ending, and takes no configuration any more") }
+        notifier.reloading()
+        defer { if !context.isStopping { notifier.ready(context.statusLine) } }
+        let parts = context.parts
+        do throws(DaemonError) {
+            // The admin API calls this on a loop, where no file may be read and no other reload waited for.
+            let result = await withUnsafeContinuation {
+                (waiter: UnsafeContinuation<Result<Void, DaemonError>, Never>) in
+                parts.files.submit { [self] in
+                    waiter.resume(returning: Result { () throws(DaemonError) in try readAgain() })
+                }
+            }
+            try result.get()
+            // Each loop takes jobs in their order: once all have counted, all have the new plan.
+            _ = await context.server?.counters()
+            parts.logger.info("configuration reloaded", metadata: ["services": "\(context.plan.services.count)"])
+        } catch {
+            parts.logger.error("reload refused, the old configuration stays in force: \(error)")
+            throw error
+        }
+    }
+
+    /// On an I/O thread.
+    private func readAgain() throws(DaemonError) {
+        try reloading.withLock { _ throws(DaemonError) in
+            try putInForce(try context.parts.source.loadAgain(environment: context.parts.environment))
+        }
+    }
+
+    private func putInForce(_ configuration: Configuration) throws(DaemonError) {
+        let parts = context.parts
+        let differences = configuration.restartOnlyDifferences(from: context.configuration)
+        guard differences.isEmpty else {
+            throw .needsRestart(differences.map(\.description).joined(separator: "\n"))
+        }
+        let plan = try parts.compiler.compile(configuration)
+        do throws(SystemError) {
+            try parts.sink.update(configuration.log)
+        } catch {
+            throw .configuration(Remedies.accessLog(error, configuration.log.access))
+        }
+        plan.takeEffect()
+        // The old plan is released without the mutex: its release may run code of any room.
+        let (wasAhead, before) = context.state.withLock { state in
+            let before = (state.configuration, state.plan)
+            state.configuration = configuration
+            state.plan = plan
+            defer { if !configuration.clock.movable { parts.core.clock.reset() } }
+            return (!configuration.clock.movable && parts.core.clock.ahead != 0, before)
+        }
+        defer { withExtendedLifetime(before) {} }
+        if wasAhead { parts.logger.notice("clock set back, the configuration does not allow to move it any more") }
+        switches.switchOffline(configuration.offline)
+        // Before the handlers, which look only once whether requests are logged.
+        parts.logSettings.set(configuration.log)
+        context.server?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
+        seeds.use(plan)
+        context.server?.update(ServerSettings(configuration))
+        schedules.update(configuration)
+        context.logWarnings(of: configuration)
+    }
+}

@@ -1,0 +1,112 @@
+// What every daemon answers by its admin API: its status, a reload, the listing, an explanation, its switches and its
+// metrics.
+
+internal import AdminAPI
+internal import CacheStore
+internal import Configuration
+internal import DownloadCore
+internal import EventLoop
+internal import Glibc
+internal import ProxyServer
+internal import ServiceCore
+internal import Synchronization
+
+/// Sendable: it has no state of its own.
+final class DaemonControl: AdminActions, DaemonFeature {
+    private let context: DaemonContext
+    private let startedAt = Monotonic.now()
+    private let stored: StoredEntries
+    private let switches: OperatorSwitches
+    private let reloader: Reloader
+    private let metrics: DaemonMetrics
+
+    init(
+        _ context: DaemonContext,
+        stored: StoredEntries,
+        switches: OperatorSwitches,
+        reloader: Reloader,
+        metrics: DaemonMetrics
+    ) {
+        self.context = context
+        self.stored = stored
+        self.switches = switches
+        self.reloader = reloader
+        self.metrics = metrics
+    }
+
+    var routes: [AdminRoute] { daemonRoutes }
+
+    var isReady: Bool { !context.isStopping && context.server != nil }
+
+    func status() async -> AdminStatus {
+        let counters = await context.server?.counters() ?? CounterValues()
+        let (plan, configuration) = context.state.withLock { ($0.plan, $0.configuration) }
+        let parts = context.parts
+        let stored = parts.core.statistics
+        let (memory, disk) = (stored.memory, stored[.disk])
+        var status = AdminStatus(
+            version: DrydockVersion.current,
+            pid: Int(getpid()),
+            uptime: Int((Monotonic.now() - startedAt) / 1_000_000_000),
+            configuration: parts.source.name(configuration),
+            loops: parts.loops.loops.count,
+            listen: context.addresses,
+            services: configuration.services.map { Self.describe($0, plan) },
+            isOffline: parts.core.isOffline,
+            clock: switches.clock(isMovable: configuration.clock.movable),
+            memory: AdminStatus.Tier(entries: memory.objects, bytes: memory.bytes, limit: memory.limit),
+            disk: disk.map {
+                AdminStatus.Tier(entries: $0.objects, bytes: Int(clamping: $0.bytes), limit: Int(clamping: $0.limit))
+            }
+        )
+        status.count(counters)
+        return status
+    }
+
+    private static func describe(_ service: ServiceConfiguration, _ plan: RoutePlan) -> AdminStatus.Service {
+        let base: String =
+            switch service.baseURL {
+            case .origin(let url)?: url.description
+            case .service(let name)?: "service:\(name)"
+            case nil: "none"
+            }
+        let route = plan.service(named: service.name)
+        var result = AdminStatus.Service(
+            name: service.name,
+            target: base,
+            match: service.match.description,
+            isDemo: route?.playsDemo ?? false,
+            isPartlyDemo: route.map { $0.playsDemo && $0.asksOrigin } ?? false
+        )
+        if let route {
+            result.fetches = route.runtime.admission.running
+            result.waiting = route.runtime.admission.waiting
+            if route.plan.breaker != nil, let origin = route.plan.origin {
+                result.breaker = route.runtime.resilience.breaker(of: origin.root).name
+            }
+        }
+        return result
+    }
+
+    func reload() async -> ReloadResult {
+        do throws(DaemonError) {
+            try await reloader.reload()
+            return ReloadResult(isReloaded: true, summary: context.configuration.summary)
+        } catch {
+            let errors = error.description.split(separator: "\n").map(String.init)
+            return ReloadResult(isReloaded: false, summary: "the old configuration stays in force", errors: errors)
+        }
+    }
+
+    func entries(_ query: AdminEntryQuery) async throws(Problem) -> AdminEntries { try await stored.entries(query) }
+
+    func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation {
+        try await context.explain(question)
+    }
+
+    func setOffline(_ isOffline: Bool) async -> AdminOffline { await switches.setOffline(isOffline) }
+
+    func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock { try await switches.moveClock(move) }
+
+    func metricsText() async -> String { await metrics.text() }
+}

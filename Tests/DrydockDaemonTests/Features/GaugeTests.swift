@@ -1,0 +1,66 @@
+// The gauges of a daemon as values: their names, and what they read.
+
+import Logging
+import ProxyServer
+import TestSupport
+import Testing
+
+@testable import DrydockDaemon
+
+@Suite struct GaugeTests {
+    /// A daemon on sockets of its own; `disk` has a disk tier.
+    private static func daemon(in folder: TemporaryFolder, disk: Bool) async throws -> DrydockDaemon.Daemon {
+        let file = try folder.write(
+            "drydock.yaml",
+            """
+            listen: unix:\(folder.file("proxy.sock"))
+            admin: unix:\(folder.file("admin.sock"))
+            forward: { enabled: true }
+            \(disk ? "cache: { disk: { path: \(folder.file("store")) } }" : "")
+            """
+        )
+        return try await Daemon.start(.file(path: file), environment: [:]) { _ in
+            Logger(label: "drydock") { _ in SwiftLogNoOpLogHandler() }
+        }
+    }
+
+    @Test(
+        "each gauge has a name of its own in Prometheus spelling, and those alone that count up end in _total",
+        arguments: [false, true]
+    )
+    func names(disk: Bool) async throws {
+        let folder = try TemporaryFolder()
+        let daemon = try await Self.daemon(in: folder, disk: disk)
+        let gauges = daemon.metrics.gauges
+        await daemon.stop()
+        let names = gauges.map(\.name)
+        #expect(Set(names).count == names.count)
+        #expect(names.contains { $0.hasPrefix("drydock_disk_") } == disk)
+        for gauge in gauges {
+            #expect(gauge.name.hasPrefix("drydock_"))
+            #expect(
+                gauge.name.utf8.allSatisfy { $0 == UInt8(ascii: "_") || (0x61...0x7A).contains($0) },
+                "\(gauge.name)"
+            )
+            #expect(gauge.name.hasSuffix("_total") == gauge.isCounter, "\(gauge.name)")
+            #expect(gauge.help.hasSuffix("."), "\(gauge.name)")
+        }
+    }
+
+    @Test("a gauge reads what is in force at the moment")
+    func readings() async throws {
+        let folder = try TemporaryFolder()
+        let daemon = try await Self.daemon(in: folder, disk: false)
+        func read(_ name: String) -> Int? { daemon.metrics.gauges.first { $0.name == name }?.read() }
+        #expect(read("drydock_offline") == 0)
+        daemon.switches.switchOffline(true)
+        #expect(read("drydock_offline") == 1)
+        daemon.context.parts.core.clock.advance(seconds: 60)
+        #expect(read("drydock_clock_ahead_seconds") == 60)
+        #expect(read("drydock_memory_entries") == 0)
+        #expect(read("drydock_jobs") == 0)
+        #expect(read("drydock_standing_still") == 0)
+        #expect(await daemon.metrics.text().contains("\ndrydock_clock_ahead_seconds 60\n"))
+        await daemon.stop()
+    }
+}
