@@ -10,15 +10,15 @@ extension DownloadBatch {
         /// What is asked for: GET, with a scheme and an authority.
         public var request: HTTPRequest
         /// What this download wants otherwise than the manager has it.
-        public var options: DownloadManager.Options
+        public var options: DownloadOptions
 
         /// A resource by its URL; a fragment is left out.
-        public init(_ url: URL, options: DownloadManager.Options = DownloadManager.Options()) {
+        public init(_ url: URL, options: DownloadOptions = DownloadOptions()) {
             self.init(HTTPRequest(url.absoluteString), options: options)
         }
 
         /// A resource by a request with fields of its own.
-        public init(_ request: HTTPRequest, options: DownloadManager.Options = DownloadManager.Options()) {
+        public init(_ request: HTTPRequest, options: DownloadOptions = DownloadOptions()) {
             self.request = request
             self.options = options
         }
@@ -75,7 +75,7 @@ extension DownloadBatch {
         public var valid: Int
         /// Of those done: the ones that repeat an earlier item.
         public var duplicates: Int
-        /// Of those waiting or under way: the ones whose size nobody knows.
+        /// Of those waiting or under way: the ones whose size is not known.
         public var unknownSize: Int
         /// Bytes that are to be downloaded or have been, as far as they are known.
         public var bytes: Int64
@@ -95,7 +95,7 @@ extension DownloadBatch {
         public var outcome: DownloadOutcome?
         /// Whether it is stored now, and needs nothing more; false for one that repeats another.
         public var isStored: Bool
-        /// Bytes of the body; nil while nobody knows.
+        /// Bytes of the body; nil while they are not known.
         public var size: Int64?
         /// Bytes of the body that have come for this item.
         public var received: Int64

@@ -14,10 +14,11 @@ internal import ServiceCore
 internal import Upstream
 
 extension DownloadQuestion {
+    /// The question as the download core takes it.
     /// - Parameters:
-    ///   - staleWanted: the stored response is wanted, however stale, and nothing else.
+    ///   - staleWanted: only the stored response is wanted, however stale it is.
     ///   - seed: the manager's.
-    func ask(_ configuration: DownloadManager.Configuration, staleWanted: Bool = false, seed: SeedFolder?) -> CacheAsk {
+    func ask(_ configuration: DownloadConfiguration, staleWanted: Bool = false, seed: SeedFolder?) -> CacheAsk {
         var request = RequestHead(method: method, target: path, fields: fields)
         request.fields.set(.host, origin.authority)
         if staleWanted { request.fields.set(.cacheControl, "only-if-cached, max-stale") }
@@ -29,7 +30,7 @@ extension DownloadQuestion {
             policy: configuration.policy(options),
             shape: 1,
             collapse: CollapseLimits(wait: 600_000_000_000, waiters: 1_000_000),
-            // Nothing of it is ever written to a socket.
+            // A program gets the answer: no head is ever written to a socket.
             prepare: { _ in [] }
         )
         if options.usesSeeds { ask.seed = seed }
@@ -41,9 +42,9 @@ extension DownloadQuestion {
     }
 }
 
-extension DownloadManager.Configuration {
-    /// What the caching rules are told.
-    fileprivate func policy(_ options: DownloadManager.Options) -> CachePolicy {
+extension DownloadConfiguration {
+    /// The policy that the caching rules follow for one download.
+    fileprivate func policy(_ options: DownloadOptions) -> CachePolicy {
         CachePolicy(
             mode: options.bypassesStore ? .none : mode.cacheMode,
             ttl: (options.lifetime ?? lifetime).wholeSeconds,
@@ -61,7 +62,7 @@ extension DownloadManager.Configuration {
     }
 }
 
-extension DownloadManager.Mode {
+extension DownloadConfiguration.Mode {
     fileprivate var cacheMode: CacheMode {
         switch self {
         case .library: .library
@@ -70,7 +71,7 @@ extension DownloadManager.Mode {
     }
 }
 
-extension DownloadManager.Check {
+extension DownloadConfiguration.Check {
     fileprivate var method: RevalidateMethod {
         switch self {
         case .head: .head
@@ -81,7 +82,7 @@ extension DownloadManager.Check {
     }
 }
 
-extension DownloadManager.Comparison {
+extension DownloadConfiguration.Comparison {
     fileprivate var rule: CompareRule {
         switch self {
         case .entityTag: .etag
@@ -91,7 +92,7 @@ extension DownloadManager.Comparison {
     }
 }
 
-extension DownloadManager.Gone {
+extension DownloadConfiguration.Gone {
     fileprivate var policy: GonePolicy {
         switch self {
         case .fail: .pass
@@ -101,7 +102,7 @@ extension DownloadManager.Gone {
     }
 }
 
-extension DownloadManager.Expectation {
+extension DownloadOptions.Expectation {
     fileprivate var content: ContentExpectation {
         switch self {
         case .anything: .any
@@ -114,7 +115,7 @@ extension DownloadManager.Expectation {
     }
 }
 
-extension DownloadManager.Leaving {
+extension DownloadConfiguration.Leaving {
     fileprivate var clientAbort: ClientAbort {
         switch self {
         case .finish: .finish
@@ -124,7 +125,7 @@ extension DownloadManager.Leaving {
     }
 }
 
-extension DownloadManager.Seeds {
+extension DownloadConfiguration.Seeds {
     /// Lists the folder; blocks.
     /// - Throws: `SeedError`, or `DownloadError` where it is no folder.
     func open(_ pool: IOPool, onTrouble: @escaping @Sendable (String) -> Void) throws -> SeedFolder {
@@ -138,7 +139,7 @@ extension DownloadManager.Seeds {
     }
 }
 
-extension DownloadManager.Seeds.Layout {
+extension DownloadConfiguration.Seeds.Layout {
     fileprivate var files: SeedLayout {
         switch self {
         case .url: .url
@@ -147,7 +148,7 @@ extension DownloadManager.Seeds.Layout {
     }
 }
 
-extension DownloadManager.Seeds.Use {
+extension DownloadConfiguration.Seeds.Use {
     fileprivate var mode: SeedMode {
         switch self {
         case .pinned: .pinned
@@ -166,24 +167,17 @@ extension DownloadBatch.FailureRule {
     }
 }
 
-extension DownloadManager.DiskStore {
-    /// Opens the folder, which it makes where there is none, and marks.
-    /// - Throws: `DiskTierError`, `.notTaken` where the folder is anybody else's or a daemon's, or `DownloadError` where there is no folder to be had.
-    /// - Parameter onTrouble: called on I/O threads.
-    func open(
-        _ pool: IOPool,
-        calls: FileCalls,
-        onTrouble: @escaping @Sendable (DiskTrouble) -> Void
-    ) async throws -> DiskTier {
-        let limits = DiskLimits(size: size, maxObject: largest ?? size, minFree: minimumFree)
-        return try await DiskTier.open(
+extension DownloadConfiguration.DiskStore {
+    /// The limits and the folder of the disk tier.
+    /// - Throws: `DownloadError.unavailable` if no folder is named and the environment names none either.
+    func limits(calls: FileCalls) throws(DownloadError) -> CacheLimits.Disk {
+        var disk = CacheLimits.Disk(
             path: try path,
-            limits: limits,
-            kind: .private,
-            pool: pool,
-            calls: calls,
-            onTrouble: onTrouble
+            limits: DiskLimits(size: size, maxObject: largest ?? size, minFree: minimumFree),
+            kind: .private
         )
+        disk.calls = calls
+        return disk
     }
 
     private var path: String {
@@ -200,7 +194,7 @@ extension DownloadManager.DiskStore {
     }
 }
 
-extension DownloadManager.Timeouts {
+extension DownloadConfiguration.Timeouts {
     var upstream: Upstream.Timeouts {
         Upstream.Timeouts(
             connect: connect?.wholeNanoseconds,
@@ -211,7 +205,7 @@ extension DownloadManager.Timeouts {
     }
 }
 
-extension DownloadManager.TLS {
+extension DownloadConfiguration.TLS {
     var upstream: TLSOptions {
         TLSOptions(
             verify: verifies,

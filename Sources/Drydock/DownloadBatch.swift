@@ -37,9 +37,9 @@ public final class DownloadBatch: Sendable {
 
     init(
         _ items: [Item],
-        _ options: BatchOptions,
-        _ engine: DownloadEngine,
-        _ sessions: DownloadSessions
+        options: BatchOptions,
+        engine: DownloadEngine,
+        sessions: DownloadSessions
     ) throws(DownloadError) {
         self.items = items
         self.sessions = sessions
@@ -133,7 +133,7 @@ public final class DownloadBatch: Sendable {
     public var updates: some AsyncSequence<Progress, Never> & Sendable {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { follower in
             followers.add(follower)
-            // After that: what changes meanwhile is told twice, and nothing is missed.
+            // Read after the follower was added: a change in between is told twice, and none is missed.
             let progress = progress
             follower.yield(progress)
             if progress.state.isEnd, progress.state != .checked { follower.finish() }
@@ -148,7 +148,7 @@ extension DownloadBatch: DownloadUnderWay {
 
 /// Where a batch's changes go.
 ///
-/// Sendable: the table is under its own mutex; nobody is told with the mutex held.
+/// Sendable: the table is under its own mutex; followers are called without it.
 private final class BatchFollowers: Sendable {
     private struct Table {
         var followers: [Int: AsyncStream<DownloadBatch.Progress>.Continuation] = [:]
@@ -183,7 +183,7 @@ private final class BatchFollowers: Sendable {
     }
 }
 
-/// The runner tells of changes, and whoever is told looks at the runner.
+/// A weak reference to the runner for its own observer, which would keep the runner alive otherwise.
 ///
 /// Sendable: the reference is under its own mutex.
 private final class WeakRunner: Sendable {

@@ -4,66 +4,68 @@ public import FoundationEssentials
 public import HTTPTypes
 import ServiceCore
 
-extension DownloadManager {
-    /// The settings of a manager; a change makes another manager. What is not set has the default that stands with it.
-    public struct Configuration: Sendable, Hashable {
-        /// Who says how long a response stays valid. ``Mode/library`` by default.
-        public var mode = Mode.library
-        /// How long a response stays valid, counted from the download or the last check that succeeded; 2 hours by default.
-        /// Zero asks the origin every time. In ``Mode/standard``, for responses that say nothing about it themselves.
-        public var lifetime = Duration.seconds(7200)
-        /// How a stored response that is no longer valid is checked. By HEAD, by default.
-        public var check = Check.head
-        /// After a check that failed, the stored response is used for so long without another; 30 seconds by default.
-        public var checkPause = Duration.seconds(30)
-        /// For so long after its lifetime a response is used at once while it is checked behind; zero by default.
-        public var staleWhileRevalidate = Duration.zero
-        /// For so long after its lifetime a response is used when the origin fails; nil, the default, is without a limit in
-        /// ``Mode/library``, and one day in ``Mode/standard``.
-        public var staleIfError: Duration?
-        /// What becomes of a stored response when a check answers 404 or 410. ``Gone/fail`` by default.
-        public var gone = Gone.fail
-        /// What a check by HEAD compares in ``Mode/library``, the most telling first; all of them by default.
-        public var comparisons = Comparison.allCases
-        /// Bytes that a body must have to be kept; a shorter one is downloaded each time. 0 by default.
-        public var minimumLength: Int64 = 0
-        /// What becomes of a transfer when everybody who waited for it has left. ``Leaving/finish`` by default.
-        public var leaving = Leaving.finish
-        /// What may be kept in memory; nil keeps nothing there. 64 MiB by default.
-        public var memory: MemoryLimits? = MemoryLimits()
-        /// What may be kept on disk, and where; nil keeps nothing there. 1 GiB by default.
-        public var disk: DiskStore? = DiskStore()
-        /// Resources that are there before anything is downloaded; none by default.
-        public var seeds: Seeds?
-        /// Fields of every request that does not bring them itself; `User-Agent: Drydock/VERSION` by default.
-        public var headerFields: HTTPFields = [.userAgent: "Drydock/\(DrydockVersion.current)"]
-        /// How long the origin may take.
-        public var timeouts = Timeouts()
-        /// How an `https` origin is verified.
-        public var tls = TLS()
-        /// Redirects that are followed for one download; zero takes a redirect for the answer. 10 by default.
-        public var maximumRedirects = 10
-        /// The statuses of an answer that is a success, of single downloads and in batches; every other one is an error. 200 to
-        /// 299 by default.
-        public var acceptedStatuses = 200..<300
-        /// Requests to origins at once, checks among them; the others wait in the order in which they came, and no timeout runs
-        /// while they do. nil sets no limit; 10 by default.
-        public var maximumFetches: Int? = 10
-        /// Bytes of a body that a result may hold; 256 MiB by default. A download to a file has no such limit.
-        public var maximumBody = 256 << 20
-        /// Threads that downloads run on; 1 by default.
-        public var threads = 1
-        /// The name of this cache in the field Cache-Status; `drydock` by default.
-        public var name = "drydock"
+/// The settings of a manager; a change makes another manager. What is not set has the default that stands with it.
+///
+/// Programs write ``DownloadManager/Configuration``.
+public struct DownloadConfiguration: Sendable, Hashable {
+    /// Who says how long a response stays valid. ``Mode/library`` by default.
+    public var mode = Mode.library
+    /// How long a response stays valid, counted from the download or the last check that succeeded; 2 hours by default.
+    /// Zero asks the origin every time. In ``Mode/standard``, for responses that say nothing about it themselves.
+    public var lifetime = Duration.seconds(7200)
+    /// How a stored response that is no longer valid is checked. By HEAD, by default.
+    public var check = Check.head
+    /// After a check that failed, the stored response is used for so long without another; 30 seconds by default.
+    public var checkPause = Duration.seconds(30)
+    /// For so long after its lifetime a response is used at once while it is checked behind; zero by default.
+    public var staleWhileRevalidate = Duration.zero
+    /// For so long after its lifetime a response is used when the origin fails; nil, the default, is without a limit in
+    /// ``Mode/library``, and one day in ``Mode/standard``.
+    public var staleIfError: Duration?
+    /// What becomes of a stored response when a check answers 404 or 410. ``Gone/fail`` by default.
+    public var gone = Gone.fail
+    /// What a check by HEAD compares in ``Mode/library``, the most telling first; all of them by default.
+    public var comparisons = Comparison.allCases
+    /// Bytes that a body must have to be kept; a shorter one is downloaded each time. 0 by default.
+    public var minimumLength: Int64 = 0
+    /// What becomes of a transfer when everybody who waited for it has left. ``Leaving/finish`` by default.
+    public var leaving = Leaving.finish
+    /// What may be kept in memory; nil keeps nothing there. 64 MiB by default.
+    public var memory: MemoryLimits? = MemoryLimits()
+    /// What may be kept on disk, and where; nil keeps nothing there. 1 GiB by default.
+    public var disk: DiskStore? = DiskStore()
+    /// Resources that are there before anything is downloaded; none by default.
+    public var seeds: Seeds?
+    /// Fields of every request that does not bring them itself; `User-Agent: Drydock/VERSION` by default.
+    public var headerFields: HTTPFields = [.userAgent: "Drydock/\(DrydockVersion.current)"]
+    /// How long the origin may take.
+    public var timeouts = Timeouts()
+    /// How an `https` origin is verified.
+    public var tls = TLS()
+    /// Redirects that are followed for one download; zero takes a redirect for the answer. 10 by default.
+    public var maximumRedirects = 10
+    /// The statuses of an answer that is a success, of single downloads and in batches; every other one is an error.
+    /// 200 to 299 by default.
+    public var acceptedStatuses = 200..<300
+    /// Requests to origins at once, checks among them; the others wait in the order in which they came, and no timeout
+    /// runs while they do. nil sets no limit; 10 by default.
+    public var maximumFetches: Int? = 10
+    /// Bytes of a body that a result may hold; 256 MiB by default. A download to a file has no such limit.
+    public var maximumBody = 256 << 20
+    /// Threads that downloads run on; 1 by default.
+    public var threads = 1
+    /// The name of this cache in the field Cache-Status; `drydock` by default.
+    public var name = "drydock"
 
-        /// The defaults.
-        public init() {}
-    }
+    /// The defaults.
+    public init() {}
+}
 
+extension DownloadConfiguration {
     /// Who says how long a response stays valid.
     public enum Mode: String, Sendable, Hashable, CaseIterable {
-        /// The manager: ``Configuration/lifetime`` counts, whatever the fields of the response say. For origins whose fields
-        /// say nothing useful.
+        /// The manager: ``DownloadConfiguration/lifetime`` counts, whatever the fields of the response say. For origins
+        /// whose fields say nothing useful.
         case library
         /// The origin, by the rules of RFC 9111.
         case standard

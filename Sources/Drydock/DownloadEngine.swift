@@ -9,31 +9,22 @@ internal import Upstream
 
 /// Sendable: its members are; clients are in boxes of their loops.
 final class DownloadEngine: Sendable {
-    let configuration: DownloadManager.Configuration
-    let core: DownloadCore
-    let files: IOPool
-    private let names: IOPool
-    private let loops: LoopGroup
+    let configuration: DownloadConfiguration
+    private let runtime: CacheRuntime
     private let watch = TierWatch()
     let seed: SeedFolder?
     private let clients: [LoopBox<UpstreamClient>]
     private let service: ServicePlan
-    private let runtime: ServiceRuntime
+    private let admission: ServiceRuntime
 
     private init(
-        _ configuration: DownloadManager.Configuration,
-        core: DownloadCore,
-        files: IOPool,
-        names: IOPool,
-        loops: LoopGroup,
+        _ configuration: DownloadConfiguration,
+        runtime: CacheRuntime,
         seed: SeedFolder?,
         clients: [LoopBox<UpstreamClient>]
     ) {
         self.configuration = configuration
-        self.core = core
-        self.files = files
-        self.names = names
-        self.loops = loops
+        self.runtime = runtime
         self.seed = seed
         self.clients = clients
         let limits = AdmissionLimits(concurrent: configuration.maximumFetches, queueLength: 1_000_000, wait: .max)
@@ -44,7 +35,7 @@ final class DownloadEngine: Sendable {
             tls: configuration.tls.upstream,
             admission: limits
         )
-        runtime = ServiceRuntime(name: configuration.name, limits: limits)
+        admission = ServiceRuntime(name: configuration.name, limits: limits)
     }
 
     /// Opens the tiers and starts the threads.
@@ -53,87 +44,94 @@ final class DownloadEngine: Sendable {
     ///   - interval: nanoseconds between two looks at what the file system has left.
     /// - Throws: `DownloadError.unavailable`; nothing is left behind then.
     static func open(
-        _ configuration: DownloadManager.Configuration,
+        _ configuration: DownloadConfiguration,
         _ logger: Logger,
         calls: FileCalls = .real,
         interval: UInt64 = TierWatch.interval
     ) async throws(DownloadError) -> DownloadEngine {
-        // What has been started, to be ended where the rest fails; the last first.
-        var undo: [() -> Void] = []
         do {
-            let files = try IOPool(threads: 4, name: "files")
-            undo.append { files.stop() }
-            let names = try IOPool(threads: 2, name: "names")
-            undo.append { names.stop() }
-            let disk = try await configuration.disk?.open(files, calls: calls) { logger.warning("\($0)") }
-            undo.append { [disk] in disk?.close() }
-            let seeds = configuration.seeds
-            let seed = try await files.run { try seeds?.open(files) { logger.warning("\($0)") } }
-            let memory = configuration.memory ?? DownloadManager.MemoryLimits(size: 0, count: 0, largest: 0)
-            let core = DownloadCore(
-                cacheName: configuration.name,
-                memory: MemoryTier(size: memory.size, objects: memory.count, maxObject: memory.largest),
-                memoryMaxObject: memory.largest,
-                behind: disk.map { [$0] } ?? [],
-                diskMaxObject: Int(clamping: configuration.disk.map { $0.largest ?? $0.size } ?? 0),
-                budget: FillBudget(maxObject: memory.largest),
-                clock: WallClock(),
-                report: { logger.log(level: $0.level, "\($0.text)") }
-            )
-            let loops = try LoopGroup.start(count: max(1, configuration.threads))
-            undo.append { loops.stop() }
-            SignalWatch.ignoreBrokenPipes()
-            let resolver = Resolver(pool: names)
-            var clients: [LoopBox<UpstreamClient>] = []
-            for loop in loops.loops { clients.append(await makeClient(on: loop, resolver)) }
-            let engine = DownloadEngine(
-                configuration,
-                core: core,
-                files: files,
-                names: names,
-                loops: loops,
-                seed: seed,
-                clients: clients
-            )
-            if core.hasTiersBehind {
-                await engine.watch.start(every: interval, on: loops.loops[0]) { core.tend() }
+            let threads = try CacheThreads.start(loops: max(1, configuration.threads), nameThreads: 2)
+            do {
+                return try await open(configuration, logger, on: threads, calls: calls, interval: interval)
+            } catch {
+                threads.stop()
+                throw error
             }
-            return engine
         } catch {
-            for step in undo.reversed() { step() }
             throw .unavailable("the download manager cannot be opened: \(error)")
         }
+    }
+
+    /// - Throws: why a part cannot be had; nothing but the threads is left behind then.
+    private static func open(
+        _ configuration: DownloadConfiguration,
+        _ logger: Logger,
+        on threads: CacheThreads,
+        calls: FileCalls,
+        interval: UInt64
+    ) async throws -> DownloadEngine {
+        let memory = configuration.memory ?? DownloadConfiguration.MemoryLimits(size: 0, count: 0, largest: 0)
+        let limits = CacheLimits(
+            memorySize: memory.size,
+            memoryObjects: memory.count,
+            memoryMaxObject: memory.largest,
+            disk: try configuration.disk?.limits(calls: calls)
+        )
+        let runtime = try await CacheRuntime.open(
+            name: configuration.name,
+            limits,
+            on: threads,
+            onTrouble: { logger.warning("\($0)") },
+            report: { logger.log(level: $0.level, "\($0.text)") }
+        )
+        let seed: SeedFolder?
+        do {
+            let (seeds, files) = (configuration.seeds, threads.files)
+            seed = try await files.run { try seeds?.open(files) { logger.warning("\($0)") } }
+        } catch {
+            runtime.core.closeStore()
+            throw error
+        }
+        SignalWatch.ignoreBrokenPipes()
+        let resolver = Resolver(pool: threads.names)
+        var clients: [LoopBox<UpstreamClient>] = []
+        for loop in threads.loops.loops { clients.append(await makeClient(on: loop, resolver)) }
+        let engine = DownloadEngine(configuration, runtime: runtime, seed: seed, clients: clients)
+        if runtime.core.hasTiersBehind {
+            await engine.watch.start(every: interval, on: threads.loops.loops[0]) { [core = runtime.core] in core.tend() }
+        }
+        return engine
     }
 
     private static func makeClient(on loop: isolated EventLoop, _ resolver: Resolver) -> LoopBox<UpstreamClient> {
         LoopBox(on: loop) { loop in UpstreamClient(on: loop, resolver: resolver) }
     }
 
+    var core: DownloadCore { runtime.core }
+    var files: IOPool { runtime.threads.files }
+    private var loops: LoopGroup { runtime.threads.loops }
+
     /// Nanoseconds that the engine's end waits for what is being written.
     private static let patience: UInt64 = 30_000_000_000
 
-    /// Ends the transfers under way, writes what has come whole, and ends every thread. Nobody may wait for the engine any more,
-    /// and the task may not be cancelled.
+    /// Ends the transfers under way, stores the bodies that have come whole, and ends every thread. Called when no task
+    /// waits for the engine any more, and from a task that cannot be cancelled: a cancelled one would not wait for what
+    /// is being written.
     func stop() async {
         loops.loops[0].submit { [watch] loop in watch.stop(on: loop) }
         for client in clients {
             client.loop.submit { loop in client.take(on: loop)?.shutdown() }
         }
-        // What is whole is being written; what is not has just failed.
+        // Bodies that are whole are being written now; all others have just failed.
         await core.settle(patience: Self.patience, on: loops.leastBusy)
-        await DetachedThread.wait { [self] in
-            loops.stop()
-            core.closeStore()
-            files.stop()
-            names.stop()
-        }
+        await DetachedThread.wait { [self] in runtime.stop() }
     }
 
     /// The loop with the fewest downloads.
     func chooseLoop() -> EventLoop { loops.leastBusy }
 
     /// Requests that were sent to origins, checks among them.
-    var fetchCount: Int { runtime.fetchCount }
+    var fetchCount: Int { admission.fetchCount }
 
     /// Asks the core what a question is about, on one of the engine's loops; nil where the engine has ended.
     func answer(_ ask: CacheAsk, to question: DownloadQuestion, on loop: isolated EventLoop) async -> Answer? {
@@ -145,13 +143,13 @@ final class DownloadEngine: Sendable {
     func source(for question: DownloadQuestion, on loop: isolated EventLoop) -> (any FetchSource)? {
         guard let box = clients.first(where: { $0.loop === loop }), let client = box.value(on: loop) else { return nil }
         if question.options.onlyStored { return UnaskedSource() }
-        let (service, runtime) = (service, runtime)
+        let (service, admission) = (service, admission)
         return RedirectSource(
             question.origin,
             limit: configuration.maximumRedirects,
             isStandard: configuration.mode == .standard
         ) { origin in
-            OriginSource(service: service, origin: origin, plan: service.request, runtime: runtime, client: client)
+            OriginSource(service: service, origin: origin, plan: service.request, runtime: admission, client: client)
         }
     }
 }

@@ -43,7 +43,7 @@ public enum DownloadError: Error, Sendable, Hashable {
 public struct OriginFailure: Sendable, Hashable {
     /// What kind of failure it is.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// The host has no address, or nobody could be asked for it.
+        /// The host has no address, or no name server could be asked for it.
         case unknownHost
         /// Nothing listens there, or no way leads there.
         case unreachable
@@ -84,7 +84,7 @@ extension DownloadError: CustomStringConvertible {
 }
 
 extension DownloadError {
-    /// What the download core says of an answer that did not come.
+    /// The error for an answer that did not come.
     init(_ error: FetchError) {
         switch error {
         case .cancelled, .stopped: self = .cancelled
@@ -115,7 +115,7 @@ extension DownloadError {
         self = .origin(OriginFailure(kind: kind, detail: error.detail))
     }
 
-    /// What a body says that ended before its last byte.
+    /// The error for a body that ended before its last byte.
     init(_ error: BodyError, _ url: String) {
         switch error {
         case .cancelled: self = .cancelled

@@ -5,8 +5,9 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization
 
-/// Sendable: the descriptor and the names never change, whether it is finished is atomic. What was not finished leaves no
-/// file behind.
+/// A file that is not committed leaves nothing behind.
+///
+/// Sendable: the descriptor and the names never change, and whether it is finished is atomic.
 final class DownloadFile: Sendable {
     private let pool: IOPool
     private let descriptor: Int32
@@ -14,7 +15,7 @@ final class DownloadFile: Sendable {
     private let temporary: String
     private let isFinished = Atomic<Bool>(false)
 
-    private init(_ pool: IOPool, _ descriptor: Int32, _ path: String, _ temporary: String) {
+    private init(on pool: IOPool, descriptor: Int32, path: String, temporary: String) {
         self.pool = pool
         self.descriptor = descriptor
         self.path = path
@@ -39,7 +40,7 @@ final class DownloadFile: Sendable {
             let temporary = "\(folder)/.\(UInt64.random(in: 0 ... .max)).download"
             let descriptor = Glibc.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
             guard descriptor >= 0 else { throw SystemError("open \(temporary)") }
-            return DownloadFile(pool, descriptor, path, temporary)
+            return DownloadFile(on: pool, descriptor: descriptor, path: path, temporary: temporary)
         }
     }
 

@@ -1,4 +1,4 @@
-// What a download manager has stored: looked at, and removed.
+// The stored responses of a download manager: looked at, expired and removed.
 
 internal import CacheStore
 internal import DownloadCore
@@ -6,7 +6,7 @@ internal import EventLoop
 public import FoundationEssentials
 internal import HTTPCaching
 
-/// What is known of a resource without asking anybody.
+/// The state of a resource as it is stored; no origin is asked.
 public enum StoredState: Sendable, Hashable {
     /// It would be downloaded.
     case absent
@@ -19,7 +19,7 @@ public enum StoredState: Sendable, Hashable {
 }
 
 extension DownloadManager {
-    /// What is known of a resource. Nobody is asked, and nothing changes by it.
+    /// The state of a resource as it is stored. No origin is asked, and nothing changes.
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`, `.cancelled`.
     public func state(of url: URL) async throws(DownloadError) -> StoredState {
         let session = try await begin(try DownloadQuestion(url, configuration, Options()))

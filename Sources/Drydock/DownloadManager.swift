@@ -25,8 +25,9 @@ internal import Synchronization
 /// Any task may use a manager. Its threads and its folder are there from the first download until ``close()``, or until the
 /// last reference to it goes.
 public final class DownloadManager: Sendable {
-    /// The manager for a whole program, with the default configuration. Two processes of one program cannot use it at the same
-    /// time, since they would have the same folder: give each a manager with a ``DiskStore/folder`` of its own.
+    /// The manager for a whole program, with the default configuration. Two processes of one program cannot use it at
+    /// the same time, since they would have the same folder: give each a manager with a
+    /// ``DownloadConfiguration/DiskStore/folder`` of its own.
     public static let shared = DownloadManager()
 
     private enum Opening {
@@ -57,7 +58,7 @@ public final class DownloadManager: Sendable {
     }
 
     deinit {
-        // Whoever waits for a download holds the manager: nothing runs that would miss it.
+        // A task that waits for a download holds the manager, so that no download is under way here.
         guard case .open(let engine) = opening.withLock({ $0 }) else { return }
         Task { await engine.stop() }
     }
@@ -76,8 +77,9 @@ public final class DownloadManager: Sendable {
 
     /// Downloads what a request asks for, or takes it from what is stored.
     /// - Parameters:
-    ///   - request: GET or HEAD, with a scheme and an authority. Its fields win over ``Configuration/headerFields``. In
-    ///     ``Mode/library`` also POST, whose answer is kept for requests with the same body.
+    ///   - request: GET or HEAD, with a scheme and an authority. Its fields win over
+    ///     ``DownloadConfiguration/headerFields``. In ``DownloadConfiguration/Mode/library`` also POST, whose answer is
+    ///     kept for requests with the same body.
     ///   - body: of a POST; none by default.
     ///   - options: what this download wants otherwise than the manager has it.
     /// - Returns: the resource, with its body in ``DownloadResult/data``.
@@ -151,7 +153,7 @@ public final class DownloadManager: Sendable {
         onFailure: DownloadBatch.FailureRule = .continue
     ) async throws(DownloadError) -> DownloadBatch {
         let options = BatchOptions(concurrency: concurrency, onError: onFailure.policy)
-        return try DownloadBatch(items, options, try await engine(), sessions)
+        return try DownloadBatch(items, options: options, engine: try await engine(), sessions: sessions)
     }
 
     // MARK: - Ending
@@ -176,7 +178,7 @@ public final class DownloadManager: Sendable {
             engine = opened
         case .notYet, .closed: return
         }
-        // A task of its own: whoever closes in a cancelled task waits, too.
+        // In a task of its own, so that a cancelled caller waits for the end, too.
         await Task { await engine.stop() }.value
     }
 
@@ -248,7 +250,7 @@ public final class DownloadManager: Sendable {
                 state = .open(engine)
                 return engine
             case (.underWay(let current), .failure(let error)):
-                // The next one tries again; somebody may be doing so already.
+                // The next call tries again, unless another one is trying already.
                 if current == task { state = .notYet }
                 throw error
             case (_, .failure(let error)): throw error
@@ -263,7 +265,7 @@ public final class DownloadManager: Sendable {
         try opening.withLock { state throws(DownloadError) in try body(&state) }
     }
 
-    /// Tells the log of a download that has ended well.
+    /// Logs a download that has ended well.
     func note(_ result: DownloadResult) {
         logger.debug(
             "downloaded",
@@ -274,7 +276,7 @@ public final class DownloadManager: Sendable {
         )
     }
 
-    /// Tells the log of a download that has failed.
+    /// Logs a download that has failed.
     func note(_ error: DownloadError, of question: Result<DownloadQuestion, DownloadError>) {
         if case .unavailable = error { logger.warning("\(error)") }
         guard case .success(let question) = question else { return }
@@ -282,8 +284,8 @@ public final class DownloadManager: Sendable {
     }
 }
 
-extension DownloadManager.Options {
-    /// For whoever waits for the result alone.
+extension DownloadOptions {
+    /// For a caller who waits for the result alone: a stale response would never reach it.
     fileprivate var withoutStale: Self {
         var options = self
         options.yieldsStaleFirst = false

@@ -23,7 +23,7 @@ public enum DownloadOutcome: String, Sendable, Hashable, CaseIterable, Codable {
     case downloaded
     /// Neither stored nor to be had. What carries it is a ``DownloadError``, whose ``DownloadError/outcome`` it is.
     case downloadFailed
-    /// There was nothing to ask for. What carries it is a ``DownloadError``; no result ever has it.
+    /// The request could not be asked. Only a ``DownloadError`` has this outcome, never a result.
     case invalid
 }
 
@@ -40,7 +40,8 @@ extension DownloadOutcome {
         case (_, .fallback), (_, .placeholder): self = .downloadFailed
         case (true, .refreshing): self = .beingChecked
         case (true, .memory), (true, .disk): self = .stillValid
-        // Past its time, and nobody was asked: the program is offline or wants nothing else, or a check has failed a moment ago.
+        // The response is stale and its origin was not asked: only stored responses are wanted, or a check failed a
+        // moment ago.
         case (true, _): self = .checkFailed
         case (false, .revalidated): self = .confirmed
         case (false, .staleIfError): self = .checkFailed

@@ -19,7 +19,7 @@ struct DownloadQuestion: Sendable {
     let fields: Fields
     /// Of a POST; nil for what has no content.
     let content: [UInt8]?
-    let options: DownloadManager.Options
+    let options: DownloadOptions
 
     /// The answer to a POST is found by its content, too.
     var key: CacheKey {
@@ -33,17 +33,17 @@ struct DownloadQuestion: Sendable {
     }
 
     /// - Throws: `DownloadError.invalidRequest`.
-    init(_ url: URL, _ configuration: DownloadManager.Configuration, _ options: DownloadManager.Options)
+    init(_ url: URL, _ configuration: DownloadConfiguration, _ options: DownloadOptions)
         throws(DownloadError)
     {
         try self.init(
             url,
             text: url.absoluteString,
             method: .get,
-            HTTPFields(),
-            nil,
-            configuration,
-            options
+            own: HTTPFields(),
+            content: nil,
+            configuration: configuration,
+            options: options
         )
     }
 
@@ -51,8 +51,8 @@ struct DownloadQuestion: Sendable {
     init(
         _ request: HTTPRequest,
         body: Data? = nil,
-        _ configuration: DownloadManager.Configuration,
-        _ options: DownloadManager.Options
+        _ configuration: DownloadConfiguration,
+        _ options: DownloadOptions
     ) throws(DownloadError) {
         let text = request.text
         guard let url = URL(string: text) else { throw Self.refuse(text, "give it a scheme, an authority and a path") }
@@ -68,17 +68,25 @@ struct DownloadQuestion: Sendable {
         // In the rooms below a POST with its content is a GET under another key.
         let method = isPost ? .get : HTTPWire.Method(request.method.rawValue)
         let content = isPost ? Array(body ?? Data()) : nil
-        try self.init(url, text: text, method: method, request.headerFields, content, configuration, options)
+        try self.init(
+            url,
+            text: text,
+            method: method,
+            own: request.headerFields,
+            content: content,
+            configuration: configuration,
+            options: options
+        )
     }
 
     private init(
         _ url: URL,
         text: String,
         method: HTTPWire.Method,
-        _ own: HTTPFields,
-        _ content: [UInt8]?,
-        _ configuration: DownloadManager.Configuration,
-        _ options: DownloadManager.Options
+        own: HTTPFields,
+        content: [UInt8]?,
+        configuration: DownloadConfiguration,
+        options: DownloadOptions
     ) throws(DownloadError) {
         let (origin, path) = try Self.place(text)
         self.url = url
@@ -95,7 +103,7 @@ struct DownloadQuestion: Sendable {
         fields.remove(.host)
         fields.remove(.contentLength)
         if content != nil {
-            // They are of GET alone.
+            // A POST has no ranges and no conditions; the GET that the download core sees would obey them.
             for field in [KnownField.range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince] {
                 fields.remove(field)
             }

@@ -45,7 +45,7 @@ public struct DownloadResult: Sendable, Hashable {
 public struct DownloadProgress: Sendable, Hashable {
     /// Bytes that this download has received, from whichever place they come.
     public var received: Int64
-    /// Bytes of the whole; nil where nobody knows.
+    /// Bytes of the whole; nil if they are not known.
     public var expected: Int64?
 
     /// Makes a progress of so many bytes.

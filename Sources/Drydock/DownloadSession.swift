@@ -10,7 +10,7 @@ internal import Synchronization
 
 /// Sendable: its state is under its own mutex, and its reader in a box of the loop that it belongs to.
 final class DownloadSession: DownloadUnderWay {
-    /// What is known once the head has come.
+    /// The head of an answer, as the program sees it.
     struct Head: Sendable {
         let response: HTTPResponse
         let outcome: DownloadOutcome
@@ -18,7 +18,7 @@ final class DownloadSession: DownloadUnderWay {
         let expected: Int64?
         let age: Duration
         let validity: Duration?
-        /// Nothing has come.
+        /// Why no answer has come; nil if one has.
         let failure: FetchError?
 
         init(_ answer: Answer) {
@@ -40,7 +40,7 @@ final class DownloadSession: DownloadUnderWay {
         var isSilent = false
     }
 
-    /// Bytes that are handed over at once, where they are there already.
+    /// Bytes that one read hands over at most, of those that have come already.
     private static let portion = 1 << 20
 
     let question: DownloadQuestion
@@ -61,18 +61,20 @@ final class DownloadSession: DownloadUnderWay {
 
     deinit {
         loop.connections.add(-1)
-        // A reader ends on its loop, before whatever begins after this download has ended.
+        // On the loop of the reader, and before any work that is submitted to the loop after this: a reader that stays
+        // open would hold up the next download of the resource.
         if let body = state.withLock({ $0.body }) { body.loop.submit { loop in body.take(on: loop)?.close() } }
         sessions.remove(self)
     }
 
     func concerns(_ question: DownloadQuestion) -> Bool { self.question.key == question.key }
 
-    /// Whether the task that waits is to be told nothing of the end.
+    /// Whether the iteration ends without an error.
     var isSilent: Bool { state.withLock { $0.isSilent } }
 
-    /// Ends the download for whoever waits for it; the transfer goes on where others wait, or where it is to be stored.
-    /// - Parameter silently: the waiter is not told by an error where it need not be.
+    /// Ends the download for the task that waits for it. The transfer goes on if other downloads wait for it, or if it
+    /// is stored.
+    /// - Parameter silently: an iteration ends without an error.
     func cancel(silently: Bool) {
         let interrupt = state.withLock { state in
             state.isCancelled = true
@@ -114,7 +116,8 @@ final class DownloadSession: DownloadUnderWay {
                 let data = try await Self.read(body, on: loop)
                 if data == nil {
                     body.take(on: loop)?.close()
-                    // A program may end with its last download: what it has is stored then.
+                    // Wait for the store: a program may end after its last download, and would find nothing stored at
+                    // its next start.
                     await storing?.wait(on: loop)
                 }
                 return .success(data)
@@ -134,7 +137,7 @@ final class DownloadSession: DownloadUnderWay {
         return nil
     }
 
-    /// What is known without asking anybody.
+    /// The state of the stored response; no origin is asked.
     /// - Throws: `DownloadError.cancelled`, `.closed`.
     func storedState() async throws(DownloadError) -> StoredState {
         let (engine, question) = (engine, question)

@@ -2,11 +2,11 @@
 
 internal import Synchronization
 
-/// What can be cancelled from outside.
+/// A download or a batch, as something that can be cancelled from outside.
 protocol DownloadUnderWay: AnyObject, Sendable {
-    /// Whether all of it is about what a question is about.
+    /// Whether it downloads the resource of a question, and nothing else.
     func concerns(_ question: DownloadQuestion) -> Bool
-    /// - Parameter silently: who waits is not told by an error where it need not be.
+    /// - Parameter silently: an iteration ends without an error.
     func cancel(silently: Bool)
 }
 
@@ -26,7 +26,7 @@ final class DownloadSessions: Sendable {
 
     private let state = Mutex(State())
 
-    /// Downloads and batches that have not ended, those among them that nobody reads at the moment.
+    /// Downloads and batches that have not ended, whether a task reads them at the moment or not.
     var count: Int { state.withLock { $0.sessions.count } }
 
     /// - Throws: `DownloadError.closed`.

@@ -87,7 +87,8 @@ private final class RedirectFetch: FetchHandle, FetchSink {
     func nextPlace(on loop: isolated EventLoop) async -> (OriginAddress, FetchRequest)? {
         guard await turns.wait(on: loop), let target, sink != nil else { return nil }
         if (target.0.scheme, target.0.authority) != (origin.scheme, origin.authority) {
-            // What is meant for one origin is nobody else's (RFC 9110 section 15.4).
+            // Credentials are for the origin that they were given for, and are not sent to another one (RFC 9110
+            // section 15.4).
             request.fields.remove(.authorization)
             request.fields.remove(.cookie)
         }
@@ -98,7 +99,7 @@ private final class RedirectFetch: FetchHandle, FetchSink {
         return (origin, request)
     }
 
-    /// A source that took its time may have been given up meanwhile.
+    /// Cancels the new handle if the fetch was cancelled while its source was starting.
     func started() {
         if sink == nil { handle?.cancel() }
     }
@@ -113,7 +114,7 @@ private final class RedirectFetch: FetchHandle, FetchSink {
         let handle = handle
         end()
         handle?.cancel()
-        // It may wait for admission.
+        // The task may be waiting for a slot of the service.
         task?.cancel()
     }
 
@@ -174,7 +175,8 @@ private final class RedirectFetch: FetchHandle, FetchSink {
         turns.signal(false)
     }
 
-    /// Where a redirect leads (RFC 9110 section 10.2.2); nil where the head is none, or leads nowhere that can be asked.
+    /// The target of a redirect (RFC 9110 section 10.2.2); nil if the head is no redirect, or its target cannot be
+    /// asked for.
     private static func place(
         _ head: ResponseHead,
         _ origin: OriginAddress,
@@ -190,12 +192,13 @@ private final class RedirectFetch: FetchHandle, FetchSink {
 
 @available(*, unavailable) extension RedirectFetch: Sendable {}
 
-/// Lets one task wait for what a callback on the same loop says; loop-bound.
+/// Lets one task wait for a value that a callback on the same loop gives; loop-bound.
 private final class AsyncTurn {
     private var said: Bool?
     private var waiter: UnsafeContinuation<Bool, Never>?
 
-    /// What is said last counts, where nobody waits.
+    /// Resumes the task that waits. If none does, the next one gets the last value; after `false` the value stays
+    /// `false`.
     func signal(_ value: Bool) {
         if let waiter {
             self.waiter = nil
@@ -205,7 +208,7 @@ private final class AsyncTurn {
         }
     }
 
-    /// Waits for a turn; after a last one there is none any more.
+    /// Waits for a value. `false` is the last one: each later call returns it at once.
     func wait(on loop: isolated EventLoop) async -> Bool {
         if let said {
             if said { self.said = nil }

@@ -1,4 +1,5 @@
-// The origin of a download that wants what is stored and nothing else: whatever the way to it, it is never asked.
+// The source of a download that wants a stored response only: it fails every request, so that the origin is never
+// asked.
 
 internal import DownloadCore
 internal import EventLoop
