@@ -21,7 +21,7 @@ package struct AdminEntries: Codable, Sendable, Equatable {
         /// The fields that Vary lists, as the stored request had them.
         package var variant: [String: String]
         package var isPinned: Bool
-        /// What it can be purged by.
+        /// The tags by which it can be purged.
         package var tags: [String]
 
         package init(
@@ -54,7 +54,7 @@ package struct AdminEntries: Codable, Sendable, Equatable {
     package var entries: [Entry]
     /// What to send as `after` for the next page, which may be empty; nil on the last.
     package var next: String?
-    /// How many follow that were not asked for; nil from the daemon, and where nobody has counted.
+    /// How many entries follow that were not asked for; nil from the daemon, and if they were not counted.
     package var more: Int?
 
     package init(entries: [Entry], next: String? = nil, more: Int? = nil) {

@@ -12,7 +12,7 @@ extension AdminExplanation {
         case fetch
         /// The origin is asked for a range: what is missing, or what the request wants.
         case part
-        /// 504: nobody is asked.
+        /// 504: no origin is asked.
         case refuse
     }
 
@@ -30,7 +30,7 @@ extension AdminExplanation {
         }
     }
 
-    /// What the client gets of what is stored.
+    /// The part of the stored response that the client gets.
     package struct Reply: Codable, Sendable, Equatable {
         package var status: Int
         /// Of a 206: the first and the last byte of each part.
@@ -79,7 +79,7 @@ extension AdminExplanation {
         package var service: String
         /// The URL of the key.
         package var url: String
-        /// What else the key holds, such as the value of a field.
+        /// The lines of the key besides the URL, such as the value of a field.
         package var keyLines: [String]
         /// As configured: `head`, `conditional`, `auto` or `never`.
         package var revalidate: String
@@ -88,7 +88,7 @@ extension AdminExplanation {
         package var decision: Ruling
         /// Nil where the store does not answer.
         package var reply: Reply?
-        /// What the origin would be sent; nil where it is not asked.
+        /// The request that the origin would get; nil if it is not asked.
         package var upstream: Upstream?
         /// Fetches of the key under way that others may join.
         package var fills: Int
@@ -96,7 +96,7 @@ extension AdminExplanation {
         package var isUncacheable: Bool
         /// Nil where the last answer was stored, or none has come since the start.
         package var unstored: Unstored?
-        /// For how many seconds no check is made, since the last one failed; nil where the next one is not held back.
+        /// Seconds until the next check, since the last one failed; nil if the next one is made at once.
         package var checkPause: Int64?
         package var placeholder: Standing?
         package var fallback: Standing?

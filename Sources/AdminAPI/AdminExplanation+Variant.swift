@@ -77,7 +77,7 @@ extension AdminExplanation {
         package var isChosen: Bool
         /// A rule has invalidated it, so that it never answers.
         package var isInvalidated: Bool
-        /// What the rules say of it by itself.
+        /// The decision of the caching rules about this response alone.
         package var decision: Ruling
         /// Up to which staleness it answers where the origin fails; nil where it does not.
         package var staleIfError: Int64?

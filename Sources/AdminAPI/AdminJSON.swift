@@ -2,7 +2,7 @@
 
 internal import FoundationEssentials
 
-/// The documents of the admin API as JSON: names in snake_case, members sorted; members that nobody knows are ignored.
+/// The documents of the admin API as JSON: names in snake_case, members sorted; unknown members are ignored.
 package enum AdminJSON {
     /// One document with a newline at its end.
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
@@ -19,7 +19,7 @@ package enum AdminJSON {
         return try decoder.decode(type, from: Data(bytes))
     }
 
-    /// What a decoder says, with the place in the document, in one line.
+    /// A decoder's error in one line, with its place in the document.
     package static func reason(_ error: any Error) -> String {
         guard let error = error as? DecodingError else { return "\(error)" }
         let (context, missing): (DecodingError.Context, String?) =

@@ -1,8 +1,8 @@
-// What a batch is asked for by.
+// The document that orders a batch.
 
 /// The body of `POST /v1/size` and `POST /v1/prefetch`.
 package struct AdminJobRequest: Codable, Sendable, Equatable {
-    /// What the failure of an item means for the others.
+    /// The consequence of a failed item for the others.
     package enum OnError: String, Codable, Sendable, CaseIterable {
         case `continue`
         /// No further item is begun.
@@ -49,7 +49,7 @@ extension AdminJobItem: Codable {
         init?(intValue: Int) { nil }
     }
 
-    /// - Throws: `DecodingError`; also for a key that nobody knows, which would be ignored in silence otherwise.
+    /// - Throws: `DecodingError`; also for an unknown key, which would be ignored in silence otherwise.
     package init(from decoder: any Decoder) throws {
         let all = try decoder.container(keyedBy: AnyKey.self)
         for key in all.allKeys where Key(stringValue: key.stringValue) == nil {

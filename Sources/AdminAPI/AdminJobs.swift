@@ -12,7 +12,7 @@ package struct AdminJob: Codable, Sendable, Equatable {
         package var method: String?
         /// `queued`, `running`, `done`, `failed` or `cancelled`.
         package var state: String
-        /// What looking for its size came to; nil where nobody has.
+        /// The result of asking for its size; nil if it was not asked for.
         package var check: String?
         /// What downloading it came to, such as `downloaded`; nil until it has.
         package var outcome: String?
@@ -41,7 +41,7 @@ package struct AdminJob: Codable, Sendable, Equatable {
         }
     }
 
-    /// What the items add up to.
+    /// The sums over all items.
     package struct Totals: Codable, Sendable, Equatable {
         package var items = 0
         package var queued = 0
@@ -57,11 +57,11 @@ package struct AdminJob: Codable, Sendable, Equatable {
         package var valid = 0
         /// Of those done: came, and may not be stored.
         package var notStored = 0
-        /// Of those queued or running: nobody knows how many bytes they have.
+        /// Items, queued or running, whose size is not known.
         package var unknownSize = 0
         /// The known sizes of what is to be downloaded, or has been.
         package var bytes: Int64 = 0
-        /// What has come for this job, and for no other.
+        /// Bytes that have come for this job, and for no other.
         package var received: Int64 = 0
         /// Of `bytes`, what has not come yet.
         package var remaining: Int64 = 0
@@ -70,7 +70,7 @@ package struct AdminJob: Codable, Sendable, Equatable {
     }
 
     package var id: String
-    /// That of a ``Kind``.
+    /// The raw value of a ``Kind``.
     package var kind: String
     /// Of its schedule, or as it was given.
     package var name: String?
@@ -78,7 +78,7 @@ package struct AdminJob: Codable, Sendable, Equatable {
     package var state: String
     /// Items under way at a time; nil, like the next two, from a daemon that leaves it out.
     package var concurrency: Int?
-    /// That of an ``AdminJobRequest/OnError``.
+    /// The raw value of an ``AdminJobRequest/OnError``.
     package var onError: String?
     package var created: Int64?
     package var started: Int64?

@@ -1,4 +1,4 @@
-// What a request of the admin API is refused with.
+// The refusal of a request of the admin API.
 
 /// Any answer with an error status: problem details (RFC 9457).
 package struct AdminProblem: Codable, Sendable, Equatable {
@@ -6,7 +6,7 @@ package struct AdminProblem: Codable, Sendable, Equatable {
     package var title: String
     /// What happened, and what to do about it.
     package var detail: String
-    /// That of the answer; nil from whoever leaves it out.
+    /// The status of the answer; nil if the sender leaves it out.
     package var status: Int?
 
     package init(title: String, detail: String, status: Int? = nil) {

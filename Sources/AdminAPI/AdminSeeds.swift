@@ -20,7 +20,7 @@ package struct AdminSeedImport: Codable, Sendable, Equatable {
     package var imported = 0
     /// Something as new was stored already.
     package var kept = 0
-    /// Files whose URL nobody knows, or that no route asks for.
+    /// Files whose URL cannot be told from their name, or that no route asks for.
     package var unknown = 0
     /// The rules of their route do not allow them to be stored.
     package var refused = 0

@@ -65,14 +65,14 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     package var answers = 0
     package var hits = 0
     package var misses = 0
-    /// Nobody is asked.
+    /// No origin is asked.
     package var isOffline: Bool
     package var clock: AdminClock
     package var memory: Tier
     /// Nil where there is no disk tier.
     package var disk: Tier?
 
-    /// What is counted is 0 at first.
+    /// A status whose counts are all 0.
     package init(
         version: String,
         pid: Int,

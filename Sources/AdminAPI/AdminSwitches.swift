@@ -1,8 +1,8 @@
-// What an operator is told of an order: a switch, ended fetches, purges and pins.
+// The answers to an operator's orders: a switch, ended fetches, purges and pins.
 
 /// `POST /v1/offline`.
 package struct AdminOffline: Codable, Sendable, Equatable {
-    /// Nobody is asked.
+    /// No origin is asked.
     package var isOffline: Bool
 
     package init(isOffline: Bool) { self.isOffline = isOffline }
@@ -24,7 +24,7 @@ package struct AdminCancelled: Codable, Sendable, Equatable {
 package struct AdminPurge: Codable, Sendable, Equatable {
     /// Stored responses that are gone, or stale.
     package var purged: Int
-    /// They are stale, rather than gone.
+    /// The responses are stale, and not removed.
     package var isSoft: Bool
 
     package init(purged: Int, isSoft: Bool) {

@@ -41,7 +41,7 @@ struct AdminClient {
     /// - Parameters:
     ///   - id: of what the path is for, where it has a place for one.
     ///   - body: a JSON document; nil sends none.
-    /// - Throws: `Failure`, with code 3 where nobody listens.
+    /// - Throws: `Failure`, with code 3 if no daemon listens.
     func request(
         _ method: String,
         _ path: AdminPath,
@@ -60,7 +60,7 @@ struct AdminClient {
 
     // MARK: - The socket
 
-    /// Whether somebody listens there; where nobody does, `errno` says why.
+    /// Whether a daemon listens there; if none does, `errno` says why.
     var isThere: Bool {
         guard let descriptor = open() else { return false }
         close(descriptor)

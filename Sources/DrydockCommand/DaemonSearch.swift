@@ -1,4 +1,5 @@
-// How a command finds a daemon that nobody has named: by its configuration file, or by the sockets that daemons of this user make.
+// How a command finds a daemon that its options do not name: by a configuration file, or by the sockets of this user's
+// daemons.
 
 import AdminAPI
 import Configuration
@@ -11,7 +12,7 @@ struct DaemonSearch {
     /// The address in `DRYDOCK_ADMIN`.
     var named: String? { environment["DRYDOCK_ADMIN"].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// Sockets that daemons of this user make where nobody names one; only in folders that nobody else can write to.
+    /// The default sockets of this user's daemons; only in folders that this user alone can write to.
     var own: [AdminClient] {
         DefaultAdmin.folders(environment: environment).filter { DefaultAdmin.distrust($0) == nil }.map {
             AdminClient(address: "unix:" + DefaultAdmin.socket(in: $0))
@@ -56,14 +57,14 @@ struct DaemonSearch {
         return one.st_dev == two.st_dev && one.st_ino == two.st_ino
     }
 
-    /// That nobody listens at any of the places.
+    /// The failure that no daemon listens at any of the places.
     func nowhere(_ places: [AdminClient]) -> Failure {
         var reasons = places.map { place in
             let reason = place.isThere ? "it has just come" : String(cString: strerror(errno))
             return "no daemon at \(place.address): \(reason)"
         }
         if named == nil {
-            // A folder that is there and not this user's alone; one that is not there needs no words.
+            // Name a folder that exists and that others can write to; a missing one needs no warning.
             let folders = DefaultAdmin.folders(environment: environment).filter { access($0, F_OK) == 0 }
             reasons += folders.compactMap { DefaultAdmin.distrust($0).map { "\($0), so that nothing in it was asked" } }
             if own.isEmpty { reasons.insert("this user has no daemon", at: 0) }

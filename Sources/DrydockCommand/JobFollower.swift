@@ -6,7 +6,7 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// That the user has pressed Ctrl-C; set by a signal handler, which may only touch atomics.
+/// A flag that the user has pressed Ctrl-C; set by a signal handler, which may only touch atomics.
 private let interrupted = Atomic<Bool>(false)
 
 struct JobFollower {

@@ -39,7 +39,7 @@ struct Jobs: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "End a job; items that are done stay done.")
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
-        func run() throws { try Jobs.act("POST", .cancelJob, id, options) }
+        func run() throws { try Jobs.act("POST", .cancelJob, id: id, options: options) }
     }
 
     struct Retry: ParsableCommand {
@@ -48,7 +48,7 @@ struct Jobs: ParsableCommand {
         )
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
-        func run() throws { try Jobs.act("POST", .retryJob, id, options) }
+        func run() throws { try Jobs.act("POST", .retryJob, id: id, options: options) }
     }
 
     struct Remove: ParsableCommand {
@@ -57,9 +57,9 @@ struct Jobs: ParsableCommand {
         )
         @Argument(help: "The number of the job.") var id: String
         @OptionGroup var options: AdminOptions
-        func run() throws { try Jobs.act("DELETE", .job, id, options) }
+        func run() throws { try Jobs.act("DELETE", .job, id: id, options: options) }
     }
-    private static func act(_ method: String, _ path: AdminPath, _ id: String, _ options: AdminOptions) throws {
+    private static func act(_ method: String, _ path: AdminPath, id: String, options: AdminOptions) throws {
         try options.order(method, path, id: id) { (job: AdminJob) in job.line }
     }
 }

@@ -9,7 +9,7 @@ package enum AdmissionRefusal: Error, Sendable, Equatable {
     case queueFull(length: Int)
     /// No slot came free in time.
     case waitedTooLong(nanoseconds: UInt64)
-    /// Whoever asked has gone.
+    /// The task that waited for the slot was cancelled.
     case cancelled
 }
 
@@ -49,7 +49,7 @@ package final class Admission: Sendable {
 
     package init(_ limits: AdmissionLimits) { state = Mutex(State(limits: limits)) }
 
-    /// Those in force.
+    /// The limits in force.
     package var limits: AdmissionLimits { state.withLock { $0.limits } }
     package var running: Int { state.withLock { $0.running } }
     package var waiting: Int { state.withLock { $0.waiting.count } }
@@ -63,7 +63,7 @@ package final class Admission: Sendable {
         for waiter in admitted { waiter.continuation.resume(returning: nil) }
     }
 
-    /// Takes a slot that is free now; whoever gets one calls ``release()`` once.
+    /// Takes a slot that is free now; a caller that gets one calls ``release()`` once.
     package func takeFreeSlot() -> Bool {
         state.withLock { state in
             guard state.waiting.isEmpty, state.running < state.limits.concurrent ?? .max else { return false }
@@ -72,7 +72,7 @@ package final class Admission: Sendable {
         }
     }
 
-    /// Waits for a slot. Whoever gets one calls ``release()`` once.
+    /// Waits for a slot. A caller that gets one calls ``release()`` once.
     /// - Throws: `AdmissionRefusal`, with no slot taken.
     package func acquire(on loop: isolated EventLoop) async throws(AdmissionRefusal) {
         if takeFreeSlot() { return }

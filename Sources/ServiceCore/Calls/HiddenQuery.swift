@@ -9,7 +9,7 @@ package struct HiddenItem: Sendable, Equatable {
     /// `name=value`, percent-encoded.
     package let text: String
 
-    /// What a key says of it: the value stays out.
+    /// Its line in a cache key, without the value: keys are shown, and the value is secret.
     package var line: String { "query of \(service): \(text.prefix { $0 != "=" })" }
 }
 

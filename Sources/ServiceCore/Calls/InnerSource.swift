@@ -6,13 +6,15 @@ internal import EventLoop
 internal import HTTPWire
 internal import Upstream
 
-/// Loop-bound; made for one request. What the asking service says about its origin's requests holds here, too.
+/// The field rules and the query of the asking service apply to its request, as they would to one of an origin.
+///
+/// Loop-bound; made for one request.
 final class InnerSource: FetchSource {
     private let client: ServiceClient
     private let route: ServiceRoute
     private var call: ServiceCall
 
-    /// Whoever answers inside the daemon may still have to ask: that one is held to it.
+    /// The inner service opens no socket; the source that it may ask says so for itself.
     var opensSockets: Bool { false }
 
     /// - Parameters:
@@ -22,7 +24,7 @@ final class InnerSource: FetchSource {
         self.client = client
         self.route = route
         self.call = call
-        // What is asked, with its body, comes with each request.
+        // Each request brings its own body.
         self.call.body = nil
         self.call.bindBody = nil
         self.call.onInterim = nil
@@ -89,7 +91,7 @@ private final class InnerFetch: FetchHandle {
         waiter = nil
     }
 
-    // The body is pulled by whoever the inner service asks, and wakes that one.
+    // The source of the inner service reads the body, and the body wakes it itself.
     func bodyAvailable() {}
 
     func cancel() {
@@ -183,7 +185,7 @@ private final class InnerFetch: FetchHandle {
     /// A refusal of the inner service is an answer like any other.
     private func give(_ document: RefusalDocument, isHead: Bool) {
         var (head, body) = (document.head, document.body)
-        // Whoever passes it on adds Via.
+        // The asking service adds Via to every answer; two would name this daemon twice.
         head.fields.remove(.via)
         head.fields.set(.contentLength, String(body.count))
         guard let sink else { return }

@@ -1,4 +1,5 @@
-// What a successful unsafe request makes invalid on its own service (RFC 9111 section 4.4): URLs of the origin, and their keys here.
+// The keys that a successful unsafe request makes invalid on its own service (RFC 9111 section 4.4), by URLs of the
+// origin.
 
 internal import CacheStore
 internal import HTTPCaching

@@ -105,7 +105,8 @@ package final class OriginSource: FetchSource {
         fields.remove(.host)
         plan.rules.apply(to: &fields)
         if let authorization = service.authorization { fields.set(.authorization, authorization) }
-        // The client's has gone: one that is here comes from the rules. Wherever it stands, it goes out first.
+        // The client's Host was removed above, so that a Host here comes from the rules. The transfer sends Host first
+        // in any case.
         if service.preservesHost, let host = request.clientHost, !fields.contains(.host) { fields.append(.host, host) }
         switch request.framing {
         case .length(let length): fields.set(.contentLength, String(length))
@@ -126,7 +127,7 @@ package final class OriginSource: FetchSource {
 @available(*, unavailable) extension OriginSource: Sendable {}
 
 extension FetchError {
-    /// What a request hears that its service did not admit.
+    /// The error for a request that its service did not admit.
     package init(_ refusal: AdmissionRefusal, service: ServicePlan) {
         switch refusal {
         case .cancelled: self = .cancelled
@@ -146,7 +147,8 @@ extension FetchError {
 
 /// One fetch under way; gives its slot back exactly once.
 final class OriginFetch: FetchHandle, TransferDelegate {
-    // Unchecked, as what follows: nobody is called while they are changed, and a check would be paid for with every request.
+    // Unchecked, like the two that follow: no code runs while they are changed, and a check would cost instructions
+    // with every request.
     @exclusivity(unchecked) var transfer: Transfer?
     @exclusivity(unchecked) private(set) var isEndProven = true
     @exclusivity(unchecked) private var sink: (any FetchSink)?

@@ -22,7 +22,7 @@ package enum OutgoingRequest {
         // One copy, with room for what is added.
         fields.reserve(.via, via)
         fields.remove(.contentLength)
-        // Without a body there is nothing to expect.
+        // Expect announces a body; a request without one must not have it (RFC 9110 section 10.1.1).
         if !hasBody { fields.remove(.expect) }
         // TE is of one connection, which has to say so (RFC 9110 section 10.1.4).
         if fields.contains(.te) { fields.set(.connection, "TE") }

@@ -71,7 +71,7 @@ package struct PostedContent {
     }
 }
 
-/// Resumes whoever waits for more of a request's content. Loop-bound.
+/// Resumes the task that waits for more of a request's content. Loop-bound.
 private final class ContentWaiter {
     private var continuation: UnsafeContinuation<Void, Never>?
 

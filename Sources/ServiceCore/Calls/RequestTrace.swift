@@ -8,7 +8,7 @@ internal import HTTPCaching
 internal import HTTPWire
 internal import Upstream
 
-/// Whom the lines about one request are told.
+/// The receiver of the log lines about one request.
 package struct RequestTrace: Sendable {
     /// Text and facts, see ``say(_:_:)``.
     private let line: @Sendable (String, [(String, String)]) -> Void

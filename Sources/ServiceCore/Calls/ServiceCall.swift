@@ -80,7 +80,7 @@ package enum ServiceStep {
     case pass(path: String, any FetchSource)
 }
 
-/// What a service answered.
+/// The answer of a service.
 package struct ServiceAnswer {
     package var answer: Answer
     /// The value of Drydock-Demo; nil for what is no demo answer.

@@ -27,19 +27,19 @@ package final class ServiceClient {
     package let core: DownloadCore
     let client: UpstreamClient
     let listeners: OwnListeners
-    /// What a service that asks another one gets in the place of a refusal.
+    /// Makes the answer that a service gets when the service that it asks refuses a request.
     let document: (RouteRefusal) -> RefusalDocument
     private let onFetch: () -> Void
-    // The endpoint is held, so that its identifier stays its own.
+    // The value holds the endpoint: its identifier could be that of another endpoint after its release.
     /// The origins of services, by endpoint, each made at first use.
     private var sources: [ObjectIdentifier: (endpoint: EndpointRoute, source: OriginSource)] = [:]
-    /// Whom the last request went to: the next one mostly goes there, too.
-    // Unchecked: nobody is called while it is changed, and a check would be paid for with every request.
+    /// The source of the last request, which is most often that of the next one, too.
+    // Unchecked: no code runs while it is changed, and a check would cost instructions with every request.
     @exclusivity(unchecked) private var last: (endpoint: EndpointRoute, source: OriginSource)?
 
     /// - Parameters:
     ///   - onFetch: called for each request that is sent, but for upgrades.
-    ///   - document: what a service that asks another one gets in the place of a refusal.
+    ///   - document: makes the answer that a service gets when the service that it asks refuses a request.
     package init(
         plan: RoutePlan,
         core: DownloadCore,
@@ -76,9 +76,9 @@ package final class ServiceClient {
 
     // MARK: - What becomes of a call
 
-    /// Nobody is asked, and nothing changes.
-    /// - Throws: that the path may leave what the service answers for, that no endpoint names it and only those are answered, or that
-    ///   nobody answers.
+    /// Decides what becomes of a call; no request is sent, and nothing changes.
+    /// - Throws: that the path may lead out of the service, that the service answers only its endpoints and the path
+    ///   names none, or that the service asks no origin and plays no demo answers.
     package func step(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
         try Self.checkPath(call.match.rest, route)
@@ -193,14 +193,15 @@ package final class ServiceClient {
             body: call.body
         )
         fetch.bindBody = call.bindBody
-        // What is stored for the target is what a GET of it gets, as the endpoint of that GET has it.
+        // The stored response of a target is the one that a GET of it gets, so that the endpoint of that GET names its
+        // key.
         let stored = route.endpoint(for: .get, match.rest)
         let url = match.targetURL
         let storedPath = route.path(match.rest, stored, behind: call.hidden)
         let ask = Self.get(ask(call, storedPath, stored), stored.request)
         call.heed(ask)
         var pass = PassAsk(fetch, ask, url: url) { match.keys(named: $0, url, host: host) }
-        // Whoever asks an origin for another service, or for forward mode, knows which URL that is.
+        // The origin's own URL counts, too: another service, or forward mode, may have stored its response under it.
         if let origin = match.origin {
             let urls =
                 route.asksTarget
@@ -226,7 +227,7 @@ package final class ServiceClient {
         }
     }
 
-    // MARK: - Whom to ask
+    // MARK: - The source of a call
 
     /// The source of requests that go to the origin of a route; nil where it has none of its own.
     package func originSource(_ route: ServiceRoute, _ endpoint: EndpointRoute) -> OriginSource? {

@@ -48,7 +48,7 @@ package enum UnkeyedFields {
 
     /// By the length of the name.
     private static let byLength: [[StaticString]] = {
-        // Who asks, as proxies say it.
+        // The client's address, as proxies add it.
         let addresses: [StaticString] = [
             "x-client-ip", "x-clientip", "client-ip", "true-client-ip", "real-ip", "remote-addr", "remote-host",
             "remote-user", "x-ip", "x-ip-trail", "x-custom-ip-authorization", "x-proxyuser-ip", "proxy-client-ip",

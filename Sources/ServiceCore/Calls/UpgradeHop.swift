@@ -15,9 +15,9 @@ package struct UpgradeHop {
     package let plan: RequestPlan
     /// Path and query on the origin, but for `hidden`.
     package let path: String
-    /// Whose `max_concurrent` counts it, the outermost first.
+    /// The services whose `max_concurrent` counts it, the outermost first.
     package let gates: [UpgradeGate]
-    /// What the services on the way change in the fields, the outermost first.
+    /// The changes of fields by the services on the way, the outermost first.
     package let passed: [FieldChange]
     /// Secret query items of the services on the way, percent-encoded.
     package let hidden: [String]
@@ -28,7 +28,7 @@ package struct UpgradeGate {
     package let service: ServicePlan
     package let runtime: ServiceRuntime
 
-    /// Waits for a slot, which whoever got it gives back.
+    /// Waits for a slot, which the caller gives back.
     /// - Throws: that there is none.
     package func enter(on loop: isolated EventLoop) async throws(RouteRefusal) {
         do throws(AdmissionRefusal) {
@@ -40,9 +40,9 @@ package struct UpgradeGate {
 }
 
 extension RoutePlan {
-    /// The origin that an upgrade goes to, through the services that stand in for one. Nil where a demo answer, or nobody,
-    /// would take the request: Upgrade is ignored then.
-    /// - Throws: what a request without Upgrade would be refused with.
+    /// The origin that an upgrade goes to, through the services that stand in for one. Nil if a demo answer would take
+    /// the request, or no service asks an origin: Upgrade is ignored then.
+    /// - Throws: the refusal that a request without Upgrade would get.
     package func upgradeHop(_ match: RouteMatch) throws(RouteRefusal) -> UpgradeHop? {
         var match = match
         var passed: [FieldChange] = []

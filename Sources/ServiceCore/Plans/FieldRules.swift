@@ -1,4 +1,4 @@
-// What a service changes in the fields of a request on its way to the origin.
+// The changes that a service makes in the fields of a request on its way to the origin.
 
 package import HTTPWire
 
@@ -38,7 +38,7 @@ package struct FieldRules: Sendable, Equatable {
     }
 }
 
-/// What a service changes in the fields of a request, credentials among them.
+/// The changes of a service in the fields of a request, credentials among them.
 package struct FieldChange: Sendable {
     let rules: FieldRules
     let authorization: String?

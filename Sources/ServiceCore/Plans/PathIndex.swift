@@ -5,16 +5,16 @@ package import HTTPWire
 
 /// Finds what ``PathPattern/matches(_:)`` would find, endpoint by endpoint in their order.
 ///
-/// Sendable: nothing in it changes. An object, and flat inside, so that a lookup copies and counts nothing.
+/// Sendable: it never changes. An object with flat arrays, so that a lookup copies nothing and counts no reference.
 package final class PathIndex: Sendable {
-    /// What the patterns that begin alike go on with.
+    /// One segment of the tree: how the patterns go on that begin alike.
     private struct Node {
         /// In `literals`, ordered by length and bytes.
         var literals = 0..<0
         var parameter: Int?
         /// In `endpoints`, ascending.
         var ending = 0..<0
-        /// Those that match whatever follows; in the same way.
+        /// In `endpoints`, ascending: the endpoints that match whatever follows.
         var rest = 0..<0
     }
 
@@ -58,11 +58,10 @@ package final class PathIndex: Sendable {
 
     /// The first endpoint that answers; `path` is the rest of the target behind the service's prefix. No allocation.
     package func first(for method: Method, path: UnsafeRawBufferPointer) -> Int? {
-        guard !methods.isEmpty else { return nil }
         // The query does not count.
         let path = path.part(0..<(path.firstIndex(of: UInt8(ascii: "?")) ?? path.count))
         var best = Int.max
-        search(0, path, from: 0, &best, method)
+        search(0, in: path, from: 0, for: method, best: &best)
         // The pattern without segments is that of the root, with its slash and without.
         if path.count == 1, path[0] == UInt8(ascii: "/") { take(nodes[0].ending, &best, method) }
         return best == .max ? nil : best
@@ -70,10 +69,10 @@ package final class PathIndex: Sendable {
 
     private func search(
         _ node: Int,
-        _ path: UnsafeRawBufferPointer,
+        in path: UnsafeRawBufferPointer,
         from position: Int,
-        _ best: inout Int,
-        _ method: Method
+        for method: Method,
+        best: inout Int
     ) {
         let node = nodes[node]
         if position == path.count { take(node.ending, &best, method) }
@@ -83,8 +82,10 @@ package final class PathIndex: Sendable {
         var stop = position + 1
         while stop < path.count, path[stop] != UInt8(ascii: "/") { stop += 1 }
         let segment = path.part(position + 1..<stop)
-        if let child = child(of: node, segment) { search(child, path, from: stop, &best, method) }
-        if let parameter = node.parameter, !segment.isEmpty { search(parameter, path, from: stop, &best, method) }
+        if let child = child(of: node, segment) { search(child, in: path, from: stop, for: method, best: &best) }
+        if let parameter = node.parameter, !segment.isEmpty {
+            search(parameter, in: path, from: stop, for: method, best: &best)
+        }
     }
 
     private func take(_ range: Range<Int>, _ best: inout Int, _ method: Method) {

@@ -46,7 +46,7 @@ package struct SecretQuery: Sendable, Hashable {
         var (first, last) = (start, start + item.count - 1)
         let before = start > 0 && "?&;".utf8.contains(pieces[start - 1].byte) ? pieces[start - 1] : nil
         if last + 1 < pieces.count, "&;".utf8.contains(pieces[last + 1].byte),
-            // What is encoded more or less than this item belongs to a URL around it.
+            // A separator of another encoding belongs to a URL around this one, and stays.
             pieces[last + 1].range.count == before?.range.count ?? 1
         {
             last += 1

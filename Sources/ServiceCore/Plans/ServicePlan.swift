@@ -7,7 +7,7 @@ package import HTTPWire
 package import Policies
 package import Upstream
 
-/// What applies to a request: of an endpoint, or of the service where no endpoint matches.
+/// The plan for a request: the endpoint's, or the service's if no endpoint matches.
 package struct RequestPlan: Sendable, Equatable {
     package var rules: FieldRules
     package var query: QueryDefaults
@@ -20,11 +20,11 @@ package struct RequestPlan: Sendable, Equatable {
     package var storesGet: Bool
     /// Answers to POST are stored, by the digest of its content.
     package var storesPost: Bool
-    /// Where responses are before anything was fetched.
+    /// The folder of responses that are there before the first fetch.
     package var seed: SeedFolder?
     /// Where a stored 200 is kept as a file, too; endpoints of one resource only.
     package var storeAs: String?
-    /// What answers beside the origin, and what bodies must be; nil where there is nothing of it.
+    /// Substitute answers, and the kind of body that an answer must have; nil if the configuration asks for neither.
     package var phases: PhasePlan?
     package var onClientAbort: ClientAbort
     /// How a fetch that failed is made again.
@@ -65,7 +65,7 @@ extension RequestPlan {
     /// Answers may be stored under several keys of one URL.
     package var sharesURL: Bool { storesPost || !key.fields.isEmpty }
 
-    /// What is fetched may be stored.
+    /// Some of its responses may be stored.
     package var storesAnything: Bool { policy.mode != .none && (storesGet || storesPost) }
 }
 
@@ -97,7 +97,7 @@ package struct ServicePlan: Sendable {
     package let authorization: String?
     package let tls: TLSOptions
     package let target: TargetRules
-    /// What a response head may measure.
+    /// The limits of a response head.
     package let responseLimits: HeadLimits
     /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken.
     package let isLenient: Bool
@@ -106,8 +106,9 @@ package struct ServicePlan: Sendable {
     package let breaker: BreakerPolicy?
     /// More specific patterns first.
     package let endpoints: [EndpointPlan]
-    /// The same by method and path.
-    package let paths: PathIndex
+    /// The same by method and path; nil without endpoints, so that a service that has none is asked nothing more on a
+    /// hit.
+    package let paths: PathIndex?
 
     package init(
         name: String,
@@ -135,6 +136,6 @@ package struct ServicePlan: Sendable {
         self.admission = admission
         self.breaker = breaker
         self.endpoints = endpoints
-        paths = PathIndex(endpoints.map { ($0.method, $0.pattern) })
+        paths = endpoints.isEmpty ? nil : PathIndex(endpoints.map { ($0.method, $0.pattern) })
     }
 }

@@ -42,7 +42,8 @@ package enum CrossOrigin {
         throw .foreignPage(service: route.plan.name, origin: origin)
     }
 
-    /// Adds the fields to an answer. What the origin says of Access-Control-Allow-Origin gives way: a page takes one only.
+    /// Adds the fields to an answer. Access-Control-Allow-Origin replaces the origin's: a browser refuses an answer
+    /// with two.
     package static func apply(_ added: Fields, to fields: inout Fields) {
         if added.isEmpty { return }
         if added.contains(allowOrigin) { fields.remove(allowOrigin) }
@@ -72,7 +73,7 @@ package enum CrossOrigin {
         return isForeign
     }
 
-    /// What a value of Sec-Fetch-Site says of it: `none` is the user, and a value that is not known is taken for the worst.
+    /// Whether a value of Sec-Fetch-Site names a foreign page. `none` is the user; an unknown value counts as foreign.
     package static func isForeign(site: UnsafeRawBufferPointer) -> Bool {
         !site.equalsIgnoringCase("same-origin") && !site.equalsIgnoringCase("none")
     }

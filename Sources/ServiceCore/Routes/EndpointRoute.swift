@@ -1,4 +1,5 @@
-// What answers the requests of one endpoint, or those of a service that no endpoint names: everything that is known before a request comes.
+// An endpoint with everything that is known before a request comes; the requests that no endpoint names have one of
+// their own.
 
 package import DemoMode
 package import DownloadCore
@@ -10,25 +11,27 @@ internal import Policies
 ///
 /// Sendable: nothing in it changes. One reference is passed on where a plan would be copied.
 package final class EndpointRoute: Sendable {
-    /// Nil for what no endpoint names.
+    /// nil for the requests that no endpoint names.
     package let endpoint: EndpointPlan?
     package let request: RequestPlan
-    /// What a ready head must have been made for: it changes with whatever shapes the answer.
+    /// The number of the settings that shape a head. A ready head with another number was made under other settings,
+    /// and is not sent.
     package let shape: UInt64
-    /// Which targets say all of a key.
+    /// The targets that the hot path can look up.
     package let hotKey: HotKey
     /// Answers instead of anything stored or fetched; nil where demo mode is off.
     package let demo: DemoRule?
-    /// The same, as far as it needs no waiting.
+    /// The bytes of those demo answers that need no waiting; nil if there are none.
     package let readyDemo: ReadyDemo?
     /// Whether requests only have to be passed on.
     package let passThrough: PassThrough
     /// The rules of caching by which an answer that is passed on is judged.
     package let directRules: DirectRules
-    /// The service answers what its endpoints name, and this is none of them.
+    /// The service answers only its endpoints, and these are the requests that none of them names: they are not found.
     package let isUnlisted: Bool
 
-    /// - Parameter isUnlisted: the service answers only what its endpoints name, and this is what they do not.
+    /// - Parameter isUnlisted: the service answers only its endpoints, and these are the requests that none of them
+    ///   names.
     init(
         _ endpoint: EndpointPlan?,
         _ request: RequestPlan,
@@ -50,15 +53,17 @@ package final class EndpointRoute: Sendable {
         directRules = DirectRules(request.policy)
     }
 
-    /// The endpoint's name; empty for what no endpoint names.
+    /// The endpoint's name; empty for the requests that no endpoint names.
     package var name: String { endpoint?.name ?? "" }
 }
 
-/// Which targets say all of a key, so that the hot path may look it up.
+/// The targets whose bytes are the whole cache key, so that the hot path can look it up without a parse.
 package enum HotKey: Sendable {
+    /// No target.
     case none
-    /// Those without a query: some items of it do not enter the key.
+    /// Targets without a query only: some items of a query do not enter the key.
     case withoutQuery
+    /// All targets.
     case whole
 
     init(_ rules: KeyRules) {
@@ -72,10 +77,11 @@ package enum PassThrough: Sendable {
     case never
     /// Nothing is stored or looked up.
     case always
-    /// Where it is known that the answers cannot be stored.
+    /// Only for keys of which recent answers could not be stored.
     case uncacheable
 
-    /// - Parameter isPlain: nothing of the route's but its rules of caching has a say in answers.
+    /// - Parameter isPlain: the route's caching rules alone decide about answers: it has no demo answers, no list of
+    ///   paths, no CORS.
     init(_ request: RequestPlan, isPlain: Bool) {
         if !isPlain || request.seed != nil || request.phases != nil || request.retry.count > 0 {
             self = .never

@@ -73,8 +73,8 @@ package struct HostPattern: Sendable, Equatable {
 
     var isEveryHost: Bool { pattern == "*" }
 
-    /// The rule names one host. A rule for all names below a domain does not: whoever has such a name resolved decides
-    /// where it leads.
+    /// The rule names one host. A rule for all names below a domain does not: the owner of any such name chooses its
+    /// address.
     var isOneHost: Bool { !pattern.hasPrefix("*") }
 
     /// The one host that the rule names, in lower case; nil for a rule for several.

@@ -2,7 +2,8 @@
 
 package import HTTPWire
 
-/// What the waiting path made of a Host value. Nothing in it changes; for the plan that it was made from.
+/// A Host value as the waiting path has parsed it. It never changes, and is valid only for the plan that it was made
+/// from.
 package final class KnownHost {
     private struct Place {
         // Held by the plan, which is held beside it.

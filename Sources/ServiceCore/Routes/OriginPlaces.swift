@@ -7,7 +7,7 @@ import HTTPWire
 /// The keys of URLs of origins.
 package struct OriginPlaces {
     package var keys: Set<CacheKey> = []
-    /// Those of services whose keys hold the client's Host: any host may stand in its place.
+    /// The origins of services whose keys hold the client's Host: any host may stand in its place.
     package var anyHost: Set<CacheKey> = []
 }
 
@@ -87,7 +87,7 @@ extension RoutePlan {
         }
     }
 
-    /// What a service has been asked for where the origin behind it is asked for a URL: paths behind its prefix.
+    /// The paths behind a service's prefix for which its origin is asked for `url`.
     package func rests(of url: String, through route: ServiceRoute, depth: Int = 0) -> [String] {
         if let base = route.plan.origin?.base {
             guard url.hasPrefix(base) else { return [] }
@@ -98,7 +98,7 @@ extension RoutePlan {
             return []
         }
         return rests(of: url, through: inner, depth: depth + 1).flatMap { rest in
-            // What the service behind adds to the query, this one does not have in its own.
+            // The inner service adds items to the query: the path that it was asked for does not have them yet.
             inner.endpoint(for: .get, rest).request.query.targets(of: rest)
         }
     }

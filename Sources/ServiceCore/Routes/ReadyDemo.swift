@@ -39,7 +39,7 @@ package final class ReadyDemo: Sendable {
         if failure == nil { return nil }
     }
 
-    /// What the waiting path would send, but for the draw and the date.
+    /// The same bytes as the waiting path would send, except for the draw and the date.
     private static func outcome(
         _ rule: DemoRule,
         isFailure: Bool,

@@ -8,7 +8,7 @@ package struct Rewriting: Sendable, Hashable {
     private let prefix: String
     /// The host that the service is matched by, in lower case; nil for one matched by prefix.
     private let host: String?
-    /// Where its requests end; nil where no origin is asked.
+    /// The origin at the end of its requests; nil if no origin is asked.
     package let origin: OriginAddress?
     /// Other services are matched by prefix, too: to a browser all their pages are of one web origin.
     private let sharesWebOrigin: Bool

@@ -16,9 +16,9 @@ package final class RoutePlan: Sendable {
     package let writtenNames: Set<String>
     /// The names that are this daemon's and no other's: these, and those of the machine.
     package let ownNames: Set<String>
-    /// Those under `hosts` of the whole daemon.
+    /// The names under `hosts` of the whole daemon.
     private let daemonHosts: [HostPattern]
-    /// Those that are matched by their prefix alone, the longest first.
+    /// The services that are matched by their prefix alone, the longest prefix first.
     private let prefixes: [ServiceRoute]
     /// The others, by their host, the longest prefix first.
     private let hosts: [String: [ServiceRoute]]

@@ -1,4 +1,4 @@
-// Why a request is not answered by any service, as a value: whoever has a client to answer makes a document of it.
+// Why no service answers a request, as a value; the server makes a document of it for the client.
 
 package import DownloadCore
 package import HTTPWire
@@ -12,7 +12,8 @@ package enum RouteRefusal: Error, Sendable, Equatable {
     case loop
     /// The client expects something besides `100-continue` (RFC 9110 section 10.1.1).
     case expectation
-    /// No service answers for the host; where one is named, the path leads to it, and it does not (http-rules.md 42).
+    /// No service answers for the host. `service` is the one that the path leads to, if there is one (http-rules.md
+    /// 42).
     case host(Authority, service: String?)
     /// No service is mounted at the target.
     case noService(target: String)

@@ -1,4 +1,5 @@
-// What a request is for, found once: the daemon itself, a tunnel, or a service with its endpoint. Answering, explaining and batches take this way.
+// The router: finds once what a request is for, the daemon itself, a tunnel, or a service with its endpoint. Answers,
+// explanations and batches all use it.
 
 package import EventLoop
 internal import HTTPCaching
@@ -34,8 +35,13 @@ package final class RouteMatch {
     }
 
     /// In forward mode.
-    init(_ route: ServiceRoute, _ origin: OriginAddress, _ target: TargetRules, _ path: String, _ request: RequestHead)
-    {
+    init(
+        _ route: ServiceRoute,
+        origin: OriginAddress,
+        target: TargetRules,
+        path: String,
+        request: RequestHead
+    ) {
         self.route = route
         rest = path
         self.request = request
@@ -68,7 +74,7 @@ package struct Router {
         hosts = HostRules(names: plan.machineNames, listeners: listeners.clients)
     }
 
-    /// What is passed on, as Allow names it; other methods that are no loop-backs go on, too.
+    /// The methods that Allow names. Requests of every other method but the loop-backs are forwarded, too.
     package static let methods = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, CONNECT"
 
     /// Whether every service answers for a host.
@@ -79,8 +85,8 @@ package struct Router {
     ///   - found: what an origin-form target of it is for, where that is known already.
     ///   - known: finds a Host value that has been learnt before.
     ///   - learnt: takes a Host value that was not known, and that is answered for.
-    /// - Throws: the refusal of a request that has been here before, that asks for itself, that expects what is not understood, or that
-    ///   nobody here answers.
+    /// - Throws: the refusal of a request that has been here before, that asks for itself, that has an expectation that
+    ///   is not understood, or that no service answers.
     package func place(
         _ request: RequestHead,
         _ target: RequestTarget,
@@ -96,7 +102,7 @@ package struct Router {
         case .authority(let authority): return .tunnel(authority)
         case .origin(let path):
             if let found { return .service(found) }
-            return .service(try service(request, path, known, learnt))
+            return .service(try service(request, target: path, known: known, learnt: learnt))
         case .absolute(let scheme, let authority, let path):
             if scheme == "http", isServedHere(authority) {
                 if target.isServerWide { return .daemon }
@@ -104,10 +110,13 @@ package struct Router {
                 var request = request
                 request.target = path
                 request.fields.set(.host, authority.description)
-                return .service(try service(request, path, known, learnt))
+                return .service(try service(request, target: path, known: known, learnt: learnt))
             }
             // Without a path OPTIONS asks about the server as a whole (RFC 9112 section 3.2.4).
-            return .service(try forward(request, scheme, authority, target.isServerWide ? "" : path, listener))
+            let path = target.isServerWide ? "" : path
+            return .service(
+                try forward(request, scheme: scheme, authority: authority, path: path, from: listener)
+            )
         }
     }
 
@@ -124,9 +133,9 @@ package struct Router {
     /// - Throws: the refusal of a Host that is not served, or of a target that no service is mounted at.
     private func service(
         _ request: RequestHead,
-        _ target: String,
-        _ known: (UnsafeRawBufferPointer) -> KnownHost?,
-        _ learnt: (KnownHost) -> Void
+        target: String,
+        known: (UnsafeRawBufferPointer) -> KnownHost?,
+        learnt: (KnownHost) -> Void
     ) throws(RouteRefusal) -> RouteMatch {
         var host = request.fields.withFirst(.host, known) ?? nil
         if host == nil {
@@ -164,17 +173,17 @@ package struct Router {
     /// - Throws: the refusal of a target that is this daemon itself, or that no rule allows.
     private func forward(
         _ request: RequestHead,
-        _ scheme: String,
-        _ authority: Authority,
-        _ path: String,
-        _ listener: SocketAddress?
+        scheme: String,
+        authority: Authority,
+        path: String,
+        from listener: SocketAddress?
     ) throws(RouteRefusal) -> RouteMatch {
         let isSecure = scheme == "https"
         let port = authority.port ?? (isSecure ? 443 : 80)
         if listeners.isOwn(authority, port: port) { throw .loop }
         guard let forward = plan.forward else { throw .forwardOff }
         guard isSecure || scheme == "http" else { throw .scheme(scheme) }
-        // What is meant to be secret must not have crossed the network in the clear.
+        // A client that writes https:// wants secrecy, and its request must not have crossed the network in the clear.
         if isSecure, let listener, !listener.isLoopback { throw .secureFromAfar }
         let verdict =
             isSecure
@@ -182,7 +191,13 @@ package struct Router {
             : forward.verdict(host: authority.host, port: port)
         if verdict == .refused { throw .target(isSecure ? "\(authority.host):\(port)" : authority.description) }
         let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port, basePath: "")
-        return RouteMatch(forward.route, origin, verdict == .named ? .any : .noPrivate, path, request)
+        return RouteMatch(
+            forward.route,
+            origin: origin,
+            target: verdict == .named ? .any : .noPrivate,
+            path: path,
+            request: request
+        )
     }
 
     /// - Returns: the addresses that the target of a CONNECT may have.

@@ -5,7 +5,7 @@ package import DemoMode
 internal import HTTPCaching
 package import HTTPWire
 
-/// What a service leads to, through the services that it asks.
+/// The way from a service to its origin, through the services that it asks.
 package struct ServiceChain {
     /// Where the last of them sends requests; nil where it plays demo answers only.
     package var origin: OriginAddress?
@@ -59,7 +59,7 @@ package final class ServiceRoute: Sendable {
     let keyRoot: [UInt8]?
     /// Answers what no endpoint names.
     package let itself: EndpointRoute
-    /// Those that `plan.paths` counts.
+    /// By the numbers that `plan.paths` finds.
     package let endpoints: [EndpointRoute]
 
     /// - Parameters:
@@ -122,11 +122,12 @@ package final class ServiceRoute: Sendable {
             hasher.combine(String(describing: request.policy))
             hasher.combine(request.key)
             hasher.combine(request.storesGet)
-            // What was made ready before a seed folder was opened has to be found behind it.
+            // A head that was made ready before a seed folder was opened must not be sent without a look into the
+            // folder.
             hasher.combine(request.seed?.identity)
             hasher.combine(rewriting)
             hasher.combine(address)
-            // What was stored under a path that is refused now is not to be found without the check.
+            // A head that was made ready under a path that is refused now must not be sent without the check.
             hasher.combine(chain.guardsPaths)
             hasher.combine(addsVary)
             hasher.combine(via)
@@ -162,29 +163,28 @@ package final class ServiceRoute: Sendable {
         return String(Substring(target.utf8.dropFirst(prefix.count)))
     }
 
-    /// What answers a request: the most specific endpoint that names it, or the service itself. No allocation.
+    /// The endpoint that answers a request: the most specific one that names it, or the service itself. No allocation.
     /// - Parameter rest: what follows the prefix.
     package func endpoint(for method: Method, _ rest: UnsafeRawBufferPointer) -> EndpointRoute {
         borrowedEndpoint(for: method, rest).takeUnretainedValue()
     }
 
-    /// The same for as long as this object is held: no reference is counted.
+    /// As ``endpoint(for:_:)``, valid as long as this object is held: no reference is counted.
     package func borrowedEndpoint(for method: Method, _ rest: UnsafeRawBufferPointer) -> Unmanaged<EndpointRoute> {
         // This object holds all of them.
-        guard !endpoints.isEmpty, let place = plan.paths.first(for: method, path: rest) else {
+        guard let place = plan.paths?.first(for: method, path: rest) else {
             return .passUnretained(itself)
         }
         return .passUnretained(endpoints[place])
     }
 
-    /// The same.
+    /// As ``endpoint(for:_:)``, of a text.
     package func endpoint(for method: Method, _ rest: String) -> EndpointRoute {
-        if endpoints.isEmpty { return itself }
         var rest = rest
         return rest.withUTF8 { endpoint(for: method, UnsafeRawBufferPointer($0)) }
     }
 
-    /// What applies to a GET of a stored response, by the URL in its key.
+    /// The plan for a GET of a stored response, by the URL in its key.
     package func plan(storedAt url: String) -> RequestPlan {
         var slashes = 0
         // Scheme and authority end before the third slash.
