@@ -67,7 +67,7 @@ final class Reloader: Sendable {
 
     private func putInForce(_ configuration: Configuration) throws(DaemonError) {
         let parts = context.parts
-        let differences = configuration.restartOnlyDifferences(from: context.configuration)
+        let differences = RestartDifference.all(in: configuration, since: context.configuration)
         guard differences.isEmpty else {
             throw .needsRestart(differences.map(\.description).joined(separator: "\n"))
         }

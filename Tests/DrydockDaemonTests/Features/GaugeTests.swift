@@ -1,5 +1,7 @@
 // The gauges of a daemon as values: their names, and what they read.
 
+import DownloadCore
+import EventLoop
 import Logging
 import ProxyServer
 import TestSupport
