@@ -98,7 +98,8 @@ final class DownloadEngine: Sendable {
         for loop in threads.loops.loops { clients.append(await makeClient(on: loop, resolver)) }
         let engine = DownloadEngine(configuration, runtime: runtime, seed: seed, clients: clients)
         if runtime.core.hasTiersBehind {
-            await engine.watch.start(every: interval, on: threads.loops.loops[0]) { [core = runtime.core] in core.tend() }
+            await engine.watch.start(every: interval, on: threads.loops.loops[0]) { [core = runtime.core] in core.tend()
+            }
         }
         return engine
     }

@@ -51,7 +51,8 @@ package final class Daemon: Sendable {
         guardian = Guardian(parts, notifier: notifier, ownsProcess: ownsProcess)
         reloader = Reloader(context, notifier: notifier, seeds: seeds, switches: switches, schedules: schedules)
         var measured: [any DaemonFeature] = [
-            StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard, ServiceGauges(context), jobCenter, purges,
+            StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard, ServiceGauges(context), jobCenter,
+            purges,
             guardian,
         ]
         if parts.core.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
