@@ -115,7 +115,7 @@ check-soak: $(RELEASE) ## the soak for three minutes, and the scenarios of load 
 soak: $(RELEASE) ## ten minutes of bad origins, bad clients, reloads, purges and SIGKILL, with a look at every answer
 	@Tests/Soak/soak --seconds 600
 
-sanitize: ## the rooms with threads and pointers of their own under both sanitizers
+sanitize: ## the modules with threads and pointers of their own under both sanitizers
 	@.ci/sanitize both
 
 sanitize-thread: ## the same under ThreadSanitizer alone

@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// The rooms of Drydock, lowest first: a room imports rooms above its own line in this file, never below it.
+// The modules of Drydock, lowest first: a module imports modules above its own line in this file, never below it.
 
 import PackageDescription
 
@@ -17,7 +17,7 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ] + strict + (Context.environment["DRYDOCK_SANITIZED"] == nil ? [] : [.define("DRYDOCK_SANITIZED")])
 
-func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
@@ -42,7 +42,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
-        // C modules: each is imported by exactly one room.
+        // C modules: each is imported by exactly one module.
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -55,28 +55,28 @@ let package = Package(
             linkerSettings: [.linkedLibrary("z"), .linkedLibrary("brotlidec")]
         ),
 
-        room("EventLoop", ["CLibevent", "CLinux"]),
-        room("Files", ["EventLoop"]),
-        room("Policies"),
-        room("HTTPWire"),
-        room("YAML", ["CLibyaml"]),
-        room("HTTPCaching", ["CLibcrypto", "HTTPWire"]),
-        room("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
-        room("SQLite", ["CSQLite"]),
-        room(
+        module("EventLoop", ["CLibevent", "CLinux"]),
+        module("Files", ["EventLoop"]),
+        module("Policies"),
+        module("HTTPWire"),
+        module("YAML", ["CLibyaml"]),
+        module("HTTPCaching", ["CLibcrypto", "HTTPWire"]),
+        module("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
+        module("SQLite", ["CSQLite"]),
+        module(
             "CacheStore",
             ["CProcessor", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "SQLite"]
         ),
-        room("Content", ["CCodings", "HTTPWire"]),
-        room(
+        module("Content", ["CCodings", "HTTPWire"]),
+        module(
             "DownloadCore",
             [
                 "Content", "EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        room("DemoMode", ["EventLoop", "HTTPWire"]),
-        room(
+        module("DemoMode", ["EventLoop", "HTTPWire"]),
+        module(
             "ServiceCore",
             [
                 "Content", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
@@ -84,9 +84,9 @@ let package = Package(
                 "DemoMode",
             ]
         ),
-        room("Configuration", ["YAML", "EventLoop", "Files", "HTTPCaching", "Policies", "Upstream", "Content"]),
-        room("AdminAPI"),
-        room(
+        module("Configuration", ["YAML", "EventLoop", "Files", "HTTPCaching", "Policies", "Upstream", "Content"]),
+        module("AdminAPI"),
+        module(
             "ProxyServer",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
@@ -94,7 +94,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        room(
+        module(
             "DrydockDaemon",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
@@ -112,7 +112,7 @@ let package = Package(
         ),
 
         // The library: the same cores without configuration files, server and daemon.
-        room(
+        module(
             "Drydock",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
@@ -121,7 +121,7 @@ let package = Package(
             ]
         ),
 
-        // Test support is a room of its own: a scripted origin, a raw client, the release binary as a process.
+        // Test support is a module of its own: a scripted origin, a raw client, the release binary as a process.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .target(name: "LoopSupport", dependencies: ["EventLoop"], path: "Tests/LoopSupport", swiftSettings: settings),
         .target(
@@ -198,18 +198,18 @@ let package = Package(
     ]
 )
 
-// The sanitizers compile everything once more: what they do not run is left out. .ci/sanitize names the rooms that it tests.
-if let rooms = Context.environment["DRYDOCK_SANITIZED"] {
-    let tested = Set(rooms.split(separator: " ").map { "\($0)Tests" })
+// The sanitizers compile everything once more: what they do not run is left out. .ci/sanitize names the modules that it tests.
+if let modules = Context.environment["DRYDOCK_SANITIZED"] {
+    let tested = Set(modules.split(separator: " ").map { "\($0)Tests" })
     package.targets.removeAll { target in
         target.name == "DrydockCommand" || target.type == .test && !tested.contains(target.name)
     }
     package.products.removeAll { $0 is Product.Executable }
 }
 
-// A working day: DRYDOCK_ROOMS="CacheStore DownloadCore" builds the tests of these rooms alone; without it, all are built.
-if let rooms = Context.environment["DRYDOCK_ROOMS"], !rooms.isEmpty {
-    let tested = Set(rooms.split(separator: " ").map { "\($0)Tests" })
+// A working day: DRYDOCK_MODULES="CacheStore DownloadCore" builds the tests of these modules alone; without it, all are built.
+if let modules = Context.environment["DRYDOCK_MODULES"], !modules.isEmpty {
+    let tested = Set(modules.split(separator: " ").map { "\($0)Tests" })
     package.targets.removeAll { $0.type == .test && !tested.contains($0.name) }
 }
 

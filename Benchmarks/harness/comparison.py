@@ -11,7 +11,7 @@ import tempfile
 from . import contest, counts, goals, report
 from .asking import Ask
 from .bench import TOOLS, TOP, check_machine, look_for_servers, running
-from .contest import Entry, Work
+from .contest import Entry, Workload
 from .drydock import drydock
 from .processes import Failure, output
 
@@ -47,9 +47,9 @@ def binary_of(what):
                 subprocess.run(["git", "-C", TOP, "worktree", "remove", "--force", checkout], check=False)
 
 
-def work(size, binaries):
+def workload(size, binaries):
     entries = [Entry(name, functools.partial(drydock, binary=binary), Ask(f"/files/{size}")) for name, binary in binaries.items()]
-    return Work(f"hits-{size >> 10}k", f"memory hit, {size >> 10} KiB", entries, [goals.ratio("new", "old")])
+    return Workload(f"hits-{size >> 10}k", f"memory hit, {size >> 10} KiB", entries, [goals.ratio("new", "old")])
 
 
 def instructions(bench, binaries):
@@ -74,7 +74,7 @@ def main():
         binaries = {"old": stack.enter_context(binary_of(options.old)), "new": stack.enter_context(binary_of(options.new))}
         check_machine(TOOLS, *binaries.values())
         bench = stack.enter_context(running(binaries["new"], options.rounds, options.seconds))
-        results = [contest.run(bench, work(size, binaries)) for size in SIZES]
+        results = [contest.run(bench, workload(size, binaries)) for size in SIZES]
         print(report.table([report.HEADING, *(row for result in results for row in report.medians(result))]))
         print("\n" + report.goals(results) + "\n", flush=True)
         print(report.table(instructions(bench, binaries)))

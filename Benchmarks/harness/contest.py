@@ -1,4 +1,4 @@
-"""One work, done by several servers in turn: warmed, watched while it is measured, and judged by its goals."""
+"""One workload, done by several servers in turn: warmed, watched while it is measured, and judged by its goals."""
 
 import contextlib
 import dataclasses
@@ -17,7 +17,7 @@ SLACK = 200
 
 @dataclasses.dataclass
 class Entry:
-    """A server in a work: what starts it, and what it is asked."""
+    """A server in a workload: what starts it, and what it is asked."""
 
     name: str
     start: Callable
@@ -28,7 +28,7 @@ class Entry:
     fill: Callable | None = None
     # What the answers must equal, where they are not the origin's.
     wanted: Answer | None = None
-    # Who asks, where it is not the work's load.
+    # Who asks, where it is not the workload's load.
     load: Callable | None = None
 
     def questions(self):
@@ -36,7 +36,7 @@ class Entry:
 
 
 @dataclasses.dataclass
-class Work:
+class Workload:
     name: str
     title: str
     entries: list
@@ -51,7 +51,7 @@ class Work:
 
 @dataclasses.dataclass
 class Result:
-    """What a work came to: for each server its rounds, for each goal what was measured, in words."""
+    """What a workload came to: for each server its rounds, for each goal what was measured, in words."""
 
     name: str
     title: str
@@ -105,32 +105,32 @@ class Watcher:
         self.thread.join()
 
 
-def one_round(bench, work, entry, server, answers):
+def one_round(bench, workload, entry, server, answers):
     # Large answers are checked once in a round, or else the check would be a part of what is measured.
-    interval = bench.seconds / 3 if work.is_large else 0.25
+    interval = bench.seconds / 3 if workload.is_large else 0.25
     bench.origin.asked(server.origin)
     with Watcher(server, entry.questions(), answers, interval) as watcher:
         before = server.cpu()
-        result = (entry.load or work.load)(server, entry.question, bench.seconds)
+        result = (entry.load or workload.load)(server, entry.question, bench.seconds)
         cpu = server.cpu() - before
     if cpu <= 0:
         raise Failure("it used less time than the kernel counts: let rounds be longer")
     if watcher.failure:
         raise Failure(f"during the measurement: {watcher.failure}")
     asked = bench.origin.asked(server.origin)
-    if work.is_hit and asked:
+    if workload.is_hit and asked:
         raise Failure(f"it asked the origin {len(asked)} times during the measurement, first for {asked[0]}")
-    if not work.is_hit and not result["requests"] <= len(asked) <= result["requests"] + SLACK:
+    if not workload.is_hit and not result["requests"] <= len(asked) <= result["requests"] + SLACK:
         raise Failure(f"it gave {result['requests']} answers, and asked the origin {len(asked)} times")
     requests = result["requests"] + watcher.count
-    if work.is_large:
+    if workload.is_large:
         requests = (result["bytes"] + watcher.bytes) / len(answers[entry.question].body)
     resident, anonymous = server.memory()
     return {"rate": requests / result["seconds"], "cpu": cpu / requests * 1e6, "p50": result["p50"], "p99": result["p99"],
             "resident": resident, "anonymous": anonymous, "requests": result["requests"]}  # fmt: skip
 
 
-def prepare(bench, work, entry, server, answers):
+def prepare(bench, workload, entry, server, answers):
     """Until the origin is not asked any more: some servers store a moment after the answer, and some not at the first time."""
     def repeat(step):
         for _ in range(20):
@@ -143,10 +143,10 @@ def prepare(bench, work, entry, server, answers):
         repeat(lambda: entry.fill(server, entry.question))
     for question in entry.questions():
         check(server, question, answers[question], first=True)
-    if work.is_hit:
-        repeat(lambda: (entry.load or work.load)(server, entry.question, 1))
+    if workload.is_hit:
+        repeat(lambda: (entry.load or workload.load)(server, entry.question, 1))
     else:
-        work.load(server, entry.question, 1)
+        workload.load(server, entry.question, 1)
     for question in entry.questions():
         check(server, question, answers[question])
 
@@ -156,29 +156,29 @@ def lines(path):
         return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
 
 
-def named(step, bench, work, entry, server, answers):
+def named(step, bench, workload, entry, server, answers):
     """A step with one server, which says whose it was when it fails."""
     try:
-        return step(bench, work, entry, server, answers)
+        return step(bench, workload, entry, server, answers)
     except Failure as failure:
         raise Failure(f"{entry.name}: {failure}") from None
 
 
-def run(bench, work):
-    result = Result(work.name, work.title, {entry.name: [] for entry in work.entries})
+def run(bench, workload):
+    result = Result(workload.name, workload.title, {entry.name: [] for entry in workload.entries})
     servers = []
     with contextlib.ExitStack() as stack:
-        for entry in work.entries:
+        for entry in workload.entries:
             wanted = {one: entry.wanted or ask(bench.origin.port, one) for one in {entry.question, *entry.samples}}
             servers.append((entry, stack.enter_context(entry.start(bench)), wanted))
-            named(prepare, bench, work, *servers[-1])
+            named(prepare, bench, workload, *servers[-1])
         for _ in range(bench.rounds):
             for entry, server, wanted in servers:
-                result.rounds[entry.name].append(named(one_round, bench, work, entry, server, wanted))
-    if work.is_logged:
+                result.rounds[entry.name].append(named(one_round, bench, workload, entry, server, wanted))
+    if workload.is_logged:
         for entry, server, _ in servers:
             wanted, got = sum(one["requests"] for one in result.rounds[entry.name]), lines(server.access_log)
             if got < wanted:
                 raise Failure(f"{entry.name} logged {got} of at least {wanted} answers")
-    result.verdicts = [verdict for goal in work.goals for verdict in goal(result.rounds)]
+    result.verdicts = [verdict for goal in workload.goals for verdict in goal(result.rounds)]
     return result

@@ -1,4 +1,4 @@
-"""Drydock itself: the release binary with a configuration for the work, one loop unless the work is about loops."""
+"""Drydock itself: the release binary with a configuration for the workload, one loop unless the workload is about loops."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The goals: each takes the rounds of a work, and says what was measured and whether that holds."""
+"""The goals: each takes the rounds of a workload, and says what was measured and whether that holds."""
 
 import statistics
 

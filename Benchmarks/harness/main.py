@@ -5,22 +5,22 @@ import os
 import sys
 import traceback
 
-from . import contest, report, special, works
+from . import contest, report, special, workloads
 from .bench import COUNTING_TOOLS, HERE, TOOLS, TOP, check_machine, look_for_servers, running
 from .processes import Failure
 
-GROUPS = {**works.GROUPS, **special.GROUPS}
+GROUPS = {**workloads.GROUPS, **special.GROUPS}
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="bench", description="Drydock beside a bare loop and Debian's caching proxies.")
-    parser.add_argument("--only", help=f"groups or single works, comma-separated; groups: {', '.join(GROUPS)}")
+    parser.add_argument("--only", help=f"groups or single workloads, comma-separated; groups: {', '.join(GROUPS)}")
     parser.add_argument("--binary", default=os.path.join(TOP, ".build/release/drydock"), help="the release binary")
     parser.add_argument("--rounds", type=int, default=5, help="of each server (default 5)")
     parser.add_argument("--seconds", type=int, default=3, help="of a round (default 3)")
     parser.add_argument("--quick", action="store_true", help="two rounds of one second, to try it")
     parser.add_argument("--write", action="store_true", help="writes Benchmarks/RESULTS.md")
-    parser.add_argument("--list", action="store_true", help="names every work")
+    parser.add_argument("--list", action="store_true", help="names every workload")
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds = 2, 1
@@ -30,25 +30,25 @@ def arguments():
 
 
 def chosen(only):
-    """The works that are wanted: (group, work) in the order of the table."""
+    """The workloads that are wanted: (group, workload) in the order of the table."""
     wanted = only.split(",") if only else list(GROUPS)
-    found = [(group, work) for group, make in GROUPS.items() for work in make() if group in wanted or work.name in wanted]
+    found = [(group, workload) for group, make in GROUPS.items() for workload in make() if group in wanted or workload.name in wanted]
     for name in wanted:
-        if not any(name in (group, work.name) for group, work in found):
-            raise Failure(f"there is no group or work '{name}'; --list names them all")
+        if not any(name in (group, workload.name) for group, workload in found):
+            raise Failure(f"there is no group or workload '{name}'; --list names them all")
     return found
 
 
-def run_one(bench, work):
-    """A work that fails is a result, too, and the others go on."""
-    print(f"{work.name}: {work.title}", file=sys.stderr, flush=True)
+def run_one(bench, workload):
+    """A workload that fails is a result, too, and the others go on."""
+    print(f"{workload.name}: {workload.title}", file=sys.stderr, flush=True)
     try:
-        return contest.run(bench, work) if isinstance(work, contest.Work) else work.run(bench)
+        return contest.run(bench, workload) if isinstance(workload, contest.Workload) else workload.run(bench)
     except Failure as failure:
-        return contest.Result(work.name, work.title, failure=str(failure))
+        return contest.Result(workload.name, workload.title, failure=str(failure))
     except Exception as error:
         traceback.print_exc()
-        return contest.Result(work.name, work.title, failure=f"{type(error).__name__}: {error}")
+        return contest.Result(workload.name, workload.title, failure=f"{type(error).__name__}: {error}")
 
 
 def main():
@@ -56,14 +56,14 @@ def main():
     look_for_servers()
     wanted = chosen(options.only)
     if options.list:
-        for group, work in wanted:
-            print(f"{group:12} {work.name:14} {work.title}")
+        for group, workload in wanted:
+            print(f"{group:12} {workload.name:14} {workload.title}")
         return 0
     check_machine(COUNTING_TOOLS if {group for group, _ in wanted} == {"counts"} else TOOLS, options.binary)
     results = []
     with running(options.binary, options.rounds, options.seconds) as bench:
-        for _, work in wanted:
-            results.append(run_one(bench, work))
+        for _, workload in wanted:
+            results.append(run_one(bench, workload))
             print(report.summary(results[-1]), file=sys.stderr, flush=True)
         text = report.markdown(results, report.surroundings(bench))
     print(text)

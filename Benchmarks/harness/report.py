@@ -70,7 +70,7 @@ def ours_for(name, rounds):
 
 
 def medians(result):
-    """A row for each server of a work; the ratio is Drydock's CPU per request to the server's, round by round."""
+    """A row for each server of a workload; the ratio is Drydock's CPU per request to the server's, round by round."""
     title = result.title
     for name, rounds in result.rounds.items():
         ours = ours_for(name, result.rounds)
@@ -82,13 +82,13 @@ def medians(result):
         title = ""
 
 
-HEADING = ("work", "server", "requests/s", "CPU µs/request", "our CPU ÷ its", "p50 ms", "p99 ms", "resident MiB",
+HEADING = ("workload", "server", "requests/s", "CPU µs/request", "our CPU ÷ its", "p50 ms", "p99 ms", "resident MiB",
            "anonymous MiB")  # fmt: skip
 HELD = {True: "held", False: "**NOT held**", None: "no goal"}
 
 
 def goals(results):
-    rows = [("work", "goal", "measured", "")]
+    rows = [("workload", "goal", "measured", "")]
     for result in results:
         mine = [(one.goal, one.measured, HELD[one.is_held]) for one in result.verdicts]
         if result.failure:
@@ -98,7 +98,7 @@ def goals(results):
 
 
 def raw(results):
-    rows = [("work", "server", "CPU µs/request", "requests/s", "p50 ms", "p99 ms")]
+    rows = [("workload", "server", "CPU µs/request", "requests/s", "p50 ms", "p99 ms")]
     for result in results:
         title = result.title
         for name, rounds in result.rounds.items() if not result.failure else ():
@@ -112,7 +112,7 @@ def listed(rounds, what):
 
 
 def summary(result):
-    """What a work came to, for who waits."""
+    """What a workload came to, for who waits."""
     lines = [table([HEADING, *medians(result)])] if result.rounds and not result.failure else []
     lines += [f"- {note}" for note in result.notes]
     lines += [f"- {one.goal}: {one.measured}: {HELD[one.is_held]}" for one in result.verdicts]

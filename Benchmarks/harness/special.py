@@ -1,4 +1,4 @@
-"""The works that are no rounds of requests: each has a name, a title, and a run that gives its result."""
+"""The workloads that are no rounds of requests: each has a name, a title, and a run that gives its result."""
 
 from .cold import Cold
 from .counts import WAYS, Count

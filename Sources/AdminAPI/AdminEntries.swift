@@ -6,8 +6,8 @@ package struct AdminEntries: Codable, Sendable, Equatable {
         package var url: String
         /// The service's name; empty for forward mode.
         package var service: String
-        /// What the key holds besides the URL, such as the values of the fields under `cache.key.fields`; nil from an older
-        /// daemon.
+        /// What the key holds besides the URL, such as the values of the fields under `cache.key.fields`;
+        /// nil from an older daemon.
         package var key: [String]?
         package var status: Int
         /// Of the body, in bytes; nil where it is not known.

@@ -19,8 +19,8 @@ extension AdminExplanation {
     package struct Upstream: Codable, Sendable, Equatable {
         package var method: String
         package var url: String
-        /// If-None-Match and If-Modified-Since; Range and If-Range where a part is asked for; the request's own where it goes on
-        /// as it is.
+        /// If-None-Match and If-Modified-Since; Range and If-Range where a part is asked for; the request's own
+        /// where it goes on as it is.
         package var conditions: [Field]
 
         package init(method: String, url: String, conditions: [Field]) {

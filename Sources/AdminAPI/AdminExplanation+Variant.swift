@@ -68,7 +68,8 @@ extension AdminExplanation {
         package var selecting: [Selecting]
         package var age: Age
         package var lifetime: Int64
-        /// What is held against the lifetime, in seconds: the age, or in library mode the time since it came or was checked.
+        /// What is compared with the lifetime, in seconds: the age, or in library mode the time
+        /// since it came or was checked.
         package var timeInUse: Int64
         /// Where the lifetime comes from.
         package var source: Ruling

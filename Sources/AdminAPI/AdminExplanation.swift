@@ -1,4 +1,5 @@
-// The document of `GET /v1/explain`: where a request goes, what is stored for it, what is decided, and which rule says so.
+// The document of `GET /v1/explain`: where a request goes, what is stored for it, what is
+// decided, and which rule says so.
 
 /// Lengths of time are seconds, times seconds since 1970, sizes bytes. Reasons are those of Cache-Status.
 package struct AdminExplanation: Codable, Sendable, Equatable {

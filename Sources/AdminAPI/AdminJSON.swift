@@ -1,6 +1,6 @@
 // How the documents of the admin API are written and read.
 
-internal import FoundationEssentials
+import FoundationEssentials
 
 /// The documents of the admin API as JSON: names in snake_case, members sorted; unknown members are ignored.
 package enum AdminJSON {

@@ -1,7 +1,7 @@
 // Batches: how far they are.
 
-/// `GET /v1/jobs/ID`. Sizes are bytes, times seconds since 1970. Words of states and outcomes are texts, so that one of a newer daemon
-/// is shown, and does not keep the rest from being read.
+/// `GET /v1/jobs/ID`. Sizes are bytes, times seconds since 1970. Words of states and outcomes are texts, so that one of
+/// a newer daemon is shown, and does not keep the rest from being read.
 package struct AdminJob: Codable, Sendable, Equatable {
     package enum Kind: String, Codable, Sendable { case size, prefetch }
 

@@ -1,7 +1,7 @@
-// Takes the content codings off a body (RFC 9110 section 8.4) for whoever looks into it; what clients get stays as it came.
+// Decodes the content codings of a body (RFC 9110 section 8.4) for its inspection; clients get the body as it came.
 
-internal import CCodings
-internal import HTTPWire
+import CCodings
+import HTTPWire
 
 /// A coding that can be taken off.
 enum ContentCoding: Equatable {
@@ -9,11 +9,10 @@ enum ContentCoding: Equatable {
     case deflate
     case brotli
 
-    /// Codings in a row that are taken off; nobody uses more than one or two, and each costs memory.
+    /// The limit of nested codings: no server uses more than one or two, and each takes memory.
     static let limit = 4
 
-    /// The codings of a response in the order in which they come off; nil where one of them is not known here, or where
-    /// there are more than ``limit``.
+    /// The codings of a response in the order of decoding; nil if one is unknown, or there are more than ``limit``.
     static func codings(_ fields: Fields) -> [ContentCoding]? {
         var codings: [ContentCoding] = []
         for name in (fields.combined(.contentEncoding) ?? "").split(separator: ",") {
@@ -37,11 +36,11 @@ final class ContentDecoder {
 
     private var stages: [Stage]
 
-    /// - Parameter codings: in the order in which they come off; none leaves the bytes as they are.
+    /// - Parameter codings: in the order of decoding; an empty list leaves the bytes as they are.
     init(_ codings: [ContentCoding]) { stages = codings.map { Stage($0) } }
 
     /// Decodes the next bytes.
-    /// - Parameter take: gets what comes out, piece by piece; false where it wants no more.
+    /// - Parameter take: gets the decoded bytes piece by piece; returns false to stop.
     /// - Throws: `Malformed`.
     func push(_ bytes: UnsafeRawBufferPointer, _ take: (UnsafeRawBufferPointer) -> Bool) throws(Malformed) {
         _ = try push(bytes, from: 0, take)
@@ -69,7 +68,7 @@ private final class Stage {
     private var first: UInt8?
     // Made by `c_coding_make`, ours alone, freed in deinit.
     private var decoder: UnsafeMutableRawPointer?
-    // What comes out is put here and taken from here within one call; ours alone, freed in deinit.
+    // The output buffer, used within one call only; owned by this object, freed in deinit.
     private let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 16)
     private var isMade = false
     private(set) var isAtEnd = false
@@ -114,7 +113,7 @@ private final class Stage {
     ) throws(ContentDecoder.Malformed) -> Bool {
         guard !bytes.isEmpty else { return true }
         if !isMade { make(coding == .brotli ? C_CODING_BROTLI : C_CODING_GZIP) }
-        // Only gzip goes on behind its end, with another member (RFC 1952 section 2.2).
+        // Only gzip may continue after its end, with another member (RFC 1952 section 2.2).
         guard let decoder, !isAtEnd || coding == .gzip else { throw ContentDecoder.Malformed() }
         isAtEnd = false
         var left = bytes.count

@@ -1,6 +1,6 @@
 // What the beginning of a body says about its format: images and property lists, by their first bytes.
 
-/// What is known of a beginning.
+/// The verdict on the first bytes of a body.
 enum SniffVerdict: Equatable {
     case match
     case mismatch
@@ -56,7 +56,7 @@ enum ContentSniffing {
         verdicts.contains(.match) ? .match : verdicts.contains(.unknown) ? .unknown : .mismatch
     }
 
-    /// Whether the bytes are an XML document whose outermost element has this name, behind any declaration, comments,
+    /// Whether the bytes are an XML document whose root element has this name, after any declaration, comments,
     /// processing instructions and document type.
     static func xml(_ start: [UInt8], root: String) -> SniffVerdict {
         var rest = start[...]
@@ -82,7 +82,7 @@ enum ContentSniffing {
                 rest = after
             default:
                 let name = rest.dropFirst().prefix { isNameByte($0) }
-                // A name at the end of what there is may go on, or turn out to be a prefix.
+                // A name at the end of the bytes may continue, or be a prefix.
                 if name.endIndex == rest.endIndex { return name.count < 64 ? .unknown : .mismatch }
                 let local = name.split(separator: UInt8(ascii: ":")).last ?? name
                 return local.elementsEqual(root.utf8) ? .match : .mismatch
@@ -105,7 +105,7 @@ extension ArraySlice<UInt8> {
         return mark == UInt8(ascii: "[") ? after("]")?.after(">") : after(">")
     }
 
-    /// What follows the first place where `text` stands; nil where it does not.
+    /// The bytes after the first occurrence of `text`; nil if there is none.
     fileprivate func after(_ text: StaticString) -> ArraySlice<UInt8>? {
         let wanted = Array(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
         var position = startIndex

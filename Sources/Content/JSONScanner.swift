@@ -19,7 +19,7 @@ struct JSONScanner {
     /// One for each array or object that is open: true for an object.
     private var open: [Bool] = []
     private var isName = false
-    /// What is left of `true`, `false` or `null`.
+    /// The remaining bytes of `true`, `false` or `null`.
     private var rest: [UInt8] = []
     /// Continuation bytes that the character still needs, and the range of the next one.
     private var pending = 0
@@ -41,7 +41,7 @@ struct JSONScanner {
         return !hasFailed
     }
 
-    /// Whether what has been read is a whole JSON text.
+    /// Whether the bytes so far are a complete JSON text.
     var isComplete: Bool {
         guard !hasFailed, open.isEmpty else { return false }
         switch state {

@@ -26,8 +26,8 @@ package struct DemoDraw: Sendable {
     /// The body's bytes.
     package var body: [UInt8] { file?.bytes ?? [] }
 
-    /// The rule's fields in the answer to GET or HEAD: a 200 with a body has an entity tag, unless the rule brings one, and gives parts
-    /// of itself.
+    /// The rule's fields in the answer to GET or HEAD: a 200 with a body has an entity tag, unless the rule brings one,
+    /// and gives parts of itself.
     package var representationFields: Fields {
         guard status == 200, let file else { return fields }
         var fields = fields
@@ -39,7 +39,8 @@ package struct DemoDraw: Sendable {
     /// The latency an answer states: whole milliseconds, rounded down, so that no answer takes less than it states.
     package var statedMilliseconds: UInt64 { latency / 1_000_000 }
 
-    /// Whether request number `ordinal` of `key` is answered with the rule's failure, and the bits that `drawID` spells. No allocation.
+    /// Whether request number `ordinal` of `key` is answered with the rule's failure, and the bits that
+    /// `drawID` spells. No allocation.
     package static func outcome(_ rule: DemoRule, key: DrawKey, ordinal: UInt64) -> (isFailure: Bool, id: UInt16) {
         let numbers = DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal)
         let isFailure = rule.failure.map { numbers.unit(.outcome) < $0.chance } ?? false

@@ -1,6 +1,6 @@
 // An answer file of demo mode, read whole when the plan is built.
 
-internal import Glibc
+import Glibc
 
 /// The bytes of an answer file and what they are; shared by every answer, never read again.
 package final class DemoFile: Sendable {
@@ -20,7 +20,7 @@ package final class DemoFile: Sendable {
         entityTag = "\"\(String(bytes.count, radix: 16))-\(String(digest, radix: 16))\""
     }
 
-    /// The most an answer file may hold unless `load` is told otherwise: 64 MiB.
+    /// The default limit of an answer file: 64 MiB.
     package static let defaultLimit = 64 << 20
 
     /// Reads a regular file; blocks the calling thread, so it is called while a plan is built and never on a loop.

@@ -40,7 +40,8 @@ package struct DemoRule: Sendable {
 
 /// A share of a rule's answers that fail.
 package struct DemoFailure: Sendable {
-    /// The share that fails, 0 to 1: 0 never, 1 always. Values outside are brought to the nearer end; not-a-number is 0.
+    /// The share that fails, 0 to 1: 0 never, 1 always. Values outside are brought to the
+    /// nearer end; not-a-number is 0.
     package let chance: Double
     /// The status of a failure. Default 503.
     package let status: Int

@@ -1,6 +1,6 @@
 // Counts the requests of each draw key, so that every request of a key has an ordinal of its own.
 
-internal import Synchronization
+import Synchronization
 
 /// The ordinals of one service's demo requests: the first request of a key is 0, the next 1, whatever loop it is on.
 ///

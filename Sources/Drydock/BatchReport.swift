@@ -1,6 +1,6 @@
 // What a batch asks for, how far it is, and what each of its items has come to.
 
-internal import DownloadCore
+import DownloadCore
 public import FoundationEssentials
 public import HTTPTypes
 
@@ -116,8 +116,9 @@ extension DownloadBatch {
 
         /// The items that have failed.
         public var failures: [Entry] { entries.filter { $0.state == .failed } }
-        /// Whether every item is there: stored, so that it needs no more downloading. An item that came and was not kept is done
-        /// (``State/done``), but not there; its ``Entry/reason`` says why. One that repeats another is there with that one.
+        /// Whether every item is there: stored, so that it needs no more downloading. An item that came and was
+        /// not kept is done (``State/done``), but not there; its ``Entry/reason`` says why. One that repeats
+        /// another is there with that one.
         public var isComplete: Bool {
             entries.allSatisfy { entry in entry.duplicateOf.map { entries[$0].isStored } ?? entry.isStored }
         }

@@ -1,15 +1,16 @@
 // A list of resources that are sized or downloaded together, with its own progress and an outcome for each.
 
-internal import DownloadCore
-internal import EventLoop
-internal import Synchronization
+import DownloadCore
+import EventLoop
+import Synchronization
 
 /// A list of downloads that belong together.
 ///
-/// ``size()`` finds out how many bytes are to come and downloads nothing; ``run()`` downloads, and what was sized before is
-/// exactly what is downloaded then. Each counts its own bytes: other downloads of the same resources change nothing in it.
-/// What comes is stored, and is there for whoever downloads it afterwards. An item that fails leaves the others alone,
-/// unless the batch was made to stop; ``retry()`` downloads what has failed, and nothing else. An empty batch is done at once.
+/// ``size()`` finds out how many bytes are to come and downloads nothing; ``run()`` downloads, and what was sized
+/// before is exactly what is downloaded then. Each counts its own bytes: other downloads of the same resources change
+/// nothing in it. What comes is stored, and is there for whoever downloads it afterwards. An item that fails leaves
+/// the others alone, unless the batch was made to stop; ``retry()`` downloads what has failed, and nothing else. An
+/// empty batch is done at once.
 ///
 /// ```swift
 /// let batch = try await manager.batch(urls.map { DownloadBatch.Item($0) })
@@ -65,9 +66,10 @@ public final class DownloadBatch: Sendable {
     // MARK: - Running
 
     /// Asks for the sizes of the items that are not stored and valid, by HEAD, and downloads nothing.
-    /// - Returns: what each item came to. One whose size nobody says is downloaded by ``run()`` all the same; one that failed
-    ///   here is not, until ``retry()``.
-    /// - Throws: `DownloadError.cancelled` when the task is cancelled, `.closed`; the failures of items are in the report.
+    /// - Returns: what each item came to. One whose size nobody says is downloaded by ``run()`` all the same; one that
+    ///   failed here is not, until ``retry()``.
+    /// - Throws: `DownloadError.cancelled` when the task is cancelled, `.closed`; the failures
+    ///   of items are in the report.
     @discardableResult
     public func size() async throws(DownloadError) -> Report {
         try await work { runner, loop in await runner.check(on: loop) }
@@ -75,8 +77,8 @@ public final class DownloadBatch: Sendable {
 
     /// Downloads what is not stored and valid, and waits for all of it.
     /// - Returns: what each item came to.
-    /// - Throws: `DownloadError.cancelled` when the task is cancelled, which cancels the batch; `.closed`; the failures of items
-    ///   are in the report.
+    /// - Throws: `DownloadError.cancelled` when the task is cancelled, which cancels the batch; `.closed`; the failures
+    ///   of items are in the report.
     @discardableResult
     public func run() async throws(DownloadError) -> Report {
         try await work { runner, loop in await runner.run(on: loop) }
@@ -128,8 +130,8 @@ public final class DownloadBatch: Sendable {
 
     /// How far it is, now and whenever that changes; who is slow misses what was in between.
     ///
-    /// It ends when the sizes are known, and when the batch comes to an end after that. Of a batch that has ended it tells how,
-    /// and ends at once.
+    /// It ends when the sizes are known, and when the batch comes to an end after that. Of a batch that has ended it
+    /// tells how, and ends at once.
     public var updates: some AsyncSequence<Progress, Never> & Sendable {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { follower in
             followers.add(follower)
@@ -142,7 +144,7 @@ public final class DownloadBatch: Sendable {
 }
 
 extension DownloadBatch: DownloadUnderWay {
-    func concerns(_ question: DownloadQuestion) -> Bool { false }
+    func concerns(_ question: DownloadRequest) -> Bool { false }
     func cancel(silently: Bool) { cancel() }
 }
 

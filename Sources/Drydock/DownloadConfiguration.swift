@@ -1,4 +1,5 @@
-// What a download manager is told when it is made: how long things stay valid, where they are kept, whom it may ask and how.
+// What a download manager is told when it is made: how long things stay valid, where they are
+// kept, whom it may ask and how.
 
 public import FoundationEssentials
 public import HTTPTypes
@@ -109,8 +110,8 @@ extension DownloadConfiguration {
         case finish
         /// It ends.
         case abort
-        /// It goes on where at least this share of the body has come, from 0 to 1, and ends where less has, or where nobody knows
-        /// the length.
+        /// It goes on where at least this share of the body has come, from 0 to 1, and ends where less has, or
+        /// where nobody knows the length.
         case finishBeyond(Double)
     }
 
@@ -166,16 +167,17 @@ extension DownloadConfiguration {
 
     /// What may be kept on disk, and where.
     public struct DiskStore: Sendable, Hashable {
-        /// The folder, which is made where there is none, and which no other manager, process or daemon may use at the same
-        /// time. One that is not empty and was not made by a manager is refused (``DownloadError/unavailable(_:)``), and nothing in it
-        /// is touched; so is the folder of a daemon. nil, the default, is `$XDG_CACHE_HOME/PROGRAM/download`, or `~/.cache/PROGRAM/download`.
+        /// The folder, which is made where there is none, and which no other manager, process or daemon may use at the
+        /// same time. One that is not empty and was not made by a manager is refused
+        /// (``DownloadError/unavailable(_:)``), and nothing in it is touched; so is the folder of a daemon. nil, the
+        /// default, is `$XDG_CACHE_HOME/PROGRAM/download`, or `~/.cache/PROGRAM/download`.
         public var folder: URL?
         /// Bytes of all files; 1 GiB by default.
         public var size: Int64
         /// Bytes of one body; as many as ``size`` by default.
         public var largest: Int64?
-        /// Bytes that stay free on the file system; 512 MiB by default. Where others fill it, stored responses make room, within
-        /// seconds and without any download; the log says so.
+        /// Bytes that stay free on the file system; 512 MiB by default. Where others fill it, stored responses make
+        /// room, within seconds and without any download; the log says so.
         public var minimumFree: Int64
 
         /// A store in `folder` with these limits.

@@ -1,11 +1,12 @@
-// What a download manager runs on: loops, tiers, the download core, a client for each loop; made at first use, ended once.
+// What a download manager runs on: loops, tiers, the download core, a client for each loop; made
+// at first use, ended once.
 
-internal import CacheStore
-internal import DownloadCore
-internal import EventLoop
-internal import Logging
-internal import ServiceCore
-internal import Upstream
+import CacheStore
+import DownloadCore
+import EventLoop
+import Logging
+import ServiceCore
+import Upstream
 
 /// Sendable: its members are; clients are in boxes of their loops.
 final class DownloadEngine: Sendable {
@@ -113,7 +114,7 @@ final class DownloadEngine: Sendable {
     private var loops: LoopGroup { runtime.threads.loops }
 
     /// Nanoseconds that the engine's end waits for what is being written.
-    private static let patience: UInt64 = 30_000_000_000
+    private static let timeout: UInt64 = 30_000_000_000
 
     /// Ends the transfers under way, stores the bodies that have come whole, and ends every thread. Called when no task
     /// waits for the engine any more, and from a task that cannot be cancelled: a cancelled one would not wait for what
@@ -124,7 +125,7 @@ final class DownloadEngine: Sendable {
             client.loop.submit { loop in client.take(on: loop)?.shutdown() }
         }
         // Bodies that are whole are being written now; all others have just failed.
-        await core.settle(patience: Self.patience, on: loops.leastBusy)
+        await core.settle(timeout: Self.timeout, on: loops.leastBusy)
         await DetachedThread.wait { [self] in runtime.stop() }
     }
 
@@ -135,13 +136,13 @@ final class DownloadEngine: Sendable {
     var fetchCount: Int { admission.fetchCount }
 
     /// Asks the core what a question is about, on one of the engine's loops; nil where the engine has ended.
-    func answer(_ ask: CacheAsk, to question: DownloadQuestion, on loop: isolated EventLoop) async -> Answer? {
+    func answer(_ ask: CacheRequest, to question: DownloadRequest, on loop: isolated EventLoop) async -> Answer? {
         guard let source = source(for: question, on: loop) else { return nil }
         return await core.answer(ask, from: source, on: loop)
     }
 
     /// Nil where the engine has ended.
-    func source(for question: DownloadQuestion, on loop: isolated EventLoop) -> (any FetchSource)? {
+    func source(for question: DownloadRequest, on loop: isolated EventLoop) -> (any FetchSource)? {
         guard let box = clients.first(where: { $0.loop === loop }), let client = box.value(on: loop) else { return nil }
         if question.options.onlyStored { return UnaskedSource() }
         let (service, admission) = (service, admission)

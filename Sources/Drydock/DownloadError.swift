@@ -1,9 +1,9 @@
 // Why a download brought nothing: each case says what happened, where, and what to do.
 
-internal import CacheStore
-internal import DownloadCore
-internal import HTTPTypes
-internal import Upstream
+import CacheStore
+import DownloadCore
+import HTTPTypes
+import Upstream
 
 /// A failed download.
 public enum DownloadError: Error, Sendable, Hashable {
@@ -14,11 +14,13 @@ public enum DownloadError: Error, Sendable, Hashable {
     case invalidRequest(String)
     /// The manager has been closed.
     case closed
-    /// The manager could not be opened: its folder, a seed folder or a thread could not be had. The next download tries again.
+    /// The manager could not be opened: its folder, a seed folder or a thread could not be had. The
+    /// next download tries again.
     case unavailable(String)
     /// The origin could not be asked, or broke its word, and nothing stored may stand in.
     case origin(OriginFailure)
-    /// The origin answered, with a status that is not among ``DownloadManager/Configuration/acceptedStatuses``: this came.
+    /// The origin answered, with a status that is not among
+    /// ``DownloadManager/Configuration/acceptedStatuses``: this came.
     case unacceptableStatus(DownloadResult)
     /// Only what is stored was wanted, and nothing is, or the manager is offline.
     case notStored(String)

@@ -1,23 +1,23 @@
 // A download as a sequence of events: its head, its progress, and its result.
 
-internal import FoundationEssentials
-internal import HTTPTypes
+import FoundationEssentials
+import HTTPTypes
 
-/// What happens in the course of a download, as it happens. Each iteration is a download of its own, which begins with the
-/// first event that is asked for.
+/// What happens in the course of a download, as it happens. Each iteration is a download of its own, which begins with
+/// the first event that is asked for.
 ///
-/// Whoever stops iterating, or cancels the task that does, leaves the download: others that wait for the same resource do
-/// not notice, and what can be stored is stored all the same. A program that is slow to ask for the next event holds nobody
-/// up but itself, unless the body can be stored nowhere.
+/// Whoever stops iterating, or cancels the task that does, leaves the download: others that wait for the same resource
+/// do not notice, and what can be stored is stored all the same. A program that is slow to ask for the next event holds
+/// nobody up but itself, unless the body can be stored nowhere.
 public struct DownloadEvents: AsyncSequence, Sendable {
     public typealias Element = DownloadEvent
     public typealias Failure = DownloadError
 
     private let manager: DownloadManager
-    private let question: Result<DownloadQuestion, DownloadError>
+    private let question: Result<DownloadRequest, DownloadError>
     private let file: URL?
 
-    init(_ manager: DownloadManager, _ question: Result<DownloadQuestion, DownloadError>, to file: URL?) {
+    init(_ manager: DownloadManager, _ question: Result<DownloadRequest, DownloadError>, to file: URL?) {
         self.manager = manager
         self.question = question
         self.file = file
@@ -38,7 +38,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         }
 
         private let manager: DownloadManager
-        private let question: Result<DownloadQuestion, DownloadError>
+        private let question: Result<DownloadRequest, DownloadError>
         private let file: URL?
         private var step = Step.first
         private var session: DownloadSession?
@@ -48,7 +48,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
 
         fileprivate init(
             manager: DownloadManager,
-            question: Result<DownloadQuestion, DownloadError>,
+            question: Result<DownloadRequest, DownloadError>,
             file: URL?
         ) {
             self.manager = manager
@@ -57,7 +57,8 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         }
 
         /// Waits for the next event.
-        /// - Returns: nil after the result, and where ``DownloadManager/cancelAll(silently:)`` ended the download silently.
+        /// - Returns: nil after the result, and where ``DownloadManager/cancelAll(silently:)``
+        ///   ended the download silently.
         /// - Throws: `DownloadError`; nothing comes after it.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation

@@ -1,9 +1,9 @@
 // The file that a download goes to: written under another name beside it, and put in its place when it is whole.
 
-internal import EventLoop
-internal import FoundationEssentials
-internal import Glibc
-internal import Synchronization
+import EventLoop
+import FoundationEssentials
+import Glibc
+import Synchronization
 
 /// A file that is not committed leaves nothing behind.
 ///

@@ -1,10 +1,10 @@
 // The stored responses of a download manager: looked at, expired and removed.
 
-internal import CacheStore
-internal import DownloadCore
-internal import EventLoop
+import CacheStore
+import DownloadCore
+import EventLoop
 public import FoundationEssentials
-internal import HTTPCaching
+import HTTPCaching
 
 /// The state of a resource as it is stored; no origin is asked.
 public enum StoredState: Sendable, Hashable {
@@ -22,17 +22,17 @@ extension DownloadManager {
     /// The state of a resource as it is stored. No origin is asked, and nothing changes.
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`, `.cancelled`.
     public func state(of url: URL) async throws(DownloadError) -> StoredState {
-        let session = try await begin(try DownloadQuestion(url, configuration, Options()))
+        let session = try await begin(try DownloadRequest(url, configuration, Options()))
         return try await session.storedState()
     }
 
-    /// Removes what is stored of a resource, in memory and on disk, whatever it was asked with. A download under way is not
-    /// stored, and is not joined by those that begin after this. Seeds stay.
+    /// Removes what is stored of a resource, in memory and on disk, whatever it was asked with. A download under way is
+    /// not stored, and is not joined by those that begin after this. Seeds stay.
     /// - Returns: how many stored responses there were.
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`.
     @discardableResult
     public func remove(_ url: URL) async throws(DownloadError) -> Int {
-        let question = try DownloadQuestion(url, configuration, Options())
+        let question = try DownloadRequest(url, configuration, Options())
         return try await purge(.url(question.key.description))
     }
 
@@ -51,7 +51,8 @@ extension DownloadManager {
     @discardableResult
     public func removeAll() async throws(DownloadError) -> Int { try await purge(.all) }
 
-    /// Ends the validity of everything that is stored: the next download of each resource checks it. Nothing is removed.
+    /// Ends the validity of everything that is stored: the next download of each resource
+    /// checks it. Nothing is removed.
     /// - Returns: how many stored responses there are.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
     @discardableResult

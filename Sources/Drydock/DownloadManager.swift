@@ -1,29 +1,31 @@
-// Downloads resources, keeps them, and asks their origins again when they are no longer valid: the library's front door.
+// Downloads resources, keeps them, and asks their origins again when they are no longer valid:
+// the library's front door.
 
-internal import DownloadCore
-internal import EventLoop
+import DownloadCore
+import EventLoop
 public import FoundationEssentials
-internal import HTTPCaching
+import HTTPCaching
 public import HTTPTypes
 public import Logging
-internal import Synchronization
+import Synchronization
 
 /// Fetches resources and keeps them, without a daemon and without a configuration file.
 ///
-/// A resource is looked for in memory, then on disk. What is found and valid is the result, and nobody is asked. What is found
-/// and no longer valid is checked with its origin, and fetched again only where it has changed. Downloads of one resource at
-/// the same time are one transfer, whose bytes reach all of them while they arrive.
+/// A resource is looked for in memory, then on disk. What is found and valid is the result, and nobody is asked. What
+/// is found and no longer valid is checked with its origin, and fetched again only where it has changed. Downloads of
+/// one resource at the same time are one transfer, whose bytes reach all of them while they arrive.
 ///
 /// ```swift
 /// let result = try await DownloadManager.shared.download(url)
 /// print(result.outcome, result.data.count)
 /// ```
 ///
-/// A task that is cancelled leaves its download with ``DownloadError/cancelled``: others that wait for the same resource do not
-/// notice, and what can be stored is stored all the same. ``events(for:to:options:)`` tells of the progress.
+/// A task that is cancelled leaves its download with ``DownloadError/cancelled``: others that wait for
+/// the same resource do not notice, and what can be stored is stored all the same.
+/// ``events(for:to:options:)`` tells of the progress.
 ///
-/// Any task may use a manager. Its threads and its folder are there from the first download until ``close()``, or until the
-/// last reference to it goes.
+/// Any task may use a manager. Its threads and its folder are there from the first download until ``close()``, or until
+/// the last reference to it goes.
 public final class DownloadManager: Sendable {
     /// The manager for a whole program, with the default configuration. Two processes of one program cannot use it at
     /// the same time, since they would have the same folder: give each a manager with a
@@ -47,8 +49,8 @@ public final class DownloadManager: Sendable {
     /// Makes a manager. It opens its folder and starts its threads at the first download, or by ``open()``.
     /// - Parameters:
     ///   - configuration: the defaults where it is left out.
-    ///   - logger: where downloads are told of, at `debug`; troubles of the store, and what is wrong with a response, at
-    ///     `warning`; why else a response was not stored at `notice`.
+    ///   - logger: where downloads are told of, at `debug`; troubles of the store, and what is wrong with a response,
+    ///     at `warning`; why else a response was not stored at `notice`.
     public init(
         configuration: Configuration = Configuration(),
         logger: Logger = Logger(label: "drydock.download")
@@ -94,7 +96,8 @@ public final class DownloadManager: Sendable {
 
     /// Downloads a resource into a file, or copies it there from what is stored.
     ///
-    /// The folders on the way are made. The file appears, or takes the place of the one that was there, when it is whole.
+    /// The folders on the way are made. The file appears, or takes the place of the one that
+    /// was there, when it is whole.
     /// - Parameters:
     ///   - url: `http` or `https`; a fragment is left out.
     ///   - file: a file URL.
@@ -116,7 +119,7 @@ public final class DownloadManager: Sendable {
     ///   - file: where the body goes, by a file URL; nil, the default, puts it into ``DownloadResult/data``.
     ///   - options: what this download wants otherwise than the manager has it.
     public func events(for url: URL, to file: URL? = nil, options: Options = Options()) -> DownloadEvents {
-        let question = Result { () throws(DownloadError) in try DownloadQuestion(url, configuration, options) }
+        let question = Result { () throws(DownloadError) in try DownloadRequest(url, configuration, options) }
         return DownloadEvents(self, question, to: file)
     }
 
@@ -128,7 +131,7 @@ public final class DownloadManager: Sendable {
         options: Options = Options()
     ) -> DownloadEvents {
         let question = Result { () throws(DownloadError) in
-            try DownloadQuestion(request, body: body, configuration, options)
+            try DownloadRequest(request, body: body, configuration, options)
         }
         return DownloadEvents(self, question, to: file)
     }
@@ -141,7 +144,8 @@ public final class DownloadManager: Sendable {
         throw .cancelled
     }
 
-    /// A list of downloads that belong together; nothing is asked for before ``DownloadBatch/size()`` or ``DownloadBatch/run()``.
+    /// A list of downloads that belong together; nothing is asked for before ``DownloadBatch/size()``
+    /// or ``DownloadBatch/run()``.
     /// - Parameters:
     ///   - items: what is to be downloaded, in the order in which it is begun.
     ///   - concurrency: items at a time, at least 1: with 1 they come one after the other. 10 by default.
@@ -162,8 +166,8 @@ public final class DownloadManager: Sendable {
     /// - Throws: `DownloadError.unavailable` where something cannot be had, `.closed` after ``close()``.
     public func open() async throws(DownloadError) { _ = try await engine() }
 
-    /// Ends every download with ``DownloadError/cancelled``, writes what is to be written, and ends the threads. Every later
-    /// call fails with ``DownloadError/closed``.
+    /// Ends every download with ``DownloadError/cancelled``, writes what is to be written, and ends the threads. Every
+    /// later call fails with ``DownloadError/closed``.
     public func close() async {
         let old = opening.withLock { state in
             defer { state = .closed }
@@ -182,20 +186,20 @@ public final class DownloadManager: Sendable {
         await Task { await engine.stop() }.value
     }
 
-    /// Ends the downloads of a resource for all who wait for them, with ``DownloadError/cancelled``, and the transfer with them.
-    /// What is stored stays as it is.
+    /// Ends the downloads of a resource for all who wait for them, with ``DownloadError/cancelled``, and the transfer
+    /// with them. What is stored stays as it is.
     /// - Returns: how many downloads there were.
     @discardableResult
     public func cancel(_ url: URL) -> Int {
-        guard let question = try? DownloadQuestion(url, configuration, Options()) else { return 0 }
+        guard let question = try? DownloadRequest(url, configuration, Options()) else { return 0 }
         let count = sessions.cancel(silently: false) { $0.concerns(question) }
         _ = opened?.core.cancel { $0 == question.key }
         return count
     }
 
     /// Ends every download, and their transfers with them. What is stored stays as it is.
-    /// - Parameter silently: events end without an error; a task that waits for a result hears ``DownloadError/cancelled`` in any
-    ///   case. False by default.
+    /// - Parameter silently: events end without an error; a task that waits for a result hears
+    ///   ``DownloadError/cancelled`` in any case. False by default.
     /// - Returns: how many downloads there were.
     @discardableResult
     public func cancelAll(silently: Bool = false) -> Int {
@@ -210,7 +214,7 @@ public final class DownloadManager: Sendable {
     // MARK: - For downloads
 
     /// - Throws: `DownloadError.unavailable`, `.closed`.
-    func begin(_ question: DownloadQuestion) async throws(DownloadError) -> DownloadSession {
+    func begin(_ question: DownloadRequest) async throws(DownloadError) -> DownloadSession {
         try DownloadSession(question, try await engine(), sessions)
     }
 
@@ -277,7 +281,7 @@ public final class DownloadManager: Sendable {
     }
 
     /// Logs a download that has failed.
-    func note(_ error: DownloadError, of question: Result<DownloadQuestion, DownloadError>) {
+    func note(_ error: DownloadError, of question: Result<DownloadRequest, DownloadError>) {
         if case .unavailable = error { logger.warning("\(error)") }
         guard case .success(let question) = question else { return }
         logger.debug("download failed", metadata: ["url": "\(question.url)", "error": "\(error)"])

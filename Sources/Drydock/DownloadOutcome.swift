@@ -13,7 +13,8 @@ public enum DownloadOutcome: String, Sendable, Hashable, CaseIterable, Codable {
     /// Stored and no longer valid; this is the stored response, while the origin is being asked: `hit; ttl=-5;
     /// detail=refreshing`. A final result follows where there are events to follow it.
     case beingChecked
-    /// Stored and no longer valid; the origin said that it has not changed: `fwd=stale; fwd-status=304; detail=revalidated`.
+    /// Stored and no longer valid; the origin said that it has not changed: `fwd=stale;
+    /// fwd-status=304; detail=revalidated`.
     case confirmed
     /// Stored and no longer valid; the origin could not be asked, or did not answer as it should: `fwd=stale;
     /// detail=stale-if-error`, or `hit; detail=check-pause` for a while after that. Or it was not to be asked

@@ -1,12 +1,12 @@
 // One download from the side of the task that waits for it: asks, reads piece by piece, and can be ended from anywhere.
 
-internal import CacheStore
-internal import DownloadCore
-internal import EventLoop
-internal import FoundationEssentials
-internal import HTTPCaching
-internal import HTTPTypes
-internal import Synchronization
+import CacheStore
+import DownloadCore
+import EventLoop
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import Synchronization
 
 /// Sendable: its state is under its own mutex, and its reader in a box of the loop that it belongs to.
 final class DownloadSession: DownloadUnderWay {
@@ -33,7 +33,7 @@ final class DownloadSession: DownloadUnderWay {
 
     private struct State {
         var body: LoopBox<BodyReader>?
-        var storing: Storing?
+        var storing: StoreCompletion?
         /// Ends the work that is being waited for now.
         var interrupt: (@Sendable () -> Void)?
         var isCancelled = false
@@ -43,14 +43,14 @@ final class DownloadSession: DownloadUnderWay {
     /// Bytes that one read hands over at most, of those that have come already.
     private static let portion = 1 << 20
 
-    let question: DownloadQuestion
+    let question: DownloadRequest
     let engine: DownloadEngine
     private let loop: EventLoop
     private let sessions: DownloadSessions
     private let state = Mutex(State())
 
     /// - Throws: `DownloadError.closed`.
-    init(_ question: DownloadQuestion, _ engine: DownloadEngine, _ sessions: DownloadSessions) throws(DownloadError) {
+    init(_ question: DownloadRequest, _ engine: DownloadEngine, _ sessions: DownloadSessions) throws(DownloadError) {
         self.question = question
         self.engine = engine
         self.sessions = sessions
@@ -67,7 +67,7 @@ final class DownloadSession: DownloadUnderWay {
         sessions.remove(self)
     }
 
-    func concerns(_ question: DownloadQuestion) -> Bool { self.question.key == question.key }
+    func concerns(_ question: DownloadRequest) -> Bool { self.question.key == question.key }
 
     /// Whether the iteration ends without an error.
     var isSilent: Bool { state.withLock { $0.isSilent } }
@@ -90,7 +90,7 @@ final class DownloadSession: DownloadUnderWay {
     func ask(staleWanted: Bool = false) async throws(DownloadError) -> Head {
         let (engine, question) = (engine, question)
         let ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
-        let found = try await perform { loop -> (Head, LoopBox<BodyReader>?, Storing?)? in
+        let found = try await perform { loop -> (Head, LoopBox<BodyReader>?, StoreCompletion?)? in
             guard let answer = await engine.answer(ask, to: question, on: loop) else { return nil }
             guard let reader = answer.reader else { return (Head(answer), nil, nil) }
             return (Head(answer), LoopBox(reader, on: loop), answer.storing)
@@ -173,7 +173,8 @@ final class DownloadSession: DownloadUnderWay {
         if Task.isCancelled || state.withLock({ $0.isCancelled }) { throw .cancelled }
     }
 
-    /// Runs `work` as a task on the session's loop and waits for it; the caller's cancellation and the session's reach it.
+    /// Runs `work` as a task on the session's loop and waits for it; the caller's cancellation
+    /// and the session's reach it.
     /// - Throws: `DownloadError.closed`, `.cancelled` before it has begun.
     private func perform<Value: Sendable>(
         _ work: @escaping @Sendable (isolated EventLoop) async -> Value

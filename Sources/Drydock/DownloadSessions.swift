@@ -1,11 +1,11 @@
 // The downloads of one manager: found again to be cancelled, and waited for before the manager ends.
 
-internal import Synchronization
+import Synchronization
 
 /// A download or a batch, as something that can be cancelled from outside.
 protocol DownloadUnderWay: AnyObject, Sendable {
     /// Whether it downloads the resource of a question, and nothing else.
-    func concerns(_ question: DownloadQuestion) -> Bool
+    func concerns(_ question: DownloadRequest) -> Bool
     /// - Parameter silently: an iteration ends without an error.
     func cancel(silently: Bool)
 }

@@ -1,6 +1,6 @@
 // Work on a loop for a task that is not there.
 
-internal import EventLoop
+import EventLoop
 
 extension EventLoop {
     /// Runs `work` as a task on the loop and waits for it; the caller's cancellation reaches it.

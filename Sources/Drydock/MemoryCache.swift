@@ -1,6 +1,6 @@
 // A cache in memory for a program's own values: a limit of cost, a limit of count, and a word when something goes.
 
-internal import Synchronization
+import Synchronization
 
 /// Keeps values in memory for as long as there is room for them.
 ///
@@ -54,8 +54,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
     /// Makes an empty cache.
     /// - Parameters:
-    ///   - costLimit: what all values may cost together, in the unit of ``insert(_:for:cost:)``; below 0 counts as 0. No
-    ///     limit by default.
+    ///   - costLimit: what all values may cost together, in the unit of ``insert(_:for:cost:)``; below 0 counts
+    ///     as 0. No limit by default.
     ///   - countLimit: how many values there may be; below 0 counts as 0. No limit by default.
     ///   - onEviction: called for each value that goes for want of room. Nobody is told by default.
     public init(costLimit: Int = .max, countLimit: Int = .max, onEviction: EvictionHandler? = nil) {
@@ -108,8 +108,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///   - value: what is stored.
     ///   - key: what it is found by.
     ///   - cost: what it counts against ``costLimit``; 1 by default, below 0 counts as 0.
-    /// - Returns: false where it costs more than all values together may. Then the key has no value: the one that it had is
-    ///   outdated.
+    /// - Returns: false where it costs more than all values together may. Then the key has no value: the
+    ///   one that it had is outdated.
     @discardableResult
     public func insert(_ value: Value, for key: Key, cost: Int = 1) -> Bool {
         let cost = max(0, cost)
@@ -143,8 +143,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         withExtendedLifetime(old) {}
     }
 
-    /// Gives memory back: the values that have been used the least go, until the others cost no more than `cost`. The limits
-    /// stay as they are.
+    /// Gives memory back: the values that have been used the least go, until the others cost no more than `cost`.
+    /// The limits stay as they are.
     public func shrink(toCost cost: Int) {
         tell(state.withLock { Self.evict(&$0, cost: max(0, cost), count: .max) })
     }

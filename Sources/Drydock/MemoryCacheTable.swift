@@ -1,6 +1,6 @@
 // The storage of a memory cache: values by key, and the order in which they make room, as in the daemon's memory tier.
 
-internal import CacheStore
+import CacheStore
 
 /// A value without a lock: `MemoryCache` keeps it under its mutex.
 struct MemoryCacheTable<Key: Hashable, Value> {

@@ -1,11 +1,11 @@
 // Follows redirects below the download core, so that what they lead to is stored under the URL that was asked for.
 
-internal import DownloadCore
-internal import EventLoop
-internal import FoundationEssentials
-internal import HTTPWire
-internal import ServiceCore
-internal import Upstream
+import DownloadCore
+import EventLoop
+import FoundationEssentials
+import HTTPWire
+import ServiceCore
+import Upstream
 
 /// Loop-bound; made for one request. GET and HEAD are followed, whatever has a body is not.
 final class RedirectSource: FetchSource {
@@ -186,7 +186,7 @@ private final class RedirectFetch: FetchHandle, FetchSink {
             let base = URL(string: origin.root + path),
             let url = URL(string: location, relativeTo: base)?.absoluteURL
         else { return nil }
-        return try? DownloadQuestion.place(url.absoluteString)
+        return try? DownloadRequest.place(url.absoluteString)
     }
 }
 

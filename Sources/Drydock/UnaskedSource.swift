@@ -1,8 +1,8 @@
 // The source of a download that wants a stored response only: it fails every request, so that the origin is never
 // asked.
 
-internal import DownloadCore
-internal import EventLoop
+import DownloadCore
+import EventLoop
 
 /// Loop-bound, like every source.
 final class UnaskedSource: FetchSource {

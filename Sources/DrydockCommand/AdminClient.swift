@@ -7,7 +7,7 @@ import Glibc
 struct AdminClient {
     let address: String
     /// Seconds without a byte of the answer.
-    var patience = 10
+    var timeout = 10
 
     struct Answer {
         let status: Int
@@ -77,7 +77,7 @@ struct AdminClient {
                 "no daemon at \(address): \(String(cString: strerror(errno))); start the daemon, or name its address with --admin or -c"
             )
         }
-        var time = timeval(tv_sec: patience, tv_usec: 0)
+        var time = timeval(tv_sec: timeout, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         return descriptor
     }
@@ -154,7 +154,7 @@ struct AdminClient {
             let count = recv(descriptor, &buffer, buffer.count, 0)
             if count == 0 { return bytes }
             guard count > 0 else {
-                throw Failure(message: "the daemon at \(address) did not answer within \(patience) s")
+                throw Failure(message: "the daemon at \(address) did not answer within \(timeout) s")
             }
             bytes += buffer[..<count]
         }

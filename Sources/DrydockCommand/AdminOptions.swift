@@ -43,7 +43,8 @@ struct AdminOptions: ParsableArguments {
             return found
         }
     }
-    /// Gives the daemon an order, says which daemon that was, and prints its answer: as it came with `--json`, or else in words.
+    /// Gives the daemon an order, says which daemon that was, and prints its answer: as it came with
+    /// `--json`, or else in words.
     func order<Document: Decodable>(
         _ method: String,
         _ path: AdminPath,

@@ -21,8 +21,8 @@ struct DaemonSearch {
 
     var system: AdminClient { AdminClient(address: "unix:" + DefaultAdmin.systemSocket) }
 
-    /// The daemon of a configuration file. A file that is there and wrong never leads to another daemon, and neither does one that
-    /// leaves the address to the default.
+    /// The daemon of a configuration file. A file that is there and wrong never leads to another daemon, and neither
+    /// does one that leaves the address to the default.
     /// - Throws: `Failure`, with code 3 where no daemon is there.
     func daemon(of file: String) throws -> AdminClient {
         let address: ListenAddress?

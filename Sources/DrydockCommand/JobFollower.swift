@@ -1,4 +1,5 @@
-// Follows a job of the daemon until it ends: a progress bar on a terminal, plain lines elsewhere, both on standard error.
+// Follows a job of the daemon until it ends: a progress bar on a terminal, plain lines
+// elsewhere, both on standard error.
 
 import AdminAPI
 import DrydockDaemon

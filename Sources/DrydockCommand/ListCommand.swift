@@ -42,7 +42,7 @@ struct List: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     /// Entries that are counted behind the last one that is printed.
-    private static let mostCounted = 10_000
+    private static let maximumCounted = 10_000
 
     func validate() throws {
         if limit < 1 { throw ValidationError("--limit is \(limit); give 1 or more") }
@@ -85,7 +85,7 @@ struct List: ParsableCommand {
         } while after != nil && found.count < limit
         let next = after
         var more = 0
-        while after != nil, more < Self.mostCounted { more += try page(1000).count }
+        while after != nil, more < Self.maximumCounted { more += try page(1000).count }
         guard options.json else {
             guard more > 0, let next else { return }
             let count = after == nil ? "\(more)" : "more than \(more)"

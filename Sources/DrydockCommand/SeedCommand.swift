@@ -3,7 +3,7 @@
 import AdminAPI
 import ArgumentParser
 import FoundationEssentials
-internal import Policies
+import Policies
 
 struct Seed: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -84,7 +84,7 @@ struct Seed: ParsableCommand {
     /// An order that takes its time.
     private static func order(_ query: [AdminQuery.Item], _ options: AdminOptions) throws -> AdminClient.Answer {
         var client = try options.client
-        client.patience = 3600
+        client.timeout = 3600
         let answer = try client.request("POST", .seed, query: query).successful()
         client.sayWhich()
         return answer

@@ -1,15 +1,15 @@
-// One libevent base on one thread, as a Swift actor: whatever lives on a loop is isolated to this actor.
+// One libevent base on one thread, as a Swift actor: objects that live on a loop are isolated to this actor.
 
-internal import CLibevent
-internal import CLinux
+import CLibevent
+import CLinux
 import Glibc
 import Synchronization
 
 /// An event loop.
 ///
 /// Loop-bound objects (connections, transfers, timers) are created in its isolation and die there; they are not
-/// Sendable. libevent's callbacks recover such an object and call its synchronous methods directly; whatever has to
-/// wait becomes a task that prefers `taskExecutor` and whose closure names the loop, which makes it the task's isolation.
+/// Sendable. libevent's callbacks recover such an object and call its synchronous methods directly; work that has to
+/// wait becomes a task that prefers `taskExecutor` and whose closure names the loop, which becomes its isolation.
 package actor EventLoop {
     package nonisolated let index: Int
     nonisolated let queue: JobQueue
@@ -91,7 +91,7 @@ package actor EventLoop {
         try base.launch(loop: self, name: "loop-\(index)") { loop in loop.thread.adoptCurrent() }
     }
 
-    /// Runs what is queued, at most one batch, so that sockets are not starved; the loop's thread, from libevent.
+    /// Runs at most one batch of queued jobs, so that sockets are not starved; on the loop's thread, from libevent.
     nonisolated func drain(_ batch: inout [LoopJob]) {
         queue.take(into: &batch)
         for job in batch {
@@ -113,8 +113,8 @@ package actor EventLoop {
     /// The next task that is started on the loop's thread waits for ``runHeldTask()``.
     package func holdNextTask() { queue.holdsNext = true }
 
-    /// Runs the held task up to its first wait before this returns; for callbacks of the loop, outside any task. A task that
-    /// prefers the loop's executor would have to wait for a turn of the loop otherwise, even an immediate one.
+    /// Runs the held task up to its first wait before this returns; for callbacks of the loop, outside any task. A task
+    /// that prefers the loop's executor would have to wait for a turn of the loop otherwise, even an immediate one.
     package func runHeldTask() {
         if let job = queue.takeHeld() { run(job) }
     }

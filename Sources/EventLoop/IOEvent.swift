@@ -1,6 +1,6 @@
 // Readiness of one descriptor on a loop.
 
-internal import CLibevent
+import CLibevent
 import Glibc
 
 /// What a descriptor is ready for.
@@ -19,7 +19,7 @@ package struct IOReadiness: OptionSet, Sendable {
     package init(read: Bool, write: Bool) { rawValue = (read ? 1 : 0) | (write ? 2 : 0) }
 }
 
-/// Whoever owns a descriptor.
+/// The owner of a descriptor.
 package protocol IOHandler: AnyObject {
     /// The loop's thread, from libevent, outside any task. Level-triggered: called again while it stays ready.
     func ready(_ readiness: IOReadiness)
@@ -75,7 +75,7 @@ package final class IOEvent {
         readEvent.deallocate()
     }
 
-    /// Changes what is watched; cheap when nothing changes.
+    /// Changes the watched events; cheap if they are the same.
     package func watch(_ wanted: IOReadiness) {
         guard wanted != interest else { return }
         update(.read, readEvent, wanted)

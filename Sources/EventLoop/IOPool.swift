@@ -1,6 +1,6 @@
 // A few threads for what blocks: file I/O and name resolution. Never a loop's own work.
 
-internal import CLinux
+import CLinux
 import Glibc
 import Synchronization
 
@@ -38,8 +38,8 @@ package final class IOPool: Sendable {
             pthread_mutex_unlock(&mutex)
         }
 
-        /// Takes the next work out, so that the caller has the only reference to it: what the work holds is let go of without
-        /// the mutex, since that may submit more.
+        /// Takes the next work out, so that the caller has the only reference to it: what the work holds is let go of
+        /// without the mutex, since that may submit more.
         func next() -> (@Sendable () -> Void)? {
             pthread_mutex_lock(&mutex)
             defer { pthread_mutex_unlock(&mutex) }
@@ -66,8 +66,8 @@ package final class IOPool: Sendable {
     /// How many pieces of work have been done; any thread.
     package var finished: Int { state.finished.load(ordering: .relaxed) }
 
-    /// Whether a thread computes, or waits for a disk, rather than for another thread or for work; any thread. It reads files
-    /// of the kernel's.
+    /// Whether a thread computes, or waits for a disk, rather than for another thread or for work; any thread. It
+    /// reads files of the kernel's.
     package var isAtWork: Bool {
         pthread_mutex_lock(&state.mutex)
         let numbers = state.numbers
@@ -149,7 +149,8 @@ package final class IOPool: Sendable {
         }
     }
 
-    /// Finishes what was submitted, then ends the threads and waits for them; for all others, where it is called on one of them.
+    /// Finishes the submitted jobs, then ends the threads and waits for them; called on one of
+    /// them, it waits for the others.
     package func stop() {
         pthread_mutex_lock(&state.mutex)
         state.isStopping = true

@@ -1,7 +1,7 @@
 // The queue through which other threads, and Swift's tasks, reach a loop: one lock, and at most one wake-up per drain.
 // From other threads that is an eventfd; on the loop itself its event is made active, without a system call.
 
-internal import CLinux
+import CLinux
 import Glibc
 import Synchronization
 
@@ -15,11 +15,12 @@ enum LoopJob: Sendable {
     case work(@Sendable (isolated EventLoop) -> Void)
 }
 
-/// Sendable: `pending` is under its mutex, what is `nonisolated(unsafe)` says what protects it, the other members never change.
+/// Sendable: `pending` is under its mutex, what is `nonisolated(unsafe)` says what protects it, the
+/// other members never change.
 final class JobQueue: Sendable {
     struct Pending {
         var jobs: [LoopJob] = []
-        /// A wake-up is on its way, so that nobody needs to send another.
+        /// A wake-up is pending, so no other one is needed.
         var isWaking = false
     }
 
@@ -66,7 +67,7 @@ final class JobQueue: Sendable {
         }
     }
 
-    /// What came since `holdsNext` was set; the loop's thread.
+    /// The job that came since `holdsNext` was set; the loop's thread.
     func takeHeld() -> UnownedJob? {
         holdsNext = false
         defer { held = nil }

@@ -1,16 +1,17 @@
 // Listening sockets, and the loop that accepts on them.
 
-internal import CLinux
+import CLinux
 import Glibc
 
-/// A bound, listening, non-blocking socket. Whoever holds it closes it.
+/// A bound, listening, non-blocking socket. Its owner must close it.
 package struct ListeningSocket: Sendable {
     package let descriptor: Int32
     package let address: SocketAddress
-    /// The socket's file was made here, and goes with it; that of a socket passed on belongs to whoever passed it.
+    /// The socket's file was made by this process, which removes it; the file of an inherited socket belongs to
+    /// the process that passed it.
     private(set) var ownsFile = false
 
-    /// Binds a numeric address. No SO_REUSEPORT: a second daemon must be told that the address is taken.
+    /// Binds a numeric address. No SO_REUSEPORT: a second daemon must fail because the address is in use.
     /// - Throws: `SystemError` naming the address.
     package static func bind(_ address: SocketAddress, backlog: Int32 = 1024) throws(SystemError) -> ListeningSocket {
         let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -32,14 +33,15 @@ package struct ListeningSocket: Sendable {
         return try adopt(descriptor)
     }
 
-    /// Binds a unix socket at `path`. A socket file that nobody listens on any more is replaced; a live one is an error.
+    /// Binds a unix socket at `path`. A socket file that nobody listens on any more is
+    /// replaced; a live one is an error.
     /// - Parameter mode: the file's permissions.
     /// - Throws: `SystemError` naming the path.
     package static func bind(unixPath path: String, mode: UInt32) throws(SystemError) -> ListeningSocket {
         guard let address = SocketAddress(unixPath: path) else {
             throw SystemError("listen on unix:\(path)", code: ENAMETOOLONG)
         }
-        // Of two that begin at once, the second must not take the first one's file for one that nobody listens on.
+        // If two daemons start at once, the second must not take the first one's file for a stale one.
         let slash = path.lastIndex(of: "/") ?? path.startIndex
         let folder = open(slash == path.startIndex ? "/" : String(path[..<slash]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if folder >= 0 { lockForAWhile(folder) }
@@ -57,7 +59,7 @@ package struct ListeningSocket: Sendable {
         return listening
     }
 
-    /// For two seconds at most: whoever may read a folder may hold its lock for as long as he likes.
+    /// Waits two seconds at most, because any process that can read a folder can hold its lock.
     private static func lockForAWhile(_ folder: Int32) {
         for _ in 0..<200 where flock(folder, LOCK_EX | LOCK_NB) != 0 { usleep(10_000) }
     }
@@ -103,7 +105,8 @@ package final class Listener: IOHandler {
 
     /// - Parameters:
     ///   - accepted: owns the descriptor from then on.
-    ///   - failed: told of a failure that is not the peer's, such as too many open files; accepting goes on 100 ms later.
+    ///   - failed: called for a failure that is not the peer's, such as too many open files;
+    ///     accepting continues 100 ms later.
     package init(
         on loop: isolated EventLoop,
         socket: ListeningSocket,

@@ -1,14 +1,15 @@
 // The libevent base and its thread: creation, the run, the wake-up event, and teardown in the right order.
 
-internal import CLibevent
-internal import CLinux
+import CLibevent
+import CLinux
 import Glibc
 import Synchronization
 
 /// Owns the `event_base`.
 ///
-/// `@unchecked Sendable`: `raw`, `timers`, `wakeEvent` and `batch` are touched by the loop's thread alone, from `launch` until the
-/// thread ends; `threadHandle` is written before `launch` returns and read by `stop`, which runs once.
+/// `@unchecked Sendable`: `raw`, `timers`, `wakeEvent` and `batch` are touched by the loop's thread
+/// alone, from `launch` until the thread ends; `threadHandle` is written before `launch` returns and read
+/// by `stop`, which runs once.
 final class LoopBase: @unchecked Sendable {  // protected as the comment above says
     /// The `event_base`.
     let raw: OpaquePointer
@@ -24,7 +25,7 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
         defer { event_config_free(config) }
         // One thread owns the base, so that its lock is dead weight.
         event_config_set_flag(config, Int32(EVENT_BASE_FLAG_NOLOCK.rawValue))
-        // Callbacks that make others active keep the kernel from being asked for no longer than this.
+        // A limit on callbacks that activate others, so that the kernel is asked for new events in time.
         event_config_set_max_dispatch_interval(config, nil, Self.callbacksPerTurn, 0)
         guard let raw = event_base_new_with_config(config) else { throw SystemError("event_base_new") }
         self.raw = raw
@@ -50,7 +51,7 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
         queue.wakeHere = { event_active(wakeEvent, Int32(EV_TIMEOUT), 1) }
     }
 
-    /// After so many callbacks the loop looks for new events, whatever else is due.
+    /// After this many callbacks the loop polls for new events, even if others are due.
     private static let callbacksPerTurn: Int32 = 256
 
     deinit {
@@ -99,7 +100,7 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
 
     fileprivate func run(loop: EventLoop) {
         event_base_loop(raw, Int32(EVLOOP_NO_EXIT_ON_EMPTY))
-        // What the last jobs enqueued still runs, within a bound: tasks that end release what they hold.
+        // Jobs that the last jobs enqueued still run, within a bound, so that ending tasks release their objects.
         for _ in 0..<64 { loop.drain(&batch) }
         loop.thread.leave()
     }
@@ -112,7 +113,7 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
     }
 }
 
-/// What a new thread needs, and the gate that its creator waits at.
+/// The parameters of a new thread, and the semaphore that its creator waits for.
 ///
 /// Sendable: the gate is a semaphore, all else is constant.
 private final class ThreadStart: Sendable {

@@ -1,17 +1,17 @@
 // A timer on a loop: one-shot or repeating, restartable, never early.
 
-internal import CLibevent
+import CLibevent
 import Glibc
 
 /// Loop-bound. It may be started again while it runs (the old time is dropped) and cancelled at any time.
 package final class LoopTimer {
     private let queue: TimerQueue
-    /// Active where it fires in this turn; it is never added, so that libevent counts no time.
+    /// The event that fires in this turn; it is activated and never added, so libevent keeps no timer for it.
     private let storage: UnsafeMutablePointer<event>
     private let handler: () -> Void
     private var interval: UInt64?
     private var isActive = false
-    /// Where it waits in the queue; the queue's own.
+    /// Its position in the queue, which only the queue changes.
     var place: Int?
 
     /// - Parameter handler: called on the loop; it should not capture the timer's owner strongly.
@@ -58,7 +58,7 @@ package final class LoopTimer {
         wait(nanoseconds)
     }
 
-    /// Fires once, behind the callbacks that are due in this turn already: no timer is set, the kernel is not asked.
+    /// Fires once in this turn, after the callbacks that are due already, without a timer or a system call.
     package func startInThisTurn() {
         interval = nil
         leave()
@@ -82,7 +82,7 @@ package final class LoopTimer {
         isActive = false
         leave()
         let now = Monotonic.now()
-        // Saturates: a wait without an end must not come round to the past.
+        // Saturates: an infinite wait must not wrap around into the past.
         queue.add(self, at: now &+ min(nanoseconds, .max - now))
     }
 

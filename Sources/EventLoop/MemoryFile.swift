@@ -1,12 +1,12 @@
-// Memory that is a file as well: what lies in it leaves by sendfile, without a copy.
+// Memory that is also a file, so that `sendfile` sends its bytes without a copy.
 
-internal import CLinux
+import CLinux
 import Glibc
 import Synchronization
 
 /// A file without a name (memfd_create(2)), mapped as a whole; unmapped and closed with its last user.
 ///
-/// Sendable: nothing of it changes. Its bytes are under the rules of whoever uses it.
+/// Sendable: nothing of it changes. Its user's rules apply to its bytes.
 package final class MemoryFile: Sendable {
     package let descriptor: Int32
     /// Valid as long as the file is held, as many bytes as it has. The mapping never moves.
@@ -19,7 +19,7 @@ package final class MemoryFile: Sendable {
     /// connections.
     package static let limit = DescriptorLimit.current / 4
 
-    /// Nil where there are as many as may be, or where the kernel gives none: memory of the heap does as well.
+    /// Nil if the limit is reached, or the kernel refuses: the caller then uses heap memory.
     package init?(count: Int, limit: Int = MemoryFile.limit) {
         guard count > 0 else { return nil }
         guard Self.open.add(1, ordering: .relaxed).oldValue < limit else {

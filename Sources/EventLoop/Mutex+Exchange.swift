@@ -3,8 +3,8 @@
 package import Synchronization
 
 extension Mutex where Value: Sendable {
-    /// Puts `value` into the place of what is there. What was there goes to the caller, who lets go of it without the mutex:
-    /// that may run code which takes the same mutex again.
+    /// Replaces the value and returns the old one. The caller releases it outside the mutex, because its deinit may run
+    /// code that takes the same mutex.
     @discardableResult
     package func exchange(_ value: Value) -> Value {
         withLock { current in

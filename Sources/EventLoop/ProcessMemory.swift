@@ -1,18 +1,18 @@
-// The memory of this process: how much is resident, and how what is free goes back to the kernel.
+// The memory of this process: how much is resident, and how freed memory returns to the kernel.
 
-internal import CLinux
+import CLinux
 import Glibc
 
 package enum ProcessMemory {
     /// Gives free pages of the heap back. Takes milliseconds for each hundred MiB: not on a loop.
     package static func giveBack() { c_linux_trim() }
 
-    /// Lets the heap keep some of what is freed: buffers of transfers come and go with each request, and their pages would
-    /// go back to the kernel and come again. For a process that is the daemon's alone.
+    /// Lets the heap keep some freed memory: otherwise the pages of transfer buffers would return to the kernel and
+    /// come back with each request. For the daemon's own process only.
     package static func keepSome() { c_linux_keep_freed(8 << 20, 1 << 20) }
 
-    /// Resident bytes that no file of a disk backs (RssAnon, and RssShmem for ``MemoryFile``); 0 where the kernel does not
-    /// say. Reads a file of /proc.
+    /// Resident bytes that no file of a disk backs (RssAnon, and RssShmem for ``MemoryFile``); 0 where the kernel does
+    /// not say. Reads a file of /proc.
     package static var anonymous: Int {
         let file = open("/proc/self/status", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return 0 }

@@ -1,6 +1,6 @@
 // A Unix signal as an event on a loop.
 
-internal import CLibevent
+import CLibevent
 import Glibc
 
 /// Watches one signal; loop-bound. One loop of the process watches signals.
@@ -33,8 +33,8 @@ package final class SignalWatch {
         storage.deallocate()
     }
 
-    /// A write to a peer that has gone is an error of the call, not the end of the process; unless the program has a handler
-    /// of its own for it.
+    /// A write to a peer that has gone is an error of the call, not the end of the process; unless the program has a
+    /// handler of its own for it.
     package static func ignoreBrokenPipes() {
         var current = sigaction()
         guard sigaction(SIGPIPE, nil, &current) == 0, current.__sigaction_handler.sa_handler == nil else { return }

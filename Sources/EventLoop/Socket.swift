@@ -2,9 +2,9 @@
 
 package import Glibc
 
-/// What a non-blocking read or write came to.
+/// The result of a non-blocking read or write.
 package enum IOResult: Equatable {
-    /// So many bytes, more than none.
+    /// The next bytes of the body; the count is at least one.
     case bytes(Int)
     /// Nothing now: wait for readiness.
     case wouldBlock
@@ -15,13 +15,14 @@ package enum IOResult: Equatable {
 }
 
 package enum Socket {
-    /// Reads what is there, at most `buffer.count` bytes. `recv` has less of a way through the kernel than `read`.
+    /// Reads at most `buffer.count` available bytes. `recv` takes a shorter path through the kernel than `read`.
     package static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         result(isRead: true) { recv(descriptor, buffer.baseAddress, buffer.count, 0) }
     }
 
     /// Writes up to `count` buffers with one call.
-    /// - Parameter isBeforeFile: a file follows, and these bytes wait for those of the file, to leave with them (MSG_MORE).
+    /// - Parameter isBeforeFile: a file follows, and these bytes wait for those of the file, to
+    ///   leave with them (MSG_MORE).
     package static func write(
         _ descriptor: Int32,
         _ vectors: UnsafeMutablePointer<iovec>,
@@ -35,7 +36,8 @@ package enum Socket {
         return result(isRead: false) { sendmsg(descriptor, &message, Int32(MSG_MORE | MSG_NOSIGNAL)) }
     }
 
-    /// Writes one buffer to a socket. `send` has less of a way through the kernel than `write`, and `writev` the longest.
+    /// Writes one buffer to a socket. `send` has less of a way through the kernel than `write`,
+    /// and `writev` the longest.
     package static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
         result(isRead: false) { send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
     }

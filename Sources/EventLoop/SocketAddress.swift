@@ -60,7 +60,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return UInt16(bytes[2]) << 8 | UInt16(bytes[3])
     }
 
-    /// The address proper: 4 or 16 bytes; an IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`) counts as IPv4.
+    /// The address proper: 4 or 16 bytes; an IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) counts as IPv4.
     package var ipBytes: [UInt8] {
         switch family {
         case AF_INET where bytes.count >= 8: return Array(bytes[4..<8])
@@ -99,7 +99,8 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return Self.embedsIPv4(ip)
     }
 
-    /// Beginnings of the addresses that lead to wherever an IPv4 address in them leads, where a gateway or the kernel takes them so.
+    /// Beginnings of the addresses that lead to wherever an IPv4 address in them leads, where a gateway or
+    /// the kernel takes them so.
     private static let embedding: [[UInt8]] = [
         // IPv4-compatible, ::/96 (RFC 4291 section 2.5.5.1); the unspecified address and loopback, too.
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],

@@ -1,9 +1,10 @@
 // From one socket to another without a copy through the process.
 
-internal import CLinux
+import CLinux
 import Glibc
 
-/// A pipe that is filled from one socket and emptied into another, within one callback: between these it is empty. Loop-bound.
+/// A pipe that is filled from one socket and emptied into another, within one callback: between
+/// these it is empty. Loop-bound.
 package final class SocketPipe {
     /// In bytes; a part of the pages may be filled in part.
     private static let size: Int32 = 1 << 20
@@ -11,7 +12,7 @@ package final class SocketPipe {
     private let entry: Int32
     private let exit: Int32
 
-    /// Nil where the kernel gives none.
+    /// Nil if the kernel refuses a pipe.
     package init?() {
         var ends: [Int32] = [-1, -1]
         guard c_linux_pipe(&ends, Self.size) == 0 else { return nil }
@@ -24,8 +25,8 @@ package final class SocketPipe {
         close(exit)
     }
 
-    /// Takes what waits in a socket, at most `count` bytes. Nil where the kernel cannot do that with such a socket, or has no
-    /// memory for it: it is to be read.
+    /// Takes what waits in a socket, at most `count` bytes. Nil where the kernel cannot do that with such a socket, or
+    /// has no memory for it: it is to be read.
     package func fill(from socket: Int32, count: Int) -> IOResult? {
         let result = Socket.result(isRead: true) { c_linux_splice(socket, entry, count) }
         switch result {
@@ -34,12 +35,12 @@ package final class SocketPipe {
         }
     }
 
-    /// Has a socket take what is in the pipe, at most `count` bytes.
+    /// Moves at most `count` bytes from the pipe to a socket.
     package func empty(into socket: Int32, count: Int) -> IOResult {
         Socket.result(isRead: false) { c_linux_splice(exit, socket, count) }
     }
 
-    /// Takes out `count` bytes that a socket did not take; fewer only where the pipe does not have them.
+    /// Reads `count` bytes that a socket did not take; fewer only if the pipe has fewer.
     package func read(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count {

@@ -11,7 +11,7 @@ package enum ThreadState: Sendable, Equatable {
     /// It waits for anything else: for a lock, a socket, a pipe, a time.
     case waiting
 
-    /// Nil where there is no such thread, or /proc cannot be read. Asks no disk.
+    /// Nil if there is no such thread, or /proc cannot be read. No disk access.
     package static func of(_ number: Int32) -> ThreadState? {
         let file = open("/proc/self/task/\(number)/stat", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }

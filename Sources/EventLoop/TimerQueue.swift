@@ -1,7 +1,8 @@
-// The timers of one loop behind one timer of the kernel's, which is set only where an earlier one comes first: mostly never.
+// The timers of one loop behind one timer of the kernel's, which is set only where an earlier one
+// comes first: mostly never.
 
-internal import CLibevent
-internal import CLinux
+import CLibevent
+import CLinux
 import Glibc
 
 /// Loop-bound, one per base. libevent knows no time itself: it would tell the kernel of its next timer with every turn.
@@ -17,7 +18,7 @@ final class TimerQueue {
         func isBefore(_ other: Entry) -> Bool { (deadline, number) < (other.deadline, other.number) }
     }
 
-    /// A heap: none is before the one at half its place.
+    /// A binary heap: no entry is due before its parent, which is at half its index.
     private var entries: [Entry] = []
     private var last: UInt64 = 0
     private let descriptor: Int32
@@ -79,7 +80,7 @@ final class TimerQueue {
         c_linux_timer_set(descriptor, UInt(deadline))
     }
 
-    /// Fires what is due now; what it starts has its turn later.
+    /// Fires the due timers; timers that they start fire in a later turn.
     private func ready() {
         var count: UInt64 = 0
         guard Glibc.read(descriptor, &count, MemoryLayout<UInt64>.size) > 0 else { return }
@@ -87,7 +88,7 @@ final class TimerQueue {
         let now = Monotonic.now()
         let newest = last
         while let first = entries.first, first.deadline <= now, first.number <= newest {
-            // Held from here on: what it calls may drop it.
+            // Retained from here on, because its handler may release it.
             let timer = first.timer.takeUnretainedValue()
             remove(at: 0)
             timer.place = nil

@@ -1,11 +1,12 @@
-// The mark of a folder that Drydock keeps a store in: CACHEDIR.TAG and a version file. A folder of anybody else's is never touched.
+// The mark of a folder that Drydock keeps a store in: CACHEDIR.TAG and a version file. A folder of
+// anybody else's is never touched.
 
 package import EventLoop
 import Glibc
 
-/// Who reads a store.
+/// The kind of a store: who reads it.
 package enum StoreKind: String, Sendable, CaseIterable {
-    /// A daemon: what it stores answers every client.
+    /// A daemon's store, whose responses answer every client.
     case shared
     /// One program, through the library.
     case `private`
@@ -44,18 +45,18 @@ package enum FolderError: Error, Sendable, Equatable {
 
 /// Reads and writes the mark; everything here blocks.
 ///
-/// The mark is two files: `CACHEDIR.TAG`, which tells backup programs that the folder is a cache, and `version`, one line such as
-/// `drydock 1 shared`. Both are written before anything else is made in the folder, so that a folder in which a process was killed
-/// in between holds nothing but (parts of) them, and is taken by the next one.
+/// The mark is two files: `CACHEDIR.TAG`, which tells backup programs that the folder is a cache, and `version`, one
+/// line such as `drydock 1 shared`. Both are written before anything else is made in the folder, so that a folder in
+/// which a process was killed in between has at most parts of the mark, and the next process can take it.
 package enum FolderMark {
     /// The format of the files that this version writes. Version 0.1.0 wrote format 1 without a mark.
     package static let format = 1
 
-    /// What a folder is that a store may be kept in.
+    /// The state of a folder that may hold a store.
     package enum State: Sendable, Equatable {
-        /// There is none yet, or it has nothing of anybody's in it.
+        /// The folder is missing, or has no content.
         case empty
-        /// A store of version 0.1.0, which marked none.
+        /// A store of version 0.1.0, which wrote no mark.
         case unmarked
         /// A store that was written in this format, or in an older one.
         case marked(format: Int)
@@ -67,7 +68,7 @@ package enum FolderMark {
         }
     }
 
-    /// Looks at a folder and changes nothing.
+    /// Inspects a folder without changing it.
     /// - Parameter newest: the format that the caller knows; another one in tests.
     /// - Throws: `FolderError.notTaken`, and `.unusable` where it cannot be read or is no folder.
     package static func inspect(
@@ -91,11 +92,11 @@ package enum FolderMark {
         if let version, version.kind != nil, tag?.starts(with: signature) ?? false {
             return .marked(format: version.format)
         }
-        // What fsck keeps in the root of a file system is nobody's content.
+        // `lost+found`, which fsck keeps in the root of a file system, is no content.
         let others = names.filter { !ownNames.contains($0) && $0 != "lost+found" }.sorted()
         if others.isEmpty, isPartOfMark(path, names) { return .empty }
         if isUnmarkedStore(path, names) {
-            // Only daemons kept jobs.
+            // Only daemons had jobs, so this store is a daemon's.
             if kind == .private, names.contains("jobs") { throw .notTaken(.otherKind(path: path, kind: .shared)) }
             return .unmarked
         }
@@ -142,7 +143,7 @@ package enum FolderMark {
     package static let names = [tagName, versionName]
     /// With the names under which `WholeFile` writes them first.
     private static let ownNames: Set<String> = [tagName, "\(tagName).new", versionName, "\(versionName).new"]
-    /// What else a store consists of, and what fsck keeps in the root of a file system.
+    /// The other names of a store, and the folder that fsck keeps in the root of a file system.
     private static let storeNames: Set<String> = [
         "files", "index.sqlite", "index.sqlite-journal", "index.sqlite-shm", "index.sqlite-wal", "jobs", "lock",
         "lost+found", "objects", "pins", "pins.new", "rules", "rules.new", "secret", "secret.new", "tmp", "trash",
@@ -180,7 +181,7 @@ package enum FolderMark {
 
     // MARK: - Version 0.1.0
 
-    /// Whether version 0.1.0 has kept its store there: it made `lock` and `secret`, and an index with its own tables.
+    /// Whether the folder has a store of version 0.1.0: `lock`, `secret`, and an index with its tables.
     private static func isUnmarkedStore(_ path: String, _ names: Set<String>) -> Bool {
         guard names.isSuperset(of: ["lock", "secret", "index.sqlite"]),
             read("\(path)/lock", atMost: 1)?.isEmpty ?? false,
@@ -188,8 +189,8 @@ package enum FolderMark {
             let index = read("\(path)/index.sqlite", atMost: 64 * 1024),
             index.starts(with: Array("SQLite format 3\0".utf8))
         else { return false }
-        // The text of its tables stands in the first page, or in the first frames of the log before that is written back. SQLite
-        // is not asked, since it writes beside a database that it opens.
+        // The SQL of the tables is in the first page, or in the first frames of the write-ahead log. The files are read
+        // directly, because SQLite creates files beside a database that it opens.
         return hasTables(index) || hasTables(read("\(path)/index.sqlite-wal", atMost: 256 * 1024) ?? [])
     }
 
@@ -212,7 +213,7 @@ package enum FolderMark {
         return Set(FolderNames.of(folder))
     }
 
-    /// The first bytes of a regular file; nil where it is none, or cannot be read.
+    /// The first bytes of a regular file; nil if it is not one, or cannot be read.
     private static func read(_ path: String, atMost limit: Int) -> [UInt8]? {
         // A FIFO must not make anybody wait.
         let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)

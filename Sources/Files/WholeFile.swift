@@ -1,11 +1,12 @@
-// Small files that are read and written as a whole, and that have reached the disk when the call returns, unless it says otherwise.
+// Small files that are read and written as a whole, and that have reached the disk when the call returns,
+// unless it says otherwise.
 
 package import EventLoop
 import Glibc
 
 /// Everything here blocks, and belongs on an I/O thread.
 package enum WholeFile {
-    /// A link is not followed, and a pipe in the place of the file is not waited for.
+    /// Flags that follow no symbolic link, and do not wait for a pipe in the place of the file.
     private static let safely = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
 
     /// A file that somebody names: links are followed.
@@ -30,7 +31,8 @@ package enum WholeFile {
         }
     }
 
-    /// A file of a store's folder; empty where there is none, and what came before the error where it cannot be read to its end.
+    /// A file of a store's folder; empty where there is none, and what came before the error where it
+    /// cannot be read to its end.
     package static func readOwn(_ path: String) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | safely)
         if descriptor < 0 { return [] }

@@ -12,6 +12,6 @@ package enum SeedLayout: String, Sendable, CaseIterable {
 package enum SeedMode: String, Sendable, CaseIterable {
     /// Looked at first, before memory and disk; its answers are never checked and never too old.
     case pinned
-    /// What is not stored is copied into the store, stale, so that its first use checks it with the origin.
+    /// Seeds that are not stored are copied into the store as stale, so that the first use validates them.
     case `import`
 }

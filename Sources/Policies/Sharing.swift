@@ -13,19 +13,19 @@ package struct CollapseLimits: Sendable, Equatable {
     }
 }
 
-/// What becomes of a fetch for the store when everybody who waited for it has left.
+/// What happens to a shared fetch when its last client has left.
 package enum ClientAbort: Sendable, Equatable {
-    /// It goes on, for those who come later.
+    /// It continues, for later requests.
     case finish
     /// It ends.
     case abort
-    /// It goes on where at least this share of the body has come, 0 to 1, and ends where less has or where the length is
-    /// not known.
+    /// It continues where at least this share of the body has arrived, 0 to 1; it ends where less has, or
+    /// where the length is unknown.
     case finishIf(Double)
 
     /// - Parameters:
     ///   - received: bytes of the body so far.
-    ///   - length: of the whole body; nil where nobody knows.
+    ///   - length: of the whole body; nil where it is unknown.
     package func goesOn(received: Int64, length: Int64?) -> Bool {
         switch self {
         case .finish: true

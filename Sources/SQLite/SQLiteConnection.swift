@@ -1,9 +1,10 @@
 // A connection to a SQLite database: one transaction at a time, from any thread that may block.
 
-internal import Synchronization
+import Synchronization
 
-/// Sendable: everything is under `session`, a lock that keeps whole transactions apart. It is taken only on threads that may
-/// wait for a disk, and what runs under it uses the session alone: no other lock is taken there, and no work submitted.
+/// Sendable: everything is under `session`, a lock that keeps whole transactions apart. It is taken only on
+/// threads that may wait for a disk, and what runs under it uses the session alone: no other lock is taken
+/// there, and no work submitted.
 package final class SQLiteConnection: Sendable {
     private let session: Mutex<SQLiteSession>
 
@@ -37,8 +38,8 @@ package final class SQLiteConnection: Sendable {
         try session.withLock { session throws(SQLiteError) in try session.transaction(isReading: false, body) }
     }
 
-    /// Writes back what is in the log, and removes the files beside the database where it is the last connection; blocks. Later
-    /// calls throw `.misuse`. Without a call, it is closed with its last reference.
+    /// Writes back what is in the log, and removes the files beside the database where it is the last connection;
+    /// blocks. Later calls throw `.misuse`. Without a call, it is closed with its last reference.
     package func close() throws(SQLiteError) {
         try session.withLock { session throws(SQLiteError) in try session.close() }
     }

@@ -1,6 +1,6 @@
 // The typed error of a failed call of SQLite: its codes, what it says, which SQL, and in which database.
 
-internal import CSQLite
+import CSQLite
 
 /// A call of SQLite that failed.
 package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {

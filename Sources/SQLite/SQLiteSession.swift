@@ -1,6 +1,6 @@
 // What a connection offers to whoever has it to himself: statements, which it keeps for their next use.
 
-internal import CSQLite
+import CSQLite
 
 /// Lent by ``SQLiteConnection`` while its lock is held.
 ///

@@ -1,6 +1,6 @@
 // One prepared statement: bound, stepped through and reset, and finalized with the object.
 
-internal import CSQLite
+import CSQLite
 
 /// Not Sendable: it belongs to a session, and is used and let go of where that is.
 final class SQLiteStatement {

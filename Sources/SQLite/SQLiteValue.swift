@@ -1,6 +1,6 @@
 // What is bound to a parameter of a statement, and what is read from a row.
 
-internal import CSQLite
+import CSQLite
 
 /// A value that is bound to a parameter.
 package enum SQLiteValue: Sendable, Equatable {

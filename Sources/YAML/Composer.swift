@@ -5,8 +5,8 @@ extension Node {
     ///
     /// Tags are taken and not kept: the style of a scalar tells text from what can be a number.
     ///
-    /// - Throws: the first thing that is wrong, in the order of the text. libyaml reads some kilobytes ahead, so that a character that
-    ///   YAML takes nowhere can come before it.
+    /// - Throws: the first thing that is wrong, in the order of the text. libyaml reads some kilobytes ahead, so that a
+    ///   character that YAML takes nowhere can come before it.
     package static func read(_ bytes: [UInt8], limits: Limits) throws(YAMLError) -> Node? {
         var composer = try Composer(bytes, limits)
         return try composer.document()

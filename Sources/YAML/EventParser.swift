@@ -1,6 +1,6 @@
 // libyaml's parser: the events of a text one after the other, each with its place.
 
-internal import CLibyaml
+import CLibyaml
 
 /// One event of a text.
 struct Event {

@@ -1,7 +1,7 @@
 // A YAML document as a tree in which every node knows its line and column.
 
-/// A place in a text: line and column count from 1, columns in Unicode scalars, and lines end as YAML 1.1 says (LF, CR, CRLF,
-/// U+0085, U+2028, U+2029). A byte order mark at the beginning counts as nothing.
+/// A place in a text: line and column count from 1, columns in Unicode scalars, and lines end as YAML 1.1 says (LF, CR,
+/// CRLF, U+0085, U+2028, U+2029). A byte order mark at the beginning counts as nothing.
 package struct Mark: Sendable, Hashable, CustomStringConvertible {
     package let line: Int
     package let column: Int

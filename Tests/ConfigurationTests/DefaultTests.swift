@@ -1,4 +1,5 @@
-// The table of keys is the one place that has defaults: what is resolved has those, and no other is written in the sources.
+// The table of keys is the one place that has defaults: what is resolved has those, and no other
+// is written in the sources.
 
 import Foundation
 import KeySupport
@@ -45,7 +46,8 @@ import Testing
             let name = path.split(separator: "/").last ?? ""
             for line in text.split(separator: "\n") {
                 #expect(!line.contains("?? result."), "\(name): \(line)")
-                // Another value of the model, a list or nothing at all may stand there: no key has them for its default.
+                // Another value of the model, a list or nothing at all may stand there: no key
+                // has them for its default.
                 guard name.hasSuffix("Model.swift") || name == "Configuration.swift",
                     let initial = line.wholeMatch(of: #/    package var .* = (.*)/#)?.1
                 else { continue }

@@ -160,7 +160,8 @@ struct MistakeFolder {
         #expect(count > 150, "\(count) messages")
     }
 
-    /// Descriptions of keys, what is printed of a configuration, and what is said of a folder of the user's are no messages of a file.
+    /// Descriptions of keys, what is printed of a configuration, and what is said of a folder of the user's
+    /// are no messages of a file.
     private static func hasMessages(_ name: String) -> Bool {
         name.hasSuffix(".swift") && !name.hasPrefix("KeyTable")
             && !["DefaultAdmin.swift", "Schema.swift", "Show.swift"].contains(name)

@@ -1,4 +1,4 @@
-// What the tests of this room share: loading texts, collecting errors, a folder with files.
+// What the tests of this module share: loading texts, collecting errors, a folder with files.
 
 import Foundation
 import Testing

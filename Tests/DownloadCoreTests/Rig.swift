@@ -38,7 +38,7 @@ final class Rig: Sendable {
     let folder: TemporaryFolder
     let disk: DiskTier?
     let memory: MemoryTier
-    let budget: FillBudget
+    let budget: BodyBudget
     let clock = WallClock()
     let core: DownloadCore
     let origin = Origin()
@@ -57,7 +57,7 @@ final class Rig: Sendable {
         shared: [any ResponseTier] = [],
         memoryMaxObject: Int,
         budget bytes: Int,
-        headPatience: UInt64
+        headTimeout: UInt64
     ) async throws {
         loops = try (0..<count).map { try EventLoop.start(index: $0) }
         pool = try IOPool(threads: 2)
@@ -72,9 +72,9 @@ final class Rig: Sendable {
         memory = MemoryTier(
             size: 64 << 20,
             maxObject: memoryMaxObject + 4096,
-            pins: disk?.generations.pins ?? Pins()
+            pins: disk?.invalidations.pins ?? Pins()
         )
-        budget = FillBudget(limit: bytes)
+        budget = BodyBudget(limit: bytes)
         core = DownloadCore(
             cacheName: "drydock",
             memory: memory,
@@ -83,7 +83,7 @@ final class Rig: Sendable {
             diskMaxObject: 64 << 20,
             budget: budget,
             clock: clock,
-            headPatience: headPatience
+            headTimeout: headTimeout
         ) { [told] report in told.texts.withLock { $0.append(report.text) } }
     }
 
@@ -108,18 +108,18 @@ final class Rig: Sendable {
         method: Method = .get,
         _ fields: [(String, String)] = [],
         policy: CachePolicy = CachePolicy(),
-        shape: UInt64 = 1,
+        headFormatID: UInt64 = 1,
         collapse: CollapseLimits = CollapseLimits()
-    ) -> CacheAsk {
-        CacheAsk(
+    ) -> CacheRequest {
+        CacheRequest(
             key: key(path),
             request: RequestHead(method: method, target: path, fields: Fields([("Host", "proxy.test")] + fields)),
             originFields: Fields(fields),
             path: path,
             policy: policy,
-            shape: shape,
+            headFormatID: headFormatID,
             collapse: collapse,
-            prepare: { StoredResponse.prepare($0, length: $0.bodyLength, via: "1.1 shape\(shape)") }
+            prepare: { StoredResponse.prepare($0, length: $0.bodyLength, via: "1.1 shape\(headFormatID)") }
         )
     }
 
@@ -127,7 +127,7 @@ final class Rig: Sendable {
 
     /// Asks, and reads the body to its end.
     func start(
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         loop index: Int = 0,
         onInterim: (@Sendable (Int) -> Void)? = nil,
         answered: Valve? = nil,
@@ -146,7 +146,7 @@ final class Rig: Sendable {
         }
     }
 
-    func get(_ ask: CacheAsk, loop: Int = 0) async -> Got { await start(ask, loop: loop).value }
+    func get(_ ask: CacheRequest, loop: Int = 0) async -> Got { await start(ask, loop: loop).value }
 
     func get(_ path: String = "/a", _ fields: [(String, String)] = [], policy: CachePolicy = CachePolicy()) async -> Got
     {
@@ -170,7 +170,7 @@ final class Rig: Sendable {
         return await onLoop(loops[index]) { loop in
             let request = FetchRequest(method: method, path: path, fields: ask.originFields)
             let answer = await core.pass(
-                PassAsk(request, ask, url: host + path) { _ in keys },
+                UncachedRequest(request, ask, url: host + path) { _ in keys },
                 from: ScriptedSource(origin),
                 onInterim: onInterim.map { told in { told($0.status) } },
                 on: loop
@@ -179,7 +179,7 @@ final class Rig: Sendable {
         }
     }
 
-    func explain(_ ask: CacheAsk) async -> StoredExplanation {
+    func explain(_ ask: CacheRequest) async -> StoredExplanation {
         let core = core
         return await onLoop(loops[0]) { loop in await core.explain(ask, on: loop) }
     }
@@ -189,7 +189,7 @@ final class Rig: Sendable {
         let (core, origin) = (core, origin)
         return await onLoop(loops[index]) { loop in
             let request = FetchRequest(method: method, path: path, fields: Fields())
-            let answer = await core.relay(request, from: ScriptedSource(origin), Way(.method), on: loop)
+            let answer = await core.forward(request, from: ScriptedSource(origin), ForwardReason(.method), on: loop)
             return await Self.read(answer, nil, on: loop)
         }
     }
@@ -230,8 +230,8 @@ final class Rig: Sendable {
     }
 }
 
-/// Runs a test, and sees to it that nothing is left behind: no fill in the table, no fetch, not one byte of the budget but for
-/// stored parts.
+/// Runs a test, and sees to it that nothing is left behind: no fill in the table, no fetch, not one byte of the
+/// budget but for stored parts.
 /// - Parameter shared: tiers behind the disk.
 func withRig(
     loops: Int = 1,
@@ -239,7 +239,7 @@ func withRig(
     shared: [any ResponseTier] = [],
     memoryMaxObject: Int = 8 << 20,
     budget: Int = 64 << 20,
-    headPatience: UInt64 = 5_000_000_000,
+    headTimeout: UInt64 = 5_000_000_000,
     _ test: (Rig) async throws -> Void
 ) async throws {
     let rig = try await Rig(
@@ -248,7 +248,7 @@ func withRig(
         shared: shared,
         memoryMaxObject: memoryMaxObject,
         budget: budget,
-        headPatience: headPatience
+        headTimeout: headTimeout
     )
     defer { rig.close() }
     try await test(rig)

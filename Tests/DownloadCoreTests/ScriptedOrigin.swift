@@ -1,4 +1,5 @@
-// An origin inside the test: it counts what it is asked, and answers step by step, held back by valves where the test says so.
+// An origin inside the test: it counts what it is asked, and answers step by step, held back by
+// valves where the test says so.
 
 import DownloadCore
 import EventLoop

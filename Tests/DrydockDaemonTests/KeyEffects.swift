@@ -25,7 +25,8 @@ enum KeyEffect: Sendable {
     case plan(@Sendable (RoutePlan) -> String)
     /// In the bounds that connections keep.
     case settings(@Sendable (ServerSettings) -> String)
-    /// In the parts of a daemon that has started; the key has this value then, in which `FOLDER` is a folder of the test's own.
+    /// In the parts of a daemon that has started; the key has this value then, in which `FOLDER` is a
+    /// folder of the test's own.
     case daemon(_ value: String? = nil, @Sendable (Daemon) -> String)
     /// By a scenario, `SUITE/FUNCTION` in Tests/ScenarioTests.
     case scenario(String)
@@ -39,7 +40,7 @@ extension KeyEffect {
         return "\(plans.map { "\($0.identity) \($0.every) \($0.atStart)" })"
     }
 
-    private static func standIn(_ of: @escaping @Sendable (PhasePlan) -> StandIn?) -> KeyEffect {
+    private static func standIn(_ of: @escaping @Sendable (PhasePlan) -> SubstituteResponse?) -> KeyEffect {
         .request { plan in
             let standIn = plan.phases.flatMap(of)
             return "\(standIn?.path ?? "none") \(standIn?.status ?? 0)"
@@ -61,7 +62,7 @@ extension KeyEffect {
         "on_client_abort": .request { "\($0.onClientAbort)" },
         "placeholder.file": standIn(\.placeholder),
         "placeholder.status": standIn(\.placeholder),
-        "placeholder.after": .request { "\($0.phases?.patience ?? 0)" },
+        "placeholder.after": .request { "\($0.phases?.placeholderDelay ?? 0)" },
         "fallback.file": standIn(\.fallback),
         "fallback.status": standIn(\.fallback),
     ]

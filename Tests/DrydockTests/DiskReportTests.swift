@@ -100,7 +100,7 @@ private final class Lines: Sendable {
         let engine = try await DownloadEngine.open(configuration, lines.logger, calls: calls, interval: 10_000_000)
         let sessions = DownloadSessions()
         for path in ["/a", "/b"] {
-            let question = try DownloadQuestion(origin.url(path), configuration, DownloadManager.Options())
+            let question = try DownloadRequest(origin.url(path), configuration, DownloadManager.Options())
             let session = try DownloadSession(question, engine, sessions)
             _ = try await session.ask()
             while try await session.read() != nil {}

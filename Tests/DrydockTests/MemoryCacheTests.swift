@@ -117,7 +117,8 @@ import Testing
         #expect(gone.all.isEmpty)
     }
 
-    /// Against a plain model: whatever the order of calls, the limits hold and what is found is what was put there last.
+    /// Against a plain model: whatever the order of calls, the limits hold and what is found
+    /// is what was put there last.
     @Test(arguments: 0..<20) func randomCalls(seed: Int) {
         var random = SplitMix(state: UInt64(seed))
         let (cache, gone) = cache(cost: 100, count: 12)

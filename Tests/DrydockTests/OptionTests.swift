@@ -1,4 +1,5 @@
-// What one download wants otherwise than its manager has it, and what a manager does with a request of the program's own.
+// What one download wants otherwise than its manager has it, and what a manager does with a
+// request of the program's own.
 
 import Drydock
 import Foundation

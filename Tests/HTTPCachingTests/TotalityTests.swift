@@ -1,4 +1,5 @@
-// Random heads: every decision has an answer, and nothing is reused that a short independent reading of RFC 9111 forbids.
+// Random heads: every decision has an answer, and nothing is reused that a short independent
+// reading of RFC 9111 forbids.
 
 import HTTPWire
 import Testing
@@ -237,14 +238,22 @@ struct TotalityTests {
         _ = Caching.invalidatedURLs(url: "http://a.test/dir/page", response: answer)
         #expect(Caching.invalidatedGroups(method: .get, response: answer).isEmpty)
         if !Caching.cacheGroups(head.fields).isEmpty { #expect(Caching.hotPath(stored: head, policy: policy) == nil) }
-        var habits = OriginHabits()
-        habits.noteConditional(stored: head, answer: answer)
-        _ = Caching.explain(request: asked, variants: [head], policy: policy, now: now, isOffline: true, habits: habits)
+        var capabilities = OriginCapabilities()
+        capabilities.noteConditional(stored: head, answer: answer)
+        _ = Caching.explain(
+            request: asked,
+            variants: [head],
+            policy: policy,
+            now: now,
+            isOffline: true,
+            capabilities: capabilities
+        )
         _ = Caching.mayShareUpdate(head, request: asked, policy: policy)
         exerciseParts(head, answer, asked, policy, now)
     }
 
-    /// The same for ranges and parts: what is answered lies within the representation, and what is stored has a strong validator.
+    /// The same for ranges and parts: what is answered lies within the representation, and what is
+    /// stored has a strong validator.
     private func exerciseParts(
         _ head: StoredHead,
         _ answer: ResponseHead,

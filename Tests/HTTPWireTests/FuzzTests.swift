@@ -1,4 +1,5 @@
-// Seeded fuzzing in process: nothing crashes, splits change nothing, what is taken is well-formed and survives writing and reading again.
+// Seeded fuzzing in process: nothing crashes, splits change nothing, what is taken is well-formed and survives
+// writing and reading again.
 
 import HTTPWire
 import Testing

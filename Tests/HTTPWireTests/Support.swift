@@ -1,4 +1,4 @@
-// Bytes and Strings for the tests of this room.
+// Bytes and Strings for the tests of this module.
 
 import HTTPWire
 

@@ -1,7 +1,7 @@
 // Documents in which any key of the table may be set, and another value for each.
 
 package import Configuration
-internal import TestSupport
+import TestSupport
 
 /// A folder with the files that the values name; it is removed with its last reference.
 package final class KeyFolder: Sendable {

@@ -2,8 +2,8 @@
 
 package import EventLoop
 
-/// Runs `body` as a task on `loop`, and returns it when it has come to its first wait: what it did until then is done, so
-/// that another task, or a cancellation, comes after it however busy the machine is.
+/// Runs `body` as a task on `loop`, and returns it when it has come to its first wait: what it did until then is done,
+/// so that another task, or a cancellation, comes after it however busy the machine is.
 package func begin<R: Sendable>(
     on loop: EventLoop,
     _ body: @escaping @Sendable (isolated EventLoop) async -> R

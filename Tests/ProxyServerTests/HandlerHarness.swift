@@ -65,7 +65,7 @@ final class HandlerHarness: Sendable {
             memoryMaxObject: disk == nil ? 1 << 20 : 64 << 10,
             behind: disk.map { [$0] } ?? [],
             diskMaxObject: disk == nil ? 0 : 64 << 20,
-            budget: FillBudget(),
+            budget: BodyBudget(),
             clock: clock
         )
         let parts = ProxyParts(
@@ -142,7 +142,7 @@ final class HandlerHarness: Sendable {
 
     /// What is said of a request, as text, or the refusal; blocks until it is.
     func explanation(_ url: String, fields: [(String, String)] = []) throws -> String {
-        let question = ExplainQuestion(url: url, fields: fields.map { .init(name: $0.0, value: $0.1) })
+        let question = ExplainQuery(url: url, fields: fields.map { .init(name: $0.0, value: $0.1) })
         let text = Monitor(String?.none)
         Task(executorPreference: BlockingExecutor.shared) { [server] in
             let result = await server.explain(question)

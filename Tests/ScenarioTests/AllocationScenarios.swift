@@ -11,8 +11,8 @@ extension Scenarios {
             var log: String
             var isForward = false
             var size = 1024
-            /// Allocations meanwhile: hits alone cost none, but the daemon looks at the machine's memory every second; and
-            /// buffers full of lines are handed over.
+            /// Allocations meanwhile: hits alone cost none, but the daemon looks at the machine's memory every second;
+            /// and buffers full of lines are handed over.
             var allowed = 100
 
             var testDescription: String {

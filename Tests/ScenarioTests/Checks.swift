@@ -1,4 +1,5 @@
-// What scenarios share: service lines for configurations, Cache-Status taken apart, and a rest that is longer than a second of age.
+// What scenarios share: service lines for configurations, Cache-Status taken apart, and a rest that is
+// longer than a second of age.
 
 import Foundation
 import TestSupport

@@ -1,4 +1,5 @@
-// A real nginx as the origin: miss, memory, disk, restart, kill, revalidation by HEAD, a change, an origin that is gone.
+// A real nginx as the origin: miss, memory, disk, restart, kill, revalidation by HEAD, a
+// change, an origin that is gone.
 
 import Foundation
 import TestSupport

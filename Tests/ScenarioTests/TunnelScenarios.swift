@@ -149,7 +149,8 @@ extension Scenarios {
             #expect(try daemon.exchange("/ws/next").text == "plain")
         }
 
-        /// RFC 9110 section 7.8: Upgrade is an offer, which counts only where Connection names it; h2c ends at this hop.
+        /// RFC 9110 section 7.8: Upgrade is an offer, which counts only where Connection names
+        /// it; h2c ends at this hop.
         @Test(arguments: [
             [("Upgrade", "websocket")],
             [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABk")],

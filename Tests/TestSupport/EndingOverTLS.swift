@@ -1,9 +1,11 @@
-// An origin over TLS whose answers last to the end of the connection, and which says that end by close_notify or just lets go.
+// An origin over TLS whose answers last to the end of the connection, and which says that end by
+// close_notify or just lets go.
 
 import Foundation
 
-/// A python3 origin. `/said` ends by close_notify, `/cut` without; `/length` and `/chunked` end without and were whole before. What stands
-/// behind a second slash is the length of the body, 5 where there is none; all may be kept for ten minutes.
+/// A python3 origin. `/said` ends by close_notify, `/cut` without; `/length` and `/chunked` end without and
+/// were whole before. What stands behind a second slash is the length of the body, 5 where there is none; all
+/// may be kept for ten minutes.
 package final class EndingOverTLS: Sendable {
     package let port: Int
     private let child: ChildProcess

@@ -15,8 +15,8 @@ package struct GoldenFile: Sendable {
     /// What the file holds; empty where it does not exist.
     package var text: String { readText(path) }
 
-    /// What a test says of a text that is not the file's: the first line that differs, and how to write the file anew. Nil where they
-    /// are the same. With `DRYDOCK_WRITE_TEXTS=1` the file is written, and then they are.
+    /// What a test says of a text that is not the file's: the first line that differs, and how to write the file anew.
+    /// Nil where they are the same. With `DRYDOCK_WRITE_TEXTS=1` the file is written, and then they are.
     ///
     /// - Parameter filter: of the test, for `swift test --filter`.
     /// - Throws: where the file cannot be written.

@@ -1,4 +1,4 @@
-// A loop with an upstream client, and what one transfer came to: what the tests of this room stand on.
+// A loop with an upstream client, and what one transfer came to: what the tests of this module stand on.
 
 import EventLoop
 import HTTPWire
@@ -77,16 +77,16 @@ final class Recorder: TransferDelegate {
         return onBytes(transfer, now)
     }
 
-    var movesContent: Bool { moves != nil }
+    var supportsSplice: Bool { moves != nil }
 
-    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent? {
+    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent? {
         guard let moves, moves() else { return nil }
         return room.withUnsafeMutableBytes { room in
             let result = Socket.read(socket, into: UnsafeMutableRawBufferPointer(rebasing: room.prefix(count)))
-            guard case .bytes(let read) = result else { return MovedContent(result, .continue) }
+            guard case .bytes(let read) = result else { return SplicedContent(result, .continue) }
             heard.update { $0.moved += read }
             let flow = self.transfer(transfer, received: UnsafeRawBufferPointer(rebasing: room[..<read]))
-            return MovedContent(result, flow)
+            return SplicedContent(result, flow)
         }
     }
 

@@ -1,4 +1,4 @@
-// What the tests of this room share: a tree as one line of text, and the error of a text.
+// What the tests of this module share: a tree as one line of text, and the error of a text.
 
 import Testing
 import YAML
@@ -6,8 +6,8 @@ import YAML
 /// What no test of a form comes near.
 let wide = Limits(levels: 100, values: 200_000)
 
-/// A tree as `LINE:COLUMN` and its content: `p'text'` for a plain scalar (`s`, `d`, `l`, `f` for the other styles), `[…]`, `{key=value …}`,
-/// `*…` for an alias; `nothing` for a text without a document, and for one with an error, that.
+/// A tree as `LINE:COLUMN` and its content: `p'text'` for a plain scalar (`s`, `d`, `l`, `f` for the other styles),
+/// `[…]`, `{key=value …}`, `*…` for an alias; `nothing` for a text without a document, and for one with an error, that.
 func tree(_ text: String, limits: Limits = wide) -> String { tree(Array(text.utf8), limits: limits) }
 
 func tree(_ bytes: [UInt8], limits: Limits = wide) -> String {

@@ -1,4 +1,4 @@
-// Bytes of bodies and pieces as a chunk in memory, for whoever cannot use a file.
+// Loads bodies and pieces into a chunk in memory, for code that cannot send from a file.
 
 package import EventLoop
 

@@ -1,22 +1,25 @@
-// The bytes of a fill, a stored response, a demo answer or a file, for any number of readers on any loop.
+// The bytes of a growing body, a stored response, a demo answer or a file, for any number of readers on any loop.
 
 package import EventLoop
 package import HTTPWire
 
 /// How a growing body behaves.
-package struct FillOptions: Sendable {
+package struct GrowingBodyOptions: Sendable {
     /// Bytes in memory at most, while the budget allows it.
     package var window: Int
-    /// Where the bytes go that leave the window; nil for what is not stored.
+    /// The file for bytes that leave the window; nil if the body is not stored.
     package var spill: SpillFile?
-    package var budget: FillBudget
-    /// False for what nobody may join later, such as an event stream: bytes that were read are forgotten at once.
+    package var budget: BodyBudget
+    /// Whether later readers can start at the first byte. False for a stream of events, for example: bytes that were
+    /// read are dropped at once.
     package var keepsStart: Bool
-    /// Nanoseconds that a reader may be far behind the fastest, where nothing is stored.
+    /// Nanoseconds for which a reader may be more than a window behind the fastest one, if the body is not
+    /// stored; then it is cut off.
     package var lagLimit: UInt64
-    /// Whether the writer hears that the last reader has left also where a file takes the bytes.
+    /// Whether the writer is told that the last reader has left even if a file takes the bytes.
     package var watchesReaders = false
-    /// Up to so many bytes stay in memory as a whole, whoever reads, as long as the budget allows it: for the memory tier.
+    /// A body of at most this many bytes is held in memory as a whole, for the memory tier, as
+    /// long as the budget allows it.
     package var keepsUpTo = 0
 
     /// - Parameters:
@@ -25,11 +28,11 @@ package struct FillOptions: Sendable {
     package init(
         window: Int = 1024 * 1024,
         spill: SpillFile? = nil,
-        budget: FillBudget,
+        budget: BodyBudget,
         keepsStart: Bool = true,
         lagLimit: UInt64 = 10_000_000_000
     ) {
-        self.window = max(window, FillBudget.leastWindow)
+        self.window = max(window, BodyBudget.minimumWindow)
         self.spill = spill
         self.budget = budget
         self.keepsStart = keepsStart
@@ -42,7 +45,7 @@ package final class Body: Sendable {
     enum Source: Sendable {
         case chunk(Chunk)
         case file(SharedFile, offset: Int64, length: Int64)
-        case fill(Fill)
+        case growing(GrowingBody)
     }
 
     let source: Source
@@ -63,23 +66,23 @@ package final class Body: Sendable {
     /// A body that its writer fills from `loop`.
     /// - Parameter expectedLength: the declared length in bytes, if there is one.
     package static func growing(
-        _ options: FillOptions,
+        _ options: GrowingBodyOptions,
         expectedLength: Int64? = nil,
         on loop: isolated EventLoop
     ) -> (body: Body, writer: BodyWriter) {
         let link = WriterLink()
-        let fill = Fill(options: options, expectedLength: expectedLength, loop: loop, writer: link)
-        return (Body(.fill(fill)), BodyWriter(fill: fill, link: link, on: loop))
+        let growing = GrowingBody(options: options, expectedLength: expectedLength, loop: loop, writer: link)
+        return (Body(.growing(growing)), BodyWriter(growing: growing, link: link, on: loop))
     }
 
-    /// In bytes: of a complete body, or the declared one of a growing body; nil where nobody knows.
+    /// In bytes: the length of a complete body, or the declared length of a growing one; nil if it is unknown.
     package var knownLength: Int64? {
         switch source {
         case .chunk(let chunk): return Int64(chunk.capacity)
         case .file(_, _, let length): return length
-        case .fill(let fill):
-            if case .complete(let length) = fill.end { return length }
-            return fill.expectedLength
+        case .growing(let growing):
+            if case .complete(let length) = growing.end { return length }
+            return growing.expectedLength
         }
     }
 
@@ -87,7 +90,7 @@ package final class Body: Sendable {
         switch source {
         case .chunk(let chunk): .complete(length: Int64(chunk.capacity))
         case .file(_, _, let length): .complete(length: length)
-        case .fill(let fill): fill.end
+        case .growing(let growing): growing.end
         }
     }
 
@@ -96,43 +99,43 @@ package final class Body: Sendable {
         switch source {
         case .chunk(let chunk): Int64(chunk.capacity)
         case .file(_, _, let length): length
-        case .fill(let fill): fill.length
+        case .growing(let growing): growing.length
         }
     }
 
     /// The trailer fields that came with a complete body.
     package var trailers: Fields {
-        if case .fill(let fill) = source { fill.trailers } else { Fields() }
+        if case .growing(let growing) = source { growing.trailers } else { Fields() }
     }
 
-    /// False where the source of a complete body did not say itself that it was whole: nobody may store it.
+    /// False if only the end of a connection showed that the body is complete: such a body must not be stored.
     package var isEndProven: Bool {
-        if case .fill(let fill) = source { fill.isEndProven } else { true }
+        if case .growing(let growing) = source { growing.isEndProven } else { true }
     }
 
-    /// The whole body, where it is one chunk in memory: what the hot path writes.
+    /// The whole body, if it is one chunk in memory; the hot path writes it.
     package var wholeChunk: Chunk? {
         if case .chunk(let chunk) = source { chunk } else { nil }
     }
 
     /// Readers of a growing body now.
     package var readerCount: Int {
-        if case .fill(let fill) = source { fill.readerCount } else { 0 }
+        if case .growing(let growing) = source { growing.readerCount } else { 0 }
     }
 
     /// What leaves the window of a growing body goes to a file.
     package var isFiling: Bool {
-        if case .fill(let fill) = source { fill.isFiling } else { false }
+        if case .growing(let growing) = source { growing.isFiling } else { false }
     }
 
     /// All bytes of a growing body are held, and are to be, for the memory tier.
     package var isKeptWhole: Bool {
-        if case .fill(let fill) = source { fill.isKeptWhole } else { false }
+        if case .growing(let growing) = source { growing.isKeptWhole } else { false }
     }
 
-    /// Nobody wants the whole of a growing body in memory any more.
+    /// Stops keeping the whole of a growing body in memory; only its window remains.
     package func stopKeeping() {
-        if case .fill(let fill) = source { fill.stopKeeping() }
+        if case .growing(let growing) = source { growing.stopKeeping() }
     }
 
     /// Bytes of the window of a growing body.
@@ -140,7 +143,7 @@ package final class Body: Sendable {
         switch source {
         case .chunk(let chunk): chunk.capacity
         case .file: 0
-        case .fill(let fill): fill.heldBytes
+        case .growing(let growing): growing.heldBytes
         }
     }
 
@@ -149,16 +152,16 @@ package final class Body: Sendable {
         switch source {
         case .chunk: self
         case .file: nil
-        case .fill(let fill): fill.wholeInMemory().map { .complete($0) }
+        case .growing(let growing): growing.wholeInMemory().map { .complete($0) }
         }
     }
 
     /// A reader at the first byte, to be used on `loop` only.
-    /// - Returns: nil where byte 0 has left the window and no file has it, or where the fill has failed.
+    /// - Returns: nil where byte 0 has left the window and no file has it, or where the growing body has failed.
     package func makeReader(on loop: EventLoop) -> BodyReader? {
         switch source {
         case .chunk, .file: BodyReader(body: self, id: 0, loop: loop)
-        case .fill(let fill): fill.join().map { BodyReader(body: self, id: $0, loop: loop) }
+        case .growing(let growing): growing.join().map { BodyReader(body: self, id: $0, loop: loop) }
         }
     }
 }

@@ -1,4 +1,4 @@
-// What a reader of a body gets: pieces, an end, or a typed reason why there is none.
+// The results of reading a body: pieces, the end, or an error.
 
 package import EventLoop
 
@@ -17,7 +17,7 @@ package enum BodyPiece: Sendable {
     }
 }
 
-/// The answer of a reader that is asked without waiting.
+/// The result of a read that does not wait.
 package enum BodyStep: Sendable {
     case piece(BodyPiece)
     /// All bytes have been read, and the body is complete.
@@ -39,11 +39,11 @@ package enum BodyEnd: Sendable, Equatable {
 package enum BodyError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The reader's task was cancelled, or the reader closed.
     case cancelled
-    /// The reader was more than a window behind the fastest for too long, or what it needs has left memory.
+    /// The reader was more than a window behind the fastest one for too long, or its next bytes have left memory.
     case tooSlow
     /// The source ended before its declared length.
     case truncated
-    /// Nobody reads the body, or its writer went away without ending it.
+    /// The body has no reader left, or its writer was freed without ending it.
     case abandoned
     /// The source failed; the text says how.
     case source(String)
@@ -65,7 +65,7 @@ package enum BodyError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// What a writer should do after an append; its bytes are taken in either case.
+/// Whether a writer should continue after an append; its bytes were taken in either case.
 package enum WriteVerdict: Sendable, Equatable {
     case `continue`
     /// Stop until ``BodyWriter/onDrain`` is called.

@@ -9,11 +9,11 @@ package final class BodyReader {
     private let id: Int
     private let loop: EventLoop
     private var isClosed = false
-    /// In bytes, of a complete source; a fill keeps the position itself.
+    /// In bytes, of a complete source; a growing body keeps the position itself.
     private var position: Int64 = 0
     /// Bytes still to be read, at most.
     private var remaining = Int64.max
-    /// What is read instead of a body: several readers, one after the other.
+    /// Several readers that are read one after the other, in place of one body.
     private var sequence: BodySequence?
 
     init(body: Body, id: Int, loop: EventLoop) {
@@ -36,7 +36,7 @@ package final class BodyReader {
     package func narrow(to range: Range<Int64>) {
         position = range.lowerBound
         remaining = range.upperBound - range.lowerBound
-        if case .fill(let fill) = body.source, !isClosed { fill.seek(id, to: range.lowerBound) }
+        if case .growing(let growing) = body.source, !isClosed { growing.seek(id, to: range.lowerBound) }
     }
 
     /// Not all of the body is read.
@@ -88,7 +88,7 @@ package final class BodyReader {
         guard !isClosed else { return }
         isClosed = true
         sequence?.close()
-        if case .fill(let fill) = body.source { fill.leave(id) }
+        if case .growing(let growing) = body.source { growing.leave(id) }
     }
 
     private func step(maxBytes: Int) -> ReaderStep {
@@ -108,8 +108,8 @@ package final class BodyReader {
             guard position < length else { return .ready(.end) }
             let count = file.pieceCount(at: offset + position, count: min(length - position, Int64(most)))
             return .file(file, offset: offset + position, count: count)
-        case .fill(let fill):
-            let step = fill.step(id, maxBytes: most)
+        case .growing(let growing):
+            let step = growing.step(id, maxBytes: most)
             if case .ready(.piece(let piece)) = step { count(piece.count) }
             return step
         }
@@ -118,19 +118,19 @@ package final class BodyReader {
     private func count(_ bytes: Int) { if remaining != .max { remaining -= Int64(bytes) } }
 
     private func confirm(_ file: SharedFile, _ offset: Int64, _ count: Int) -> BodyPiece {
-        if case .fill(let fill) = body.source { fill.advance(id, by: count) } else { position += Int64(count) }
+        if case .growing(let growing) = body.source { growing.advance(id, by: count) } else { position += Int64(count) }
         self.count(count)
         return .file(file, offset: offset, count: count)
     }
 
     private func wait(on loop: isolated EventLoop) async {
-        guard case .fill(let fill) = body.source else { return }
+        guard case .growing(let growing) = body.source else { return }
         let id = id
-        let serial = fill.serial(of: id)
+        let serial = growing.serial(of: id)
         await withTaskCancellationHandler {
-            await withUnsafeContinuation { fill.park(id, $0) }
+            await withUnsafeContinuation { growing.park(id, $0) }
         } onCancel: {
-            fill.interrupt(id, serial: serial)
+            growing.interrupt(id, serial: serial)
         }
     }
 }

@@ -1,4 +1,5 @@
-// Several readers, one after the other, as one: the parts of a multipart body, stored parts with fetched ones between them.
+// Several readers, one after the other, as one: the parts of a multipart body, stored parts with
+// fetched ones between them.
 
 package import EventLoop
 

@@ -4,24 +4,24 @@ package import EventLoop
 import Glibc
 import Synchronization
 
-/// Bytes of a body. What has been handed out never changes.
+/// Bytes of a body. Bytes that readers have got never change.
 ///
-/// Sendable: only a fill's writer fills the unused end of its last chunk, and it publishes the new bytes under the
-/// body's mutex; nobody reads beyond the range that came with the chunk.
+/// Sendable: only the writer of a growing body fills the unused end of its last chunk, and publishes the new bytes
+/// under the body's mutex; readers never read beyond the range that they got with the chunk.
 package final class Chunk: Sendable {
     // Written only as the type's comment says; freed in deinit, unless they are the owner's.
     private nonisolated(unsafe) let base: UnsafeMutableRawPointer
     /// The file that the bytes lie in; nil where they are in the heap.
     package let file: MemoryFile?
-    /// Holds the bytes, which never change; only kept.
+    /// Owns the bytes, which never change; held only to keep them alive.
     private nonisolated(unsafe) let owner: AnyObject?
     /// Size of the allocation in bytes; all of it is in use where the chunk is a whole body.
     package let capacity: Int
-    /// Counts the bytes until the memory tier does; nil where nobody counts them.
-    private let budget: FillBudget?
+    /// Counts the bytes until the memory tier does; nil if they are not counted.
+    private let budget: BodyBudget?
     private let account = Mutex(Account())
 
-    /// Who counts the bytes.
+    /// The budget or the tier that counts the bytes.
     private struct Account {
         /// Entries of the memory tier that have the chunk.
         var entries = 0
@@ -29,17 +29,18 @@ package final class Chunk: Sendable {
         var lent: LentBytes?
     }
 
-    /// Bytes from which on what is kept lies in a file of its own: for fewer, the second call costs what the copy does.
-    package static let leastFile = 64 << 10
+    /// Kept chunks of at least this many bytes are memory files of their own (memfd), which `sendfile` sends without a
+    /// copy. For smaller ones the second call costs as much as the copy.
+    package static let memfdThreshold = 64 << 10
 
     /// - Parameters:
-    ///   - isKept: it may be sent again and again: as a stored body, or to all who read a body while it comes.
-    ///   - files: how many files in memory there may be before this one does without.
-    ///   - budget: counts the bytes as long as the chunk is there, or until the memory tier has it.
-    init(capacity: Int, isKept: Bool = false, files: Int = MemoryFile.limit, budget: FillBudget? = nil) {
+    ///   - isKept: the chunk may be sent more than once: as a stored body, or to all readers of a growing one.
+    ///   - files: the limit of memory files; beyond it the chunk gets none.
+    ///   - budget: counts the bytes while the chunk lives, or until the memory tier counts them.
+    init(capacity: Int, isKept: Bool = false, files: Int = MemoryFile.limit, budget: BodyBudget? = nil) {
         self.capacity = capacity
         self.budget = budget
-        file = isKept && capacity >= Self.leastFile ? MemoryFile(count: capacity, limit: files) : nil
+        file = isKept && capacity >= Self.memfdThreshold ? MemoryFile(count: capacity, limit: files) : nil
         owner = nil
         base = file?.base ?? .allocate(byteCount: max(capacity, 1), alignment: 16)
         budget?.add(capacity)
@@ -56,14 +57,14 @@ package final class Chunk: Sendable {
         bytes.withUnsafeBytes { fill(at: 0, with: $0) }
     }
 
-    /// Bytes that stay as they are, where they are, as long as `owner` is there.
-    /// - Parameter file: what they lie in, where that is one.
+    /// Bytes that neither move nor change while `owner` lives.
+    /// - Parameter file: the memory file that holds them, if any.
     package init(of bytes: UnsafeRawBufferPointer, in owner: AnyObject, file: MemoryFile? = nil) {
         capacity = bytes.count
         budget = nil
         self.owner = owner
         self.file = file
-        // Of no bytes there may be no address; nobody reads or writes through this one.
+        // An empty range may have no address. This one stands for it, and is never read or written.
         let address = bytes.baseAddress ?? UnsafeRawPointer(Unmanaged.passUnretained(owner).toOpaque())
         base = UnsafeMutableRawPointer(mutating: address)
     }
@@ -80,7 +81,7 @@ package final class Chunk: Sendable {
 
     // MARK: - Who counts it
 
-    /// One more entry of a memory tier has it: the tier counts the bytes from now on.
+    /// Called when an entry of a memory tier takes the chunk: the tier counts the bytes from now on.
     /// - Parameter lent: of that tier.
     func enter(_ lent: LentBytes) {
         let isFirst = account.withLock { account in
@@ -114,7 +115,7 @@ package final class Chunk: Sendable {
         try body(UnsafeRawBufferPointer(start: base, count: capacity))
     }
 
-    /// The same without a closure, for whoever holds the chunk: valid no longer than that.
+    /// The same without a closure; valid while the caller holds the chunk.
     package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: capacity) }
 
     /// The bytes of one range as an array; for slow paths and tests.
@@ -122,14 +123,14 @@ package final class Chunk: Sendable {
         withBytes { Array(UnsafeRawBufferPointer(rebasing: $0[range])) }
     }
 
-    /// For the one who makes the chunk, before the bytes are published.
+    /// For the maker of the chunk, before the bytes are published.
     func fill(at offset: Int, with bytes: UnsafeRawBufferPointer) {
         precondition(offset >= 0 && bytes.count <= capacity - offset)
         guard let source = bytes.baseAddress, !bytes.isEmpty else { return }
         (base + offset).copyMemory(from: source, byteCount: bytes.count)
     }
 
-    /// For the one who makes the chunk, before the bytes are published: room for a read.
+    /// Space for a read; for the maker of the chunk, before the bytes are published.
     func room(_ range: Range<Int>) -> UnsafeMutableRawBufferPointer {
         precondition(range.lowerBound >= 0 && range.upperBound <= capacity)
         return UnsafeMutableRawBufferPointer(start: base + range.lowerBound, count: range.count)

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Sendable: the list of parts is under a mutex; bodies are Sendable.
 package final class Extents: Sendable {
-    /// What there is of a range, in order.
+    /// The stored and arriving parts of a range, and its holes, in order.
     package enum Segment: Sendable {
         /// These bytes of the body; it may still grow, or fail.
         case present(Body, Range<Int64>)
@@ -19,7 +19,7 @@ package final class Extents: Sendable {
         var isArriving: Bool
     }
 
-    /// Parts at most; more of them are answered, but not kept.
+    /// The largest number of parts; further ones are sent to their clients and not kept.
     package static let limit = 256
 
     /// Of the whole representation, in bytes.
@@ -36,7 +36,7 @@ package final class Extents: Sendable {
 
     // MARK: - What is there
 
-    /// What there is of a range; where parts overlap, one that is stored before one that is arriving.
+    /// The segments of a range; where parts overlap, a stored one is preferred to an arriving one.
     package func segments(_ range: Range<Int64>) -> [Segment] {
         parts.withLock { parts in
             var result: [Segment] = []
@@ -71,7 +71,8 @@ package final class Extents: Sendable {
 
     /// The first bytes of some ranges, in their order, that are neither stored nor arriving.
     package func firstMissing(in ranges: [Range<Int64>]) -> Range<Int64>? {
-        // Each is looked at once: a lazy `first` looks twice, and others change the parts between its looks.
+        // Each range is evaluated once: a lazy `first` would evaluate it twice, and other threads
+        // change the parts in between.
         for range in ranges { if let hole = firstMissing(in: range) { return hole } }
         return nil
     }
@@ -118,7 +119,7 @@ package final class Extents: Sendable {
         mergeFiled()
     }
 
-    /// A part that arrived is over: what is kept of it has been added.
+    /// Removes an arriving part that has ended; its kept bytes were added before.
     package func end(_ body: Body) {
         // The caller holds the body, so that nothing is let go of under the mutex.
         parts.withLock { $0.removeAll { $0.isArriving && $0.body === body } }
@@ -161,10 +162,10 @@ package final class Extents: Sendable {
 // MARK: - Completion
 
 extension Extents {
-    /// All bytes as one body for the memory tier; reads what is in the file.
-    /// - Parameter budget: counts them.
+    /// Gathers all bytes into one body for the memory tier; it reads those in the file.
+    /// - Parameter budget: counts the bytes.
     /// - Throws: `BodyError` where bytes are missing or cannot be read.
-    package func gather(_ budget: FillBudget? = nil) async throws -> Body {
+    package func gather(_ budget: BodyBudget? = nil) async throws -> Body {
         let whole = Chunk(capacity: Int(length), isKept: true, budget: budget)
         for segment in segments(0..<length) {
             guard case .present(let body, let range) = segment, let origin = origin(of: body) else {
@@ -207,7 +208,7 @@ extension Extents {
             let count = Int(range.upperBound - range.lowerBound)
             let chunk = try await file.load(offset: offset + range.lowerBound, count: count)
             return (chunk, 0..<count)
-        case .fill: throw BodyError.truncated
+        case .growing: throw BodyError.truncated
         }
     }
 }
@@ -215,21 +216,21 @@ extension Extents {
 extension Body {
     /// A reader that begins now can get every byte, unless the source fails later.
     fileprivate var canServe: Bool {
-        guard case .fill(let fill) = source else { return true }
-        return fill.canServe
+        guard case .growing(let growing) = source else { return true }
+        return growing.canServe
     }
 
-    /// What came of a body that was cut short, from its first byte on.
-    /// - Returns: how many bytes the file has, and those that follow them in memory.
+    /// The received bytes of a body that was cut short.
+    /// - Returns: the count of bytes in the file, and the chunk in memory that follows them.
     package func salvage() -> (filed: Int64, rest: Chunk?) {
-        guard case .fill(let fill) = source else { return (0, nil) }
-        return fill.salvage()
+        guard case .growing(let growing) = source else { return (0, nil) }
+        return growing.salvage()
     }
 
-    /// Waits until the file has the whole of a body that is complete.
+    /// Waits until the file has all bytes of a complete body.
     /// - Throws: `BodyError` where it cannot be written.
     package func flush() async throws {
-        guard case .fill(let fill) = source else { return }
-        try await fill.flush()
+        guard case .growing(let growing) = source else { return }
+        try await growing.flush()
     }
 }

@@ -13,10 +13,10 @@ package struct FileCalls: Sendable {
     var makeFolder: @Sendable (_ path: String) -> Int32
     /// An empty one.
     var removeFolder: @Sendable (_ path: String) -> Int32
-    /// Bytes that the file system of a folder has left; nil where it does not say.
+    /// The free bytes of a folder's file system; nil if they are unknown.
     var available: @Sendable (_ folder: String) -> Int64?
 
-    /// The kernel's. A link in the place of a file is not followed, and a pipe not waited for.
+    /// The calls of the kernel. They do not follow a symbolic link in the place of a file, and do not wait for a pipe.
     package static let real = FileCalls(
         open: { Glibc.open($0, $1 | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, $2) },
         read: { pread($0, $1.baseAddress, $1.count, off_t($2)) },

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Sendable: the descriptor never changes and is closed with the last user; which blocks are verified is under a mutex.
 package final class SharedFile: Sendable {
-    /// What a stored body must be: one checksum a block of 256 KiB, counted from `bodyOffset`.
+    /// The checksums of a stored body: one for each block of 256 KiB, counted from `bodyOffset`.
     struct Verification: Sendable {
         let bodyOffset: Int64
         let bodyLength: Int64
@@ -28,12 +28,12 @@ package final class SharedFile: Sendable {
     /// Bytes at most in one piece of a file that is still to be verified, or needs no verifying.
     package static let pieceSize = BlockSums.blockSize
     /// Bytes at most in one piece of a file of which every block has been verified.
-    private static let greatestPiece: Int64 = 1 << 20
-    /// Nanoseconds for which a piece counts as in the page cache after it was found there: the kernel seldom takes pages that
-    /// were read a moment ago, and where it does, a loop reads one piece from the disk.
+    private static let maximumPiece: Int64 = 1 << 20
+    /// Nanoseconds for which a piece counts as in the page cache after it was found there. The kernel seldom drops
+    /// pages that were just read; if it does, a loop once blocks for one read.
     private static let residencyTime: UInt64 = 1_000_000_000
     /// Pieces whose residency is remembered.
-    private static let mostResident = 64
+    private static let maximumResident = 64
     let pool: IOPool
     let calls: FileCalls
     private let verification: Verification?
@@ -74,7 +74,7 @@ package final class SharedFile: Sendable {
 
     /// How many of `count` bytes at `offset` one piece may have: it ends with its block while that is not verified.
     func pieceCount(at offset: Int64, count: Int64) -> Int {
-        if verification != nil, progress.withLock({ $0.remaining == 0 }) { return Int(min(count, Self.greatestPiece)) }
+        if verification != nil, progress.withLock({ $0.remaining == 0 }) { return Int(min(count, Self.maximumPiece)) }
         let start = offset - (verification?.bodyOffset ?? 0)
         let blockEnd = (start / Int64(Self.pieceSize) + 1) * Int64(Self.pieceSize)
         return Int(min(count, blockEnd - start))
@@ -115,7 +115,7 @@ package final class SharedFile: Sendable {
         let length = Int(min(Int64(Self.pieceSize), verification.bodyLength - start))
         do throws(BodyError) {
             let bytes = try read(offset: verification.bodyOffset + start, count: length)
-            guard bytes.withBytes(Checksum.of) == verification.sums[block] else { throw .damaged(block: block) }
+            guard bytes.withBytes(CRC32C.of) == verification.sums[block] else { throw .damaged(block: block) }
         } catch {
             verification.onDamage(error)
             throw error
@@ -163,7 +163,7 @@ package final class SharedFile: Sendable {
         if isKnown { return true }
         guard isInPageCache(offset: offset, count: count) else { return false }
         progress.withLock { progress in
-            if progress.resident.count >= Self.mostResident { progress.resident.removeAll(keepingCapacity: true) }
+            if progress.resident.count >= Self.maximumResident { progress.resident.removeAll(keepingCapacity: true) }
             progress.resident[piece] = now
         }
         return true
@@ -174,7 +174,7 @@ package final class SharedFile: Sendable {
         let page = Int64(4096)
         let start = offset / page * page
         let length = Int(offset - start) + count
-        // Unmapped below; nobody reads through it.
+        // Unmapped below, and never read: it only asks for residency.
         let mapping = mmap(nil, length, PROT_READ, MAP_SHARED, descriptor, off_t(start))
         guard let mapping, mapping != UnsafeMutableRawPointer(bitPattern: -1) else { return false }
         defer { munmap(mapping, length) }

@@ -4,8 +4,8 @@ import EventLoop
 import Glibc
 import Synchronization
 
-/// It has the layout of a stored file, so that it becomes one when nothing is missing. Made without I/O: the file is created
-/// with its first bytes, and removed with the object unless it was sealed.
+/// It has the layout of a stored file, so that it becomes one when nothing is missing. Made without I/O: the file is
+/// created with its first bytes, and removed with the object unless it was sealed.
 ///
 /// Sendable: the state is under a mutex, held for moments; the file is created under another, on I/O threads only.
 package final class SparseFile: Sendable {
@@ -30,9 +30,9 @@ package final class SparseFile: Sendable {
         state = Mutex(State())
     }
 
-    /// Takes over the file of a fill that was cut short; nil where it has none.
+    /// Takes over the file of a body that was cut short; nil if it has none.
     package init?(of spill: SpillFile) {
-        guard let (file, reserved) = spill.surrender() else { return nil }
+        guard let (file, reserved) = spill.detach() else { return nil }
         path = spill.path
         pool = file.pool
         calls = file.calls
@@ -60,7 +60,7 @@ package final class SparseFile: Sendable {
             partAt: position,
             of: path,
             pool: pool,
-            // What it reserves is this file's.
+            // The reserved space belongs to this file.
             room: SpillFile.Room(
                 reserve: { [self] in reserve($0) },
                 release: { _ in },
@@ -82,7 +82,7 @@ package final class SparseFile: Sendable {
         )
     }
 
-    /// Creates the file if there is none yet; I/O thread.
+    /// Creates the file at the first call; I/O thread.
     func open() throws(BodyError) -> SharedFile {
         try room.retrying(0) { () throws(BodyError) in
             try creation.withLock { _ throws(BodyError) in
@@ -101,7 +101,7 @@ package final class SparseFile: Sendable {
         return true
     }
 
-    /// Makes the file, in which no byte is missing but those of `extra`, one that ``DiskTier`` can commit.
+    /// Completes the file, which lacks only the bytes of `extra`, so that ``DiskTier`` can commit it.
     /// - Parameter extra: bytes that are in memory, each with its position.
     /// - Throws: `BodyError` where it cannot be written or read.
     package func seal(length: Int64, extra: [(Int64, Chunk)]) async throws -> SpillFile {

@@ -1,4 +1,4 @@
-// The temporary file of a fill that is being stored: what leaves the window is appended here, on the I/O pool.
+// The temporary file of a growing body that is being stored: what leaves the window is appended here, on the I/O pool.
 
 import EventLoop
 import Glibc
@@ -6,10 +6,10 @@ import Synchronization
 
 /// Made without I/O: the file is created with its first bytes, and removed with the object unless it was committed.
 ///
-/// Sendable: the state is under a mutex; only one append is under way at a time, which the fill sees to.
+/// Sendable: the state is under a mutex; only one append is under way at a time, which the growing body sees to.
 package final class SpillFile: Sendable {
     struct Room: Sendable {
-        /// Asks the tier for room for more bytes, and makes some by eviction; false where there is none. I/O thread.
+        /// Reserves bytes of the tier, with evictions if needed; false if they cannot be had. I/O thread.
         let reserve: @Sendable (_ bytes: Int) -> Bool
         /// Gives reserved bytes back.
         let release: @Sendable (_ bytes: Int) -> Void
@@ -45,12 +45,13 @@ package final class SpillFile: Sendable {
     static let wantsRoom = "find room for"
 
     let path: String
-    /// Where the first byte of the body stands in the file.
+    /// The position of the body's first byte in the file.
     let offset: Int64
     let room: Room
     private let pool: IOPool
     private let calls: FileCalls
-    /// Opens the file that this is a part of, and that somebody else removes; nil where it is all of its file.
+    /// Opens the shared file that this part is written to, and whose owner removes it; nil if this
+    /// object has a file of its own.
     private let openWhole: (@Sendable () throws(BodyError) -> SharedFile)?
     /// The declared length of the body in bytes; zero where there is none.
     private let expected: Int
@@ -66,10 +67,10 @@ package final class SpillFile: Sendable {
         openWhole = nil
     }
 
-    /// A part of a file whose other parts come from elsewhere, and which is not removed with this.
+    /// A part of a shared file, which is not removed with this object.
     /// - Parameters:
-    ///   - position: of its first byte, in the body that the parts make up.
-    ///   - open: gives the file, and makes it where there is none yet; called on I/O threads.
+    ///   - position: of the part's first byte, in the whole body.
+    ///   - open: opens the file, and makes it at the first call; called on I/O threads.
     init(
         partAt position: Int64,
         of path: String,
@@ -132,7 +133,7 @@ package final class SpillFile: Sendable {
         let file = try open()
         let start = written
         guard start + Int64(count) <= room.maxObject else { throw .source("larger than max_object") }
-        // Room for the whole at once: a body that does not fit must not drive others out before that shows.
+        // Space for the whole body is reserved at once: a body that cannot fit must not evict others first.
         let missing = max(expected, Int(start) + count) - reserved
         if missing > 0 {
             guard room.reserve(missing) else { throw .file(SystemError("\(Self.wantsRoom) \(path)", code: ENOSPC)) }
@@ -156,7 +157,7 @@ package final class SpillFile: Sendable {
         }
     }
 
-    /// Creates the file if there is none yet; I/O thread.
+    /// Creates the file at the first call; I/O thread.
     func open() throws(BodyError) -> SharedFile {
         if let file { return file }
         let file: SharedFile
@@ -175,8 +176,8 @@ package final class SpillFile: Sendable {
         return SharedFile(descriptor: descriptor, pool: pool, calls: calls)
     }
 
-    /// Gives the file away with what is reserved for it; nil where it is no file of its own, or has no bytes.
-    func surrender() -> (file: SharedFile, reserved: Int)? {
+    /// Gives the file away with its reserved space; nil if it is a shared file, or has no bytes.
+    func detach() -> (file: SharedFile, reserved: Int)? {
         state.withLock { state in
             guard openWhole == nil, !state.isCommitted, let file = state.file else { return nil }
             defer { state.reserved = 0 }

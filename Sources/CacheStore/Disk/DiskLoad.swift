@@ -1,4 +1,4 @@
-// The index comes into the table page by page, behind the first answers; what is missing then is found by the walk.
+// Loads the index into the table page by page, in the background; the walk over the folders finds files that it lacks.
 
 import EventLoop
 import Files
@@ -18,9 +18,9 @@ enum DiskLoad {
     struct Progress: Sendable {
         /// How many rows there must be; nil where files may be without a row.
         var expected: Int?
-        /// Rows so far that matched their checksums, and did not leave it to the walk to look at their files.
+        /// Rows so far whose checksums matched, and whose files need no check by the walk.
         var count = 0
-        var last: Digest?
+        var last: StoredFileName?
     }
 
     /// Blocks: opening waits for it.
@@ -38,12 +38,12 @@ enum DiskLoad {
             page = try tier.index.page(after: progress.last, limit: limit)
         } catch {
             tier.index.fail(error)
-            // Where the index could not be replaced, its rows are found from the files all the same.
+            // If the index could not be replaced, its rows are made again from the files.
             if tier.state.withLock({ $0.phase == .loading }) { DiskRebuild.start(tier, trustsTable: true) }
             return
         }
-        tier.generations.advance(past: page.slots.reduce(0) { max($0, $1.fileID) })
-        let suspect = tier.generations.suspectNumber
+        tier.invalidations.advance(past: page.slots.reduce(0) { max($0, $1.fileID) })
+        let suspect = tier.invalidations.suspectNumber
         var unknown = 0
         for start in stride(from: 0, to: page.slots.count, by: slice) {
             let slots = page.slots[start..<min(start + slice, page.slots.count)]
@@ -74,8 +74,8 @@ enum DiskLoad {
 
 extension DiskTier.State {
     /// A row of the index.
-    /// - Parameter suspect: what an earlier process has written has a smaller number; where a row has a greater one, its head
-    ///   has to be looked at.
+    /// - Parameter suspect: files of an earlier process have smaller numbers; if a row has a greater one, the head in
+    ///   its file must be checked.
     mutating func load(_ slot: DiskTable.Slot, unless suspect: UInt64) -> DiskLoad.Loaded {
         if isDoomed(slot) { return .doomed }
         // What this process has written, or found in the folder, is newer.

@@ -1,4 +1,5 @@
-// The walk over the folders after an unclean end: files that the index does not know are adopted, rows without a file go.
+// The walk over the folders after an unclean end: files that the index does not know are
+// adopted, rows without a file go.
 
 import EventLoop
 import Files
@@ -34,7 +35,7 @@ enum DiskRebuild {
             for second in FolderNames.of(first) {
                 let files = FolderNames.of("\(first)/\(second)")
                 for file in files { visit(tier, file, "\(first)/\(second)/\(file)", walk.trustsTable) }
-                // What is not a folder stays: only an empty one is removed.
+                // Only an empty folder is removed; any other file stays.
                 if files.isEmpty { _ = tier.folder.calls.removeFolder("\(first)/\(second)") }
             }
             if FolderNames.of(first).isEmpty { _ = tier.folder.calls.removeFolder(first) }
@@ -45,8 +46,8 @@ enum DiskRebuild {
     }
 
     private static func visit(_ tier: DiskTier, _ file: String, _ path: String, _ trustsTable: Bool) {
-        // What is not ours is left alone.
-        guard let name = Digest(hex: file), path.hasSuffix(name.relativePath) else { return }
+        // A file with a foreign name is left alone.
+        guard let name = StoredFileName(hex: file), path.hasSuffix(name.relativePath) else { return }
         tier.lock(name).withLock {
             if tier.state.withLock({ $0.table.markSeen(name) }), trustsTable { return }
             let calls = tier.folder.calls
@@ -55,7 +56,7 @@ enum DiskRebuild {
             defer { close(descriptor) }
             do throws(SystemError) {
                 if let stored = try StoredFile.read(descriptor, calls) {
-                    let hash = Digest(stored.record.key, key: tier.folder.digestKey).low
+                    let hash = StoredFileName(stored.record.key, key: tier.folder.fileNameKey).low
                     if tier.adopt(stored, hash, name) != nil { return }
                 } else {
                     tier.troubles.note(.damaged, "the stored file \(path) is damaged: it is removed")
@@ -79,7 +80,7 @@ enum DiskRebuild {
         if let next {
             tier.index.submit { [weak tier] in if let tier { sweep(tier, number, before: next) } }
         } else if tier.state.withLock({ $0.endWalk(number) }) {
-            // What was found may be more than is allowed now.
+            // The files found may exceed the limits.
             tier.trim()
             tier.sweep()
         }

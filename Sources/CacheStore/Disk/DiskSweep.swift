@@ -19,7 +19,7 @@ final class DiskSweep: Sendable {
     private struct Turn: Sendable {
         let rules: [RuleSet.Unswept]
         var position = 0
-        var last: DiskIndex.Doomed?
+        var last: DiskIndex.PendingRemoval?
         /// Some files could not be found or removed: the rules stay.
         var hasFailed = false
     }
@@ -44,9 +44,9 @@ final class DiskSweep: Sendable {
         state.withLock { $0.isWanted = false }
         // While the folders are walked, files may turn up that the index does not know yet: the walk's end begins anew.
         guard let tier, tier.isSettled else { return stop(tier) }
-        let rules = tier.generations.unswept
+        let rules = tier.invalidations.unswept
         guard !rules.isEmpty else { return stop(tier) }
-        // What was stored before the rules is noted behind these locks.
+        // A response stored before the rules may not be in the table yet; after passing each lock it is.
         tier.passLocks()
         tier.index.writeBatch()
         step(tier, Turn(rules: rules))
@@ -55,21 +55,21 @@ final class DiskSweep: Sendable {
     private func step(_ tier: DiskTier, _ turn: Turn) {
         var turn = turn
         guard turn.position < turn.rules.count else {
-            if !turn.hasFailed, !tier.index.isIncomplete { tier.generations.markSwept(turn.rules) }
+            if !turn.hasFailed, !tier.index.isIncomplete { tier.invalidations.markSwept(turn.rules) }
             return stop(tier)
         }
         let unswept = turn.rules[turn.position]
-        let found: [DiskIndex.Doomed]
+        let found: [DiskIndex.PendingRemoval]
         do throws(SQLiteError) {
             found = try tier.index.doomed(
                 by: unswept.rule,
                 before: unswept.number,
-                pinned: tier.generations.pins.all,
+                pinned: tier.invalidations.pins.all,
                 after: turn.last,
                 limit: Self.stepSize
             )
         } catch {
-            // Where it is damaged it is made anew from the files, and the end of that begins the sweep anew.
+            // A damaged index is made again from the files; when that is done, the sweep starts over.
             tier.index.fail(error)
             return stop(tier)
         }
@@ -113,18 +113,19 @@ extension DiskTier {
         try await index.thread.run { [self] in
             passLocks()
             index.writeBatch()
-            return try index.count(rules, before: number, pinned: generations.pins.all)
+            return try index.count(rules, before: number, pinned: invalidations.pins.all)
         }
     }
 
-    /// Whatever was about to be told to the index has been told when this returns; blocks.
+    /// Takes and releases each lock, so that every change that was in progress has reached the index
+    /// when this returns; blocks.
     func passLocks() {
-        for number in 0..<64 { lock(Digest(high: 0, low: UInt64(number))).withLock {} }
+        for number in 0..<64 { lock(StoredFileName(high: 0, low: UInt64(number))).withLock {} }
     }
 
     /// Those of the files that rules have invalidated, as their heads say.
     /// - Returns: and whether each of those that are there could be read.
-    fileprivate func gone(of files: [DiskIndex.Doomed]) -> ([DiskIndex.Doomed], isSure: Bool) {
+    fileprivate func gone(of files: [DiskIndex.PendingRemoval]) -> ([DiskIndex.PendingRemoval], isSure: Bool) {
         var isSure = true
         let gone = files.filter { file in
             guard let listing = head(of: DiskIndex.Listed(name: file.name, url: file.url)) else {
@@ -132,27 +133,27 @@ extension DiskTier {
                 return false
             }
             let (key, head) = (listing.key, listing.head)
-            return generations.verdict(head, key, InvalidationRule.concerning(head, key)) == .gone
+            return invalidations.verdict(head, key, InvalidationRule.concerning(head, key)) == .gone
         }
         return (gone, isSure)
     }
 
-    /// Removes what has been invalidated where there are many such rules, or the last time is a while ago; any thread.
-    /// - Parameter isLong: a while.
+    /// Removes invalidated files, if there are many rules or the last sweep was long ago; any thread.
+    /// - Parameter isLong: whether it was long ago.
     package func sweepInvalidated(isLong: Bool) {
-        let count = generations.unsweptCount
+        let count = invalidations.unsweptCount
         if count >= Self.manyUnswept || isLong && count > 0 { sweep() }
     }
 
     /// So many invalidations wait for one another, since a sweep for each would cost more than it gives.
     private static let manyUnswept = 256
 
-    /// Returns when invalidations in force will outlive the process, however it ends; where they cannot be written, when the
-    /// files that they have removed are gone, which is told.
-    /// - Parameter number: as ``Generations/invalidate(_:)`` has said.
+    /// Returns when the invalidations are on the disk. If they cannot be written, it returns when the files that they
+    /// removed are deleted, and reports that.
+    /// - Parameter number: the result of ``Invalidations/invalidate(_:)``.
     package func keep(_ rules: [InvalidationRule], number: UInt64) async {
         do throws(SystemError) {
-            try await generations.keep(rules, number: number)
+            try await invalidations.keep(rules, number: number)
         } catch {
             let text = "what a request has invalidated cannot be written to \(folder.rules): \(error.named)"
             let consequence = "it may come back if \(folder.kind.owner) is killed"
@@ -163,7 +164,7 @@ extension DiskTier {
     }
 
     /// - Returns: false where one of them is still there.
-    func removeNow(_ doomed: [DiskIndex.Doomed]) -> Bool {
+    func removeNow(_ doomed: [DiskIndex.PendingRemoval]) -> Bool {
         var isDone = true
         for file in doomed {
             let isOurs = state.withLock { state in

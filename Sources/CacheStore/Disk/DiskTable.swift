@@ -5,17 +5,17 @@ package import HTTPCaching
 /// One file of the disk tier, as the table knows it.
 package struct DiskEntry: Sendable, Equatable {
     package let key: CacheKey
-    let name: Digest
+    let name: StoredFileName
     package let fileID: UInt64
     /// In bytes.
     package let bodyLength: Int64
     /// When the response arrived, Unix seconds.
     package let storedAt: Int64
-    /// The table is not complete yet: the file may not exist.
+    /// The entry is a guess from the name, while the table is incomplete: the file may not exist.
     let isGuess: Bool
 }
 
-/// What a file of the disk tier says about itself.
+/// The head in a file of the disk tier.
 package struct DiskHead: Sendable {
     package let entry: DiskEntry
     package let head: StoredHead
@@ -26,7 +26,7 @@ struct DiskTable {
     /// 64 bytes: with its places in the indexes, a file costs less than 150.
     struct Slot {
         var keyHash: UInt64
-        var name: Digest
+        var name: StoredFileName
         var fileID: UInt64
         var bodyLength: Int64
         var storedAt: Int64
@@ -38,7 +38,7 @@ struct DiskTable {
 
         init(
             keyHash: UInt64,
-            name: Digest,
+            name: StoredFileName,
             fileID: UInt64,
             bodyLength: Int64,
             size: Int64,
@@ -74,8 +74,8 @@ struct DiskTable {
             set { pages = UInt32(clamping: (max(0, newValue) / 4096) + (newValue % 4096 > 0 ? 1 : 0)) }
         }
 
-        /// What the file said when all of it was verified, as ``FileStamp/digest``; zero where it was not. A file that says something
-        /// else has been changed since, and is verified again.
+        /// The file's stamp when all of it was verified, as ``FileStamp/digest``; zero if it never was. A file with
+        /// another stamp has changed since, and is verified again.
         var verifiedStamp: UInt64 {
             get { marks & ~1 }
             set { marks = marks & 1 | newValue & ~1 }
@@ -132,7 +132,7 @@ struct DiskTable {
         return count == 1 ? only : nil
     }
 
-    func find(_ keyHash: UInt64, _ name: Digest) -> Slot? { place(keyHash, name).map { slots[$0] } }
+    func find(_ keyHash: UInt64, _ name: StoredFileName) -> Slot? { place(keyHash, name).map { slots[$0] } }
 
     /// Adds a file, or replaces what the table knows about it.
     mutating func insert(_ slot: Slot) {
@@ -153,7 +153,7 @@ struct DiskTable {
         }
     }
 
-    mutating func update(_ keyHash: UInt64, _ name: Digest, _ change: (inout Slot) -> Void) {
+    mutating func update(_ keyHash: UInt64, _ name: StoredFileName, _ change: (inout Slot) -> Void) {
         guard let place = place(keyHash, name) else { return }
         used -= slots[place].size
         change(&slots[place])
@@ -164,7 +164,7 @@ struct DiskTable {
     /// An answer is given from a file.
     /// - Parameter now: Unix seconds.
     /// - Returns: the slot, where the index has to know of the use.
-    mutating func use(_ keyHash: UInt64, _ name: Digest, _ now: UInt32) -> Slot? {
+    mutating func use(_ keyHash: UInt64, _ name: StoredFileName, _ now: UInt32) -> Slot? {
         guard let place = place(keyHash, name) else { return nil }
         order.use(place)
         guard slots[place].isNews(useAt: now) else { return nil }
@@ -173,7 +173,7 @@ struct DiskTable {
     }
 
     @discardableResult
-    mutating func remove(_ keyHash: UInt64, _ name: Digest) -> Slot? {
+    mutating func remove(_ keyHash: UInt64, _ name: StoredFileName) -> Slot? {
         guard let place = place(keyHash, name) else { return nil }
         order.remove(place)
         return takeOut(place)
@@ -221,20 +221,21 @@ struct DiskTable {
         order.victim { pinned.contains(slots[$0].keyHash) }
     }
 
-    /// The walk over the folders has met a file, whose key is not known yet.
-    /// - Returns: whether it is in the table.
-    mutating func markSeen(_ name: Digest) -> Bool {
+    /// Marks a file that the walk has met; its key is unknown.
+    /// - Returns: whether the table has it.
+    mutating func markSeen(_ name: StoredFileName) -> Bool {
         let known = byKey.find(name.low) { slots[$0].name == name }
         guard let place = known ?? byName.find(name.low, matches: { slots[$0].name == name }) else { return false }
         slots[place].isSeen = true
         return true
     }
 
-    /// Some of the files that the walk has not met, from the end of the table towards its beginning.
+    /// Files of the table that the walk has not met, from the end of the table towards its beginning.
     /// - Parameters:
-    ///   - place: where the search goes on; nil for the end.
-    ///   - count: how many files are looked at.
-    /// - Returns: the files, and where to go on; nil at the beginning. What is added or removed meanwhile does no harm.
+    ///   - place: where the search continues; nil starts at the end of the table.
+    ///   - count: how many entries to examine.
+    /// - Returns: the files, and where to continue; nil at the beginning of the table. Entries may be added or
+    ///   removed between two calls.
     func unseen(before place: Int?, count: Int) -> (slots: [Slot], next: Int?) {
         let end = min(place ?? .max, slots.count)
         let start = max(0, end - count)
@@ -244,7 +245,9 @@ struct DiskTable {
     /// Pages of 4 KiB, which 32 bits hold.
     private static func cost(_ slot: Slot) -> Int { Int(slot.size / 4096) }
 
-    private func place(_ keyHash: UInt64, _ name: Digest) -> Int? { byKey.find(keyHash) { slots[$0].name == name } }
+    private func place(_ keyHash: UInt64, _ name: StoredFileName) -> Int? {
+        byKey.find(keyHash) { slots[$0].name == name }
+    }
 
     private mutating func list(_ slot: Slot, _ place: Int) {
         byKey.insert(slot.keyHash, slot: place)
@@ -257,7 +260,8 @@ struct DiskTable {
     }
 }
 
-/// Many small indexes instead of a large one: each grows for itself, in a moment, and no two copies of all exist at once.
+/// Many small indexes instead of a large one: each grows for itself, in a moment, and no two
+/// copies of all exist at once.
 private struct HashIndexes {
     private var parts = Array(repeating: HashIndex(), count: 256)
 

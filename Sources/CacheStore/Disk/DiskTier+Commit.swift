@@ -6,8 +6,8 @@ package import HTTPCaching
 import Synchronization
 
 extension DiskTier {
-    /// The temporary file for a fill that may be stored; no I/O happens before its first bytes. Any thread.
-    /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
+    /// The temporary file for a body that may be stored; no I/O happens before its first bytes. Any thread.
+    /// - Parameter expected: the declared length of the body in bytes; zero where none is declared.
     package func makeSpill(expected: Int64 = 0) -> SpillFile {
         SpillFile(
             path: folder.temporary(),
@@ -35,29 +35,31 @@ extension DiskTier {
 
     /// Stores a complete body under its key.
     /// - Parameters:
-    ///   - spill: the file that the body's fill was given, or one that holds the body already; nil for a body that is in
-    ///     memory.
-    ///   - generation: noted when the fill began: nothing is stored if the key was invalidated since.
+    ///   - spill: the file that the body's fill was given, or one that holds the body already; nil for
+    ///     a body that is in memory.
+    ///   - generation: noted when the fetch began: nothing is stored if the key was invalidated since.
     ///   - maxVariants: files of one key at most, at least 1; the one that was stored longest ago goes.
-    ///   - number: of the response's fetch (see ``Generations/nextNumber()``): writes may overtake one another.
-    /// - Throws: `DiskTierError` (`.refused`, `.invalidated`, `.outdated`, `.folder`, `.closed`); the response is not stored
-    ///   then.
+    ///   - number: of the response's fetch (see ``Invalidations/nextNumber()``): writes may overtake one another.
+    /// - Throws: `DiskTierError` (`.refused`, `.invalidated`, `.outdated`, `.folder`, `.closed`); the
+    ///   response is not stored then.
     @discardableResult
     package func commit(
         _ body: Body,
         spill: SpillFile? = nil,
         key: CacheKey,
         head: StoredHead,
-        generation: (Generations, GenerationToken)? = nil,
+        generation: (Invalidations, InvalidationToken)? = nil,
         maxVariants: Int = 32,
         number: UInt64? = nil
     ) async throws -> DiskEntry {
-        if let (generations, token) = generation, !generations.isUnchanged(token) { throw DiskTierError.invalidated }
+        if let (invalidations, token) = generation, !invalidations.isUnchanged(token) {
+            throw DiskTierError.invalidated
+        }
         if state.withLock({ $0.isAway }) { throw DiskTierError.closed }
         let target = spill ?? makeSpill()
         do {
-            if spill != nil, case .fill(let fill) = body.source {
-                try await fill.flush()
+            if spill != nil, case .growing(let growing) = body.source {
+                try await growing.flush()
             } else if let spill, spill.written > 0, spill.written == body.knownLength {
                 // Sealed: nothing is left to write.
             } else {
@@ -65,7 +67,7 @@ extension DiskTier {
                 try await pool.run { try target.appendNow([(chunk, 0..<chunk.capacity)]) }
             }
             return try await pool.run { [self] in
-                let number = number ?? generations.nextNumber()
+                let number = number ?? invalidations.nextNumber()
                 return try place(target, number, key: key, head: head, generation, maxVariants: maxVariants)
             }
         } catch let error as BodyError {
@@ -79,7 +81,7 @@ extension DiskTier {
     }
 
     private func unwritten(_ key: CacheKey, _ error: BodyError) {
-        // Want of room within the limits is told where it is found.
+        // A lack of space within the limits is reported by `reserve`.
         if case .file(let error) = error, !error.operation.hasPrefix(SpillFile.wantsRoom) { unwritten(key, error) }
     }
 
@@ -88,7 +90,7 @@ extension DiskTier {
             state.failure = Monotonic.coarse()
             return state.isAway
         }
-        // That is told already.
+        // The loss of the folder was reported already.
         if isAway { return }
         let text = "the response \(key) cannot be stored in \(folder.path): \(error.named)"
         troubles.note(.unwritable, "\(text); it is answered all the same; \(error.advice(to: folder.kind))")
@@ -100,7 +102,7 @@ extension DiskTier {
         _ fileID: UInt64,
         key: CacheKey,
         head: StoredHead,
-        _ generation: (Generations, GenerationToken)?,
+        _ generation: (Invalidations, InvalidationToken)?,
         maxVariants: Int
     ) throws -> DiskEntry {
         let file = try spill.open()
@@ -150,13 +152,13 @@ extension DiskTier {
         return DiskEntry(key: key, slot: slot)
     }
 
-    /// Gives the file its name, and tells the table and the index.
+    /// Gives the file its final name, and enters it into the table and the index.
     private func give(
         _ spill: SpillFile,
         _ slot: DiskTable.Slot,
         _ key: CacheKey,
         _ head: StoredHead,
-        _ generation: (Generations, GenerationToken)?
+        _ generation: (Invalidations, InvalidationToken)?
     ) throws(DiskTierError) {
         try lock(slot.name).withLock { () throws(DiskTierError) in
             let (isClosed, isOutdated) = state.withLock { state in
@@ -167,8 +169,8 @@ extension DiskTier {
             try folder.move(spill.path, to: slot.name)
             defer { release(spill.markCommitted()) }
             let insert = { [self] in state.withLock { $0.add(slot) } }
-            if let (generations, token) = generation {
-                guard generations.ifUnchanged(token, insert) else {
+            if let (invalidations, token) = generation {
+                guard invalidations.ifUnchanged(token, insert) else {
                     state.withLock { _ = $0.table.remove(slot.keyHash, slot.name) }
                     // The one that it has replaced.
                     openFiles.remove(slot.name)
@@ -201,7 +203,7 @@ extension DiskTier {
     private func freshenNow(_ entry: DiskEntry, head: StoredHead) -> Bool {
         let descriptor = folder.calls.open(folder.place(of: entry.name), O_RDWR, 0)
         if descriptor < 0 {
-            // A file that is gone is told of when it is to answer.
+            // A missing file is reported when a request needs it.
             if errno != ENOENT { unwritten(entry.key, SystemError("open")) }
             return false
         }

@@ -12,7 +12,7 @@ extension DiskTier {
     /// Whether the disk is known to have a file of this variant. While the folders are being walked it may have more.
     package func holds(_ key: CacheKey, _ head: StoredHead) -> Bool { entry(key, head)?.isGuess == false }
 
-    /// The files of a key besides those of these variants, newest first; not counted as a lookup.
+    /// The files of a key except those of these variants, newest first; not counted as a lookup.
     package func lookup(_ key: CacheKey, besides heads: [StoredHead]) -> [DiskEntry] {
         let known = Set(heads.map { name(key, $0) })
         return lookup(key, isCounted: false).filter { !known.contains($0.name) }
@@ -33,7 +33,7 @@ extension DiskTier {
         entry(key, head).map { $0.fileID > number } ?? false
     }
 
-    /// Removes the file of this variant where it comes from an earlier fetch.
+    /// Removes the file of this variant if it is from an earlier fetch.
     package func remove(_ key: CacheKey, _ head: StoredHead, before number: UInt64) {
         if let entry = entry(key, head), entry.fileID < number { remove(entry) }
     }

@@ -8,8 +8,8 @@ extension DiskTier {
     /// Where ``keepAsFile(_:as:onlyIfMissing:)`` puts files.
     package var filesFolder: String { "\(folder.path)/files" }
 
-    /// Copies the body of a stored response to a file in ``filesFolder``, which has either the old bytes or the new ones at
-    /// any moment. The copy stays until the next one takes its place.
+    /// Copies the body of a stored response to a file in ``filesFolder``, which has either the old bytes or the new
+    /// ones at any moment. The copy stays until the next one takes its place.
     /// - Parameters:
     ///   - name: a relative path without empty or dot segments.
     ///   - onlyIfMissing: leaves a file alone that is there.
@@ -21,7 +21,8 @@ extension DiskTier {
         try await pool.run { [self] in
             let room = Int(clamping: response.body.knownLength ?? 0)
             guard reserve(room) else { throw SystemError("write \(place)", code: ENOSPC) }
-            // For the moment of writing: what is kept as a file is no part of the tier's size.
+            // The space is reserved only while the copy is written: a plain copy does not
+            // count towards the tier's size.
             defer { release(room) }
             let temporary = folder.temporary()
             defer { unlink(temporary) }

@@ -6,13 +6,14 @@ package import HTTPCaching
 import Synchronization
 
 extension DiskTier {
-    /// Reads a file's head on an I/O thread. A small body comes into memory, verified; a larger one is verified now, once per
-    /// process, so that damage is a miss; of a very large one the first block is, and the others are when they are read.
+    /// Reads a file's head on an I/O thread. A small body comes into memory, verified; a larger one is verified now,
+    /// once per process, so that damage makes a miss; of a very large one only the first block is verified now, and
+    /// each other block when it is read.
     /// - Parameters:
     ///   - via: as for `StoredResponse`.
     ///   - bytes: bodies up to this size come into memory.
-    ///   - limit: larger bodies are not verified as a whole before their first byte, which would have to wait for it.
-    /// - Parameter isUse: false for whoever looks at it without answering with it: that is not counted.
+    ///   - limit: larger bodies are not verified as a whole first, since the first byte would have to wait for that.
+    /// - Parameter isUse: false if the response will not answer a request; then it does not count as used.
     /// - Throws: `DiskTierError`: `.absent` and `.damaged` are misses.
     package func load(
         _ entry: DiskEntry,
@@ -71,7 +72,7 @@ extension DiskTier {
                 )
                 let isWhole = !isVerified && record.bodyLength <= limit
                 let start = min(record.bodyLength, Int64(SharedFile.pieceSize))
-                // What is verified and in the page cache needs no reading: it goes out as it is.
+                // A body that is verified and in the page cache is sent from the file, without reading it.
                 if !isVerified || !file.isReady(offset: FileLayout.bodyOffset, count: Int(start)) {
                     try file.prepareNow(first: isWhole ? record.bodyLength : 1, of: record.bodyLength)
                 }
@@ -93,8 +94,8 @@ extension DiskTier {
         return (response, isVerified ? stored.stamp : nil)
     }
 
-    /// What files say about themselves, in one turn of an I/O thread; their bodies are not looked at. Those that are gone or
-    /// damaged are left out.
+    /// What files say about themselves, in one turn of an I/O thread; their bodies are not looked at. Those that are
+    /// gone or damaged are left out.
     package func heads(_ entries: [DiskEntry]) async -> [DiskHead] {
         let heads = try? await pool.run { [self] in
             entries.compactMap { entry -> DiskHead? in
@@ -106,7 +107,7 @@ extension DiskTier {
         return heads ?? []
     }
 
-    /// Keeps the file of a response open, where all of it has been verified and none of it came into memory.
+    /// Keeps the file of a response open, if all of it was verified and it was not loaded into memory.
     private func keepOpen(_ response: StoredResponse, _ stamp: FileStamp) {
         guard case .file(let file, _, _) = response.body.source, let entry = response.diskEntry else { return }
         let hash = keyHash(entry.key)
@@ -115,8 +116,8 @@ extension DiskTier {
         }
     }
 
-    /// The response of a file that is open, as ``load(_:via:policy:inMemoryUpTo:verifiedUpTo:isUse:)`` gives it without `via`;
-    /// nil where that must read it. Any thread; asks no disk.
+    /// The response of a file that is open, as ``load(_:via:policy:inMemoryUpTo:verifiedUpTo:isUse:)`` gives it without
+    /// `via`; nil where that must read it. Any thread; asks no disk.
     package func loaded(_ entry: DiskEntry, isUse: Bool = true) -> StoredResponse? {
         guard let response = openFiles.find(entry.name, entry.fileID, isUse: isUse) else { return nil }
         if isUse { used(keyHash(entry.key), entry.name) }
@@ -216,7 +217,7 @@ extension DiskTier {
     /// Tells the table and the index about a file that they do not know; under the file's lock.
     /// - Returns: nil where the key was removed, or purged by a rule, before the file was found.
     @discardableResult
-    func adopt(_ file: StoredFile, _ hash: UInt64, _ name: Digest) -> DiskTable.Slot? {
+    func adopt(_ file: StoredFile, _ hash: UInt64, _ name: StoredFileName) -> DiskTable.Slot? {
         var slot = DiskTable.Slot(
             keyHash: hash,
             name: name,
@@ -230,11 +231,11 @@ extension DiskTier {
         let (key, head) = (CacheKey(bytes: file.record.key), file.record.head)
         let rules = InvalidationRule.concerning(head, key)
         let isOurs = state.withLock { $0.table.find(hash, name)?.fileID == slot.fileID }
-        let suspect = generations.suspectNumber
+        let suspect = invalidations.suspectNumber
         // First, so that a rule that is made meanwhile has a greater number.
-        generations.advance(past: max(slot.fileID, head.number))
-        if generations.verdict(head, key, rules) == .gone { return nil }
-        if !isOurs, max(slot.fileID, head.number) > suspect, generations.isConcerned(head, key, rules) { return nil }
+        invalidations.advance(past: max(slot.fileID, head.number))
+        if invalidations.verdict(head, key, rules) == .gone { return nil }
+        if !isOurs, max(slot.fileID, head.number) > suspect, invalidations.isConcerned(head, key, rules) { return nil }
         notePin(key, hash)
         let isWelcome = state.withLock { state in
             if state.isDoomed(slot) { return false }
@@ -250,11 +251,11 @@ extension DiskTier {
         return slot
     }
 
-    private func forget(_ hash: UInt64, _ name: Digest) {
+    private func forget(_ hash: UInt64, _ name: StoredFileName) {
         if state.withLock({ $0.table.remove(hash, name) }) != nil { index.note(.remove(name)) }
     }
 
-    /// Removes a file whose body is damaged or cannot be read, unless another has taken its place; I/O thread.
+    /// Removes a file whose body is damaged or unreadable, unless another file has replaced it; I/O thread.
     private func discard(_ entry: DiskEntry, _ error: BodyError) {
         let hash = keyHash(entry.key)
         lock(entry.name).withLock {
@@ -270,7 +271,7 @@ extension DiskTier {
     }
 
     /// An answer was given from this file.
-    func used(_ keyHash: UInt64, _ name: Digest) {
+    func used(_ keyHash: UInt64, _ name: StoredFileName) {
         let now = Self.now()
         let news = state.withLock { state in
             state.statistics.hits += 1

@@ -11,19 +11,19 @@ extension DiskTier {
 
     /// The pins of an earlier process, before anything can make room for something else.
     func takeOverPins() async {
-        let urls = generations.pins.all
+        let urls = invalidations.pins.all
         if !urls.isEmpty { try? await index.thread.run { [self] in takeOverNow(urls) } }
     }
 
     /// On the index's thread.
     private func takeOverNow(_ urls: [String]) {
-        // What was stored before is noted behind these locks; what is stored later asks the pins.
+        // After passing each lock, every file stored before is in the index; later commits check the pins themselves.
         passLocks()
         index.writeBatch()
         for url in urls {
             // Those without a row are met by the walk.
             let hashes = (try? index.keyHashes(of: url)) ?? []
-            let isPinned = generations.pins.contains(url)
+            let isPinned = invalidations.pins.contains(url)
             state.withLock { state in
                 if isPinned { state.pinned.formUnion(hashes) } else { state.pinned.subtract(hashes) }
             }
@@ -32,6 +32,6 @@ extension DiskTier {
 
     /// A file of this key is there now.
     func notePin(_ key: CacheKey, _ keyHash: UInt64) {
-        if generations.pins.contains(key) { state.withLock { _ = $0.pinned.insert(keyHash) } }
+        if invalidations.pins.contains(key) { state.withLock { _ = $0.pinned.insert(keyHash) } }
     }
 }

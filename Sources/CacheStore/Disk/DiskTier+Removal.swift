@@ -7,8 +7,8 @@ import Synchronization
 /// One file of the disk tier, as the index names it.
 package struct DiskFileID: Sendable, Hashable {
     let keyHash: UInt64
-    let name: Digest
-    /// What has replaced it since is another.
+    let name: StoredFileName
+    /// A file that has replaced it has another id.
     let fileID: UInt64
 }
 
@@ -18,13 +18,13 @@ extension DiskTier {
 
     /// Removes every variant of a key: lookups miss at once, the files go behind. Any thread.
     package func remove(_ key: CacheKey) {
-        let digest = Digest(key.bytes, key: folder.digestKey)
-        let number = generations.nextNumber()
+        let digest = StoredFileName(key.bytes, key: folder.fileNameKey)
+        let number = invalidations.nextNumber()
         let removed = state.withLock { state in
             let removed = state.table.find(digest.low)
             for slot in removed { state.table.remove(slot.keyHash, slot.name) }
             if state.phase == .settled { return removed }
-            // A file that the table does not know yet must not come back.
+            // A file that the table does not have yet must not come back.
             state.doomed[digest.low] = number
             return removed.contains { $0.name == digest } ? removed : removed + [DiskTable.Slot(guess: digest)]
         }
@@ -36,8 +36,8 @@ extension DiskTier {
         remove([DiskFileID(keyHash: keyHash(entry.key), name: entry.name, fileID: entry.fileID)])
     }
 
-    /// Removes files, and leaves those alone that have been replaced meanwhile. Any thread; takes the longer the more there
-    /// are, so not many on a loop.
+    /// Removes files, and leaves those alone that have been replaced meanwhile. Any thread; takes the longer the more
+    /// there are, so not many on a loop.
     /// - Returns: how many there were.
     @discardableResult
     package func remove(_ files: [DiskFileID]) -> Int {
@@ -52,11 +52,12 @@ extension DiskTier {
         return count
     }
 
-    /// Removes everything, at once and for good: the folder of the files gets another name, and an I/O thread empties it.
+    /// Removes everything, at once and for good: the folder of the files gets another name, and
+    /// an I/O thread empties it.
     /// - Throws: `DiskTierError.folder` where the folder cannot be renamed: nothing is removed then.
     package func removeAll() async throws {
         try await pool.run { [self] in
-            let number = generations.nextNumber()
+            let number = invalidations.nextNumber()
             // Where the folders are gone, there is nothing to be renamed.
             restore()
             try withEveryLock { () throws(DiskTierError) in
@@ -75,7 +76,7 @@ extension DiskTier {
         }
     }
 
-    /// Removes what a purge of everything has left, behind.
+    /// Deletes the files of a purge of everything, in the background.
     func emptyTrash() {
         pool.submit { [self] in
             let (isClosed, discarded) = state.withLock { state in
@@ -83,7 +84,7 @@ extension DiskTier {
                 return (state.isClosed, state.discarded)
             }
             withExtendedLifetime(discarded) {}
-            // What is left is removed after the next start.
+            // The remaining files are deleted after the next start.
             if !isClosed, folder.emptyTrash(files: Self.slice) { emptyTrash() }
         }
     }
@@ -99,7 +100,8 @@ extension DiskTier {
         if mustStart { pool.submit { [self] in deleteSome() } }
     }
 
-    /// Removes some of the files that wait for it, and then the others, so that other work of the pool comes in between.
+    /// Removes some of the files that wait for it, and then the others, so that other work of
+    /// the pool comes in between.
     private func deleteSome() {
         if deleteNow(Self.slice) { pool.submit { [self] in deleteSome() } }
     }
@@ -123,15 +125,16 @@ extension DiskTier {
         }
     }
 
-    /// Waits until the files of everything that was removed are gone, so that a killed process does not find them again.
+    /// Waits until the files of everything that was removed are gone, so that a killed process
+    /// does not find them again.
     package func flushRemovals() async {
         while state.withLock({ $0.isDeleting }), (try? await pool.run {}) != nil {}
     }
 
-    /// Removes a file unless the table knows it (again); I/O thread.
-    /// - Returns: false where it is still there.
+    /// Removes a file unless the table has it (again); I/O thread.
+    /// - Returns: false if the file is still there.
     @discardableResult
-    func delete(_ keyHash: UInt64, _ name: Digest) -> Bool {
+    func delete(_ keyHash: UInt64, _ name: StoredFileName) -> Bool {
         lock(name).withLock {
             guard state.withLock({ $0.table.find(keyHash, name) }) == nil else { return true }
             openFiles.remove(name)
@@ -141,9 +144,9 @@ extension DiskTier {
         }
     }
 
-    /// Removes a file, and the folders that it was the last in; a folder in the place of a file goes where it is empty. Under the
-    /// file's lock.
-    /// - Returns: false where it is still there.
+    /// Removes a file, and the folders that become empty; an empty folder in the place of a file is removed,
+    /// too. Under the file's lock.
+    /// - Returns: false if it is still there.
     @discardableResult
     func unlink(_ path: String) -> Bool {
         let isGone =
@@ -174,8 +177,8 @@ extension DiskTier {
 }
 
 extension DiskTier.State {
-    /// The file must not come back where it turns up, unless it was written later.
-    mutating func doom(_ name: Digest, through fileID: UInt64) {
+    /// Remembers that this file must not come back when the walk finds it, unless it was written later.
+    mutating func doom(_ name: StoredFileName, through fileID: UInt64) {
         doomedFiles[name] = max(fileID, doomedFiles[name] ?? 0)
     }
 

@@ -5,7 +5,7 @@ package import HTTPCaching
 
 extension DiskTier: FileTier {
     package var name: StoreTier { .disk }
-    package var keptGenerations: Generations? { generations }
+    package var keptGenerations: Invalidations? { invalidations }
     package var threads: [IOPool] { [indexThread] }
 
     // MARK: - Without waiting
@@ -66,7 +66,7 @@ extension DiskTier: FileTier {
                 spill: commit.spill,
                 key: commit.key,
                 head: commit.head,
-                generation: (commit.generations, commit.token),
+                generation: (commit.invalidations, commit.token),
                 maxVariants: commit.maxVariants,
                 number: commit.token.number
             )
@@ -76,7 +76,7 @@ extension DiskTier: FileTier {
     }
 
     package func freshen(_ response: TierReference, _ commit: TierCommit) async throws(TierError) {
-        guard commit.generations.isUnchanged(commit.token) else { throw .invalidated }
+        guard commit.invalidations.isUnchanged(commit.token) else { throw .invalidated }
         guard let entry = entry(response.key, response.head, number: response.number) else { throw .absent }
         guard await freshen(entry, head: commit.head) else { throw .unavailable("its head was not written") }
     }
@@ -112,7 +112,7 @@ extension DiskTier: FileTier {
     package func heads(of rows: [TierRow]) async -> [TierListing] {
         let found = try? await pool.run { [self] in
             rows.compactMap { row in
-                Digest(hex: row.name).flatMap { head(of: DiskIndex.Listed(name: $0, url: row.url)) }
+                StoredFileName(hex: row.name).flatMap { head(of: DiskIndex.Listed(name: $0, url: row.url)) }
             }
         }
         return found ?? []
@@ -126,7 +126,7 @@ extension DiskTier: FileTier {
                 copy,
                 head: commit.head,
                 key: commit.key,
-                generation: (commit.generations, commit.token),
+                generation: (commit.invalidations, commit.token),
                 maxVariants: commit.maxVariants
             )
         } catch {

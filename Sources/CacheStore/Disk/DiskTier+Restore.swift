@@ -1,4 +1,4 @@
-// Somebody removes what is in the folder under the daemon: it is made whole again, and told once with what to do.
+// Repairs the folder when its content was removed under the running daemon, and reports that once with the remedy.
 
 import EventLoop
 import Glibc
@@ -7,8 +7,8 @@ import Synchronization
 extension DiskTier {
     enum Restored { case nothingMissing, restored, failed }
 
-    /// Looks whether the folder is whole, and makes it whole again; what is left of its files is looked for behind. I/O thread;
-    /// not under a file's lock.
+    /// Checks that the folder is complete, and repairs it; a walk in the background finds the files that remain. I/O
+    /// thread; not under a file's lock.
     @discardableResult
     func restore() -> Restored {
         restoring.withLock {
@@ -22,15 +22,15 @@ extension DiskTier {
                 return .failed
             }
             state.withLock { $0.isAway = false }
-            generations.setAway(false)
+            invalidations.setAway(false)
             let isIndexLost = index.isLost
             if isIndexLost { missing.append("index.sqlite") }
             guard wasAway || !missing.isEmpty else { return .nothingMissing }
             let isLoss = wasAway || isIndexLost || missing.contains("objects") || missing.contains("tmp")
             let count = isLoss ? forgetFiles() : 0
             if isLoss { lookForFiles() }
-            generations.rewrite()
-            generations.pins.rewrite()
+            invalidations.rewrite()
+            invalidations.pins.rewrite()
             let text = "somebody has removed \(missing.joined(separator: ", ")) from the cache folder \(folder.path)"
             let loss = isLoss ? "; of \(count) stored responses those that are still there are looked for" : ""
             troubles.note(.removed, "\(text): it is made anew\(loss); \(folder.kind.insteadOfRemoving)")
@@ -42,7 +42,7 @@ extension DiskTier {
     private func leave(_ error: DiskTierError) {
         if error == .closed { return }
         state.withLock { $0.isAway = true }
-        generations.setAway(true)
+        invalidations.setAway(true)
         index.abandon()
         forgetFiles()
         state.withLock { $0.settle() }
@@ -59,7 +59,7 @@ extension DiskTier {
                 let before = state.table
                 state.table = DiskTable()
                 state.table.reserved = before.reserved
-                // What waits for its removal, and from now on what is removed, is remembered, in case its file turns up.
+                // Pending removals, and all removals from now on, are remembered, in case the walk finds their files.
                 for place in 0..<state.deletions.count {
                     let slot = state.deletions[place]
                     state.doom(slot.name, through: slot.fileID)
@@ -81,7 +81,7 @@ extension DiskTier {
         }
     }
 
-    /// A file is not there that the table knew. I/O thread; not under a file's lock.
+    /// Called when a file of the table is missing. I/O thread; not under a file's lock.
     func noteMissing(_ entry: DiskEntry) {
         guard restore() == .nothingMissing else { return }
         let text = "the file \(folder.place(of: entry.name)) of the stored response \(entry.key) is gone"

@@ -1,4 +1,4 @@
-// Room on the disk: what is counted, what is evicted for it, and what stays free for others.
+// Space on the disk: counts the files, evicts for new ones, and keeps space free for others.
 
 import EventLoop
 import Glibc
@@ -40,16 +40,15 @@ extension DiskTier {
         }
     }
 
-    /// Whether it is worth another try after a call on a file has failed: files of the tier were evicted since the file system
-    /// has no room, no inodes or no quota left, or what was missing of the folder is there again. I/O thread; not under a
-    /// file's lock.
+    /// Whether a failed call on a file should be repeated: files were evicted because the file system has no space,
+    /// inodes or quota left, or missing folders were made again. I/O thread; not under a file's lock.
     /// - Parameters:
-    ///   - attempt: how often it was tried again.
+    ///   - attempt: the count of earlier repetitions.
     ///   - bytes: that are to be written.
     func mend(_ error: SystemError, _ attempt: Int, _ bytes: Int) -> Bool {
         switch error.code {
-        // What we count and what the file system counts differ: a limit, so that a file system that others have filled does not
-        // cost all that is stored.
+        // The tier's count and the file system's differ. The limit keeps a file system that others have filled
+        // from evicting everything.
         case ENOSPC, EDQUOT: attempt < 3 && !error.operation.hasPrefix(SpillFile.wantsRoom) && makeRoom(bytes, error)
         case ENOENT: attempt == 0 && restore() != .failed
         default: false
@@ -99,8 +98,7 @@ extension DiskTier {
 
     // MARK: - Keeping to the limits
 
-    /// Looks whether others have filled the file system, and gives back what is missing to min_free. Any thread; call it
-    /// every few seconds.
+    /// Evicts files if others have filled the file system beyond min_free. Any thread; call it every few seconds.
     package func tend() {
         pool.submit { [self] in
             restore()
@@ -110,7 +108,7 @@ extension DiskTier {
         sweepInvalidated(isLong: true)
     }
 
-    /// Evicts what is beyond the limits, a few files at a time. Any thread.
+    /// Evicts files until the limits hold, a few at a time. Any thread.
     func trim() {
         let mustStart = state.withLock { state in
             if state.isClosed || state.isTrimming { return false }
@@ -128,8 +126,8 @@ extension DiskTier {
         }
     }
 
-    /// - Parameter owed: bytes that the file system lacked at the beginning; asked again only the next time, since files
-    ///   that are being sent give their room back later.
+    /// - Parameter owed: bytes that the file system lacked at the beginning; it is asked again only the next time,
+    ///   since files that are being sent free their space later.
     private func trimSome(_ owed: Int64) {
         var owed = owed
         for _ in 0..<Self.slice {
@@ -147,7 +145,7 @@ extension DiskTier {
 }
 
 extension DiskTier.State {
-    /// Bytes of files, and of those that are being written, beyond the size of the tier; below zero where there is room.
+    /// Bytes of files, stored and being written, beyond the size of the tier; negative if space is left.
     fileprivate func excess(_ limits: DiskLimits) -> Int64 { table.used + table.reserved - limits.size }
 
     /// Takes the file out of the table whose turn it is to make room; nil where none may go.

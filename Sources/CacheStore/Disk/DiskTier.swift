@@ -42,17 +42,17 @@ package final class DiskTier: Sendable {
         var phase = Phase.loading
         /// Walks that have begun.
         var walks = 0
-        /// What was removed before the table was complete, with the number of that moment: files that turn up and are older
-        /// are removed. By the hash of the key, by the file's name, and all.
+        /// Removals before the table was complete, each with its number: older files that the walk finds are removed.
+        /// Three tables: by the hash of the key, by the file's name, and one for all files.
         var doomed: [UInt64: UInt64] = [:]
-        var doomedFiles: [Digest: UInt64] = [:]
+        var doomedFiles: [StoredFileName: UInt64] = [:]
         var doomedAll: UInt64 = 0
         /// Hashes of keys whose files are not evicted.
         var pinned: Set<UInt64> = []
         /// Files that are out of the table and wait for an I/O thread.
         var deletions = Slab<DiskTable.Slot>()
         var isDeleting = false
-        /// What a purge of everything has left, for an I/O thread to give back.
+        /// The old table after a purge of everything, released on an I/O thread.
         var discarded: DiskTable?
         var isTrimming = false
         var isClosed = false
@@ -80,20 +80,20 @@ package final class DiskTier: Sendable {
     let pool: IOPool
     let limits: DiskLimits
     let troubles: TroubleTeller
-    /// Kept beside the files: what they outlive, the rules outlive, too.
-    package let generations: Generations
+    /// Stored beside the files, so that the rules outlive whatever the files outlive.
+    package let invalidations: Invalidations
     let state = Mutex(State())
     let sweeper = DiskSweep()
     let openFiles = OpenFiles()
     /// Held while files are removed, so that closing waits for it.
     let deletion = FileLock()
-    /// Held while somebody looks whether the folder is whole; taken before the locks of files, on I/O threads only.
+    /// Held while the folder is checked and repaired; taken before the locks of files, on I/O threads only.
     let restoring = FileLock()
     private let locks = (0..<64).map { _ in FileLock() }
 
-    /// Opens a folder, which it makes with mode 0700 where there is none: marks it, takes its lock, removes temporaries, and loads the
-    /// index. What does not come with its first rows is loaded behind; so are, where the last user did not close it in
-    /// order, the files without a row. Meanwhile the names of files are guessed.
+    /// Opens a folder, which it makes with mode 0700 where there is none: marks it, takes its lock, removes
+    /// temporaries, and loads the index. The first rows are loaded now, and the rest in the background; after an
+    /// unclean end, so are the files without a row. Until then names of files are guessed.
     /// - Parameters:
     ///   - kind: a folder of the other kind is refused.
     ///   - calls: what the tier does to its files.
@@ -110,12 +110,12 @@ package final class DiskTier: Sendable {
     ) async throws -> DiskTier {
         let tier = try await pool.run {
             let folder = try DiskFolder(path, kind: kind, calls: calls)
-            let opened = try DiskIndex.open(folder.index, stamp: folder.digestKey.stamp)
+            let opened = try DiskIndex.open(folder.index, stamp: folder.fileNameKey.stamp)
             let index = opened.index
             let isOurs: @Sendable () -> Bool = { folder.isHeld }
             let pins = Pins(path: folder.pins, isOurs: isOurs)
-            let generations = Generations(path: folder.rules, pins: pins, pool: pool, isOurs: isOurs)
-            let tier = DiskTier(folder, index, pool, limits, generations, TroubleTeller(onTrouble))
+            let invalidations = Invalidations(path: folder.rules, pins: pins, pool: pool, isOurs: isOurs)
+            let tier = DiskTier(folder, index, pool, limits, invalidations, TroubleTeller(onTrouble))
             if let failure = opened.failure { tier.tell(failure) }
             if let remark = folder.remark { tier.troubles.note(.format, remark) }
             index.observe { [weak tier] failure in tier?.indexFailed(failure) }
@@ -127,8 +127,8 @@ package final class DiskTier: Sendable {
         return tier
     }
 
-    /// Makes a folder where there is none and marks it, before anything else is put into it; ``open(path:limits:kind:pool:calls:onTrouble:)``
-    /// takes it then. Blocks.
+    /// Makes and marks a folder before anything else is put into it;
+    /// ``open(path:limits:kind:pool:calls:onTrouble:)`` takes it then. Blocks.
     /// - Returns: what is worth a line of the log.
     /// - Throws: `DiskTierError`; a folder that is refused has not been touched.
     package static func claim(path: String, kind: StoreKind) throws(DiskTierError) -> String? {
@@ -140,14 +140,14 @@ package final class DiskTier: Sendable {
         _ index: DiskIndex,
         _ pool: IOPool,
         _ limits: DiskLimits,
-        _ generations: Generations,
+        _ invalidations: Invalidations,
         _ troubles: TroubleTeller
     ) {
         self.folder = folder
         self.index = index
         self.pool = pool
         self.limits = limits
-        self.generations = generations
+        self.invalidations = invalidations
         self.troubles = troubles
     }
 
@@ -168,13 +168,13 @@ package final class DiskTier: Sendable {
 
     // MARK: - Lookups
 
-    /// The files of a key, newest first, from the table in memory; any thread. While the folders are being walked, a
-    /// file may be named that does not exist: ``load(_:via:policy:inMemoryUpTo:)`` tells.
+    /// The files of a key, newest first, from the table in memory; any thread. While the folders are being walked, the
+    /// result may name a file that does not exist: ``load(_:via:policy:inMemoryUpTo:)`` shows that.
     package func lookup(_ key: CacheKey) -> [DiskEntry] { lookup(key, isCounted: true) }
 
-    /// - Parameter isCounted: finding nothing is a miss; false for whoever asks besides a lookup.
+    /// - Parameter isCounted: whether an empty result counts as a miss; false outside of a lookup for a request.
     func lookup(_ key: CacheKey, isCounted: Bool) -> [DiskEntry] {
-        let digest = Digest(key.bytes, key: folder.digestKey)
+        let digest = StoredFileName(key.bytes, key: folder.fileNameKey)
         return state.withLock { state in
             if state.isClosed || state.isAway { return [] }
             let found = state.table.find(digest.low)
@@ -200,7 +200,7 @@ package final class DiskTier: Sendable {
         }
     }
 
-    /// Nanoseconds for which what could not be done is not tried again.
+    /// Nanoseconds after a failure before the next attempt.
     private static let patience: UInt64 = 10_000_000_000
 
     package var statistics: TierStatistics {
@@ -225,26 +225,26 @@ package final class DiskTier: Sendable {
         }
         deleteAll()
         openFiles.removeAll()
-        generations.close()
+        invalidations.close()
         index.close(count: count)
         folder.release()
     }
 
     // MARK: - Helpers
 
-    func lock(_ name: Digest) -> FileLock { locks[Int(name.low & 63)] }
+    func lock(_ name: StoredFileName) -> FileLock { locks[Int(name.low & 63)] }
 
-    /// Runs `body` while no file is changed, removed or given its name; nobody may hold one of the locks.
+    /// Runs `body` while no file is changed, removed or given its name. The caller must hold none of the locks.
     func withEveryLock<R, E: Error>(_ body: () throws(E) -> R, from first: Int = 0) throws(E) -> R {
         if first == locks.count { return try body() }
         return try locks[first].withLock { () throws(E) in try withEveryLock(body, from: first + 1) }
     }
 
-    func keyHash(_ key: CacheKey) -> UInt64 { Digest(key.bytes, key: folder.digestKey).low }
+    func keyHash(_ key: CacheKey) -> UInt64 { StoredFileName(key.bytes, key: folder.fileNameKey).low }
 
-    /// The name of a response's file: its key and, where it varies, its selecting fields.
-    func name(_ key: CacheKey, _ head: StoredHead) -> Digest {
-        Digest(key.bytes + Caching.variantKey(head), key: folder.digestKey)
+    /// The name of a response's file: a hash of its key and, if it varies, of its selecting fields.
+    func name(_ key: CacheKey, _ head: StoredHead) -> StoredFileName {
+        StoredFileName(key.bytes + Caching.variantKey(head), key: folder.fileNameKey)
     }
 
     static func now() -> UInt32 { UInt32(clamping: time(nil)) }
@@ -263,13 +263,13 @@ extension DiskEntry {
         )
     }
 
-    init(key: CacheKey, guess name: Digest) {
+    init(key: CacheKey, guess name: StoredFileName) {
         self.init(key: key, name: name, fileID: 0, bodyLength: 0, storedAt: 0, isGuess: true)
     }
 }
 
 extension DiskTable.Slot {
-    init(guess name: Digest) {
+    init(guess name: StoredFileName) {
         self.init(keyHash: name.low, name: name, fileID: 0, bodyLength: 0, size: 0, storedAt: 0, lastUse: 0)
     }
 }

@@ -1,18 +1,18 @@
-// What went wrong on the disk, for the log: said once, not once a file.
+// Failures of the disk, for the log: one line for many files.
 
 import EventLoop
 import Files
 import Glibc
 import Synchronization
 
-/// Something that the disk did to a stored response, and that cost nothing but the stored copy.
+/// A failure of the disk that affects stored responses only: every client got its answer.
 package struct DiskTrouble: Sendable, Equatable, CustomStringConvertible {
     package enum Kind: Sendable, Hashable {
         /// A head record, or a block of a body, does not match its checksum, or the file is shorter than it says.
         case damaged
         /// A file that the index knows is not there any more.
         case missing
-        /// Somebody has removed what is in the folder, under the daemon.
+        /// The folder's content was removed under the running daemon.
         case removed
         /// A file cannot be opened or read.
         case unreadable
@@ -32,7 +32,7 @@ package struct DiskTrouble: Sendable, Equatable, CustomStringConvertible {
     package let kind: Kind
     /// What happened, to what, and what follows.
     package let text: String
-    /// How many more of this kind there were since one was told.
+    /// The count of unreported failures of this kind since the last report.
     package let untold: Int
 
     package var description: String {
@@ -40,9 +40,9 @@ package struct DiskTrouble: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Keeps a disk that fails from filling the log.
+/// Limits the reports, so that a failing disk does not fill the log.
 ///
-/// Sendable: what has been told is under a mutex.
+/// Sendable: its state is under a mutex.
 final class TroubleTeller: Sendable {
     private struct Told {
         /// Monotonic nanoseconds at which this minute of the kind began.
@@ -65,10 +65,10 @@ final class TroubleTeller: Sendable {
         self.tell = tell
     }
 
-    /// All of them, told or not.
+    /// The count of all failures, reported or not.
     var count: Int { total.load(ordering: .relaxed) }
 
-    /// In a minute, ten of what concerns one stored response, and one of what concerns the disk, are told.
+    /// Reports at most ten failures of single responses, and one failure of the disk, in a minute.
     func note(_ kind: DiskTrouble.Kind, _ text: String) {
         total.wrappingAdd(1, ordering: .relaxed)
         let now = clock()
@@ -99,10 +99,10 @@ extension SystemError {
         return names[code].map { "\($0) (\(reason))" } ?? reason
     }
 
-    /// What whoever runs the daemon can do.
+    /// The remedy, for the operator of the daemon.
     package var advice: String { advice(to: .shared) }
 
-    /// What whoever runs the owner of a store can do.
+    /// The remedy, for the operator of the store's owner.
     func advice(to kind: StoreKind) -> String {
         switch code {
         case ENOSPC, EDQUOT:

@@ -4,7 +4,7 @@ import EventLoop
 import Glibc
 import Synchronization
 
-/// What a file said when its head was read; a file that says something else has been changed, cut or removed since. Two changes
+/// The state of a file when its head was read; a file in another state was changed, cut or removed since. Two changes
 /// within one tick of the kernel's clock of files, some milliseconds, look like one.
 struct FileStamp: Hashable {
     /// In bytes.
@@ -33,7 +33,8 @@ struct FileStamp: Hashable {
     }
 }
 
-/// A bounded number of files; whoever removes or replaces one says so, since an open file keeps its room on the disk.
+/// A bounded number of open files. Code that removes or replaces a file must say so here, because an open file
+/// keeps its space on the disk.
 ///
 /// Sendable: everything is under the mutex.
 final class OpenFiles: Sendable {
@@ -47,7 +48,7 @@ final class OpenFiles: Sendable {
     }
 
     private struct State {
-        var files: [Digest: Opened] = [:]
+        var files: [StoredFileName: Opened] = [:]
         var uses: UInt64 = 0
     }
 
@@ -61,18 +62,18 @@ final class OpenFiles: Sendable {
 
     var count: Int { state.withLock { $0.files.count } }
 
-    /// The response of a file that is as it was when it was read. Any thread; asks no disk.
+    /// The response of an open file that has not changed since it was read. Any thread; no disk access.
     /// - Parameters:
-    ///   - fileID: what has replaced it since is another.
-    ///   - isUse: it stays the longer for it.
-    func find(_ name: Digest, _ fileID: UInt64, isUse: Bool = true) -> StoredResponse? {
+    ///   - fileID: a file that has replaced it has another id.
+    ///   - isUse: counts as a use, so that the file stays open longer.
+    func find(_ name: StoredFileName, _ fileID: UInt64, isUse: Bool = true) -> StoredResponse? {
         opened(name, fileID, isUse: isUse)?.response
     }
 
-    /// The same, ready for the hot path; nil where ``makeReady(_:_:shape:_:)`` has made nothing of it.
-    func findReady(_ name: Digest, _ fileID: UInt64) -> ReadyFile? { opened(name, fileID, isUse: true)?.ready }
+    /// The same, ready for the hot path; nil where ``makeReady(_:_:headFormatID:_:)`` has made nothing of it.
+    func findReady(_ name: StoredFileName, _ fileID: UInt64) -> ReadyFile? { opened(name, fileID, isUse: true)?.ready }
 
-    private func opened(_ name: Digest, _ fileID: UInt64, isUse: Bool) -> Opened? {
+    private func opened(_ name: StoredFileName, _ fileID: UInt64, isUse: Bool) -> Opened? {
         let found = state.withLock { state -> Opened? in
             guard let place = state.files.index(forKey: name), state.files.values[place].response.number == fileID
             else { return nil }
@@ -88,13 +89,13 @@ final class OpenFiles: Sendable {
         return nil
     }
 
-    /// Keeps what the hot path answers with, as long as the file stays open. Any thread.
+    /// Stores a response prepared for the hot path with its open file. Any thread.
     /// - Parameters:
-    ///   - shape: as ``StoredResponse/shape``: where nothing is kept for it, `make` is called.
-    ///   - make: without the mutex held.
-    func makeReady(_ name: Digest, _ response: StoredResponse, shape: UInt64, _ make: () -> ReadyFile?) {
+    ///   - headFormatID: as ``StoredResponse/headFormatID``: if no response is prepared for it, `make` is called.
+    ///   - make: called outside the mutex.
+    func makeReady(_ name: StoredFileName, _ response: StoredResponse, headFormatID: UInt64, _ make: () -> ReadyFile?) {
         func isWanted(_ state: State) -> Bool {
-            state.files[name].map { $0.response === response && $0.ready?.held.shape != shape } ?? false
+            state.files[name].map { $0.response === response && $0.ready?.held.headFormatID != headFormatID } ?? false
         }
         guard state.withLock({ isWanted($0) }), let ready = make() else { return }
         let replaced = state.withLock { state -> ReadyFile? in
@@ -106,12 +107,12 @@ final class OpenFiles: Sendable {
         withExtendedLifetime(replaced) {}
     }
 
-    /// Keeps a file open; the one that was not used for the longest makes room.
+    /// Keeps a file open, and closes the least recently used one if there are too many.
     /// - Parameters:
     ///   - stamp: of the file as it was read.
-    ///   - isStored: asked afterwards, so that a file that is removed meanwhile does not stay.
+    ///   - isStored: called afterwards, so that a file that was removed in the meantime is closed.
     func keep(
-        _ name: Digest,
+        _ name: StoredFileName,
         _ response: StoredResponse,
         _ file: SharedFile,
         _ stamp: FileStamp,
@@ -135,7 +136,7 @@ final class OpenFiles: Sendable {
     }
 
     /// Any thread.
-    func remove(_ name: Digest) {
+    func remove(_ name: StoredFileName) {
         let removed = state.withLock { $0.files.removeValue(forKey: name) }
         withExtendedLifetime(removed) {}
     }

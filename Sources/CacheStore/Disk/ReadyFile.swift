@@ -4,11 +4,12 @@ import HTTPCaching
 
 /// Sendable: nothing in it changes.
 package final class ReadyFile: Sendable {
-    /// The response as the memory tier would hold it, but for its body, which is in the file: its own is empty, and never sent.
-    package let held: HeldResponse
-    /// The response as it was found, which the rules are asked about.
+    /// The response as the memory tier would hold it, but for its body, which is in the file: its own
+    /// is empty, and never sent.
+    package let held: ResidentResponse
+    /// The response, for the check of the invalidation rules.
     package let response: StoredResponse
-    let name: Digest
+    let name: StoredFileName
     let keyHash: UInt64
     private let file: SharedFile
     /// Where the body begins in the file.
@@ -17,7 +18,7 @@ package final class ReadyFile: Sendable {
     package let length: Int
 
     /// - Returns: nil where the body is not in a file, or not of the length that the head says.
-    init?(_ held: HeldResponse, _ response: StoredResponse, name: Digest, keyHash: UInt64) {
+    init?(_ held: ResidentResponse, _ response: StoredResponse, name: StoredFileName, keyHash: UInt64) {
         guard case .file(let file, let offset, let length) = response.body.source,
             response.head.bodyLength == length
         else { return nil }
@@ -25,8 +26,8 @@ package final class ReadyFile: Sendable {
         (self.file, self.offset, self.length) = (file, offset, Int(length))
     }
 
-    /// Bytes of the body that `sendfile` can take now; nil where they are more than one piece, or have to be read from the
-    /// disk first. Any thread; asks no disk.
+    /// Bytes of the body that `sendfile` can take now; nil where they are more than one piece, or have to be read from
+    /// the disk first. Any thread; asks no disk.
     package func piece(_ range: Range<Int>) -> (file: SharedFile, offset: Int64)? {
         let start = offset + Int64(range.lowerBound)
         guard file.pieceCount(at: start, count: Int64(range.count)) == range.count,

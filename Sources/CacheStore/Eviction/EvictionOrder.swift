@@ -5,7 +5,7 @@
 // queue unused is remembered for a while (`GhostTable`): when the entry comes again, it goes to the main queue at once.
 // A scan passes through the small queue alone. The order finds what the published S3-FIFO finds (`HitRatioTests`).
 
-internal import CProcessor
+import CProcessor
 
 /// The place of one entry in its queue: 16 bytes.
 struct EvictionNode {
@@ -41,7 +41,7 @@ typealias EvictionOrder = EvictionQueues<ContiguousArray<EvictionNode>>
 /// A value without a lock: its owner's lock protects it.
 struct EvictionQueues<Nodes: EvictionNodes> {
     /// Uses that count at most.
-    static var mostUses: UInt8 { 3 }
+    static var maximumUses: UInt8 { 3 }
     /// Nodes that one search looks at before it takes the next one although that was used. Without this bound, a search
     /// among many used entries would hold the owner's lock the longer the more entries there are.
     private static var patience: Int { 4096 }
@@ -76,7 +76,7 @@ struct EvictionQueues<Nodes: EvictionNodes> {
 
     /// A use of an entry. No allocation.
     mutating func use(_ slot: Int) {
-        if nodes[slot].uses < Self.mostUses { nodes[slot].uses += 1 }
+        if nodes[slot].uses < Self.maximumUses { nodes[slot].uses += 1 }
     }
 
     /// Takes an entry in.
@@ -86,7 +86,7 @@ struct EvictionQueues<Nodes: EvictionNodes> {
 
     /// Takes an entry in that an earlier process had, as ``standing(_:)`` said there.
     mutating func add(_ slot: Int, standing: EvictionStanding, cost: Int) {
-        add(slot, cost: cost, queue: standing.isInMain ? .main : .small, uses: min(standing.uses, Self.mostUses))
+        add(slot, cost: cost, queue: standing.isInMain ? .main : .small, uses: min(standing.uses, Self.maximumUses))
     }
 
     private mutating func add(_ slot: Int, cost: Int, queue: EvictionNode.Queue, uses: UInt8) {
@@ -149,7 +149,7 @@ struct EvictionQueues<Nodes: EvictionNodes> {
     /// - Returns: nil where no entry was found that may go.
     mutating func victim(besides isKept: (Int) -> Bool = { _ in false }) -> Int? {
         // Each round takes one use from an entry, so that this many find one, if there is one.
-        let rounds = (Int(Self.mostUses) + 3) * count
+        let rounds = (Int(Self.maximumUses) + 3) * count
         for round in 0..<min(rounds, 2 * Self.patience) {
             let isInSmall = small.count > 0 && (main.count == 0 || small.cost * 10 >= small.cost + main.cost)
             let slot = Int(isInSmall ? small.oldest : main.oldest)
@@ -163,7 +163,7 @@ struct EvictionQueues<Nodes: EvictionNodes> {
         return nil
     }
 
-    /// An entry makes room for others: should it come again soon, it was too early.
+    /// Evicts an entry. Its hash is remembered: if the entry is inserted again soon, the eviction was too early.
     mutating func evict(_ slot: Int, hash: UInt64) {
         if nodes[slot].queue == .small { ghosts.add(hash, limit: memory) }
         remove(slot)

@@ -1,4 +1,5 @@
-// A name that many stored responses share: a cache group, a tag, a URL. Invalidating the name invalidates all of them at once.
+// A name that many stored responses share: a cache group, a tag, a URL. Invalidating the name
+// invalidates all of them at once.
 
 package import HTTPCaching
 package import HTTPWire
@@ -20,46 +21,47 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
 
     init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// A cache group (RFC 9875 section 2.1): groups of the same name on another origin, or of another service, are others.
+    /// A cache group (RFC 9875 section 2.1): groups of the same name on another origin, or of
+    /// another service, are others.
     package static func group(_ name: String, of key: CacheKey) -> InvalidationRule {
         InvalidationRule(bytes: [Kind.group] + key.originBytes + [0] + Array(name.utf8))
     }
 
-    /// All keys of one URL that hold more than the URL; the plain key is none of them.
+    /// All keys of one URL with a secondary key; the plain key is not among them.
     package static func keyed(_ key: CacheKey) -> InvalidationRule {
         InvalidationRule(bytes: [Kind.keyed] + key.plainBytes)
     }
 
-    /// The URL of a key, in whatever service, with all that is stored under it.
+    /// The URL of a key in every service, with all its stored responses.
     package static func url(of key: CacheKey) -> InvalidationRule { url(key.urlBytes) }
 
-    /// A tag, whatever origin or service gave it.
+    /// A tag of any origin or service.
     static func tag(_ name: String) -> InvalidationRule { InvalidationRule(bytes: [Kind.tag] + Array(name.utf8)) }
 
-    /// A URL in whatever service, with all that is stored under it.
+    /// A URL in every service, with all its stored responses.
     static func url(_ bytes: some Collection<UInt8>) -> InvalidationRule {
         InvalidationRule(bytes: [Kind.url] + Array(bytes))
     }
 
-    /// Everything of the origin of a URL, in whatever service: what stands for many of its URLs.
+    /// All URLs of an origin, in every service; it replaces many single rules.
     static func origin(of key: CacheKey) -> InvalidationRule {
         InvalidationRule(bytes: [Kind.origin] + origin(key.urlBytes))
     }
 
-    /// Path and query of a key within its service, whatever its scheme and authority are.
+    /// The path and query of a key within its service, with any scheme and authority.
     package static func anyHost(of key: CacheKey) -> InvalidationRule {
         let url = key.urlBytes
         let path = url.dropFirst(origin(url).count)
         return InvalidationRule(bytes: [Kind.anyHost] + key.bytes.prefix { $0 != 0 } + [0] + path)
     }
 
-    /// Whether the bytes of a key end as those that this ``anyHost(of:)`` concerns do: a look before the key is taken apart.
+    /// Whether a key ends like those that this ``anyHost(of:)`` matches: a quick test before the key is parsed.
     func mayConcern(_ keyBytes: UnsafeRawBufferPointer) -> Bool {
         let path = bytes.drop { $0 != 0 }.dropFirst()
         return keyBytes.suffix(path.count).elementsEqual(path)
     }
 
-    /// Every cache group of an origin and service: what stands for many of them.
+    /// All cache groups of an origin and service; it replaces many single rules.
     static func groups(of key: CacheKey) -> InvalidationRule {
         InvalidationRule(bytes: [Kind.groupsOfOrigin] + key.originBytes)
     }
@@ -75,8 +77,8 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
         )
     }
 
-    /// The rule that stands for this one, and others of its origin, where there are too many of them; nil for tags, and for
-    /// what stands for others already.
+    /// The wider rule that replaces this one and others of its origin when there are too many; nil
+    /// for tags and for wide rules.
     var wider: InvalidationRule? {
         let name = bytes.dropFirst()
         switch bytes.first {
@@ -94,7 +96,7 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
     /// It concerns members of cache groups alone.
     var isOfGroups: Bool { bytes.first == Kind.group || bytes.first == Kind.groupsOfOrigin }
 
-    /// It stands for others, or for one path on many hosts.
+    /// Whether it replaces other rules, or matches one path on many hosts.
     var isWide: Bool { [Kind.groupsOfOrigin, Kind.origin, Kind.anyHost].contains(bytes.first) }
 
     /// The groups and tags of a stored response.
@@ -112,8 +114,8 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
         Caching.cacheGroups(fields).map { group($0, of: key) } + (key.extras == nil ? [] : [keyed(key)])
     }
 
-    /// A request to an origin may invalidate it at any time, so that a response of this name is never answered without a look
-    /// at the rules.
+    /// Whether a request to an origin may invalidate it at any time, so that responses of this name must be checked
+    /// against the rules before each use.
     package var isGroup: Bool { bytes.first == Kind.group || bytes.first == Kind.keyed }
 
     /// What finds the files that it concerns. For groups it finds more than those: see ``needsLook``.
@@ -133,7 +135,7 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// ``purge`` finds files that it does not concern, too: the head of each tells.
+    /// Whether ``purge`` also finds files that the rule does not match, so that the head of each must be checked.
     var needsLook: Bool { [Kind.group, Kind.keyed, Kind.groupsOfOrigin, Kind.anyHost].contains(bytes.first) }
 
     /// The name, with where it holds.

@@ -1,4 +1,4 @@
-// Pinned URLs: what is stored under them makes no room for others, and is not purged for its age.
+// Pinned URLs: their stored responses are not evicted, and not purged for their age.
 
 package import EventLoop
 import Files
@@ -33,7 +33,7 @@ package final class Pins: Sendable {
     package static let longest = 8192
 
     private let urls = Mutex<Set<[UInt8]>>([])
-    /// Lets whoever asks for nothing pinned go without the mutex.
+    /// Saves the mutex while there are no pins.
     private let isEmpty = Atomic<Bool>(true)
     private let path: String?
     private let isOurs: @Sendable () -> Bool
@@ -80,7 +80,7 @@ package final class Pins: Sendable {
         return isNew
     }
 
-    /// Returns when it has reached the disk; blocks.
+    /// Returns when the removal has reached the disk; blocks.
     /// - Returns: false where it was not pinned.
     package func remove(_ url: String) throws(PinError) -> Bool {
         let wasThere = update { $0.remove(Array(url.utf8)) != nil }

@@ -1,11 +1,11 @@
-// What a purge is about: a URL, a prefix, a pattern, a tag, an age, or everything.
+// The target of a purge: a URL, a prefix, a pattern, a tag, an age, or everything.
 
 import HTTPCaching
 
-/// One purge. It concerns what was fetched or last confirmed before it was made.
+/// One purge. It applies to responses that were fetched or last validated before it.
 package struct PurgeRule: Sendable, Hashable, CustomStringConvertible {
     package enum Target: Sendable, Hashable {
-        /// Everything that is stored under this URL, whatever varies, in the form of a key.
+        /// All variants of this URL, in the form of a key.
         case url(String)
         /// URLs that begin like this.
         case prefix(String)
@@ -21,7 +21,7 @@ package struct PurgeRule: Sendable, Hashable, CustomStringConvertible {
     package let target: Target
     /// Only in this service, empty for forward mode; nil for all.
     package let service: String?
-    /// What is concerned becomes stale rather than being removed.
+    /// Matching responses become stale rather than being removed.
     package let isSoft: Bool
     private let text: [UInt8]
     private let servicePart: [UInt8]?
@@ -104,12 +104,12 @@ package struct PurgeRule: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// What rules look at in a stored response, or in one that is on its way.
+/// The properties of a stored or arriving response that rules match.
 struct RuleSubject: Sendable {
     let key: CacheKey
     let names: [InvalidationRule]
-    /// Unix seconds; the greatest number for what has not arrived yet.
+    /// Unix seconds; the maximum for a response that has not arrived yet.
     let arrivedAt: Int64
-    /// Asked only where a rule spares what is pinned.
+    /// Called only for rules that spare pinned responses.
     let isPinned: @Sendable () -> Bool
 }

@@ -21,7 +21,7 @@ final class RuleLog: Sendable {
         var count = 0
         /// Records in it at most, before it is written anew.
         var most = RuleLog.least
-        /// The last write failed: what it holds is not known.
+        /// The last write failed, so the file's content is unknown.
         var isDamaged = false
         /// Something in it may not have reached the disk.
         var isUnsynced = false
@@ -51,14 +51,14 @@ final class RuleLog: Sendable {
         let bytes = WholeFile.readOwn(path)
         let records = RuleRecord.decode(bytes)
         file.withLock { $0.count = records.count }
-        // A torn end would hide what is appended behind it.
+        // Records appended after a torn end would not be found.
         if !bytes.isEmpty { waiting.withLock { $0.isOutOfDate = true } }
         return records
     }
 
-    /// Returns when the records, and those that waited before them, will outlive the process, however it ends.
-    /// - Parameter all: what the file shall hold where it is written anew.
-    /// - Throws: `SystemError` where they will not.
+    /// Returns when the records, and all earlier ones, are on the disk.
+    /// - Parameter all: the records for a new file, if it must be rewritten.
+    /// - Throws: `SystemError` if they cannot be written.
     func append(_ records: [RuleRecord], all: @escaping @Sendable () -> [RuleRecord]) async throws(SystemError) {
         waiting.withLock { $0.records += records }
         let failure: SystemError?
@@ -97,8 +97,8 @@ final class RuleLog: Sendable {
         try write(all, isSynced: true)
     }
 
-    /// Nothing is written while the folder is somebody else's; afterwards it is written anew (``rewrite(_:)``). Waits for a write
-    /// that has begun.
+    /// Nothing is written while the folder is somebody else's; afterwards it is written anew (``rewrite(_:)``). Waits
+    /// for a write that has begun.
     func setAway(_ isAway: Bool) { file.withLock { $0.isAway = isAway } }
 
     /// Blocks.
@@ -120,7 +120,7 @@ final class RuleLog: Sendable {
                 defer { waiting = Waiting() }
                 return (waiting.records, waiting.isOutOfDate)
             }
-            // What another call has failed to write, or has written without syncing it, may be what this one is about.
+            // The records of this call may be among those that another call failed to write, or wrote without syncing.
             guard !records.isEmpty || isOutOfDate || file.isDamaged || isSynced && file.isUnsynced else { return }
             let isWhole = isOutOfDate || file.isDamaged || file.count == 0 || file.count + records.count > file.most
             file.isDamaged = true

@@ -5,7 +5,7 @@ struct RuleRecord: Sendable, Equatable {
     enum What: Sendable, Equatable {
         case name(InvalidationRule)
         case pattern(PurgeRule)
-        /// What stands for rules that are gone.
+        /// A mark in place of rules that were dropped.
         case floor
     }
 
@@ -19,7 +19,7 @@ struct RuleRecord: Sendable, Equatable {
         self.isSoft = isSoft
     }
 
-    /// Bytes of one record at most; longer names are none that anybody has made.
+    /// The largest record, in bytes; no rule makes longer names.
     static let longest = 128 * 1024
     private static let fixedSize = 18
 
@@ -49,7 +49,7 @@ struct RuleRecord: Sendable, Equatable {
         }
         payload += text
         bytes.add(UInt32(truncatingIfNeeded: payload.count))
-        bytes.add(payload.withUnsafeBytes(Checksum.of))
+        bytes.add(payload.withUnsafeBytes(CRC32C.of))
         bytes += payload
     }
 
@@ -82,7 +82,7 @@ struct RuleRecord: Sendable, Equatable {
                 let length = Int(bytes.number(at: position, UInt32.self))
                 guard length >= fixedSize, length <= longest, length <= bytes.count - position - 8 else { break }
                 let payload = UnsafeRawBufferPointer(rebasing: bytes[(position + 8)..<(position + 8 + length)])
-                guard bytes.number(at: position + 4, UInt32.self) == Checksum.of(payload),
+                guard bytes.number(at: position + 4, UInt32.self) == CRC32C.of(payload),
                     let record = RuleRecord(payload)
                 else { break }
                 records.append(record)
@@ -92,7 +92,8 @@ struct RuleRecord: Sendable, Equatable {
         }
     }
 
-    /// From bytes whose checksum is good, and that are at least as long as the fixed part.
+    /// Decodes bytes that the caller has checked: the checksum is right, and they are at least
+    /// as long as the fixed part.
     private init?(_ bytes: UnsafeRawBufferPointer) {
         let flags = bytes[1]
         mark = RuleSet.Mark(

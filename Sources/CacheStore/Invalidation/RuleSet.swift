@@ -3,18 +3,18 @@
 /// What the rules say about one stored response.
 package enum RuleVerdict: Sendable, Equatable {
     case valid
-    /// Stale since then (Unix seconds), whatever its lifetime.
+    /// Stale since this time (Unix seconds), regardless of its freshness lifetime.
     case stale(since: Int64)
     /// Never to be used again.
     case gone
 }
 
-/// A value without a lock: `Generations` keeps it under its mutex.
+/// A value without a lock: `Invalidations` keeps it under its mutex.
 ///
-/// Rules and fetches draw their numbers from one sequence: a rule concerns what has a smaller number. A hard rule whose
-/// responses have all been removed is only kept for fetches that began before it, and is forgotten first. Past the bound the
-/// names of one origin become one rule for the origin: that costs fetches there, nothing elsewhere, and lets nothing come
-/// back to life.
+/// Rules and fetches draw their numbers from one sequence: a rule applies to smaller numbers. A hard rule whose
+/// responses have all been removed is kept only for fetches that began before it, and is dropped first. Beyond the
+/// bound, the names of one origin become one rule for the origin: that costs extra fetches there, and never makes an
+/// invalidated response valid again.
 struct RuleSet: Sendable {
     /// When a rule was made.
     struct Mark: Sendable, Equatable {
@@ -28,7 +28,7 @@ struct RuleSet: Sendable {
         var soft: Mark?
         /// What the hard rule concerns has been removed from the disk.
         var isSwept = false
-        /// What the hard rule concerns may still be in memory, where it is looked at before it answers.
+        /// Responses of the hard rule may still be in the memory tier, where they are checked before they answer.
         var mayBeInMemory = false
 
         var isUnswept: Bool { hard > 0 && !isSwept }
@@ -54,11 +54,11 @@ struct RuleSet: Sendable {
     }
 
     /// Names at most.
-    static let mostNames = 65536
+    static let maximumNames = 65536
     /// Bytes of their names at most.
-    static let mostBytes = 8 << 20
+    static let maximumBytes = 8 << 20
     /// Patterns at most.
-    static let mostPatterns = 1024
+    static let maximumPatterns = 1024
 
     private(set) var named: [InvalidationRule: Named] = [:]
     /// The oldest first.
@@ -74,7 +74,7 @@ struct RuleSet: Sendable {
     private var bytes = 0
     /// Names whose hard rules have not been swept.
     private(set) var unsweptNames = 0
-    /// Names that stand for others, or for many hosts.
+    /// Wide names: they replace others, or match many hosts.
     private var wideNames = 0
 
     // MARK: - Asking
@@ -84,8 +84,8 @@ struct RuleSet: Sendable {
         number > fetchFloor && verdict(subject, number) == .valid
     }
 
-    /// What has been swept is held against, too, whoever was found a moment before it was removed.
-    /// - Parameter number: of the fetch or check that last brought or confirmed it.
+    /// Checks swept rules, too: a response may have been found just before the sweep removed it.
+    /// - Parameter number: the number of the fetch or validation that last stored or confirmed the response.
     func verdict(_ subject: RuleSubject, _ number: UInt64) -> RuleVerdict {
         guard newest > number else { return .valid }
         var since: Int64?
@@ -122,11 +122,11 @@ struct RuleSet: Sendable {
         return low
     }
 
-    /// Names and patterns, and the marks that stand for those that are gone.
+    /// The count of names, patterns, and marks in place of dropped rules.
     var count: Int { named.count + patterns.count + (groupFloor == 0 ? 0 : 1) + (softFloor == nil ? 0 : 1) }
 
-    /// Hard rules whose responses have not all been removed yet.
-    /// - Parameter hasGroups: groups of origins are among them, whose files take longer to be found.
+    /// Hard rules whose responses have not all been deleted yet.
+    /// - Parameter hasGroups: includes groups, whose files take longer to find.
     func unswept(hasGroups: Bool = false) -> [Unswept] {
         let names = named.compactMap { name, found -> Unswept? in
             guard found.isUnswept, hasGroups || !name.isOfGroups, let rule = name.purge else { return nil }
@@ -138,12 +138,12 @@ struct RuleSet: Sendable {
             }
     }
 
-    /// More than half of what may be kept is: what is spent is to be forgotten.
-    var isCrowded: Bool { named.count > Self.mostNames / 2 || bytes > Self.mostBytes / 2 }
+    /// Whether more than half of the limits is used, so that spent rules should be dropped.
+    var isCrowded: Bool { named.count > Self.maximumNames / 2 || bytes > Self.maximumBytes / 2 }
 
     // MARK: - Making
 
-    /// What an origin has invalidated.
+    /// Adds hard rules for names that an origin has invalidated.
     /// - Parameter isSwept: there is no disk tier.
     mutating func invalidate(_ names: [InvalidationRule], _ number: UInt64, isSwept: Bool = false) {
         for name in names {
@@ -163,7 +163,7 @@ struct RuleSet: Sendable {
                     found.soft = mark
                 } else {
                     (found.hard, found.isSwept) = (mark.number, false)
-                    // What was stale is gone.
+                    // A hard rule replaces the soft one.
                     found.soft = nil
                 }
             }
@@ -175,7 +175,7 @@ struct RuleSet: Sendable {
         bound()
     }
 
-    /// What a hard purge concerns has been removed.
+    /// Marks a hard purge whose responses have all been removed.
     mutating func markSwept(_ rule: PurgeRule, _ number: UInt64) {
         if let name = rule.name {
             markSwept(name, number)
@@ -193,8 +193,8 @@ struct RuleSet: Sendable {
         update(name) { $0.isSwept = true }
     }
 
-    /// Nothing is in memory any more that rules up to this number concern: the older half of those that are spent is
-    /// forgotten. What was fetched before them is not stored any more.
+    /// Drops the older half of the spent rules. The caller has removed all responses from memory that rules up to this
+    /// number match. Fetches that began before the dropped rules can no longer be stored.
     mutating func forgetSpent(upTo number: UInt64) {
         for (name, found) in named where found.mayBeInMemory && found.hard <= number {
             update(name) { $0.mayBeInMemory = false }
@@ -228,8 +228,8 @@ struct RuleSet: Sendable {
     // MARK: - Bounds
 
     private mutating func bound() {
-        if patterns.count > Self.mostPatterns { boundPatterns() }
-        if named.count > Self.mostNames || bytes > Self.mostBytes { boundNames() }
+        if patterns.count > Self.maximumPatterns { boundPatterns() }
+        if named.count > Self.maximumNames || bytes > Self.maximumBytes { boundNames() }
     }
 
     private mutating func boundPatterns() {
@@ -238,9 +238,9 @@ struct RuleSet: Sendable {
             fetchFloor = max(fetchFloor, last.mark.number)
             patterns.removeAll { $0.isSwept && $0.mark.number <= last.mark.number }
         }
-        guard patterns.count > Self.mostPatterns * 3 / 4 else { return }
-        // A purge that is not through yet stays: who makes purges waits for that.
-        let old = patterns.filter(\.rule.isSoft).prefix(Self.mostPatterns / 2).map(\.mark)
+        guard patterns.count > Self.maximumPatterns * 3 / 4 else { return }
+        // A purge that is not finished stays, because its caller waits for it.
+        let old = patterns.filter(\.rule.isSoft).prefix(Self.maximumPatterns / 2).map(\.mark)
         guard let last = old.last else { return }
         raiseSoftFloor(last)
         patterns.removeAll { $0.rule.isSoft && $0.mark.number <= last.number }
@@ -253,7 +253,7 @@ struct RuleSet: Sendable {
         }
         if isCrowded { mergeByOrigin() }
         if isCrowded { mergeSoft() }
-        if named.count > Self.mostNames || bytes > Self.mostBytes { mergeAll() }
+        if named.count > Self.maximumNames || bytes > Self.maximumBytes { mergeAll() }
     }
 
     /// The hard rules of one origin become one, beginning with the origin that has most of them.
@@ -273,7 +273,7 @@ struct RuleSet: Sendable {
         }
     }
 
-    /// The older half of the soft rules becomes one mark: what was stored before it is stale.
+    /// Merges the older half of the soft rules into one mark: every response stored before it is stale.
     private mutating func mergeSoft() {
         let soft = named.compactMap { name, found in found.soft.map { (name: name, mark: $0) } }
             .sorted { $0.mark.number < $1.mark.number }
@@ -284,7 +284,7 @@ struct RuleSet: Sendable {
         }
     }
 
-    /// More origins than there may be names: the older half of what they have invalidated becomes one rule for everything.
+    /// Merges the older half of the names of all origins into one rule for everything, if there are too many names.
     private mutating func mergeAll() {
         let hard = named.filter { $0.value.hard > 0 && ($0.key.isWide || $0.key.wider != nil) }
             .sorted { $0.value.hard < $1.value.hard }
@@ -294,7 +294,7 @@ struct RuleSet: Sendable {
         patterns.sort { $0.mark.number < $1.mark.number }
     }
 
-    /// What is left of a name is its soft rule.
+    /// Removes the hard rule of a name; its soft rule stays.
     private mutating func removeHard(_ name: InvalidationRule) {
         update(name) { found in (found.hard, found.isSwept, found.mayBeInMemory) = (0, false, false) }
         if named[name]?.soft == nil { remove(name) }
@@ -314,7 +314,7 @@ extension RuleSet {
         return names + patterns.count { !$0.isSwept } + (groupFloor > 0 ? 1 : 0) + (softFloor == nil ? 0 : 1)
     }
 
-    /// What has to outlive the process.
+    /// The records that must outlive the process.
     var records: [RuleRecord] {
         var records: [RuleRecord] = []
         for (name, found) in named {
@@ -331,7 +331,7 @@ extension RuleSet {
         return records
     }
 
-    /// Takes over what an earlier process made.
+    /// Restores the rules of an earlier process.
     mutating func restore(_ records: [RuleRecord]) {
         for record in records {
             newest = max(newest, record.mark.number)

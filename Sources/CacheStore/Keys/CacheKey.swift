@@ -1,7 +1,7 @@
-// What a stored response is found by: the service's name and the absolute URL, nothing else normalised.
+// The cache key: the service's name and the absolute URL, nothing else normalised.
 
-/// Service name, one NUL, absolute URL with lower-case scheme and host and without a default port; where a request's key holds
-/// more than that, another NUL and a line for each thing more. Whoever finds an entry by its hash compares these bytes.
+/// Service name, one NUL, absolute URL with lower-case scheme and host and without a default port; if the request has a
+/// secondary key, another NUL and its lines. A search by the hash must compare these bytes.
 package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     package let bytes: [UInt8]
     /// Seeded at random for this process: never store it.
@@ -10,7 +10,7 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - service: the service's name; empty in forward mode.
     ///   - url: an absolute URL; scheme and authority are normalised here, path and query are taken as they are.
-    ///   - lines: what else tells requests apart, such as the value of a field; without line ends and NUL.
+    ///   - lines: the secondary key, such as the value of a field; without line ends and NUL.
     package init(service: String, url: String, lines: [String] = []) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(service.utf8.count + url.utf8.count + 2)
@@ -27,7 +27,7 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - root: service, NUL, scheme and authority in the form of ``bytes``.
     ///   - path: path and query, beginning with a slash.
-    ///   - lines: what else tells requests apart, as in ``init(service:url:lines:)``.
+    ///   - lines: the secondary key, as in ``init(service:url:lines:)``.
     package init(root: [UInt8], path: String, lines: [String] = []) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(root.count + path.utf8.count)
@@ -81,13 +81,13 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         return Array(bytes[..<(url.firstIndex(of: 0) ?? bytes.endIndex)])
     }
 
-    /// The bytes of the URL, without what else may belong to the key.
+    /// The bytes of the URL, without the secondary key.
     package var urlBytes: ArraySlice<UInt8> {
         guard let start = bytes.firstIndex(of: 0).map({ $0 + 1 }) else { return [] }
         return bytes[start..<(bytes[start...].firstIndex(of: 0) ?? bytes.endIndex)]
     }
 
-    /// Service, scheme and authority: everything up to the third slash. What holds for an origin is kept by it.
+    /// Service, scheme and authority: everything up to the third slash. Facts about an origin are stored under it.
     package var originBytes: [UInt8] {
         var slashes = 0
         return Array(

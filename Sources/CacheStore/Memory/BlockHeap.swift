@@ -1,14 +1,14 @@
-// Memory for what is held long: a heap of its own, so that what a fetch needs for a moment leaves no holes in it.
+// A heap for long-lived responses, apart from malloc's, so that short-lived allocations leave no holes in it.
 
 import Glibc
 import Synchronization
 
 /// Blocks of bytes, aligned to 8. Any thread; a hit comes here only where its entry has gone meanwhile.
 ///
-/// Sendable: everything is under one mutex, which an insertion and the release of a block hold for less than a microsecond,
-/// but where a mapping comes or goes.
+/// Sendable: everything is under one mutex, which an insertion and the release of a block hold for less than a
+/// microsecond, but where a mapping comes or goes.
 package final class BlockHeap: Sendable {
-    /// Of all held responses, whatever tier they are of: they may outlive it.
+    /// The heap of all resident responses, of every tier, since they may outlive their tier.
     package static let shared = BlockHeap(isPlain: isSanitized)
 
     /// Larger blocks are the C library's.
@@ -45,7 +45,7 @@ package final class BlockHeap: Sendable {
 
     /// Gives the pages in which nothing is back to the kernel. Takes milliseconds: not on a loop.
     package func giveBack() {
-        // One list after another, so that nobody who inserts waits for all.
+        // The lists are handled one by one, so that an insertion never waits for all of them.
         for list in FreeSpans.lists(from: Mappings.page) { mappings.withLock { $0.discardPages(list) } }
     }
 
@@ -66,7 +66,7 @@ private struct Mappings {
     private var free = FreeSpans()
     /// Where the mappings begin.
     private var starts: Set<UnsafeMutableRawPointer> = []
-    /// Mappings in which nothing is: one is kept for what comes next.
+    /// The count of empty mappings; one is kept for the next allocation.
     private var emptyCount = 0
 
     var bytes: Int { starts.count * Self.mappingSize }
@@ -118,7 +118,8 @@ private struct Mappings {
         let start = mmap(nil, Self.mappingSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         guard let start, start != MAP_FAILED else { return nil }
         starts.insert(start)
-        // The kernel's pages are zero: what ends the mapping has no size and is not free, and the first has none before it.
+        // New pages are zero: so the tag at the end of the mapping has no size and is not free, and the first
+        // span has no span before it.
         let span = Span(start: start)
         makeFree(span, Self.mappingSize - Span.tagSize)
         emptyCount += 1
@@ -130,7 +131,7 @@ private struct Mappings {
         if munmap(span.start, Self.mappingSize) == 0 {
             starts.remove(span.start)
         } else {
-            // The kernel cannot cut one mapping more in two: it stays for what comes.
+            // The kernel has no mapping left to split this one: it stays for later allocations.
             free.add(span)
             emptyCount += 1
         }

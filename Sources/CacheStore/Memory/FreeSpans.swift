@@ -1,9 +1,9 @@
 // Free spans of a heap by their size: two levels of lists, so that one that fits is found without a search.
 //
-// The lists are those of TLSF (M. Masmano and others, "TLSF: a new dynamic memory allocator for real-time systems", 2004):
-// one level by powers of two, and within each 32 equal steps.
+// The lists are those of TLSF (M. Masmano and others, "TLSF: a new dynamic memory allocator for real-time systems",
+// 2004): one level by powers of two, and within each 32 equal steps.
 
-/// A stretch of a heap: eight bytes that say how long it and the one before it are, and the bytes for whoever has it.
+/// A span of a heap: eight bytes with its size and that of the span before it, and then the bytes for its owner.
 ///
 /// Sendable: the tag, and the places in a list, are read and written under the heap's mutex only.
 struct Span: @unchecked Sendable {
@@ -57,7 +57,7 @@ struct Span: @unchecked Sendable {
 /// A value without a lock, as the heap that it belongs to.
 struct FreeSpans {
     private static let steps = 32
-    private static let leastPower = 5
+    private static let minimumPower = 5
     private static let powers = 17
     /// How many of the list of the very size are looked at: those of the lists above fit all.
     private static let looks = 8
@@ -94,7 +94,7 @@ struct FreeSpans {
         }
         if let best { return best }
         let power = place / Self.steps
-        // Of the same power only the steps above; shifting by 32 gives none.
+        // Only the higher steps of the same power; a shift by 32 gives no bits.
         let above = filled[power] & (UInt32.max << UInt32(place % Self.steps + 1))
         if above != 0 { return newest[power * Self.steps + above.trailingZeroBitCount] }
         for power in power + 1..<max(power + 1, Self.powers) where filled[power] != 0 {
@@ -117,6 +117,6 @@ struct FreeSpans {
     /// Which list is that of a size of 32 bytes to 4 MiB.
     private static func place(_ size: Int) -> Int {
         let power = Int.bitWidth - 1 - size.leadingZeroBitCount
-        return (power - leastPower) * steps + (size >> (power - leastPower)) & (steps - 1)
+        return (power - minimumPower) * steps + (size >> (power - minimumPower)) & (steps - 1)
     }
 }

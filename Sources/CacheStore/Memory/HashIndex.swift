@@ -1,6 +1,6 @@
 // From a hash to slots of a slab: open addressing without a node per entry, eight bytes a place.
 
-/// Several slots may have one hash, and only half of a hash is kept: the caller's `matches` tells them apart.
+/// Several slots may have the same hash, and only half of each hash is stored: the caller's `matches` decides.
 struct HashIndex {
     private struct Place {
         /// Both halves of the hash in one.
@@ -9,8 +9,8 @@ struct HashIndex {
         var slot: UInt32 = 0
     }
 
-    /// Sixteenths of the places in use at most: a search that finds looks at three places then, mostly in one cache line, and
-    /// one that does not at fifteen.
+    /// Sixteenths of the places in use at most: a search that finds looks at three places then, mostly in one cache
+    /// line, and one that does not at fifteen.
     private static let fullness = 13
 
     private var places: [Place]

@@ -6,13 +6,13 @@ import HTTPWire
 
 /// A value without a lock: `MemoryTier` keeps it under the shard's mutex.
 struct MemoryShard: ~Copyable {
-    /// The newest variant of each entry, of which the shard has a reference; nil in a free slot. What else there is of an entry
-    /// stands where few entries need it.
-    private var newest: [HeldBlock?] = []
-    /// Of the last hit: the next takes it over where it is free by then, so that a hit needs no new one.
+    /// The newest variant of each entry, of which the shard has a reference; nil in a free slot. Further variants are
+    /// in a table of their own, since few entries have any.
+    private var newest: [ResidentBlock?] = []
+    /// The holder of the last hit. The next hit reuses it if it is free by then, so that a hit allocates nothing.
     private var holder: BlockHolder?
     /// Older variants, newest first, by slot.
-    private var older: [Int: [HeldResponse]] = [:]
+    private var older: [Int: [ResidentResponse]] = [:]
     private var freeSlots: [Int32] = []
     private var index = HashIndex()
     private var order = EvictionOrder()
@@ -30,14 +30,15 @@ struct MemoryShard: ~Copyable {
 
     // MARK: - Lookups
 
-    /// The response of an entry that is on the hot path, if it is the only one, or one of variants of which `selects` names one.
+    /// The response of an entry that is on the hot path, if it is the only one, or one of variants of
+    /// which `selects` names one.
     mutating func hit(
         _ key: UnsafeRawBufferPointer,
         hash: UInt64,
-        where selects: (HeldResponse) -> Bool
-    ) -> HeldResponse? {
+        where selects: (ResidentResponse) -> Bool
+    ) -> ResidentResponse? {
         guard let slot = find(key, hash), let first = newest[slot] else { return nil }
-        var response: HeldResponse?
+        var response: ResidentResponse?
         if !first.varies, older.isEmpty || older[slot] == nil {
             if first.isHot { response = held(first) }
         } else {
@@ -49,25 +50,26 @@ struct MemoryShard: ~Copyable {
         return response
     }
 
-    /// No allocation, unless somebody still has the response of the last hit. Whether somebody has does not change under the
-    /// mutex: references to the holder come from here alone. And the block that it leaves stays its entry's.
-    private mutating func held(_ block: HeldBlock) -> HeldResponse {
-        if let holder, holder.block == block { return HeldResponse(holder) }
+    /// No allocation, unless somebody still has the response of the last hit. Whether somebody has does not change
+    /// under the mutex: references to the holder come from here alone. And the block that it leaves stays its entry's.
+    private mutating func held(_ block: ResidentBlock) -> ResidentResponse {
+        if let holder, holder.block == block { return ResidentResponse(holder) }
         if isKnownUniquelyReferenced(&holder), let holder {
             holder.hold(block)
-            return HeldResponse(holder)
+            return ResidentResponse(holder)
         }
         let holder = BlockHolder(block)
         self.holder = holder
-        return HeldResponse(holder)
+        return ResidentResponse(holder)
     }
 
-    /// Of responses that vary by the same fields no more than one can be selected; among others the rules have to choose.
+    /// Of responses that vary by the same fields no more than one can be selected; among others
+    /// the rules have to choose.
     private mutating func variant(
         _ slot: Int,
-        _ first: HeldBlock,
-        where selects: (HeldResponse) -> Bool
-    ) -> HeldResponse? {
+        _ first: ResidentBlock,
+        where selects: (ResidentResponse) -> Bool
+    ) -> ResidentResponse? {
         guard first.varies else { return nil }
         let newest = held(first)
         var found = selects(newest) ? newest : nil
@@ -80,7 +82,7 @@ struct MemoryShard: ~Copyable {
 
     func holds(_ key: UnsafeRawBufferPointer, hash: UInt64) -> Bool { find(key, hash) != nil }
 
-    mutating func variants(_ key: CacheKey) -> [HeldResponse] {
+    mutating func variants(_ key: CacheKey) -> [ResidentResponse] {
         guard let slot = find(key) else {
             misses += 1
             return []
@@ -90,11 +92,11 @@ struct MemoryShard: ~Copyable {
         return variants(slot)
     }
 
-    func peek(_ key: CacheKey) -> [HeldResponse] { find(key).map { variants($0) } ?? [] }
+    func peek(_ key: CacheKey) -> [ResidentResponse] { find(key).map { variants($0) } ?? [] }
 
-    /// Newest first; none of a free slot.
-    private func variants(_ slot: Int) -> [HeldResponse] {
-        newest[slot].map { [HeldResponse(BlockHolder($0))] + (older[slot] ?? []) } ?? []
+    /// The variants of a slot, newest first; empty for a free slot.
+    private func variants(_ slot: Int) -> [ResidentResponse] {
+        newest[slot].map { [ResidentResponse(BlockHolder($0))] + (older[slot] ?? []) } ?? []
     }
 
     private func find(_ key: CacheKey) -> Int? { key.bytes.withUnsafeBytes { find($0, key.hash) } }
@@ -113,16 +115,16 @@ struct MemoryShard: ~Copyable {
 
     // MARK: - Changes
 
-    /// Returns what the response replaces, and the variants that were stored longest ago beyond `maxVariants`.
+    /// Returns the response that is replaced, and the oldest variants beyond `maxVariants`.
     /// - Parameters:
     ///   - held: what is inserted.
     ///   - response: the same.
     mutating func insert(
-        _ held: HeldResponse,
+        _ held: ResidentResponse,
         _ response: StoredResponse,
         maxVariants: Int,
         isPinned: Bool = false
-    ) -> [HeldResponse] {
+    ) -> [ResidentResponse] {
         guard let slot = find(response.key) else {
             add(held, response.key.hash, isPinned: isPinned)
             return []
@@ -141,34 +143,34 @@ struct MemoryShard: ~Copyable {
         }
     }
 
-    /// Removes the variants that `isDoomed` names.
-    mutating func remove(_ key: CacheKey, where isDoomed: (HeldResponse) -> Bool) -> [HeldResponse] {
+    /// Removes the variants that `shouldRemove` selects.
+    mutating func remove(_ key: CacheKey, where shouldRemove: (ResidentResponse) -> Bool) -> [ResidentResponse] {
         guard let slot = find(key) else { return [] }
         return replace(slot) { variants in
-            let doomed = variants.filter(isDoomed)
+            let doomed = variants.filter(shouldRemove)
             variants.removeAll { known in doomed.contains { $0 === known } }
             return doomed
         }
     }
 
     /// The responses of some slots, and where the next turn begins; nil at the end.
-    func responses(from start: Int, count: Int) -> (responses: [HeldResponse], next: Int?) {
+    func responses(from start: Int, count: Int) -> (responses: [ResidentResponse], next: Int?) {
         let end = min(newest.count, start + count)
         return ((start..<max(start, end)).flatMap { variants($0) }, end < newest.count ? end : nil)
     }
 
-    /// Lets `revise` look at the entries of some slots, and change or remove their responses; an entry may be met twice while
-    /// others come and go, but none that stays is passed over.
-    /// - Parameter entered: told of what takes the place of another.
-    /// - Returns: what has gone or was replaced, and where the next turn begins; nil at the end.
+    /// Calls `revise` with the entries of some slots, which may change or remove their responses. Changes in between
+    /// may show an entry twice, but never skip one that stays.
+    /// - Parameter entered: called with each replacement.
+    /// - Returns: the removed and replaced responses, and where to continue; nil at the end.
     mutating func revise(
         from start: Int,
         count: Int,
-        _ revise: (HeldResponse) -> MemoryRevision,
-        entered: (HeldResponse) -> Void
-    ) -> (gone: [HeldResponse], next: Int?) {
+        _ revise: (ResidentResponse) -> MemoryRevision,
+        entered: (ResidentResponse) -> Void
+    ) -> (gone: [ResidentResponse], next: Int?) {
         let end = min(newest.count, start + count)
-        var gone: [HeldResponse] = []
+        var gone: [ResidentResponse] = []
         for slot in start..<max(start, end) where newest[slot] != nil {
             let revisions = variants(slot).map { ($0, revise($0)) }
             let isChanged = revisions.contains { if case .keep = $0.1 { false } else { true } }
@@ -182,8 +184,9 @@ struct MemoryShard: ~Copyable {
                         return nil
                     case .replace(let other):
                         gone.append(response)
-                        // Its body is in memory still; where it were not, or no memory is left, the response is gone.
-                        let held = HeldResponse(other)
+                        // Its body is still in memory. If it were not, or no memory is left, the
+                        // response would be dropped.
+                        let held = ResidentResponse(other)
                         if let held { entered(held) }
                         return held
                     }
@@ -209,8 +212,8 @@ struct MemoryShard: ~Copyable {
         pinnedCost += isPinned ? own : -own
     }
 
-    /// Removes the entry whose turn it is (see `EvictionOrder`); empty where there is none.
-    mutating func evict() -> [HeldResponse] {
+    /// Evicts the next entry in order (see `EvictionOrder`); empty if there is none.
+    mutating func evict() -> [ResidentResponse] {
         guard let slot = order.victim(), let first = newest[slot] else { return [] }
         let isPinned = order.isPinned(slot)
         order.evict(slot, hash: CacheKey.hash(first.keyBytes))
@@ -220,7 +223,7 @@ struct MemoryShard: ~Copyable {
         }
     }
 
-    private mutating func add(_ response: HeldResponse, _ hash: UInt64, isPinned: Bool) {
+    private mutating func add(_ response: ResidentResponse, _ hash: UInt64, isPinned: Bool) {
         let slot: Int
         response.block.retain()
         if let free = freeSlots.popLast() {
@@ -244,7 +247,7 @@ struct MemoryShard: ~Copyable {
         _ slot: Int,
         isPinned: Bool? = nil,
         isInOrder: Bool = true,
-        _ change: (inout [HeldResponse]) -> R
+        _ change: (inout [ResidentResponse]) -> R
     ) -> R {
         var variants = variants(slot)
         let before = variants

@@ -3,10 +3,10 @@
 import EventLoop
 
 extension MemoryTier {
-    /// Evicts a part of what is held, those whose turn it is, and gives the memory back to the kernel. Blocks for
+    /// Evicts a part of the entries, in the order of eviction, and gives the memory back to the kernel. Blocks for
     /// milliseconds: not on a loop.
-    /// - Parameter share: of the bytes that are held, above 0 and at most 1.
-    /// - Returns: how many bytes have gone.
+    /// - Parameter share: of the bytes in use, above 0 and at most 1.
+    /// - Returns: the count of freed bytes.
     @discardableResult
     package func shed(_ share: Double) -> Int {
         let before = statistics.bytes

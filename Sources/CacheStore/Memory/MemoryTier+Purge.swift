@@ -3,13 +3,13 @@
 import HTTPCaching
 
 extension MemoryTier {
-    /// Removes what hard purges concern, and makes stale what soft ones do. Not on a loop.
+    /// Removes the responses of hard purges, and makes those of soft purges stale. Not on a loop.
     /// - Parameters:
-    ///   - number: of the purges: what was fetched or confirmed later is none of their business.
+    ///   - number: of the purges: responses that were fetched or validated later stay.
     ///   - now: the time of the purges, Unix seconds.
-    ///   - pins: what purges for age spare.
-    /// - Returns: the responses that have gone or become stale, as they were.
-    package func purge(_ rules: [PurgeRule], number: UInt64, now: Int64, pins: Pins) -> [HeldResponse] {
+    ///   - pins: spared by purges for age.
+    /// - Returns: the responses that were removed or made stale, as they were before.
+    package func purge(_ rules: [PurgeRule], number: UInt64, now: Int64, pins: Pins) -> [ResidentResponse] {
         walk { response in
             guard response.headNumber <= number else { return .keep }
             let subject = RuleSubject(response, pins)
@@ -19,8 +19,8 @@ extension MemoryTier {
         }
     }
 
-    /// Removes what ``InvalidationRule/anyHost(of:)`` rules concern. Not on a loop.
-    /// - Parameter number: of the rules: what was fetched or confirmed later is none of their business.
+    /// Removes the responses that ``InvalidationRule/anyHost(of:)`` rules match. Not on a loop.
+    /// - Parameter number: of the rules: responses that were fetched or validated later stay.
     package func remove(concerned rules: Set<InvalidationRule>, before number: UInt64) {
         walk { response in
             guard response.headNumber <= number, rules.contains(where: { $0.mayConcern(response.keyBytes) }),
@@ -30,11 +30,12 @@ extension MemoryTier {
         }
     }
 
-    /// Removes what rules have invalidated and nobody has met since. Not on a loop.
-    package func removeInvalid(_ generations: Generations) {
-        // Without a shard's mutex: whoever inserts holds that of the generations first.
+    /// Removes invalidated responses that no request has met since. Not on a loop.
+    package func removeInvalid(_ invalidations: Invalidations) {
+        // Outside the shard's mutex: an insertion takes the mutex of the generations first, so the
+        // other order could deadlock.
         forEachSlice { responses in
-            for response in responses where generations.isGone(response) {
+            for response in responses where invalidations.isGone(response) {
                 remove(response.key) { $0.isSame(as: response.response) }
             }
         }
@@ -42,7 +43,7 @@ extension MemoryTier {
 }
 
 extension RuleSubject {
-    init(_ response: HeldResponse, _ pins: Pins) {
+    init(_ response: ResidentResponse, _ pins: Pins) {
         let key = response.key
         // Most have no names; to take a head apart for them would take the longest of all.
         let names = response.hasNames ? InvalidationRule.concerning(response.head, key) : []

@@ -14,7 +14,8 @@ package struct MemoryStatistics: Sendable, Equatable {
     package var misses = 0
     package var evictions = 0
     package var insertions = 0
-    /// Bytes of large bodies that have gone, and that somebody still sends: there is less room for others until that ends.
+    /// Bytes of large bodies that have gone, and that somebody still sends: there is less room
+    /// for others until that ends.
     package var lentBytes = 0
     /// Responses that were larger than the limit per object, or for which there was no memory.
     package var tooLarge = 0
@@ -24,12 +25,13 @@ package struct MemoryStatistics: Sendable, Equatable {
 package final class MemoryTier: Sendable {
     private typealias Shard = Mutex<MemoryShard>
 
-    // Allocated once and freed in deinit, ours alone; each element is a mutex.  Objects would cost a lookup a reference.
+    // Allocated once and freed in deinit, ours alone; each element is a mutex.  Objects would
+    // cost a lookup a reference.
     private nonisolated(unsafe) let shards: UnsafeMutableBufferPointer<Shard>
     private let size: Int
     let objects: Int
     private let maxObject: Int
-    private let onEvict: (@Sendable (HeldResponse) -> Void)?
+    private let onEvict: (@Sendable (ResidentResponse) -> Void)?
     /// What makes no room for others.
     package let pins: Pins
     private let lent = LentBytes()
@@ -47,15 +49,15 @@ package final class MemoryTier: Sendable {
     ///   - objects: keys at most.
     ///   - maxObject: bytes of one body at most; nil is one eighth of `size`.
     ///   - shards: rounded up to a power of two.
-    ///   - pins: what is pinned makes no room for others, while it takes no more than half of `size`.
-    ///   - onEvict: called for every response that makes room for others, after it has gone, without a lock held.
+    ///   - pins: pinned responses are not evicted while they take at most half of `size`.
+    ///   - onEvict: called for each evicted response, after its removal, outside all locks.
     package init(
         size: Int = 256 * 1024 * 1024,
         objects: Int = .max,
         maxObject: Int? = nil,
         shards: Int = 16,
         pins: Pins = Pins(),
-        onEvict: (@Sendable (HeldResponse) -> Void)? = nil
+        onEvict: (@Sendable (ResidentResponse) -> Void)? = nil
     ) {
         self.size = max(0, size)
         self.objects = max(0, objects)
@@ -75,8 +77,8 @@ package final class MemoryTier: Sendable {
 
     // MARK: - Lookups
 
-    /// The hot path: the variant of a key that needs no further decision while it is fresh. No allocation,
-    /// unless somebody still has the last hit of the shard.
+    /// The hot path: the variant of a key that needs no decision while it is fresh. No allocation, unless the shard's
+    /// last hit is still in use.
     /// - Parameters:
     ///   - keyBytes: in the form of `CacheKey.bytes`.
     ///   - hash: `CacheKey.hash(keyBytes)`.
@@ -84,8 +86,8 @@ package final class MemoryTier: Sendable {
     package func hit(
         _ keyBytes: UnsafeRawBufferPointer,
         hash: UInt64,
-        where selects: (HeldResponse) -> Bool = { _ in false }
-    ) -> HeldResponse? {
+        where selects: (ResidentResponse) -> Bool = { _ in false }
+    ) -> ResidentResponse? {
         shards[shard(hash)].withLock { $0.hit(keyBytes, hash: hash, where: selects) }
     }
 
@@ -99,47 +101,49 @@ package final class MemoryTier: Sendable {
         shards[shard(key.hash)].withLock { $0.variants(key) }.map(\.response)
     }
 
-    /// As ``variants(_:)``, for whoever asks besides a lookup: neither counted nor held for a use.
+    /// As ``variants(_:)``, outside of a lookup for a request: neither counted nor taken for a use.
     package func peek(_ key: CacheKey) -> [StoredResponse] {
         shards[shard(key.hash)].withLock { $0.peek(key) }.map(\.response)
     }
 
     // MARK: - Changes
 
-    /// Whether a body of so many bytes may be kept at all.
+    /// Whether the tier takes a body of this size at all.
     package func takes(_ bytes: Int) -> Bool {
         bytes <= maxObject && bytes <= size && objects > 0
     }
 
-    /// Whether there is room for it beside what has gone and is still sent.
+    /// Whether a body fits beside the removed ones that are still being sent.
     package func hasRoom(for bytes: Int) -> Bool { bytes <= size - lent.count }
 
     /// Keeps a response whose body is one chunk in memory; it replaces the same variant.
     /// - Parameters:
-    ///   - held: made of the response before, where the caller holds a lock now; nil makes it here.
-    ///   - maxVariants: responses of one key at most, at least 1; the one that was stored longest ago goes.
-    /// - Returns: false where it is too large, its body is not in memory, or there is no memory for it; then the older variant has gone, too.
+    ///   - held: made from the response before the call, if the caller holds a lock; nil makes it here.
+    ///   - maxVariants: the limit of variants of one key, at least 1; the oldest one is dropped.
+    /// - Returns: false if the response is too large, its body is not in memory, or memory is short; then the
+    ///   older variant is removed, too.
     @discardableResult
-    package func insert(_ response: StoredResponse, as held: HeldResponse? = nil, maxVariants: Int = 32) -> Bool {
-        var gone: [HeldResponse] = []
+    package func insert(_ response: StoredResponse, as held: ResidentResponse? = nil, maxVariants: Int = 32) -> Bool {
+        var gone: [ResidentResponse] = []
         return insert(response, as: held, maxVariants: maxVariants, gone: &gone)
     }
 
-    /// The same for who holds a lock, and lets go of what has gone when it is free again.
+    /// The same for a caller that holds a lock, and releases the removed responses after it.
     package func insert(
         _ response: StoredResponse,
-        as held: HeldResponse?,
+        as held: ResidentResponse?,
         maxVariants: Int,
-        gone: inout [HeldResponse]
+        gone: inout [ResidentResponse]
     ) -> Bool {
         let bytes = response.body.heldBytes
-        guard takes(bytes), hasRoom(for: bytes), let held = held ?? HeldResponse(response), held.cost <= size else {
+        guard takes(bytes), hasRoom(for: bytes), let held = held ?? ResidentResponse(response), held.cost <= size else {
             tooLarge.wrappingAdd(1, ordering: .relaxed)
             gone += remove(response.key) { $0.isSameVariant(as: response) }
             return false
         }
         let isPinned = mayPin(response.key)
-        // What has gone and is sent all the same takes room. What goes now is not known to be.
+        // Removed bodies that are still being sent take memory. Those removed now may not be sent,
+        // so they do not count yet.
         let room = size - lent.count
         enter(held)
         gone += change(response.key.hash) { $0.insert(held, response, maxVariants: maxVariants, isPinned: isPinned) }
@@ -149,25 +153,25 @@ package final class MemoryTier: Sendable {
     }
 
     /// The tier counts a large body from now on.
-    private func enter(_ held: HeldResponse) { held.block.chunk?._withUnsafeGuaranteedRef { $0.enter(lent) } }
+    private func enter(_ held: ResidentResponse) { held.block.chunk?._withUnsafeGuaranteedRef { $0.enter(lent) } }
 
     package func remove(_ key: CacheKey) { remove(key) { _ in true } }
 
-    /// Removes the variants of a key that `isDoomed` names; it is called under the shard's mutex.
-    /// - Returns: what has gone: who holds a lock lets go of it when that is free again.
+    /// Removes the variants that `shouldRemove` selects; it is called under the shard's mutex.
+    /// - Returns: the removed responses; a caller with a lock must release them after it.
     @discardableResult
-    package func remove(_ key: CacheKey, where isDoomed: (StoredResponse) -> Bool) -> [HeldResponse] {
-        change(key.hash) { $0.remove(key) { isDoomed($0.response) } }
+    package func remove(_ key: CacheKey, where shouldRemove: (StoredResponse) -> Bool) -> [ResidentResponse] {
+        change(key.hash) { $0.remove(key) { shouldRemove($0.response) } }
     }
 
     package func removeAll() { walk { _ in .remove } }
 
-    /// Asks `revise` about every response, some hundred under a lock at a time, so that lookups are not held up: not on a
-    /// loop. What is inserted meanwhile may be passed over.
-    /// - Returns: what has gone or was replaced.
+    /// Calls `revise` for every response, some hundred under one lock, so that lookups wait little. Not on a loop.
+    /// Responses inserted in the meantime may be skipped.
+    /// - Returns: the removed and replaced responses.
     @discardableResult
-    package func walk(_ revise: (HeldResponse) -> MemoryRevision) -> [HeldResponse] {
-        var gone: [HeldResponse] = []
+    package func walk(_ revise: (ResidentResponse) -> MemoryRevision) -> [ResidentResponse] {
+        var gone: [ResidentResponse] = []
         for number in shards.indices {
             var next: Int? = 0
             while let start = next {
@@ -181,7 +185,7 @@ package final class MemoryTier: Sendable {
         return gone
     }
 
-    /// Pins that were added or removed take effect on what is held; not on a loop.
+    /// Applies changed pins to the entries; not on a loop.
     package func takeOverPins() {
         for number in shards.indices {
             var next: Int? = 0
@@ -198,11 +202,11 @@ package final class MemoryTier: Sendable {
         pins.contains(key) && pinnedCost.load(ordering: .relaxed) <= size / 2
     }
 
-    /// Evicts until at most so much is left: for memory pressure.
-    /// - Returns: what has gone.
+    /// Evicts until at most this many bytes are left, under memory pressure.
+    /// - Returns: the evicted responses.
     @discardableResult
-    package func shrink(toBytes bytes: Int, objects: Int = .max) -> [HeldResponse] {
-        var gone: [HeldResponse] = []
+    package func shrink(toBytes bytes: Int, objects: Int = .max) -> [ResidentResponse] {
+        var gone: [ResidentResponse] = []
         var emptyInARow = 0
         while true {
             let (cost, count) = (totalCost.load(ordering: .relaxed), totalCount.load(ordering: .relaxed))
@@ -246,7 +250,7 @@ package final class MemoryTier: Sendable {
     private func shard(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (shards.count - 1) }
 
     /// Hands over everything that is held, some hundred responses at a time, without a lock held. Not on a loop.
-    package func forEachSlice(_ body: ([HeldResponse]) -> Void) {
+    package func forEachSlice(_ body: ([ResidentResponse]) -> Void) {
         for number in shards.indices {
             var next: Int? = 0
             while let start = next {
@@ -258,14 +262,14 @@ package final class MemoryTier: Sendable {
     }
 
     /// The responses that `isWanted` names, in no order. Not on a loop.
-    package func responses(where isWanted: (HeldResponse) -> Bool) -> [HeldResponse] {
-        var found: [HeldResponse] = []
+    package func responses(where isWanted: (ResidentResponse) -> Bool) -> [ResidentResponse] {
+        var found: [ResidentResponse] = []
         forEachSlice { found += $0.filter(isWanted) }
         return found
     }
 
-    /// Changes one shard and counts; what is returned is released after the lock.
-    private func change(_ hash: UInt64, _ body: (inout MemoryShard) -> [HeldResponse]) -> [HeldResponse] {
+    /// Changes one shard and updates the counts. The returned responses are released after the lock.
+    private func change(_ hash: UInt64, _ body: (inout MemoryShard) -> [ResidentResponse]) -> [ResidentResponse] {
         let (removed, cost, count, pinned) = shards[shard(hash)].withLock { state in
             let before = (state.cost, state.count, state.pinnedCost)
             let removed = body(&state)

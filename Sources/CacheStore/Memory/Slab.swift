@@ -1,4 +1,4 @@
-// A list of small values in chunks: it grows without copying what it has, and gives memory back when it shrinks.
+// A list of small values in chunks: it grows without copying, and frees memory when it shrinks.
 
 struct Slab<Element> {
     private static var shift: Int { 12 }

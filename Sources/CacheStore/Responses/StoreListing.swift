@@ -1,4 +1,5 @@
-// What is stored, page by page, in the order of URLs: from memory as a walk finds it, from the tiers behind it as they list it.
+// What is stored, page by page, in the order of URLs: from memory as a walk finds it, from the tiers
+// behind it as they list it.
 
 package import EventLoop
 package import HTTPCaching
@@ -48,7 +49,7 @@ package struct ListedResponse: Sendable {
     package let key: CacheKey
     /// As the rules leave it.
     package let head: StoredHead
-    /// Bytes of the body; nil where it is not known.
+    /// Bytes of the body; nil if unknown.
     package let length: Int64?
     /// The fastest first.
     package let tiers: [StoreTier]
@@ -66,20 +67,20 @@ package struct ListPage: Sendable {
 package struct StoreListing: Sendable {
     let memory: MemoryTier
     let tiers: [any ResponseTier]
-    let generations: Generations
+    let invalidations: Invalidations
     let pool: IOPool
     /// Rows of a tier that one page looks at.
     private static let step = 1000
 
-    package init(memory: MemoryTier, behind tiers: [any ResponseTier], generations: Generations, pool: IOPool) {
+    package init(memory: MemoryTier, behind tiers: [any ResponseTier], invalidations: Invalidations, pool: IOPool) {
         self.memory = memory
         self.tiers = tiers
-        self.generations = generations
+        self.invalidations = invalidations
         self.pool = pool
     }
 
-    /// All variants of a URL are on one page. A page may hold more than the limit, and, where few of many are wanted, fewer.
-    /// - Parameter isWanted: what is asked besides the query; called on I/O threads.
+    /// All variants of a URL are on one page. A page may hold more entries than the limit, or fewer if few match.
+    /// - Parameter isWanted: a filter besides the query; called on I/O threads.
     package func page(
         _ query: ListQuery,
         _ isWanted: @escaping @Sendable (ListedResponse) -> Bool = { _ in true }
@@ -89,7 +90,7 @@ package struct StoreListing: Sendable {
         var listings: [(tier: any ResponseTier, listings: [TierListing])] = []
         for tier in tiers {
             do {
-                let (rows, end) = try await tier.list(query, pinned: generations.pins.all, limit: Self.step)
+                let (rows, end) = try await tier.list(query, pinned: invalidations.pins.all, limit: Self.step)
                 ends.append(end)
                 listings.append((tier, await tier.heads(of: rows)))
             } catch  where tier.isShared {
@@ -116,7 +117,7 @@ package struct StoreListing: Sendable {
     // MARK: - The memory tier
 
     /// The first of what the memory tier holds behind `after`, and the URL behind which there may be more.
-    private func inMemory(_ query: ListQuery) -> ([HeldResponse], end: String?) {
+    private func inMemory(_ query: ListQuery) -> ([ResidentResponse], end: String?) {
         let after = query.after.map { Array($0.utf8) } ?? []
         var first = FirstByURL(limit: max(query.limit, Self.step))
         memory.forEachSlice { responses in
@@ -133,7 +134,7 @@ package struct StoreListing: Sendable {
 
     /// Each response once, with the tiers that hold it.
     private func merge(
-        _ held: [HeldResponse],
+        _ held: [ResidentResponse],
         _ behind: [(tier: any ResponseTier, listings: [TierListing])],
         _ query: ListQuery
     ) -> [ListedResponse] {
@@ -146,7 +147,7 @@ package struct StoreListing: Sendable {
                 if case .holds(response.number, _) = tier.known(response.key, response.head) { true } else { false }
             }
             let names = [StoreTier.memory] + others.map(\.name)
-            let verdict = generations.verdict(response)
+            let verdict = invalidations.verdict(response)
             if let listed = listed(response.key, response.head, response.body.knownLength, names, verdict) {
                 all.append(listed)
             }
@@ -160,7 +161,7 @@ package struct StoreListing: Sendable {
                 }
                 if isKnown == true { continue }
                 known[key, default: []].append((listing.number, head))
-                let verdict = generations.verdict(head, key, InvalidationRule.concerning(head, key))
+                let verdict = invalidations.verdict(head, key, InvalidationRule.concerning(head, key))
                 if let listed = listed(key, head, listing.length, [tier.name], verdict) { all.append(listed) }
             }
         }
@@ -171,7 +172,7 @@ package struct StoreListing: Sendable {
         }
     }
 
-    /// Nil for what a rule has removed.
+    /// Nil if a rule has removed the response.
     private func listed(
         _ key: CacheKey,
         _ head: StoredHead,
@@ -190,7 +191,7 @@ package struct StoreListing: Sendable {
             head: head,
             length: length,
             tiers: tiers,
-            isPinned: generations.pins.contains(key)
+            isPinned: invalidations.pins.contains(key)
         )
     }
 
@@ -207,21 +208,21 @@ package struct StoreListing: Sendable {
 /// Keeps those of many responses that come first by URL.
 struct FirstByURL {
     private let limit: Int
-    private var kept: [(response: HeldResponse, url: ArraySlice<UInt8>)] = []
-    /// Nothing behind this URL is kept any more.
+    private var kept: [(response: ResidentResponse, url: ArraySlice<UInt8>)] = []
+    /// URLs after this one are not collected any more.
     private var last: ArraySlice<UInt8>?
 
     init(limit: Int) { self.limit = max(1, limit) }
 
     /// - Parameter key: the response's.
-    mutating func add(_ response: HeldResponse, _ key: CacheKey) {
+    mutating func add(_ response: ResidentResponse, _ key: CacheKey) {
         if let last, last.lexicographicallyPrecedes(key.urlBytes) { return }
         kept.append((response, key.urlBytes))
         if kept.count >= 4 * limit { cut() }
     }
 
     /// In order, and whether others were left out.
-    mutating func finish() -> ([HeldResponse], isCut: Bool) {
+    mutating func finish() -> ([ResidentResponse], isCut: Bool) {
         cut()
         return (kept.map(\.response), last != nil)
     }

@@ -1,4 +1,5 @@
-// A stored response with all that decisions need: immutable. What the memory tier holds is smaller: see `HeldResponse`.
+// A stored response with all that decisions need: immutable. What the memory tier holds is
+// smaller: see `ResidentResponse`.
 
 package import HTTPCaching
 import HTTPWire
@@ -17,20 +18,22 @@ package final class StoredResponse: Sendable {
     package let head: StoredHead
     package let body: Body
     private let ownHead: [UInt8]
-    /// Until when a plain GET that selects it may be answered without any further decision; nil where other fields could matter.
+    /// Until when a plain GET that selects it may be answered without any further decision; nil where
+    /// other fields could matter.
     package let hot: HotPathWindow?
     package let tier: StoreTier
     /// The file it was loaded from.
     package let diskEntry: DiskEntry?
-    /// What the memory tier has of it, where it came from there.
-    private let held: HeldResponse?
-    /// Names what ``preparedHead`` was made for, such as a route; whoever wants another shape makes the head anew.
-    package let shape: UInt64
-    /// Of the fetch that brought the body, whatever head it has by now; 0 where nobody counts.
+    /// The resident response, if it came from the memory tier.
+    private let held: ResidentResponse?
+    /// Identifies the format that ``preparedHead`` was made for, such as a route's; for another
+    /// format the head is made again.
+    package let headFormatID: UInt64
+    /// The number of the fetch that brought the body, whatever its head is now; 0 if there is none.
     package let number: UInt64
-    /// The rules that would invalidate it; without any there is nothing to look at when it is found.
+    /// The names by which rules may invalidate it; if there are none, it needs no check when it is found.
     package let rules: [InvalidationRule]
-    /// All rules up to this number have been asked about it.
+    /// The response was checked against all rules up to this number.
     let rulesSeen = Atomic<UInt64>(0)
 
     /// - Parameters:
@@ -57,7 +60,8 @@ package final class StoredResponse: Sendable {
         )
     }
 
-    /// - Parameter hot: dropped where the body is not one chunk in memory, a group may invalidate the response, or a purge or a HEAD has made it stale.
+    /// - Parameter hot: dropped where the body is not one chunk in memory, a group may invalidate the response, or a
+    ///   purge or a HEAD has made it stale.
     package init(
         key: CacheKey,
         head: StoredHead,
@@ -66,7 +70,7 @@ package final class StoredResponse: Sendable {
         hot: HotPathWindow?,
         tier: StoreTier,
         diskEntry: DiskEntry? = nil,
-        shape: UInt64 = 0,
+        headFormatID: UInt64 = 0,
         number: UInt64 = 0
     ) {
         self.key = key
@@ -80,12 +84,12 @@ package final class StoredResponse: Sendable {
         self.tier = tier
         self.diskEntry = diskEntry
         held = nil
-        self.shape = shape
+        self.headFormatID = headFormatID
         self.number = number
     }
 
-    /// What the memory tier holds, taken apart.
-    init(_ held: HeldResponse) {
+    /// Decodes a response of the memory tier.
+    init(_ held: ResidentResponse) {
         self.held = held
         key = held.key
         body = .complete(held.chunk)
@@ -94,7 +98,7 @@ package final class StoredResponse: Sendable {
         hot = held.hot
         tier = .memory
         diskEntry = nil
-        shape = held.shape
+        headFormatID = held.headFormatID
         number = held.number
         rules = held.hasNames ? InvalidationRule.concerning(head, key) : []
         rulesSeen.store(held.rulesSeen, ordering: .relaxed)
@@ -109,13 +113,13 @@ package final class StoredResponse: Sendable {
         return self === other
     }
 
-    /// Rules up to this number have nothing to say about it; whoever finds it again in the memory tier knows, too.
+    /// Notes that no rule up to this number matches it; the entry of the memory tier gets the note, too.
     func noteRules(upTo number: UInt64) {
         rulesSeen.store(number, ordering: .relaxed)
         held?.rulesSeen = number
     }
 
-    /// The same response, stale since then (Unix seconds), whatever its lifetime.
+    /// The same response, stale since this time (Unix seconds) regardless of its freshness lifetime.
     package func stale(since time: Int64) -> StoredResponse {
         var head = head
         head.staleSince = min(head.staleSince ?? .max, time)
@@ -136,7 +140,8 @@ package final class StoredResponse: Sendable {
         return with(usable, Self.prepare(usable, length: body.knownLength, via: nil))
     }
 
-    /// The same response as what came with this number, and was last confirmed with that of the head: in the order of another store.
+    /// The same response as what came with this number, and was last confirmed with that of the head: in
+    /// the order of another store.
     package func renumbered(_ number: UInt64, _ headNumber: UInt64) -> StoredResponse {
         var head = head
         head.number = headNumber
@@ -152,7 +157,7 @@ package final class StoredResponse: Sendable {
             hot: nil,
             tier: tier,
             diskEntry: diskEntry,
-            shape: shape,
+            headFormatID: headFormatID,
             number: number ?? self.number
         )
     }

@@ -4,8 +4,8 @@ import EventLoop
 import FoundationEssentials
 import Glibc
 
-/// `ResourceInfos.plist` has the server's date of each file, `DownloadManagerExpirationDates.plist` until when it is fresh;
-/// both are dictionaries from file names to dates, in XML or in binary form.
+/// `ResourceInfos.plist` has the server's date of each file, `DownloadManagerExpirationDates.plist` until when it is
+/// fresh; both are dictionaries from file names to dates, in XML or in binary form.
 struct SeedDates: Sendable {
     static let names: Set<String> = [modifiedName, expiryName]
     private static let modifiedName = "ResourceInfos.plist"
@@ -23,10 +23,10 @@ struct SeedDates: Sendable {
         expiries = try Self.dates(files, Self.expiryName)
     }
 
-    /// Unix seconds; nil where nobody knows.
+    /// Unix seconds; nil if unknown.
     func lastModified(_ name: String) -> Int64? { modified[name] }
 
-    /// Unix seconds; nil where nobody knows.
+    /// Unix seconds; nil if unknown.
     func expiry(_ name: String) -> Int64? { expiries[name] }
 
     private static func dates(_ files: SeedFiles, _ name: String) throws(SeedError) -> [String: Int64] {
@@ -49,13 +49,13 @@ struct SeedDates: Sendable {
         }
     }
 
-    /// Whether a list is binary, or XML whose dates have years of four digits and whose lists are not nested deeply: others can end the
-    /// process in the decoder, which overflows at such years, and goes down by recursion.
+    /// Whether a list is binary, or XML whose dates have years of four digits and whose lists are not nested deeply:
+    /// others can crash the decoder, which overflows at such years and recurses without a limit.
     private static func isSound(_ bytes: [UInt8]) -> Bool {
         if bytes.starts(with: "bplist".utf8) { return true }
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         var rest = bytes.starts(with: mark) ? bytes[mark.count...] : bytes[...]
-        // Text that does not begin as XML would be taken for an older form; a NUL stands in UTF-16.
+        // Text that does not begin like XML would be parsed as the old format; a NUL means UTF-16.
         guard rest.first(where: { $0 > 0x20 }) == UInt8(ascii: "<"), !rest.contains(0) else { return false }
         var depth = 0
         while let open = rest.firstIndex(of: UInt8(ascii: "<")) {
@@ -80,7 +80,7 @@ struct SeedDates: Sendable {
     private static let depthLimit = 64
 
     private struct Entry: Decodable {
-        /// Nil where it is something else, which says nothing about the others.
+        /// Nil if the value is no date; other entries are not affected.
         var date: Date?
 
         init(from decoder: any Decoder) throws {

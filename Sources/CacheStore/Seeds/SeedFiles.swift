@@ -8,7 +8,7 @@ package enum SeedError: Error, Sendable, Equatable, CustomStringConvertible {
     case folder(SystemError)
     case notAFolder(path: String)
     case tooMany(path: String, limit: Int)
-    /// A property list that is none.
+    /// A file that is no valid property list.
     case dates(path: String)
 
     package var description: String {
@@ -102,7 +102,7 @@ struct SeedFiles: Sendable {
     }
 
     /// Reads a small file as a whole.
-    /// - Throws: `SystemError`; EFBIG where it is larger than `limit` bytes.
+    /// - Throws: `SystemError`; EFBIG if it has more than `limit` bytes.
     func read(_ name: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
         let (descriptor, stamp) = try open(name)
         defer { close(descriptor) }

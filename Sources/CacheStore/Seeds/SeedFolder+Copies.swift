@@ -21,7 +21,7 @@ package struct SeedEntry: Sendable, Equatable {
 }
 
 extension SeedFolder {
-    /// The layout that the names of a folder look like; blocks.
+    /// Detects the layout of a folder by its names; blocks.
     /// - Throws: `SeedError` where the path is no folder that can be read.
     package static func layout(of path: String) throws(SeedError) -> SeedLayout {
         let names = try SeedFiles(path).list(deep: false)
@@ -29,7 +29,7 @@ extension SeedFolder {
         return isOld ? .docker : .url
     }
 
-    /// The seeds of a URL that nobody has taken yet; they count as taken from now on.
+    /// The seeds of a URL that were not taken before; they count as taken from now on.
     package func take(_ key: CacheKey) async -> [SeedCopy] {
         let url = "\(key)"
         let names = candidates(url).filter(claim)
@@ -37,7 +37,7 @@ extension SeedFolder {
         return (try? await pool.run { [self] in names.compactMap { copy($0, key, url) } }) ?? []
     }
 
-    /// One seed for a URL that it may be of; nil where it is another's, cannot be read, or has been taken before.
+    /// Takes one seed for a URL; nil if it belongs to another URL, is unreadable, or was taken before.
     package func take(_ name: String, as key: CacheKey) async -> SeedCopy? {
         guard claim(name) else { return nil }
         return try? await pool.run { [self] in copy(name, key, "\(key)") }
@@ -47,8 +47,8 @@ extension SeedFolder {
         load(name, key, url).map { SeedCopy(head: $0.head, body: $0.body, expiry: dates.expiry(name)) }
     }
 
-    /// What is in the folder. With layout `docker` a file tells a hash of its URL only, so that only those are known whose
-    /// parents are given.
+    /// Lists the folder. With layout `docker` a name has only a hash of the URL, so that URLs are known
+    /// only below the given parents.
     /// - Parameter parents: URLs of folders, such as `https://a.example/images`.
     /// - Returns: the entries by name, and how many files have a URL that is not known.
     package func entries(parents: [String] = []) async -> (known: [SeedEntry], unknown: Int) {
@@ -78,7 +78,7 @@ extension DiskTier {
         _ copy: SeedCopy,
         head: StoredHead,
         key: CacheKey,
-        generation: (Generations, GenerationToken),
+        generation: (Invalidations, InvalidationToken),
         maxVariants: Int
     ) async throws {
         let length = copy.body.knownLength ?? 0

@@ -1,4 +1,4 @@
-// A folder of responses that are there before anything was fetched: looked up by URL, opened when they are asked for.
+// A folder of responses that exist before the first fetch: looked up by URL, and opened on demand.
 
 package import EventLoop
 import HTTPCaching
@@ -6,16 +6,16 @@ package import HTTPWire
 package import Policies
 import Synchronization
 
-/// The files of a folder as they were listed when it was opened: a new one is found at the next reload, a changed one at
-/// once.
+/// The files of a folder as they were listed when it was opened: a new one is found at the next
+/// reload, a changed one at once.
 ///
 /// Sendable: the names never change; what is remembered of heads, of troubles and of copies is under a mutex.
 package final class SeedFolder: Sendable, Equatable {
-    /// The names of seeds that could not be read are told once each, up to so many.
+    /// The number of unreadable seeds that are remembered, so that each is reported once.
     private static let longestMemory = 4096
 
     private struct Memory {
-        /// By name: what a file was when its head was read.
+        /// By name: a file's stamp when its head was read, and the head.
         var heads: [String: (stamp: SeedStamp, head: StoredHead)] = [:]
         var troubles: Set<String> = []
         /// Names that have been copied into the store.
@@ -26,7 +26,8 @@ package final class SeedFolder: Sendable, Equatable {
     package let path: String
     package let layout: SeedLayout
     package let mode: SeedMode
-    /// Another one each time a folder is opened, never 0: what was made ready for one state of a folder is not for another.
+    /// Changes each time a folder is opened, never 0: a head that was prepared for an earlier state of
+    /// the folder must not be used.
     package let identity: UInt64
     let files: SeedFiles
     let names: Set<String>
@@ -37,7 +38,7 @@ package final class SeedFolder: Sendable, Equatable {
     private static let opened = Atomic<UInt64>(0)
 
     /// Lists a folder; blocks, so not on a loop.
-    /// - Parameter onTrouble: told once of each seed that cannot be read, what to do about it, too; any thread.
+    /// - Parameter onTrouble: called once for each unreadable seed, with the remedy; any thread.
     /// - Throws: `SeedError`.
     package init(
         path: String,
@@ -66,11 +67,11 @@ package final class SeedFolder: Sendable, Equatable {
     /// Whether a lookup would have a file to open. Any thread; asks no disk.
     package func mayHave(_ key: CacheKey) -> Bool { !candidates("\(key)").isEmpty }
 
-    /// Whether what is stored under a key may stand behind a pinned seed. Any thread; asks no disk.
+    /// Whether a pinned seed may come before the stored responses of a key. Any thread; no disk access.
     package func shadows(_ key: CacheKey) -> Bool { mode == .pinned && mayHave(key) }
 
-    /// The seed that a request selects, with tier `.seed`; nil where there is none, or none that can be read. Any thread:
-    /// the files are opened on the I/O pool.
+    /// The seed that a request selects, with tier `.seed`; nil if there is no readable one. Any thread: the files
+    /// are opened on the I/O pool.
     package func lookup(_ key: CacheKey, request: RequestHead) async -> StoredResponse? {
         let url = "\(key)"
         let candidates = candidates(url)
@@ -97,7 +98,7 @@ package final class SeedFolder: Sendable, Equatable {
     }
 
     /// Opens one seed; I/O thread.
-    /// - Returns: nil where it is another URL's, or cannot be read.
+    /// - Returns: nil if it belongs to another URL, or is unreadable.
     func load(_ name: String, _ key: CacheKey, _ url: String) -> StoredResponse? {
         do {
             let (descriptor, stamp) = try files.open(name)
@@ -117,12 +118,12 @@ package final class SeedFolder: Sendable, Equatable {
         }
     }
 
-    /// What is known of a file; I/O thread.
-    /// - Returns: nil where its head names another URL.
+    /// Reads the head of a seed; I/O thread.
+    /// - Returns: nil if it names another URL.
     private func head(_ name: String, _ stamp: SeedStamp, _ url: String) throws -> StoredHead? {
         let headName = name + SeedNames.headSuffix
         let hasHead = names.contains(headName)
-        // A head is changed by hand without a change of the body, so that its own state counts, too.
+        // A head may be edited without a change of the body, so the stamp of its own file is compared, too.
         let known = memory.withLock { $0.heads[name] }
         if let known, known.stamp == stamp, !hasHead { return known.head }
         var document = SeedHead()
@@ -134,7 +135,7 @@ package final class SeedFolder: Sendable, Equatable {
             }
         }
         if let other = document.url, other != url { return nil }
-        // What has a name that says nothing has to say whose it is.
+        // A hashed name does not show the URL, so the head must have it.
         if document.url == nil, name.split(separator: "/").last?.first == "~" { return nil }
         let head = document.stored(
             name: name,
@@ -152,7 +153,7 @@ package final class SeedFolder: Sendable, Equatable {
         return head
     }
 
-    /// Takes a name for a copy; false where it has been taken before.
+    /// Claims a name for a copy; false if it was claimed before.
     func claim(_ name: String) -> Bool { memory.withLock { $0.taken.insert(name).inserted } }
 
     /// Once for each file.

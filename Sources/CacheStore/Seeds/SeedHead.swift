@@ -4,9 +4,9 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPWire
 
-/// What stands in `NAME.head.json`. Only `url` matters to a lookup; everything else has a default.
+/// The document `NAME.head.json`. A lookup needs only `url`; everything else has a default.
 struct SeedHead: Codable, Equatable {
-    /// Of the whole response; a seed with another URL is not found, whatever its name is.
+    /// The response's URL; a seed is not found for another URL, whatever its name is.
     var url: String?
     /// Default: 200.
     var status: Int?
@@ -37,7 +37,7 @@ struct SeedHead: Codable, Equatable {
 
     init() {}
 
-    /// What is exported of a stored response: without Set-Cookie, which is nobody else's.
+    /// The head of an exported response: without Set-Cookie, which is for one user.
     init(_ head: StoredHead, url: String) {
         self.url = url
         status = head.status
@@ -59,11 +59,11 @@ struct SeedHead: Codable, Equatable {
 
     /// The head to answer with.
     /// - Parameters:
-    ///   - name: of the file; its extension stands in for Content-Type.
+    ///   - name: of the file; its extension replaces a missing Content-Type.
     ///   - lastModified: Unix seconds, where the layout knows it.
     ///   - validators: makes Last-Modified and ETag of the file's own date and size where there are none: for seeds
-    ///     that are answered from, not for those that an origin is asked about.
-    /// - Returns: nil where the status or a field is none that could be sent.
+    ///     that answer, not for those that an origin validates.
+    /// - Returns: nil if the status or a field could not be sent.
     func stored(name: String, _ stamp: SeedStamp, lastModified: Int64?, validators: Bool) -> StoredHead? {
         let status = status ?? 200
         guard (200...599).contains(status), status != 206, status != 304, let given = Self.lines(fields ?? []) else {
@@ -103,7 +103,7 @@ struct SeedHead: Codable, Equatable {
         return fields
     }
 
-    /// Nil where it could not stand in one line of a head: controls, and what is no Latin-1.
+    /// Nil if it does not fit into a field line: with control characters, or outside Latin-1.
     private static func text(_ text: String) -> String? {
         let isFit = text.unicodeScalars.allSatisfy { scalar in
             scalar.value >= 0x20 && scalar.value <= 0xff && scalar.value != 0x7f || scalar.value == 0x09

@@ -41,15 +41,15 @@ enum SeedNames {
         return join(result)
     }
 
-    /// A name that any URL has, and no other one; `number` counts the variants of one URL from 0 on.
+    /// A unique name for any URL; `number` counts the variants of one URL from 0 on.
     static func hashed(_ url: String, _ number: Int = 0) -> String {
-        // Where there is no digest, the number alone tells names apart.
+        // Without a digest, only the number makes names unique.
         let name = "~" + (ContentDigest.sha256.hex(url.utf8) ?? "") + (number == 0 ? "" : ".\(number)")
         guard let host = split(url)?.first, isSafe(host), isPrintable(host) else { return name }
         return String(decoding: host, as: UTF8.self) + "/" + name
     }
 
-    /// Host, folders and file name; nil for what is no absolute URL.
+    /// Host, folders and file name; nil if it is no absolute URL.
     private static func split(_ url: String) -> [[UInt8]]? {
         let bytes = Array(url.utf8)
         let slash = UInt8(ascii: "/")
@@ -70,8 +70,8 @@ enum SeedNames {
 
     // MARK: - Layout `docker`
 
-    /// The parent with runs of slashes made one, as the old library's path functions did, hashed; and the last component
-    /// with its escapes escaped. What the app had asked for was encoded or not, so that both are tried.
+    /// The parent with runs of slashes made one, as the old library's path functions did, hashed; and the last
+    /// component with its escapes escaped. The app's request may have been encoded or not, so both forms are tried.
     private static func docker(_ url: String) -> [String] {
         var names: [String] = []
         for text in unique([url, percentDecoded(Array(url.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? url]) {
@@ -119,7 +119,7 @@ enum SeedNames {
         return parent + "/" + String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The URLs that ``plain(_:)`` may have made a name of, whatever their scheme was.
+    /// The URLs, with each scheme, that ``plain(_:)`` may have made a name of.
     static func urls(_ name: String) -> [String] {
         guard let slash = name.firstIndex(of: "/"), !name.contains("/~"), !name.hasPrefix("~") else { return [] }
         let host = String(name[..<slash])
@@ -128,7 +128,7 @@ enum SeedNames {
         return ["https://", "http://"].map { $0 + host + path }
     }
 
-    /// Percent-escapes what may not stand in a URL, `%` itself among it.
+    /// Percent-encodes characters that are not allowed in a URL, including `%`.
     /// - Parameter keepingEscapes: leaves `%` alone.
     private static func escaped(_ text: String, keepingEscapes: Bool = false) -> String {
         var result = ""
@@ -145,7 +145,8 @@ enum SeedNames {
 
     // MARK: - Parts
 
-    /// Whether a file may have this name: one component, none that leads elsewhere, none that is ours.
+    /// Whether a file may have this name: one component that does not leave the folder, and no
+    /// name that Drydock reserves.
     static func isSafe(_ part: [UInt8]) -> Bool { isSafe(part, upTo: longestPart) && part.first != hashMark }
 
     private static func isSafe(_ part: [UInt8], upTo longest: Int) -> Bool {
@@ -160,7 +161,7 @@ enum SeedNames {
         String(decoding: Array(parts.joined(separator: [0x2f])), as: UTF8.self)
     }
 
-    /// Nil where an escape is none, or the bytes are no UTF-8.
+    /// Nil if an escape is invalid, or the bytes are no UTF-8.
     static func percentDecoded(_ bytes: [UInt8]) -> [UInt8]? {
         var result: [UInt8] = []
         var index = 0

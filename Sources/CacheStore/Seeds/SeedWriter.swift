@@ -4,14 +4,14 @@ package import EventLoop
 import Glibc
 import Synchronization
 
-/// What has been written.
+/// The counts of written responses.
 package struct SeedTally: Sendable, Equatable {
     package var written = 0
     /// Bytes of the bodies.
     package var bytes: Int64 = 0
 }
 
-/// Sendable: what has been written is under a mutex; one call writes at a time.
+/// Sendable: the counts are under a mutex; one call writes at a time.
 package final class SeedWriter: Sendable {
     private struct State {
         /// The names that have been given away.
@@ -23,8 +23,8 @@ package final class SeedWriter: Sendable {
     private let pool: IOPool
     private let state = Mutex(State())
 
-    /// Makes the folder where there is none; blocks.
-    /// - Throws: `SeedError` where it can neither be made nor written.
+    /// Makes the folder if it is missing; blocks.
+    /// - Throws: `SeedError` if it cannot be made or written.
     package init(_ path: String, pool: IOPool) throws(SeedError) {
         self.pool = pool
         guard Self.makeFolder(path) else { throw .folder(SystemError("mkdir \(path)")) }
@@ -34,8 +34,8 @@ package final class SeedWriter: Sendable {
 
     package var tally: SeedTally { state.withLock { $0.tally } }
 
-    /// Writes one response on an I/O thread. What had its name is replaced.
-    /// - Throws: `SystemError` or `BodyError`; what was there before stays then.
+    /// Writes one response on an I/O thread. It replaces a file of the same name.
+    /// - Throws: `SystemError` or `BodyError`; then the old file stays.
     package func write(_ response: StoredResponse) async throws {
         try await pool.run { [self] in try writeNow(response) }
     }
@@ -78,7 +78,7 @@ package final class SeedWriter: Sendable {
         return SeedNames.hashed(url)
     }
 
-    /// Nobody else's: neither a folder nor a seed of another URL stands there.
+    /// Whether the name is free: it is neither a folder nor a seed of another URL.
     private func isFree(_ name: String, _ url: String) -> Bool {
         var status = stat()
         guard lstat("\(files.root)/\(name)", &status) == 0 else { return errno == ENOENT }
@@ -88,7 +88,7 @@ package final class SeedWriter: Sendable {
         return (try? SeedHead.decode(bytes).url) == url
     }
 
-    /// The folders of a name, one by one; false where something else stands in the way.
+    /// Makes the folders of a name, one by one; false if something else has one of the names.
     private static func makeFolders(_ root: String, _ name: String) -> Bool {
         var path = root
         for part in name.split(separator: "/").dropLast() {

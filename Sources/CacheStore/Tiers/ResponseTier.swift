@@ -1,45 +1,48 @@
-// What a tier behind memory promises: how stored responses are found, changed and invalidated in it, alone or beside other stores.
+// What a tier behind memory promises: how stored responses are found, changed and invalidated in it,
+// alone or beside other stores.
 
 package import EventLoop
 package import HTTPCaching
 
 /// A place for stored responses behind memory: the disk of this machine, or a server that several stores share.
 ///
-/// A store asks its tiers in order, behind memory. A tier that fails costs a miss, and one that is slow costs its time; neither
-/// costs a wrong answer. Whatever says "without waiting" is called on loops and under locks: it takes no longer than a look into
-/// a table. Everything else may be called from any thread, and may suspend.
+/// A store asks its tiers in order, behind memory. A tier that fails costs a miss, and one that is slow costs its time;
+/// neither costs a wrong answer. Whatever says "without waiting" is called on loops and under locks: it takes no longer
+/// than a look into a table. Everything else may be called from any thread, and may suspend.
 ///
 /// ## Order within one store
 ///
-/// A store numbers its fetches, checks and invalidations (``Generations``): a greater number began later. A tier that one
-/// store has for itself (``isShared`` is false) compares these numbers. It takes a response only through
-/// ``Generations/ifUnchanged(_:_:)`` of its ``TierCommit``, so that no invalidation comes between the look and the change.
+/// A store numbers its fetches, checks and invalidations (``Invalidations``): a greater number began later. A
+/// tier that one store has for itself (``isShared`` is false) compares these numbers. It takes a response
+/// only through ``Invalidations/ifUnchanged(_:_:)`` of its ``TierCommit``, so that no invalidation comes
+/// between the look and the change.
 ///
 /// ## Order between stores
 ///
-/// The numbers of two stores come from two clocks and say nothing about each other. A shared tier therefore has an order of its
-/// own: it counts *moments*, from 1, one more for each question and each change, whoever it comes from.
+/// The numbers of two stores come from two clocks and say nothing about each other. A shared tier therefore has an
+/// order of its own: it counts *moments*, from 1, one more for each question and each change, whoever it comes from.
 ///
 /// 1. Every ``TierAnswer`` has a moment of its own, and holds everything that was changed before it.
 /// 2. Every ``TierCommit`` names the last moment that its store had been told when the fetch or check behind it *began*
-///    (``TierMoments/last(before:)``). The tier keeps it with the response. Where something that concerns the response was
-///    invalidated after that moment, it throws ``TierError/invalidated``; where the same variant is stored with a later moment,
-///    ``TierError/outdated``. Equal moments are those of one store, and its numbers decide. An answer that is known late makes a
-///    moment too old, and then the tier refuses more than it must, and never less.
-/// 3. An invalidation holds for every store from when its call returns; for a call that does not wait, from before the tier
-///    handles the next call of the same store. A tier that cannot carry one out answers nothing until it has made up for it.
-/// 4. A store gives what a shared tier hands over a number of its own, that of the answer: the number of another store never
-///    meets one of its own.
+///    (``TierMoments/last(before:)``). The tier keeps it with the response. Where something that concerns the response
+///    was invalidated after that moment, it throws ``TierError/invalidated``; where the same variant is stored with a
+///    later moment, ``TierError/outdated``. Equal moments are those of one store, and its numbers decide. An answer
+///    that is known late makes a moment too old, and then the tier refuses more than it must, and never less.
+/// 3. An invalidation holds for every store from when its call returns; for a call that does not wait, from
+///    before the tier handles the next call of the same store. A tier that cannot carry one out answers nothing
+///    until it has made up for it.
+/// 4. A store gives what a shared tier hands over a number of its own, that of the answer: the number of another store
+///    never meets one of its own.
 ///
-/// What a store holds in memory it answers with while that is fresh, whoever has invalidated it elsewhere. A shared tier that
-/// hears of invalidations by others tells them (``listen(_:)``), and the store lets go of what they concern.
+/// What a store holds in memory it answers with while that is fresh, whoever has invalidated it elsewhere. A shared
+/// tier that hears of invalidations by others tells them (``listen(_:)``), and the store lets go of what they concern.
 package protocol ResponseTier: AnyObject, Sendable {
     /// What `Cache-Status`, `explain` and listings call it.
     var name: StoreTier { get }
     /// Other stores change it, too.
     var isShared: Bool { get }
     /// Rules and pins that outlive the process with what the tier stores; nil where it keeps none.
-    var keptGenerations: Generations? { get }
+    var keptGenerations: Invalidations? { get }
     /// Threads of its own, for whoever watches that none stands still.
     var threads: [IOPool] { get }
     var statistics: TierStatistics { get }
@@ -48,8 +51,8 @@ package protocol ResponseTier: AnyObject, Sendable {
 
     /// False only where the tier has nothing of the key.
     func mayHold(_ key: CacheKey) -> Bool
-    /// Whether it is known to have a variant besides these that came at `time` (Unix seconds) or later. False may be wrong:
-    /// then memory answers with what it has.
+    /// Whether it is known to have a variant besides these that came at `time` (Unix seconds) or later. False may be
+    /// wrong: then memory answers with what it has.
     func isKnownToHold(_ key: CacheKey, since time: Int64, besides heads: [StoredHead]) -> Bool
     /// What is known of the variant that `head` is.
     func known(_ key: CacheKey, _ head: StoredHead) -> TierKnowledge
@@ -67,8 +70,9 @@ package protocol ResponseTier: AnyObject, Sendable {
 
     /// Stores a complete response in the place of the same variant. Nothing of it is found before all of it is stored.
     func commit(_ commit: TierCommit) async throws(TierError)
-    /// Gives a stored response the head that a check has brought; one that has been replaced is left alone. A tier that cannot tell
-    /// whether the body it has is the one that was checked stores both anew, which is what it does by default.
+    /// Gives a stored response the head that a check has brought; one that has been replaced is left alone.
+    /// A tier that cannot tell whether the body it has is the one that was checked stores both anew, which
+    /// is what it does by default.
     /// - Parameters:
     ///   - response: as it was.
     ///   - commit: the new head, the same body, and the token of the check.
@@ -81,10 +85,10 @@ package protocol ResponseTier: AnyObject, Sendable {
     // MARK: Invalidation
 
     /// Returns when rules in force outlive the process and hold for every store, or what they concern is gone.
-    /// - Parameter number: as ``Generations/invalidate(_:)`` has said.
+    /// - Parameter number: the result of ``Invalidations/invalidate(_:)``.
     func invalidate(_ rules: [InvalidationRule], number: UInt64) async
     /// Puts purges in force for what the tier holds, which may go behind; soft ones make it stale.
-    /// - Parameter number: as ``Generations/purge(_:now:)`` has said.
+    /// - Parameter number: as ``Invalidations/purge(_:now:)`` has said.
     /// - Returns: how many stored responses they concern.
     func purge(_ rules: [PurgeRule], number: UInt64) async -> Int
     /// Removes behind what the hard rules in force concern. Does not wait.
@@ -114,7 +118,7 @@ package protocol ResponseTier: AnyObject, Sendable {
 /// What most tiers have nothing to do for.
 extension ResponseTier {
     package var isShared: Bool { false }
-    package var keptGenerations: Generations? { nil }
+    package var keptGenerations: Invalidations? { nil }
     package var threads: [IOPool] { [] }
     package func mayHold(_ key: CacheKey) -> Bool { true }
     package func isKnownToHold(_ key: CacheKey, since time: Int64, besides heads: [StoredHead]) -> Bool { false }
@@ -134,7 +138,7 @@ extension ResponseTier {
 /// A tier of files on this machine: it gives arriving bodies their files, and its open files answer on the fast path.
 package protocol FileTier: ResponseTier {
     /// The file of a body that arrives and may be stored; no I/O happens before its first bytes.
-    /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
+    /// - Parameter expected: the declared length of the body in bytes; zero where none is declared.
     func makeSpill(expected: Int64) -> SpillFile
     /// A file for the parts of one representation; no I/O happens before its first bytes.
     func makeSparse() -> SparseFile
@@ -146,9 +150,9 @@ package protocol FileTier: ResponseTier {
     ///   - onlyIfMissing: leaves a file alone that is there.
     func keepAsFile(_ key: CacheKey, _ head: StoredHead?, as name: String, onlyIfMissing: Bool) async throws
     /// Makes a response whose file stays open ready for the fast path. Does not wait.
-    func makeReady(_ response: StoredResponse, shape: UInt64, _ make: () -> HeldResponse?)
+    func makeReady(_ response: StoredResponse, headFormatID: UInt64, _ make: () -> ResidentResponse?)
     /// The fast path: the open file of a key that has no other. Does not wait, and does not look at rules.
-    func readyFile(_ keyBytes: UnsafeRawBufferPointer, where selects: (HeldResponse) -> Bool) -> ReadyFile?
+    func readyFile(_ keyBytes: UnsafeRawBufferPointer, where selects: (ResidentResponse) -> Bool) -> ReadyFile?
     /// Counts an answer. Does not wait.
     func noteUse(of ready: ReadyFile)
 }

@@ -1,9 +1,10 @@
-// Which moment of a shared tier its store knew when something began: the bridge between the store's numbers and the tier's order.
+// Which moment of a shared tier its store knew when something began: the bridge between the store's
+// numbers and the tier's order.
 
 import Synchronization
 
-/// The moments that a shared tier has told, with the store's numbers at which it did. They are thinned out towards the past: what
-/// is found then is an earlier moment, with which a tier refuses more than it must, and never less.
+/// The moments that a shared tier has told, with the store's numbers at which it did. They are thinned out towards the
+/// past: what is found then is an earlier moment, with which a tier refuses more than it must, and never less.
 ///
 /// Sendable: the history is under a mutex, held for a search.
 package final class TierMoments: Sendable {
@@ -19,11 +20,11 @@ package final class TierMoments: Sendable {
     package init() {}
 
     /// The tier has told a moment.
-    /// - Parameter generations: of the store.
+    /// - Parameter invalidations: of the store.
     /// - Returns: the store's number for what the tier told with it: what begins later has a greater one.
-    package func note(_ moment: UInt64, _ generations: Generations) -> UInt64 {
+    package func note(_ moment: UInt64, _ invalidations: Invalidations) -> UInt64 {
         history.withLock { history in
-            let number = generations.nextNumber()
+            let number = invalidations.nextNumber()
             // An answer that others have overtaken: a later moment is known already.
             guard moment > history.last?.moment ?? 0 else { return number }
             if history.count == Self.most {

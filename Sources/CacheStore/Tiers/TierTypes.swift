@@ -1,8 +1,10 @@
-// What a store and its tiers say to each other: questions, findings, commits, refusals, and what was invalidated elsewhere.
+// What a store and its tiers say to each other: questions, findings, commits, refusals, and what
+// was invalidated elsewhere.
 
 package import HTTPCaching
 
-/// Why a tier has not done what it was asked for. Each of them is a miss for whoever finds, and is answered all the same.
+/// Why a tier has not done what it was asked for. Each of them is a miss for whoever finds, and
+/// is answered all the same.
 package enum TierError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The response has gone since it was found.
     case absent
@@ -131,9 +133,9 @@ package struct TierCommit: Sendable {
     /// The file that holds the body, where this tier gave it; nil for a body in memory.
     package let spill: SpillFile?
     /// Keeps invalidations of this store waiting while `token` is looked at.
-    package let generations: Generations
+    package let invalidations: Invalidations
     /// Noted when the fetch began: nothing is stored that was invalidated since.
-    package let token: GenerationToken
+    package let token: InvalidationToken
     /// Responses of one key at most, at least 1; the one that was stored longest ago goes.
     package let maxVariants: Int
     /// Of a shared tier: the last one that the store had been told when the fetch began. 0 elsewhere.
@@ -144,8 +146,8 @@ package struct TierCommit: Sendable {
         _ head: StoredHead,
         _ body: Body,
         spill: SpillFile? = nil,
-        generations: Generations,
-        token: GenerationToken,
+        invalidations: Invalidations,
+        token: InvalidationToken,
         maxVariants: Int,
         moment: UInt64 = 0
     ) {
@@ -153,7 +155,7 @@ package struct TierCommit: Sendable {
         self.head = head
         self.body = body
         self.spill = spill
-        self.generations = generations
+        self.invalidations = invalidations
         self.token = token
         self.maxVariants = maxVariants
         self.moment = moment

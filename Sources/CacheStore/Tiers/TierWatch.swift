@@ -4,7 +4,7 @@ package import EventLoop
 
 /// Sendable: see `timer`.
 package final class TierWatch: @unchecked Sendable {  // `timer` is touched on the loop only that both methods run on
-    /// Nanoseconds between two looks.
+    /// Nanoseconds between two checks.
     package static let interval: UInt64 = 10_000_000_000
     private var timer: LoopTimer?
 

@@ -1,6 +1,6 @@
-// What becomes of a fetch whose clients have left, in the words of the file.
+// Parses `on_client_abort`: what happens to a fetch whose clients have left.
 
-internal import Policies
+import Policies
 
 extension ClientAbort {
     /// `finish`, `abort` or `finish-if N%`; nil where the words are none of these.

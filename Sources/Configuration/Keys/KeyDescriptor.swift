@@ -4,7 +4,7 @@
 package indirect enum ValueKind: Sendable {
     case boolean
     case integer(ClosedRange<Int>)
-    /// A word in place of the other kind: `auto`, `none`.
+    /// A word, such as `auto` or `none`, or else a value of the other kind.
     case word(String, or: ValueKind)
     case choice([String])
     case duration
@@ -50,7 +50,7 @@ package enum MapKey: Sendable {
 
 /// How far a key of a service reaches.
 package enum Inheritance: Sendable {
-    /// Only where it stands.
+    /// No section inherits it.
     case none
     /// From `defaults` to services.
     case services
@@ -58,11 +58,11 @@ package enum Inheritance: Sendable {
     case endpoints
 }
 
-/// One key: the one place that says what it is called, what it holds and what it does.
+/// One key: the only place with its name, its kind and its description.
 package struct KeyDescriptor: Sendable {
     package let name: String
     package let kind: ValueKind
-    /// As the file would write it; nil where there is none.
+    /// The default, as a file would have it; nil if there is none.
     package let defaultText: String?
     /// One sentence for the schema and for `config default`.
     package let doc: String

@@ -1,6 +1,6 @@
 // The table of keys, third part: what services, endpoints and forward mode share.
 
-internal import HTTPCaching
+import HTTPCaching
 
 extension KeyTable {
     static let collapse = SectionDescriptor(

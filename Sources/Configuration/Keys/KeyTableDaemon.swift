@@ -285,7 +285,7 @@ package enum KeyTable {
         hasOwnKeys: true
     )
 
-    /// What an included file may hold.
+    /// The keys that an included file may have.
     static let included = SectionDescriptor(
         name: "an included file",
         keys: [KeyDescriptor("services", .sections(service), "More services.")],

@@ -1,6 +1,6 @@
-// The table of keys: what answers while there is nothing yet or nothing at all, what a body must be, and who may leave.
+// The table of keys: placeholders, fallbacks, expected content, and clients that leave.
 
-internal import Content
+import Content
 
 extension KeyTable {
     static let placeholder = SectionDescriptor(

@@ -1,9 +1,9 @@
-// The table of keys, fifth part: what is done on a schedule.
+// The table of keys, fifth part: downloads on a schedule.
 
-internal import Policies
+import Policies
 
 extension KeyTable {
-    /// The keys of whatever is done again and again.
+    /// The keys of everything that has a schedule.
     static let schedule: [KeyDescriptor] = [
         KeyDescriptor(
             "every",

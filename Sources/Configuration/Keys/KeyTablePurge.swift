@@ -1,4 +1,4 @@
-// The table of keys: what is purged on a schedule.
+// The table of keys: purges on a schedule.
 
 extension KeyTable {
     static let purge = SectionDescriptor(

@@ -1,6 +1,6 @@
 // The table of keys: what a service does about an origin that fails.
 
-internal import Policies
+import Policies
 
 extension KeyTable {
     static let retry = SectionDescriptor(

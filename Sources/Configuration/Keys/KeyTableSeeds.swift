@@ -1,6 +1,6 @@
 // The table of keys, fourth part: seeds, and resources that are kept as files.
 
-internal import Policies
+import Policies
 
 extension KeyTable {
     /// Part of `cache` in services, endpoints and forward mode.
@@ -39,7 +39,7 @@ extension KeyTable {
         ]
     )
 
-    /// What a service hands on to its endpoints, as endpoints have it.
+    /// The keys that endpoints inherit from their service, as endpoints have them.
     static let endpointShared: [KeyDescriptor] = shared.map { key in
         guard key.name == "cache" else { return key }
         return KeyDescriptor(key.name, .section(endpointCache), key.doc, inherited: key.inheritance)

@@ -154,7 +154,7 @@ extension KeyTable {
         ]
     )
 
-    /// What a service hands on to its endpoints.
+    /// The keys that endpoints inherit from their service.
     static let shared: [KeyDescriptor] = [
         KeyDescriptor("headers", .section(headers), "Changes to the fields of requests.", inherited: .endpoints),
         KeyDescriptor(

@@ -1,4 +1,4 @@
-// What a kind takes, in the words of an error message.
+// The values of each kind, in the words of an error message.
 
 extension ValueKind {
     /// An indefinite phrase: `a size such as 64KiB`.

@@ -1,8 +1,8 @@
-// Durations of whole seconds as text, for those who take or print them outside a file.
+// Durations of whole seconds as text, for uses outside of a configuration file.
 
 /// Whole seconds with a unit: `59s`, `2m`, `2h`, `7d`.
 package enum Lifetimes {
-    /// What is wrong with a text, and what to write instead.
+    /// The error in a text, and what to write instead.
     package struct Malformed: Error, Equatable, CustomStringConvertible {
         package let description: String
     }

@@ -1,11 +1,11 @@
-// Addresses to listen on and rules for who may connect.
+// Addresses to listen on, and rules for the clients that may connect.
 
-internal import Glibc
+import Glibc
 
 /// One address to listen on.
 package enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
-    /// An IP address without brackets, `localhost`, which means both 127.0.0.1 and ::1, or `*`, which means all addresses of the
-    /// machine, 0.0.0.0 and ::. Port 0 lets the kernel choose.
+    /// An IP address without brackets, `localhost`, which means both 127.0.0.1 and ::1, or `*`, which means all
+    /// addresses of the machine, 0.0.0.0 and ::. Port 0 lets the kernel choose.
     case tcp(host: String, port: UInt16)
     /// The absolute path of a unix socket.
     case unix(path: String)
@@ -28,13 +28,14 @@ package enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Who may connect: loopback, anybody, or a network.
+/// The clients that may connect: loopback, all, or a network.
 package enum ClientRule: Sendable, Hashable, CustomStringConvertible {
     case loopback
     case any
     case network(NetworkPrefix)
 
-    /// Whether the rule admits an address of 4 (IPv4) or 16 (IPv6) bytes in network order; an IPv4-mapped IPv6 address counts as IPv4.
+    /// Whether the rule admits an address of 4 (IPv4) or 16 (IPv6) bytes in network order; an IPv4-mapped
+    /// IPv6 address counts as IPv4.
     package func contains(_ address: [UInt8]) -> Bool {
         let address = AddressBytes.unmapped(address)
         switch self {
@@ -44,7 +45,7 @@ package enum ClientRule: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether the rule admits nobody but this machine.
+    /// Whether the rule admits only this machine.
     package var isLoopback: Bool {
         switch self {
         case .any: false

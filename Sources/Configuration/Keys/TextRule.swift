@@ -1,6 +1,6 @@
 // What texts may hold: names, tokens, field values, hosts, prefixes, origins.
 
-internal import Policies
+import Policies
 
 /// A rule for a text.
 package enum TextRule: Sendable {
@@ -161,7 +161,8 @@ package enum TextRule: Sendable {
                     && !label.hasPrefix("-") && !label.hasSuffix("-")
             })
         else { return nil }
-        // What looks like an IPv4 address must be one, or resolvers would read it in their own way.
+        // A name that looks like an IPv4 address must be a valid one, because resolvers differ
+        // in how they parse others.
         if let last = labels.last, last.utf8.allSatisfy({ (48...57).contains($0) }), AddressBytes.parse(text) == nil {
             return nil
         }

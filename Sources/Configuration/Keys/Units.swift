@@ -1,6 +1,6 @@
 // Durations, sizes, shares and ranges: the unit is always written.
 
-/// What is wrong with a scalar, and what to write instead.
+/// The error in a scalar, and what to write instead.
 struct ScalarProblem: Error, Equatable {
     let message: String
     /// It comes of this process's environment.

@@ -2,21 +2,24 @@
 
 /// What `drydock.yaml` says, ready to be compiled into a plan.
 ///
-/// Durations are nanoseconds (`UInt64`) except the lifetimes of `cache`, which are whole seconds (`Int64`) as in RFC 9111; sizes are bytes; shares lie in 0...1.
-/// Two configurations are equal when they ask for the same thing, wherever in their files they say it.
+/// Durations are nanoseconds (`UInt64`) except the lifetimes of `cache`, which are whole seconds (`Int64`) as in RFC
+/// 9111; sizes are bytes; shares lie in 0...1. Two configurations are equal when they ask for the same thing, wherever
+/// in their files they say it.
 package struct Configuration: Sendable, Equatable {
     /// Where clients connect. Default: `localhost:8080`, on 127.0.0.1 and ::1. A change needs a restart.
     package var listen: [ListenAddress]
-    /// The admin socket; nil where the daemon uses its user's own (``DefaultAdmin``), without addresses where there is to be none.
-    /// A change of its addresses needs a restart.
+    /// The admin socket; nil where the daemon uses its user's own (``DefaultAdmin``), without addresses where there is
+    /// to be none. A change of its addresses needs a restart.
     package var admin: AdminConfiguration?
     /// The number of event loops; nil means one per core. A change needs a restart.
     package var loops: Int?
-    /// The name that the file gives the daemon; nil for the one that is made of the machine and of ``listen``. A change needs a restart.
+    /// The name that the file gives the daemon; nil for the one that is made of the machine and of ``listen``.
+    /// A change needs a restart.
     package var givenName: String?
     /// Who may connect. Default: loopback only.
     package var clients: [ClientRule]
-    /// Host patterns under which services that are matched by their prefix alone answer, unless they name their own. Default: none.
+    /// Host patterns under which services that are matched by their prefix alone answer, unless they name
+    /// their own. Default: none.
     package var hosts: [String]
     /// The memory tier and the disk tier.
     package var cache = TierConfiguration()
@@ -28,7 +31,7 @@ package struct Configuration: Sendable, Equatable {
     package var shutdown: UInt64
     /// The services in the order of the file, included files after it.
     package var services: [ServiceConfiguration] = []
-    /// Whether nobody is asked, and what is stored answers whatever its age. Default: false.
+    /// Whether no origin is contacted, and stored responses answer whatever their age. Default: false.
     package var offline: Bool
     /// Whether the daemon's clock may be moved.
     package var clock: ClockConfiguration
@@ -38,11 +41,11 @@ package struct Configuration: Sendable, Equatable {
     package var prefetch: [PrefetchConfiguration] = []
     /// What is purged on a schedule.
     package var purge: [PurgeConfiguration] = []
-    /// Every file that was read, demo files included: what `--watch` has to look at. Absolute paths.
+    /// Every file that was read, demo files included; `--watch` watches them. Absolute paths.
     package var files: [String] = []
-    /// What is allowed and yet hardly what is meant, each with its place; never part of a comparison.
+    /// Warnings about settings that are valid but probably not intended, each with its place; not compared by `==`.
     package var warnings: [ConfigurationError] = []
-    /// Where each key stands; never part of a comparison.
+    /// The place of each key in the files; not compared by `==`.
     var origin = ConfigurationOrigin()
 
     /// The pseudonym in Via, Cache-Status and Proxy-Status, which no other daemon in a chain may have.

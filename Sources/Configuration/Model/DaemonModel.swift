@@ -52,13 +52,16 @@ package struct DiskTierConfiguration: Sendable, Equatable {
 /// Forward mode.
 package struct ForwardConfiguration: Sendable, Equatable {
     package var enabled: Bool
-    /// Host patterns (`*`, `*.example.com`, `example.com`, an address) in lower case. Loopback, private and link-local targets only when named. Default: `*`.
+    /// Host patterns (`*`, `*.example.com`, `example.com`, an address) in lower case. Loopback, private and link-local
+    /// targets only when named. Default: `*`.
     package var allow: [String]
-    /// `HOST:PORT` patterns for CONNECT and for `https` URLs in absolute form, either side may be `*`. Default: `*:443`.
+    /// `HOST:PORT` patterns for CONNECT and for `https` URLs in absolute form, either side may
+    /// be `*`. Default: `*:443`.
     package var connectAllow: [String]
     /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
     package var lenient: Bool
-    /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in absolute form; nil: the system's.
+    /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in
+    /// absolute form; nil: the system's.
     package var ca: String?
     package var cache = CacheConfiguration()
 }
@@ -109,7 +112,7 @@ package struct LogConfiguration: Sendable, Equatable {
         /// An absolute path; lines are appended.
         case file(path: String)
     }
-    /// How a line of the logs looks.
+    /// The format of log lines.
     package enum Format: String, Sendable, CaseIterable {
         /// JSON in the access log, which programs read, and text in the daemon's own log, which people read.
         case auto
@@ -119,7 +122,7 @@ package struct LogConfiguration: Sendable, Equatable {
         case combined
         case text
 
-        /// How one line looks.
+        /// The format of one line.
         package enum Line: Sendable { case json, combined, text }
 
         package var ofAccessLog: Line {

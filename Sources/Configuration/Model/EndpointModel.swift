@@ -29,7 +29,7 @@ package struct EndpointPath: Sendable, Hashable, CustomStringConvertible {
         case literal(String)
         /// One segment that is not empty.
         case parameter(String)
-        /// Everything that follows, slashes included, nothing included; only at the end.
+        /// The rest of the path, with slashes; it may be empty. Only at the end of a pattern.
         case rest
     }
 
@@ -58,8 +58,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     }
 
     package var mode: CacheMode
-    /// Seconds of freshness for responses that bring none of their own; nil: none. In library mode of all responses, and two hours
-    /// unless set.
+    /// The freshness lifetime of responses without explicit freshness, in seconds; nil is none. In library mode it
+    /// applies to all responses, and is two hours by default.
     package var ttl: Int64?
     /// The same by status; wins over `ttl`.
     package var ttlByStatus: [Int: Int64] = [:]
@@ -69,7 +69,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// Seconds past its freshness that a response may serve while a fetch behind it refreshes it, where it has no
     /// directive of its own (RFC 5861 section 3). Default: 0, none.
     package var staleWhileRevalidate: Int64
-    /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day; in library mode 36500 days.
+    /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day;
+    /// in library mode 36500 days.
     package var staleIfError: Int64
     /// What a check by HEAD compares in library mode. Default: all of it.
     package var compare: [CompareRule]
@@ -77,11 +78,11 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var checkPause: Int64
     /// Default: pass.
     package var gone: GonePolicy
-    /// Whose answers are stored. Default: GET.
+    /// The methods whose responses are stored. Default: GET.
     package var methods: [StoredMethod]
     /// Patterns of query names that do not enter the key.
     package var ignoreQuery: [String]
-    /// Request fields whose values enter the key.
+    /// Request fields whose values are part of the cache key.
     package var keyFields: [String]
     /// Default: strict.
     package var setCookie: SetCookiePolicy
@@ -97,7 +98,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var collapse: CollapseLimits
     /// Where responses are before anything was fetched; nil: nowhere.
     package var seed: SeedConfiguration?
-    /// Where under the disk tier's `files` the latest stored response is kept as a plain file; nil: nowhere. Endpoints only.
+    /// Where under the disk tier's `files` the latest stored response is kept as a plain file;
+    /// nil: nowhere. Endpoints only.
     package var storeAs: String?
     /// What answers while there is nothing yet; nil: nothing.
     package var placeholder: PlaceholderConfiguration?
@@ -108,7 +110,7 @@ package struct CacheConfiguration: Sendable, Equatable {
 
 /// A demo answer.
 package struct DemoConfiguration: Sendable, Equatable {
-    /// Whether the answer is given instead of asking the origin; true only where there is an answer to give.
+    /// Whether demo answers replace the origin's; true only if there is an answer.
     package var enabled: Bool
     /// The absolute path of the body; nil without one (a 204, or an endpoint without a demo).
     package var file: String?

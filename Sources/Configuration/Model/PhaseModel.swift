@@ -1,6 +1,6 @@
-// Placeholders and fallbacks: files that answer in place of what is not there.
+// Placeholders and fallbacks: files that answer in place of a missing response.
 
-/// A file that answers in place of what is not there.
+/// A file that answers in place of a missing response.
 package struct StandInConfiguration: Sendable, Hashable {
     /// Absolute; a regular file when the configuration was read.
     package var file: String

@@ -23,6 +23,6 @@ package struct PrefetchConfiguration: Sendable, Equatable {
     package var concurrency: Int
     /// What a failure means for the other items. Default: they continue.
     package var onError: BatchFailurePolicy
-    /// The origin is asked whatever is stored. Default: false.
+    /// Fetches from the origin even if a stored response is fresh. Default: false.
     package var force: Bool
 }

@@ -9,7 +9,7 @@ package struct PurgeConfiguration: Sendable, Equatable {
     package var prefix: String?
     /// The form of whole URLs.
     package var glob: String?
-    /// Only what is stored for this service; nil for all.
+    /// Limits the purge to the stored responses of this service; nil purges all.
     package var service: String?
     /// It becomes stale. Default: false, it is removed.
     package var isSoft: Bool

@@ -9,8 +9,8 @@ package struct ServiceConfiguration: Sendable, Equatable {
     /// Unique among the services.
     package var name: String
     package var match: ServiceMatch
-    /// Host patterns under which a service that is matched by its prefix alone answers, besides localhost, the listen addresses and the
-    /// machine's own names: a name, `*.DOMAIN` or an address, in lower case. Default: the daemon's.
+    /// Host patterns under which a service that is matched by its prefix alone answers, besides localhost, the listen
+    /// addresses and the machine's own names: a name, `*.DOMAIN` or an address, in lower case. Default: the daemon's.
     package var hosts: [String] = []
     /// Where requests go; nil only where every answer is a demo.
     package var baseURL: BaseURL?
@@ -20,8 +20,8 @@ package struct ServiceConfiguration: Sendable, Equatable {
     /// Query items that are added where the request does not bring the name itself, in the order of the file.
     package var query: [QueryRule] = []
     package var auth: AuthConfiguration?
-    /// The deadlines of one fetch. None of them runs while the client holds back. Default: 5 s to connect, 30 s to the head, 120 s without a
-    /// byte, and no limit in total.
+    /// The deadlines of one fetch. None of them runs while the client holds back. Default: 5 s to connect, 30 s to the
+    /// head, 120 s without a byte, and no limit in total.
     package var timeout: Timeouts
     /// Fills in flight at once; nil: no limit.
     package var maxConcurrent: Int?
@@ -47,8 +47,8 @@ package struct ServiceConfiguration: Sendable, Equatable {
 
 /// How requests find their service: by a prefix of the path, by Host, or by both. One of the two is there.
 package struct ServiceMatch: Sendable, Hashable, CustomStringConvertible {
-    /// A path that begins with `/` and does not end with one, or `/` itself; compared on segment boundaries. Nil for a service that has all
-    /// paths of its host.
+    /// A path that begins with `/` and does not end with one, or `/` itself; compared on segment boundaries. Nil for a
+    /// service that has all paths of its host.
     package let prefix: String?
     /// A Host value in lower case, without a port; nil for a service that is matched by its prefix alone.
     package let host: String?
@@ -130,7 +130,7 @@ package enum UnderscorePolicy: String, Sendable, CaseIterable {
     case pass, drop
 }
 
-/// What is done to a request's fields, in the order underscore, remove, set, add.
+/// The changes of a request's fields, in the order underscore, remove, set, add.
 package struct HeaderRules: Sendable, Equatable {
     package var underscore: UnderscorePolicy
     package var set: [HeaderValue]
@@ -145,7 +145,8 @@ package struct QueryRule: Sendable, Hashable {
     package let name: String
     /// In the order of the file; as written, not yet percent-encoded.
     package let values: [String]
-    /// It carries credentials: web pages of other origins are refused, and nobody is shown the values. Default: by its name.
+    /// It has credentials: requests of foreign web pages are refused, and the value is never shown.
+    /// Default: decided by its name.
     package let isSecret: Bool
 
     package init(name: String, values: [String], isSecret: Bool? = nil) {

@@ -4,12 +4,13 @@
 struct Decoder {
     let environment: [String: String]
     private(set) var errors: [ConfigurationError] = []
-    /// Sections and lists with an error in them: nothing further is concluded from what they lack.
-    private(set) var broken: Set<Place> = []
+    /// The sections and lists with an error: what they lack causes no further errors.
+    private(set) var broken: Set<SourcePosition> = []
 
     init(environment: [String: String]) { self.environment = environment }
 
-    /// The entries of a mapping whose keys the table knows; `label` is what messages call it, empty for the file itself.
+    /// The entries of a mapping whose keys the table knows; `label` is what messages call it,
+    /// empty for the file itself.
     mutating func section(_ node: SourceNode, _ section: SectionDescriptor, label: String) -> [Entry] {
         if node.isNull { return [] }
         let before = errors.count
@@ -37,7 +38,7 @@ struct Decoder {
     }
 
     private mutating func add(
-        _ key: (text: String, place: Place),
+        _ key: (text: String, place: SourcePosition),
         _ node: SourceNode,
         _ section: SectionDescriptor,
         _ label: String,
@@ -175,9 +176,9 @@ struct Decoder {
     private mutating func unique(
         _ pairs: [(key: SourceNode, value: SourceNode)],
         sameCase: Bool
-    ) -> [(key: (text: String, place: Place), value: SourceNode)] {
-        var first: [String: Place] = [:]
-        var result: [(key: (text: String, place: Place), value: SourceNode)] = []
+    ) -> [(key: (text: String, place: SourcePosition), value: SourceNode)] {
+        var first: [String: SourcePosition] = [:]
+        var result: [(key: (text: String, place: SourcePosition), value: SourceNode)] = []
         for (key, value) in pairs {
             guard case .scalar(let text, plain: _) = key.content else {
                 fail(
@@ -196,7 +197,7 @@ struct Decoder {
         return result
     }
 
-    private mutating func fail(_ place: Place, _ label: String, _ message: String, isOfProcess: Bool = false) {
+    private mutating func fail(_ place: SourcePosition, _ label: String, _ message: String, isOfProcess: Bool = false) {
         let text = label.isEmpty ? message : "'\(label)' \(message)"
         errors.append(ConfigurationError(place: place, message: text, isOfProcess: isOfProcess))
     }

@@ -1,14 +1,14 @@
-// What a configuration asks of the file system, checked while it is read.
+// Checks of files and folders that a configuration names, made while it is read.
 
-internal import EventLoop
-internal import Files
-internal import Glibc
+import EventLoop
+import Files
+import Glibc
 
 enum FileChecks {
     /// Demo answers are held in memory.
     static let largestDemoFile = 64 << 20
 
-    /// What keeps a path from being (or becoming) a folder; nil where nothing does.
+    /// Why a path cannot be (or become) a folder; nil if it can.
     static func canBeFolder(_ path: String) -> String? {
         let nearest = Ancestors.nearest(to: path) { path -> Kind? in
             let found = kind(path)
@@ -25,8 +25,8 @@ enum FileChecks {
         }
     }
 
-    /// What keeps a path from being the folder of a daemon's store; nil where nothing does, or where this user may not look into
-    /// it: the daemon's user finds out. Nothing in the folder is changed.
+    /// Why a path cannot be the folder of a daemon's store; nil if it can, or if this user may not read it: the
+    /// daemon's user will see then. The folder is not changed.
     static func canHoldStore(_ path: String) -> String? {
         if let problem = canBeFolder(path) { return problem }
         do throws(FolderError) { _ = try FolderMark.inspect(path, .shared) } catch {

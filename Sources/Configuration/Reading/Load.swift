@@ -1,9 +1,9 @@
 // Reading a configuration: the file, the files it includes, decoding and resolving.
 
-internal import EventLoop
-internal import Files
-internal import FoundationEssentials
-internal import Glibc
+import EventLoop
+import Files
+import FoundationEssentials
+import Glibc
 
 extension Configuration {
     /// The path that stands for standard input, which can be read once.
@@ -14,7 +14,8 @@ extension Configuration {
     /// Reads a configuration file and everything that it includes.
     ///
     /// - Parameters:
-    ///   - path: of the file; ``standardInput`` reads that to its end, and its relative paths are relative to the working folder.
+    ///   - path: of the file; ``standardInput`` reads that to its end, and its relative paths are
+    ///     relative to the working folder.
     ///   - environment: what `${NAME}` stands for.
     /// - Throws: every error of every file.
     package static func load(
@@ -27,8 +28,8 @@ extension Configuration {
 
     /// Where the daemon of a configuration file listens for commands; nil where the file leaves that to the default.
     ///
-    /// Whoever commands a daemon need not be its user: a variable that is not set here, and a file that cannot be read here, are
-    /// errors only where the address itself comes of them.
+    /// Commands may run as another user than the daemon: a variable that is not set here, or a file that is not
+    /// readable here, is an error only if the address itself depends on it.
     /// - Throws: every other error of every file, or that the file says `admin: none`.
     package static func adminAddress(
         path: String,
@@ -67,14 +68,14 @@ private struct Loader {
         var loader = Loader(environment: environment)
         let isInput = path == Configuration.standardInput
         let file = isInput ? Configuration.standardInputName : path
-        let place = Place(file: file, line: 1, column: 1)
+        let place = SourcePosition(file: file, line: 1, column: 1)
         guard let text = isInput ? loader.readInput(place) : loader.read(path, namedAt: place) else {
             throw ConfigurationErrors(errors: loader.errors)
         }
         return (loader, text, file)
     }
 
-    private mutating func readInput(_ place: Place) -> String? {
+    private mutating func readInput(_ place: SourcePosition) -> String? {
         var data = Data()
         var buffer = [UInt8](repeating: 0, count: 65536)
         while true {
@@ -91,7 +92,7 @@ private struct Loader {
     }
 
     /// The text of a file; what keeps it from being read is an error at the place that names it.
-    mutating func read(_ path: String, namedAt place: Place) -> String? {
+    mutating func read(_ path: String, namedAt place: SourcePosition) -> String? {
         if let problem = FileChecks.readable(path) {
             errors.append(ConfigurationError(place: place, message: "the file \(problem)", isOfProcess: true))
             return nil
@@ -110,7 +111,7 @@ private struct Loader {
         let (line, column) = Self.firstInvalid(data)
         errors.append(
             ConfigurationError(
-                place: Place(file: file, line: line, column: column),
+                place: SourcePosition(file: file, line: line, column: column),
                 message: "the file is not UTF-8 here; save it as UTF-8"
             )
         )
@@ -137,7 +138,7 @@ private struct Loader {
         throw ConfigurationErrors(errors: Self.sorted(certain.isEmpty ? errors : certain, files))
     }
 
-    /// What a configuration comes to; it holds only where no errors are found.
+    /// Resolves a configuration; the result is valid only if there are no errors.
     private mutating func resolve(_ text: String, file: String) -> Configuration {
         if file != Configuration.standardInputName { files.append(Paths.absolute(file, besideFile: "")) }
         var source = SourceReader(file: file)
@@ -152,7 +153,7 @@ private struct Loader {
         errors += decoder.errors
         var resolver = Resolver(root: root, services: services, broken: decoder.broken, file: file)
         var result = resolver.configuration()
-        // A file that is no YAML has no keys: what it lacks is no news.
+        // A file that is not YAML has no keys, so errors about missing keys are left out.
         if !unreadable { errors += resolver.errors }
         var seen: Set<String> = []
         result.files = (files + resolver.demoFiles).filter { seen.insert($0).inserted }

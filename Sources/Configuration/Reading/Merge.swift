@@ -15,7 +15,7 @@ enum Merge {
         return result
     }
 
-    /// What an endpoint inherits of its service's entries, at every depth.
+    /// The entries that an endpoint inherits from its service, at every depth.
     static func handedToEndpoints(_ entries: [Entry], _ section: SectionDescriptor) -> [Entry] {
         entries.compactMap { entry in
             guard let descriptor = section.key(entry.key), descriptor.inheritance == .endpoints else { return nil }

@@ -1,11 +1,12 @@
 // From the text of a scalar to its typed value, kind by kind.
 
-internal import FoundationEssentials
+import FoundationEssentials
 
 enum ScalarDecoding {
     /// The typed value and its text as values are shown; a path is made absolute from the file's folder.
     ///
-    /// - Parameter plain: whether the text stood without quotes (or came from the environment), so that it may be a number or a boolean.
+    /// - Parameter plain: whether the text stood without quotes (or came from the environment), so that it may
+    ///   be a number or a boolean.
     static func leaf(
         _ text: String,
         plain: Bool,
@@ -95,7 +96,7 @@ enum ScalarDecoding {
         return known
     }
 
-    /// - Parameter other: what else the key takes, as a message goes on with it.
+    /// - Parameter other: the other values of the key, for the rest of the message.
     private static func integer(
         _ text: String,
         plain: Bool,

@@ -8,7 +8,7 @@ struct SectionReader {
     func entry(_ key: String) -> Entry? { entries.first { $0.key == key } }
 
     /// The place of a key's value, where the key is given.
-    func place(_ key: String) -> Place? { entry(key)?.value.place }
+    func place(_ key: String) -> SourcePosition? { entry(key)?.value.place }
 
     /// The section under a key; empty where the key is not given.
     func section(_ key: String) -> SectionReader {
@@ -98,7 +98,7 @@ struct SectionReader {
         guard let text = descriptor.defaultText else { return nil }
         if let leaf = try? ScalarDecoding.leaf(text, plain: true, descriptor.kind, file: "default") {
             let content = Value.Content.leaf(Leaf(text: leaf.text, scalar: leaf.scalar))
-            return Value(place: Place(file: "default", line: 1, column: 1), content: content)
+            return Value(place: SourcePosition(file: "default", line: 1, column: 1), content: content)
         }
         // A list: the decoder reads it.
         var source = SourceReader(file: "default")
@@ -114,11 +114,12 @@ extension SectionReader {
     /// A section of which the file says nothing.
     init(nothingOf section: SectionDescriptor) { self.init(entries: [], section: section) }
 
-    /// What is read of a key that has a default in the table of keys, and so is never without a value.
+    /// Reads a key that has a default in the table of keys, so that there always is a value.
     func always<T>(_ read: (SectionReader) -> T?) -> T {
-        // A value that cannot be read has been refused by the decoder: nobody will use what is made of it here.
+        // The decoder has already refused a value that cannot be read, so the result of this is never used.
         if let value = read(self) ?? read(SectionReader(nothingOf: section)) { return value }
-        // No file leads here: the table lacks a default that the code counts on, and every test of this room shows it.
+        // No file leads here: the table lacks a default that the code counts on, and every
+        // test of this module shows it.
         preconditionFailure(section.name)
     }
 

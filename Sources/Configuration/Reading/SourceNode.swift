@@ -1,8 +1,8 @@
 // A YAML file as a tree in which every node knows its line and column.
 
-internal import YAML
+import YAML
 
-/// A node of the file; the only form in which the rest of the room sees YAML.
+/// A node of the file; the only form in which the rest of the module sees YAML.
 struct SourceNode: Sendable {
     enum Content: Sendable {
         /// Plain means without quotes: only then may it be a number or a boolean.
@@ -10,7 +10,7 @@ struct SourceNode: Sendable {
         case sequence([SourceNode])
         case mapping([(key: SourceNode, value: SourceNode)])
     }
-    let place: Place
+    let place: SourcePosition
     let content: Content
 
     /// A key without a value, or `~`, or `null`.
@@ -45,7 +45,9 @@ struct SourceReader {
         }
     }
 
-    private func place(_ mark: Mark) -> Place { Place(file: file, line: mark.line, column: mark.column) }
+    private func place(_ mark: Mark) -> SourcePosition {
+        SourcePosition(file: file, line: mark.line, column: mark.column)
+    }
 
     private func convert(_ node: Node) -> SourceNode {
         switch node.content {
@@ -56,7 +58,7 @@ struct SourceReader {
         case .mapping(let pairs):
             SourceNode(place: place(node.mark), content: .mapping(pairs.map { (convert($0.key), convert($0.value)) }))
         case .alias(of: let named):
-            // A copy with the place of the original: what is wrong with it has to be changed there.
+            // A copy has the place of the original, because errors in it must be corrected there.
             convert(named)
         }
     }

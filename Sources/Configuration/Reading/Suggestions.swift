@@ -1,7 +1,7 @@
 // The nearest known word for a misspelt one.
 
 package enum Suggestions {
-    /// The known word that needs the fewest changes, or nil where none is near.
+    /// The known word with the fewest changes, or nil if none is near.
     package static func nearest(to word: String, among known: [String]) -> String? {
         let word = word.lowercased()
         let ranked = known.map { ($0, distance(Array(word.utf8), Array($0.lowercased().utf8))) }
@@ -28,7 +28,8 @@ package enum Suggestions {
         return last[b.count]
     }
 
-    /// The end of a message about an unknown key: the same key one level down, the nearest key here, or the list of what is known.
+    /// The end of a message about an unknown key: the same key one level down, the nearest key here, or
+    /// the list of what is known.
     static func help(forKey key: String, in section: SectionDescriptor) -> String {
         let known = section.keys.map(\.name)
         for candidate in section.keys where candidate.kind.section?.key(key) != nil {

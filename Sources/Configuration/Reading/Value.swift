@@ -1,4 +1,4 @@
-// The decoded tree between the YAML text and the model: typed values that remember where they stand.
+// The decoded tree between the YAML text and the model: typed values with their places in the text.
 
 /// A typed scalar.
 enum Scalar: Sendable, Equatable {
@@ -36,14 +36,14 @@ struct Value: Sendable, Equatable {
         /// A mapping whose keys the table knows.
         case section([Entry])
     }
-    var place: Place
+    var place: SourcePosition
     var content: Content
 }
 
 /// A key with its value; the place is the key's.
 struct Entry: Sendable, Equatable {
     var key: String
-    var place: Place
+    var place: SourcePosition
     var value: Value
 }
 
@@ -61,7 +61,7 @@ extension [Entry] {
     /// The entries with a value under a path of keys, unless there is one; sections on the way are made.
     func filled(_ path: ArraySlice<Substring>, with leaf: Leaf) -> [Entry] {
         guard let first = path.first else { return self }
-        let nowhere = Place(file: "", line: 1, column: 1)
+        let nowhere = SourcePosition(file: "", line: 1, column: 1)
         var result = self
         let index = result.firstIndex { $0.key == first }
         if path.count == 1 {

@@ -1,6 +1,7 @@
-// Where a daemon takes commands whose configuration names no admin address, and where the commands of its user look for it.
+// The admin socket of a daemon whose configuration has no admin address, and where the commands
+// of its user search for it.
 
-internal import Glibc
+import Glibc
 
 /// The admin socket of a user, in a folder that only this user can write to.
 package enum DefaultAdmin {
@@ -26,8 +27,8 @@ package enum DefaultAdmin {
         return user == 0 ? "/run/drydock" : privateFolder(user)
     }
 
-    /// Where commands look for a daemon of their own user, in order: what the daemon may have chosen with this environment or
-    /// with another.
+    /// The folders in which commands search for a daemon of their own user, in order: those that the daemon may have
+    /// chosen with this environment or another.
     package static func folders(environment: [String: String], user: UInt32 = geteuid()) -> [String] {
         let runtime = environment["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? Paths.normal($0) : nil }
         let first = (runtime ?? "/run/user/\(user)") + "/drydock"
@@ -43,7 +44,8 @@ package enum DefaultAdmin {
         return distrust(folder, user: user)
     }
 
-    /// Why a folder is not this user's alone, or is no folder; nil where all is well. A symbolic link is never followed.
+    /// Why a folder is not this user's alone, or is no folder; nil where all is well. A
+    /// symbolic link is never followed.
     package static func distrust(_ folder: String, user: UInt32 = geteuid()) -> String? {
         var status = stat()
         guard lstat(folder, &status) == 0 else {
@@ -53,7 +55,7 @@ package enum DefaultAdmin {
         guard status.st_uid == user else {
             return "the folder \(folder) belongs to the user \(status.st_uid), and not to \(user)"
         }
-        // In /tmp the folder is all that protects the socket; elsewhere reading harms nobody.
+        // In /tmp only the folder protects the socket; elsewhere other users may read the folder.
         let forbidden: mode_t = folder == privateFolder(user) ? 0o077 : 0o022
         guard status.st_mode & forbidden == 0 else {
             return "the folder \(folder) is open to other users; write chmod 700 \(folder)"
@@ -77,7 +79,7 @@ extension ListenAddress {
     /// The admin address in the variable `DRYDOCK_ADMIN`: `unix:PATH`, an absolute path, or an address on loopback.
     /// - Throws: `ConfigurationErrors` that says what is wrong with it.
     package static func admin(_ text: String) throws(ConfigurationErrors) -> ListenAddress {
-        let place = Place(file: "DRYDOCK_ADMIN", line: 1, column: 1)
+        let place = SourcePosition(file: "DRYDOCK_ADMIN", line: 1, column: 1)
         do throws(ScalarProblem) {
             let address = try Addresses.listen(text.hasPrefix("/") ? "unix:" + text : text)
             if address.isLoopback { return address }

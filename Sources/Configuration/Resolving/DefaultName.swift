@@ -1,12 +1,13 @@
-// The daemon's name where the file gives none: one that no other daemon has, so that daemons can be chained as they are.
+// The daemon's name where the file gives none: one that no other daemon has, so that daemons
+// can be chained as they are.
 
-internal import FoundationEssentials
-internal import Glibc
-internal import HTTPCaching
+import FoundationEssentials
+import Glibc
+import HTTPCaching
 
 enum DefaultName {
-    /// `drydock-` and eight digits of a digest of this machine and of what the daemon listens on: the same at every start, and another
-    /// one on another machine or another address. It shows neither of them to those who read Via.
+    /// `drydock-` and eight digits of a digest of this machine and of what the daemon listens on: the same at every
+    /// start, and another one on another machine or another address. It shows neither of them to those who read Via.
     ///
     /// With port 0 the kernel chooses another port at every start; the process is part of the digest then.
     static func made(listen: [ListenAddress], machine: String = machine, process: Int32 = getpid()) -> String {

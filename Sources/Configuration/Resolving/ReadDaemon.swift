@@ -1,4 +1,4 @@
-// From keys to the daemon's part of the model: what the file says, or else the default of the table of keys, which stands nowhere else.
+// Reads the daemon's part of the model from its keys. Defaults come from the table of keys alone.
 
 extension Configuration {
     private static let defaults = Configuration(SectionReader(nothingOf: KeyTable.root))

@@ -1,10 +1,9 @@
-// From keys to services, endpoints and what they share: what the file says, or else the default of the table of keys, which stands
-// nowhere else.
+// Reads services, endpoints and their shared parts from their keys. Defaults come from the table of keys alone.
 
-internal import Content
-internal import HTTPCaching
-internal import Policies
-internal import Upstream
+import Content
+import HTTPCaching
+import Policies
+import Upstream
 
 extension ServiceConfiguration {
     package init(name: String, match: ServiceMatch, baseURL: BaseURL?) {

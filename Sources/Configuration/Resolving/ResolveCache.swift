@@ -1,6 +1,6 @@
 // How responses are stored and reused: the keys under `cache` of services, endpoints and forward mode.
 
-internal import HTTPCaching
+import HTTPCaching
 
 extension Resolver {
     /// As long as a duration of the file can be, in seconds.

@@ -1,11 +1,11 @@
 // Demo answers: which file, whether it is there, and whether the answer is on.
 
-/// Whose answer a demo section describes.
+/// The owner of a demo section.
 enum DemoOwner {
     /// The answer for the paths that no endpoint names.
     case service
     /// Name, and the place of the name.
-    case endpoint(String, Place)
+    case endpoint(String, SourcePosition)
 }
 
 extension Resolver {

@@ -1,6 +1,6 @@
 // Placeholders and fallbacks: their files, and what they need beside them.
 
-internal import HTTPCaching
+import HTTPCaching
 
 extension Resolver {
     mutating func placeholder(_ cache: SectionReader) -> PlaceholderConfiguration? {

@@ -1,4 +1,4 @@
-// From decoded entries to what is done on a schedule.
+// Resolves downloads on a schedule from decoded entries.
 
 extension Resolver {
     mutating func prefetches(_ root: SectionReader) -> [PrefetchConfiguration] {

@@ -1,4 +1,4 @@
-// From decoded entries to what is purged on a schedule.
+// Resolves purges on a schedule from decoded entries.
 
 extension Resolver {
     /// - Parameter services: the names of all services.

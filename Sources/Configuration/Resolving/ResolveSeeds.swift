@@ -1,6 +1,6 @@
 // Seeds and stored files: what their keys need beside them.
 
-internal import HTTPCaching
+import HTTPCaching
 
 extension Resolver {
     mutating func seed(_ reader: SectionReader) -> SeedConfiguration? {

@@ -1,7 +1,7 @@
 // Services and endpoints: merged with what they inherit, resolved, and checked as a whole.
 
-internal import Content
-internal import Policies
+import Content
+import Policies
 
 extension Resolver {
     /// The services, in order; those with errors in them are left out, and their names still known to the others.
@@ -27,7 +27,7 @@ extension Resolver {
     }
 
     private mutating func service(
-        _ here: Place,
+        _ here: SourcePosition,
         _ own: SectionReader,
         _ reader: SectionReader,
         daemonDemo: Bool
@@ -93,7 +93,8 @@ extension Resolver {
         checkEndpoints(reader, result)
         checkStoredFiles(endpointReaders)
         checkAnswers(here, own, &result, reported: errors.count > before)
-        // What is shown says what came of the defaults of the whole daemon and of a missing base URL.
+        // The shown configuration includes the values that follow from the daemon's defaults
+        // and from a missing base URL.
         var tree = reader.entries.filled("demo.enabled", with: Self.leaf(result.demo.enabled))
         tree = Self.filled(tree, result.cache)
         tree = tree.filled(

@@ -5,8 +5,8 @@ struct Resolver {
     let root: [Entry]
     /// Of the main file and the included ones, in order.
     let services: [Value]
-    /// Sections and lists that did not decode: nothing is concluded from what they lack.
-    let broken: Set<Place>
+    /// The sections and lists that did not decode: what they lack causes no further errors.
+    let broken: Set<SourcePosition>
     let file: String
     var errors: [ConfigurationError] = []
     var warnings: [ConfigurationError] = []
@@ -19,25 +19,25 @@ struct Resolver {
     /// Defaults that follow another key, by dotted key.
     var followed: [(key: String, leaf: Leaf)] = []
 
-    init(root: [Entry], services: [Value], broken: Set<Place>, file: String) {
+    init(root: [Entry], services: [Value], broken: Set<SourcePosition>, file: String) {
         self.root = root
         self.services = services
         self.broken = broken
         self.file = file
     }
 
-    mutating func fail(_ place: Place, _ message: String) {
+    mutating func fail(_ place: SourcePosition, _ message: String) {
         errors.append(ConfigurationError(place: place, message: message))
     }
 
-    /// What is wrong with a file or a folder that the configuration names.
-    mutating func fail(_ place: Place, file message: String) {
+    /// Reports an error of a file or folder that the configuration names.
+    mutating func fail(_ place: SourcePosition, file message: String) {
         errors.append(ConfigurationError(place: place, message: message, isOfProcess: true))
     }
 
     /// The place of a key's value, or the file's beginning where the key is not given.
-    func place(_ reader: SectionReader, _ key: String) -> Place {
-        reader.place(key) ?? Place(file: file, line: 1, column: 1)
+    func place(_ reader: SectionReader, _ key: String) -> SourcePosition {
+        reader.place(key) ?? SourcePosition(file: file, line: 1, column: 1)
     }
 
     mutating func configuration() -> Configuration {
@@ -144,7 +144,8 @@ struct Resolver {
         return result
     }
 
-    /// A part that cannot be larger than its whole: the default follows the whole, a given value that is larger is an error.
+    /// A part that cannot be larger than its whole: the default follows the whole, a given value
+    /// that is larger is an error.
     private mutating func bounded(
         _ reader: SectionReader,
         _ key: String,
@@ -224,8 +225,8 @@ extension ListenAddress {
         }
     }
 
-    /// The IP addresses that are bound, in network order: `localhost` and `*` are two each. Port 0 is another port each time, so
-    /// that it never meets another address.
+    /// The IP addresses that are bound, in network order: `localhost` and `*` are two each. Port 0 is another port each
+    /// time, so that it never meets another address.
     private var bound: [(address: [UInt8], port: UInt16)] {
         switch self {
         case .tcp(_, port: 0), .unix: []
@@ -237,7 +238,7 @@ extension ListenAddress {
 }
 
 extension Resolver {
-    /// What is said where other machines can connect and nobody there may.
+    /// The warning for an address that other machines can reach while `clients` admits none of them.
     static func onlyThisMachine(_ address: ListenAddress) -> String {
         "other machines can connect to \(address), and each gets a 403, since 'clients' is [loopback] by default; "
             + "name who may connect, such as clients: [192.168.0.0/16], or listen on localhost"

@@ -1,11 +1,11 @@
-// What a reload cannot change.
+// The keys that a reload cannot change.
 
 /// A key whose change needs a restart.
 package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
     /// `listen`, `loops`, `cache.disk.path` or `admin.listen`.
     package let key: String
     /// Where the new configuration says it; the nearest section, or the file's beginning, where it says nothing.
-    package let place: Place
+    package let place: SourcePosition
     package let old: String
     package let new: String
     /// The key, or the section around it, that the running configuration's file has and the new one has not.
@@ -21,8 +21,8 @@ package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension RestartDifference {
-    /// The keys that differ from a running configuration and that only a restart can change; empty where a reload will do.
-    /// Of a section that is gone the first one stands for all.
+    /// The keys that differ from a running configuration and that only a restart can change; empty where a reload will
+    /// do. Of a section that is gone the first one stands for all.
     package static func all(in new: Configuration, since old: Configuration) -> [RestartDifference] {
         func text(_ addresses: [ListenAddress]) -> String {
             addresses.isEmpty ? "none" : addresses.map(\.description).joined(separator: ", ")
@@ -61,9 +61,11 @@ extension RestartDifference {
 
 extension ConfigurationOrigin {
     /// The place of a dotted key, of the section nearest to it, or of the file's beginning.
-    func place(of key: String) -> Place { path(to: key).last?.place ?? Place(file: file, line: 1, column: 1) }
+    func place(of key: String) -> SourcePosition {
+        path(to: key).last?.place ?? SourcePosition(file: file, line: 1, column: 1)
+    }
 
-    /// The beginning of a dotted key that stands here and not there: the key, or the section that is missing with it.
+    /// The first part of a dotted key that exists here and not in `other`: the key itself, or a missing section.
     func firstPart(of key: String, notIn other: ConfigurationOrigin) -> String? {
         let parts = key.split(separator: ".")
         let known = other.path(to: key).count

@@ -1,7 +1,8 @@
-// Names of fields and query items that carry credentials, so that what is configured under them is hidden and guarded.
+// Names of fields and query items that carry credentials, so that their values are hidden and protected.
 
 package enum SecretNames {
-    /// `Authorization`, `Cookie`, `X-Api-Key`, `Private-Token`, `api_key`, `accessToken` and the like, by the words of the name.
+    /// `Authorization`, `Cookie`, `X-Api-Key`, `Private-Token`, `api_key`, `accessToken` and the like,
+    /// by the words of the name.
     package static func contains(_ name: String) -> Bool {
         let words = words(of: name)
         return words.contains { secret.contains($0) } || words.last == "key"

@@ -3,7 +3,7 @@
 extension Resolver {
     /// Two endpoints may not share a name, nor a method and a shape of path.
     mutating func checkEndpoints(_ reader: SectionReader, _ service: ServiceConfiguration) {
-        var names: [String: Place] = [:]
+        var names: [String: SourcePosition] = [:]
         var shapes: [String: String] = [:]
         for value in reader.items("endpoints") {
             guard case .section(let entries) = value.content else { continue }
@@ -29,9 +29,10 @@ extension Resolver {
 
     /// Every request of a service must have an answer.
     ///
-    /// - Parameter reported: whether the service has an error already, such as a demo file that is missing: then a missing answer is no news.
+    /// - Parameter reported: whether the service has an error already, such as a demo file that is missing: then a
+    ///   missing answer is not reported again.
     mutating func checkAnswers(
-        _ here: Place,
+        _ here: SourcePosition,
         _ own: SectionReader,
         _ service: inout ServiceConfiguration,
         reported: Bool
@@ -67,7 +68,7 @@ extension Resolver {
 
     /// Names, prefixes and hosts are unique; `service:NAME` leads somewhere and never back.
     mutating func checkAmongServices(_ resolved: [(ServiceConfiguration, SectionReader)]) {
-        var names: [String: Place] = [:]
+        var names: [String: SourcePosition] = [:]
         for value in services {
             guard case .section(let entries) = value.content else { continue }
             let reader = SectionReader(entries: entries, section: KeyTable.service)
@@ -111,7 +112,7 @@ extension Resolver {
                 chain.append(name)
                 next = targets[name]
             }
-            // Each cycle is told once, at its first service.
+            // Each cycle is reported once, at its first service.
             if next == service.name,
                 chain.allSatisfy({ member in
                     resolved.firstIndex { $0.0.name == member } ?? 0 >= resolved.firstIndex {

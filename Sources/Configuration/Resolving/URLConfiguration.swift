@@ -1,10 +1,11 @@
 // The configuration of `drydock serve URL`, which needs no file.
 
-internal import FoundationEssentials
+import FoundationEssentials
 
 package enum URLConfiguration {
-    /// One service at the prefix `/`, with standard caching in memory and on the disk, 1 GiB in `drydock/serve` of the user's cache folder
-    /// (`$XDG_CACHE_HOME`, else `~/.cache`). On another address than loopback there is no forward mode.
+    /// One service at the prefix `/`, with standard caching in memory and on the disk, 1 GiB in
+    /// `drydock/serve` of the user's cache folder (`$XDG_CACHE_HOME`, else `~/.cache`). On another address
+    /// than loopback there is no forward mode.
     ///
     /// - Parameters:
     ///   - listen: as `listen` in a file; empty for the default.
@@ -17,7 +18,7 @@ package enum URLConfiguration {
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ConfigurationErrors) -> Configuration {
         func place(_ message: String) -> ConfigurationError {
-            ConfigurationError(place: Place(file: "URL", line: 1, column: 1), message: message)
+            ConfigurationError(place: SourcePosition(file: "URL", line: 1, column: 1), message: message)
         }
         func fail(_ message: String) -> ConfigurationErrors { ConfigurationErrors(errors: [place(message)]) }
         let found: OriginURL?

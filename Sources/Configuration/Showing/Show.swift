@@ -1,7 +1,7 @@
 // What `drydock config show` and `drydock config default` print.
 
 extension Configuration {
-    /// What is in force, as a configuration file: every key with its value, inheritance done, secrets hidden.
+    /// The configuration in force, as a file: every key with its value, inheritance resolved, secrets hidden.
     package func shown() -> String { text(hidingSecrets: true) }
 
     /// The same, with or without the secrets; without hiding it reads back as this configuration.
@@ -12,13 +12,14 @@ extension Configuration {
         let keys = KeyTable.root.keys.filter { !hidden.contains($0.name) }
         writer.section(SectionDescriptor(name: KeyTable.root.name, keys: keys), entries)
         let trees = origin.services.map { entries in
-            Value(place: Place(file: "", line: 1, column: 1), content: .section(entries))
+            Value(place: SourcePosition(file: "", line: 1, column: 1), content: .section(entries))
         }
         writer.sections("services", KeyTable.service, trees)
         return writer.lines.joined(separator: "\n") + "\n"
     }
 
-    /// What `drydock config default` prints: every key with its default and what it does; what is off by default stands in comments.
+    /// What `drydock config default` prints: every key with its default and what it does; settings that are
+    /// off by default are comments.
     package static var defaultText: String {
         var lines = ["# yaml-language-server: $schema=drydock.schema.json"]
         describe(KeyTable.root, indent: "", commented: false, into: &lines)
@@ -32,7 +33,7 @@ extension Configuration {
         into lines: inout [String]
     ) {
         for key in section.keys {
-            // What has no default does nothing until it is written.
+            // A key without a default has no effect until it is set.
             let below = key.kind.section
             let isOptional = below?.keys.contains { $0.required } ?? false
             let starts = isOptional || below != nil && ["admin", "disk", "defaults", "services"].contains(key.name)
@@ -154,7 +155,7 @@ struct ConfigurationWriter {
         }
     }
 
-    /// Plain where YAML reads it back as the same text wherever it stands, else in quotes.
+    /// Unquoted if YAML reads it back as the same text in every position, otherwise in quotes.
     private static func quotedIfNeeded(_ text: String) -> String {
         let plain = text.utf8.allSatisfy { TextRule.isAlphanumeric($0) || "/_.%+-:".utf8.contains($0) }
         let words = ["null", "true", "false", "on", "off", "yes", "no"]

@@ -2,8 +2,8 @@
 
 package import Policies
 
-/// Where a batch is. Legal: queued → checking → checked or cancelled; queued or checked → running → done, failed, stopped
-/// or cancelled; those three, and what a restart has interrupted, → queued.
+/// Where a batch is. Legal: queued → checking → checked or cancelled; queued or checked → running → done, failed,
+/// stopped or cancelled; those three, and what a restart has interrupted, → queued.
 package enum BatchState: String, Sendable, Codable, CaseIterable {
     /// Waits for its turn.
     case queued
@@ -65,7 +65,7 @@ package struct Batch: Sendable, Equatable, Codable {
     /// The first item of the list that has failed.
     package var firstError: BatchEntry? { entries.first { $0.state == .failed } }
 
-    /// What was under way when the process ended is to be begun anew.
+    /// Queues again the items that were being downloaded when the process ended.
     /// - Returns: whether anything was under way.
     package mutating func resume() -> Bool {
         for index in entries.indices where entries[index].state == .running { entries[index].requeue() }

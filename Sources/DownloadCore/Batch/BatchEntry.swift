@@ -1,7 +1,7 @@
 // One item of a batch and what has become of it.
 
-/// Where an item is. Legal: queued → running → done, failed or cancelled, and back to queued where the batch goes on after
-/// an end, a retry or a restart; queued → done, failed or cancelled without a download.
+/// Where an item is. Legal: queued → running → done, failed or cancelled, and back to queued where the batch goes on
+/// after an end, a retry or a restart; queued → done, failed or cancelled without a download.
 package enum BatchEntryState: String, Sendable, Codable, CaseIterable {
     case queued, running, done, failed, cancelled
 
@@ -23,7 +23,7 @@ package enum BatchCheck: String, Sendable, Codable, CaseIterable {
     /// A seed, a fresh stored response, or one that the origin says is current: nothing is to be downloaded.
     case valid
     case sized
-    /// The origin does not answer HEAD, or says no length: it is downloaded all the same.
+    /// The origin does not answer HEAD, or its answer has no length; the item is downloaded anyway.
     case unknownSize = "unknown-size"
     case failed
     /// The same as an earlier item.
@@ -35,7 +35,7 @@ package enum BatchOutcome: String, Sendable, Codable, CaseIterable {
     case seed
     /// A fresh response was stored.
     case valid
-    /// The origin was asked, and the stored response is current.
+    /// The origin validated the stored response: it is current.
     case revalidated
     /// It came, and is stored.
     case downloaded
@@ -47,10 +47,10 @@ package enum BatchOutcome: String, Sendable, Codable, CaseIterable {
 package struct BatchEntry: Sendable, Equatable, Codable {
     package var item: BatchItem
     package var state: BatchEntryState
-    /// Nil where nobody has looked for its size.
+    /// Nil before a check has looked for the size.
     package var check: BatchCheck?
     package var outcome: BatchOutcome?
-    /// Of the body, in bytes; nil while nobody knows.
+    /// Of the body, in bytes; nil while it is unknown.
     package var size: Int64?
     /// Bytes of the body that have come for this item, in its last attempt.
     package var received: Int64
@@ -97,9 +97,10 @@ package struct BatchTotals: Sendable, Equatable, Codable {
     package var valid = 0
     /// Of those done: came, and may not be stored.
     package var notStored = 0
-    /// Of those queued or running: nobody knows how many bytes they have.
+    /// Items queued or running whose size is unknown.
     package var unknownSize = 0
-    /// The known sizes of what is to be downloaded, or has been; in bytes. What has failed or was cancelled counts as far as it came.
+    /// The known sizes of what is to be downloaded, or has been; in bytes. What has failed or was cancelled
+    /// counts as far as it came.
     package var bytes: Int64 = 0
     /// Bytes of bodies that have come for this batch, and for no other.
     package var received: Int64 = 0

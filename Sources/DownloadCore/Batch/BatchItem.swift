@@ -1,4 +1,4 @@
-// What a batch is asked to download: one request and its options.
+// One item of a batch: the request to download, and its options.
 
 package import HTTPWire
 
@@ -19,13 +19,14 @@ package struct BatchItem: Sendable, Equatable, Codable {
     package var method: String
     /// Further request fields, in order.
     package var fields: [Field]
-    /// Nil is none.
+    /// The content of the request; nil where it has none.
     package var body: [UInt8]?
-    /// Whatever is stored, the origin is asked; what is stored goes only when its replacement is whole. False by default.
+    /// Fetches from the origin even where a stored response is fresh. The stored response is removed only when its
+    /// replacement is complete. False by default.
     package var force: Bool
     /// A seed may answer; true by default.
     package var seed: Bool
-    /// What comes is kept; true by default. Where it is not, what is stored stays as it is.
+    /// Stores the response; true by default. If false, a response that is stored already stays as it is.
     package var store: Bool
 
     package init(
@@ -46,7 +47,8 @@ package struct BatchItem: Sendable, Equatable, Codable {
         self.store = store
     }
 
-    /// The fields of the request, those that say what the options ask for included (RFC 9111 section 5.2.1).
+    /// The fields of the request, with the Cache-Control directives that the options stand for
+    /// (RFC 9111 section 5.2.1).
     /// - Throws: ``BatchRefusal`` where a name or a value is none.
     package func requestFields() throws(BatchRefusal) -> Fields {
         var result = Fields()

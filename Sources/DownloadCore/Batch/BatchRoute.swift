@@ -1,4 +1,4 @@
-// How an item of a batch is asked for: what whoever runs batches tells the engine.
+// The route of an item of a batch: the daemon or the library decides it, and the batch runner follows it.
 
 package import CacheStore
 package import EventLoop
@@ -6,7 +6,7 @@ package import EventLoop
 /// Where an item's answer comes from. Loop-bound, because its source is.
 package enum BatchRoute {
     /// From the store, or from the source through it.
-    case store(CacheAsk, any FetchSource)
+    case store(CacheRequest, any FetchSource)
     /// From elsewhere, under a key that tells it from others: a method that is not stored, a demo answer.
     case other(CacheKey, () async throws(BatchRefusal) -> Answer)
 
@@ -18,7 +18,7 @@ package enum BatchRoute {
     }
 }
 
-/// Finds out how an item is asked for; it asks nobody, and is called more than once for an item.
+/// Finds the route of an item. It sends no request, and is called more than once for an item.
 package typealias BatchResolver =
     @Sendable (BatchItem, isolated EventLoop) async throws(BatchRefusal) -> BatchRoute
 

@@ -1,9 +1,9 @@
-// What a batch does with one item: looks for its size, or downloads it and tells what came of it.
+// What a batch does with one item: looks for its size, or downloads it and reports the outcome.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 import Policies
 
 extension BatchRunner {
@@ -52,9 +52,10 @@ extension BatchRunner {
         do throws(BatchRefusal) {
             switch try await resolve(entry(index).item, loop) {
             case .store(var ask, let source):
-                // What is refreshed behind a stale answer would be counted for nobody: who prefetches waits for it.
+                // A refresh in the background would not be counted as this item's download, so a
+                // batch accepts no stale answer.
                 ask.request.fields.appendMember(.cacheControl, "min-fresh=0")
-                // Nothing stands in for what is to be downloaded, however long that takes.
+                // A placeholder is no download: the item waits for the response itself, however long that takes.
                 ask.phases?.placeholder = nil
                 ask.phases?.fallback = nil
                 ask.onClientAbort = .finish
@@ -102,7 +103,7 @@ extension BatchRunner {
         }
         let isEndProven = answer.reader?.isEndProven ?? true
         answer.reader?.close()
-        // The head said what was to come of it, and the end shows it.
+        // Cache-Status said whether the response would be stored; only its end shows whether it was.
         let unstored = isEndProven ? await answer.storing?.wait(on: loop) : .unprovenEnd
         if Task.isCancelled, answer.storing?.isOver == false { return cancelled(index) }
         change(index) { entry in
@@ -124,7 +125,7 @@ extension BatchRunner {
         return cache.stored ? .downloaded : .notStored
     }
 
-    /// Why the answer, good as it is for a client, is not what the batch is for; nil where it is.
+    /// Why an answer that serves a client does not count as a download of the item; nil where it does count.
     private func substitute(_ answer: Answer) -> String? {
         guard let cache = answer.cacheStatus else { return nil }
         switch cache.detail {

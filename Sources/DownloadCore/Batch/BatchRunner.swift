@@ -1,12 +1,13 @@
-// Runs a batch on a loop: a few items at a time, each through the download core, every byte and outcome counted for this batch alone.
+// Runs a batch on a loop: a few items at a time, each through the download core, every byte and outcome
+// counted for this batch alone.
 
-internal import CacheStore
+import CacheStore
 package import EventLoop
 import Policies
-internal import Synchronization
+import Synchronization
 
-/// Runs one batch. ``check(on:)`` and ``run(on:)`` take turns and are called on the loop whose sources the resolver hands out;
-/// everything else may be called on any thread.
+/// Runs one batch. ``check(on:)`` and ``run(on:)`` take turns and are called on the loop whose sources the resolver
+/// hands out; everything else may be called on any thread.
 ///
 /// Sendable: what changes is under its own mutex.
 package final class BatchRunner: Sendable {
@@ -36,9 +37,9 @@ package final class BatchRunner: Sendable {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - batch: where it is to go on; what is not queued in it stays as it is.
+    ///   - batch: the state to continue from; items that are not queued stay as they are.
     ///   - accepted: the statuses of a success; with every other one an item has failed. 200 to 299 by default.
-    ///   - resolve: says how an item is asked for.
+    ///   - resolve: finds the route of an item.
     ///   - observe: told of changes on the loop; it must be quick.
     package init(
         _ batch: Batch,
@@ -93,22 +94,22 @@ package final class BatchRunner: Sendable {
         }
     }
 
-    /// Cancels what is under way and what waits; what is done stays done.
+    /// Cancels the items that are running or queued; items that are done stay done.
     package func cancel() {
         let (isIdle, workers) = state.withLock { state in
-            // What has ended is not cancelled any more.
+            // A batch that has ended cannot be cancelled.
             if state.batch.state.isEnd, state.batch.state != .checked { return (false, [Task<Void, Never>]()) }
             state.isCancelled = true
             return (!state.batch.state.isRunning, state.workers)
         }
-        // Without the mutex: what waits in a worker hears of it at once, on this thread.
+        // Outside the mutex: cancellation handlers of the workers run at once, on this thread.
         for worker in workers { worker.cancel() }
         guard isIdle else { return }
         cancelQueued()
         become(.cancelled)
     }
 
-    /// Queues what has failed or was cancelled, once the batch has ended; ``run(on:)`` then downloads it.
+    /// Queues the items that failed or were cancelled, once the batch has ended; ``run(on:)`` then downloads it.
     /// - Returns: how many items that are.
     @discardableResult
     package func requeue() -> Int {
@@ -139,7 +140,7 @@ package final class BatchRunner: Sendable {
 
     private enum Work { case check, download }
 
-    /// Tells duplicates apart, then has items worked at until none is left or the batch ends early.
+    /// Marks duplicates, then processes items until none is left or the batch ends early.
     private func work(_ kind: Work, on loop: isolated EventLoop) async {
         await identify(on: loop)
         let count = state.withLock { state in
@@ -201,8 +202,8 @@ package final class BatchRunner: Sendable {
         for index in cancelled { observe?(.entry(index)) }
     }
 
-    /// Finds the items that repeat earlier ones, and those that cannot be asked for; in the order given, so that it is the later
-    /// one that is the duplicate.
+    /// Finds the items that repeat earlier ones, and those that have no route. It keeps the given order, so that the
+    /// later of two equal items is the duplicate.
     private func identify(on loop: isolated EventLoop) async {
         var first: [Identity: Int] = [:]
         let batch = batch

@@ -1,13 +1,13 @@
-// How much a request would download: what is stored is looked at, and the origin is asked by HEAD; nothing changes by it.
+// How much a request would download, found in the store and by a HEAD to the origin; the store stays unchanged.
 
-internal import CacheStore
+import CacheStore
 package import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import HTTPCaching
+import HTTPWire
 
 /// What a request would download.
 package enum Probe: Sendable, Equatable {
-    /// Nothing: what is stored is fresh, or current by what the origin says. With the length of its body in bytes.
+    /// Nothing: the stored response is fresh, or the origin validated it. With the length of its body in bytes.
     case valid(length: Int64?)
     /// A body of this many bytes.
     case sized(Int64)
@@ -18,11 +18,11 @@ package enum Probe: Sendable, Equatable {
 }
 
 extension DownloadCore {
-    /// Finds out what a request would download. Stored responses, lifetimes and what is known of the origin stay as they are. Of a
-    /// request that wants only what is stored (`only-if-cached`), the origin hears nothing.
+    /// Finds out what a request would download. Stored responses, lifetimes and what is known of the origin stay as
+    /// they are. A request with `only-if-cached` is not sent to the origin.
     /// - Parameter accepted: the statuses of a success.
     package func probe(
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         from source: any FetchSource,
         accepted: Range<Int>,
         on loop: isolated EventLoop
@@ -32,7 +32,8 @@ extension DownloadCore {
         case .known(let probe): return probe
         case .stale(let response): stale = response
         }
-        // As the answer itself would be; where nothing is ever stored, the request is passed on all the same.
+        // The same decision as for the answer itself. With mode `none`, `only-if-cached` is ignored and
+        // the request is forwarded.
         if ask.policy.mode != .none, Caching.onlyIfCached(ask.request) {
             let what = stale == nil ? "nothing is stored for this request" : "the stored response needs a check"
             return .failed("\(what), and the origin is not to be asked", status: nil)
@@ -48,7 +49,7 @@ extension DownloadCore {
             fields: fields,
             clientHost: ask.request.fields.first(.host)
         )
-        let answer = await forwarder.relay(request, from: source, Way(.method), on: loop)
+        let answer = await forwarder.forward(request, from: source, ForwardReason(.method), on: loop)
         if let failure = answer.failure { return .failed(failure.description, status: nil) }
         let status = answer.head.status
         switch status {
@@ -56,7 +57,7 @@ extension DownloadCore {
         case accepted: break
         default: return .failed(answer.head.refusal(ask.shown), status: status)
         }
-        // Who insists on asking gets what comes, changed or not.
+        // A reload downloads the response even where it has not changed.
         if 200..<300 ~= status, let stale, !Caching.isReload(ask.request), ask.policy.revalidate != .never,
             case .unchanged = Caching.judgeHead(
                 stored: stale.head,
@@ -75,7 +76,7 @@ extension DownloadCore {
         case stale(StoredResponse?)
     }
 
-    private func look(_ ask: CacheAsk, _ accepted: Range<Int>, on loop: isolated EventLoop) async -> Look {
+    private func look(_ ask: CacheRequest, _ accepted: Range<Int>, on loop: isolated EventLoop) async -> Look {
         if let seed = ask.seed, let seeded = await seeds.pinned(ask, seed) {
             return .known(.valid(length: seeded.body.knownLength))
         }
@@ -92,7 +93,7 @@ extension DownloadCore {
             now: clock.now()
         )
         switch decision {
-        // What is answered while a check goes on behind may be downloaded by that.
+        // The validation in the background may download the response, so it counts as one to download.
         case .stale, .staleAllowed(_, _, .whileRevalidate), .onlyIfCachedMiss: return .stale(found)
         case .fresh, .staleAllowed:
             guard accepted.contains(found.head.status) else {
@@ -106,8 +107,8 @@ extension DownloadCore {
 }
 
 extension ResponseHead {
-    /// Why an answer with this status is not what was asked for.
-    /// - Parameter shown: a URL of the origin's as it may be told; nil: as it is.
+    /// Why an answer with this status fails the item.
+    /// - Parameter shown: replaces the secrets of an origin's URL for messages; nil leaves the URL as it is.
     func refusal(_ shown: ((String) -> String)?) -> String {
         let name = reason.isEmpty ? "" : " \(reason)"
         guard 300..<400 ~= status, let location = fields.first(.location) else {

@@ -1,10 +1,10 @@
 // How a stored response, an arriving one, or a failure becomes an answer.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
-internal import Upstream
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import Upstream
 
 /// Sendable: nothing in it changes.
 final class AnswerMaker: Sendable {
@@ -19,7 +19,7 @@ final class AnswerMaker: Sendable {
 
     /// An answer from a stored response: whole, or 304 where the request's conditions say so.
     func stored(
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         _ response: StoredResponse,
         age: Int64,
         _ status: CacheStatus,
@@ -60,7 +60,8 @@ final class AnswerMaker: Sendable {
         return at(hand: stored, body, request, age: nil, nil, on: loop)
     }
 
-    /// What is at hand as a whole: all of it, parts, or 304 where the request's conditions say so.
+    /// An answer from a response that is stored as a whole: all of it, parts of it, or a 304 where the
+    /// request's conditions hold.
     private func at(
         hand head: StoredHead,
         _ body: Body,
@@ -86,7 +87,7 @@ final class AnswerMaker: Sendable {
 
     /// An answer that is still on its way from the origin.
     func arriving(
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         _ fetched: FetchedResponse,
         _ reader: BodyReader?,
         _ status: CacheStatus
@@ -105,15 +106,15 @@ final class AnswerMaker: Sendable {
             length: fetched.body.knownLength,
             cacheStatus: status
         )
-        if status.stored { answer.storing = fetched.end.map { Storing(end: $0) } }
+        if status.stored { answer.storing = fetched.end.map { StoreCompletion(end: $0) } }
         return answer
     }
 
     /// No answer from the origin.
-    /// - Parameter staleRefusal: why the stale stored response, if there is one, may not stand in.
+    /// - Parameter staleRefusal: why the stale stored response, if there is one, may not be served instead.
     func failure(
         _ error: FetchError,
-        _ way: Way,
+        _ forwardReason: ForwardReason,
         isCollapsed: Bool = false,
         staleRefusal: StaleRefusal? = nil
     ) -> Answer {
@@ -126,7 +127,7 @@ final class AnswerMaker: Sendable {
             head: ResponseHead(status: error.status),
             cacheStatus: CacheStatus(
                 cacheName: cacheName,
-                forward: way.forward,
+                forward: forwardReason.forward,
                 collapsed: isCollapsed,
                 detail: staleRefusal?.rawValue ?? error.proxyStatus
             ),
@@ -140,18 +141,25 @@ final class AnswerMaker: Sendable {
         return Answer(head: ResponseHead(status: 504), cacheStatus: status, failure: .onlyIfCached(reason))
     }
 
-    // MARK: - What is passed on, and what stands in
+    // MARK: - What is forwarded, and what stands in
 
-    /// What is said of an answer that is passed on.
-    func status(of way: Way, forwardStatus: Int) -> CacheStatus {
-        CacheStatus(cacheName: cacheName, forward: way.forward, forwardStatus: forwardStatus, detail: way.reason)
+    /// The Cache-Status of a forwarded answer.
+    func status(of forwardReason: ForwardReason, forwardStatus: Int) -> CacheStatus {
+        CacheStatus(
+            cacheName: cacheName,
+            forward: forwardReason.forward,
+            forwardStatus: forwardStatus,
+            detail: forwardReason.reason
+        )
     }
 
     /// The head of that answer, and how long its body is.
-    func passedOn(_ head: ResponseHead, _ framing: BodyFraming, isHead: Bool, _ way: Way) -> Answer {
+    func forwardedAnswer(_ head: ResponseHead, _ framing: BodyFraming, isHead: Bool, _ forwardReason: ForwardReason)
+        -> Answer
+    {
         var answer = head
         answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
-        var result = Answer(head: answer, cacheStatus: status(of: way, forwardStatus: answer.status))
+        var result = Answer(head: answer, cacheStatus: status(of: forwardReason, forwardStatus: answer.status))
         switch framing {
         // The length is that of the body which is left out.
         case _ where isHead || answer.status == 304:
@@ -165,8 +173,8 @@ final class AnswerMaker: Sendable {
 
     /// A file in the place of an answer from the origin.
     func standIn(
-        _ file: StandIn,
-        _ ask: CacheAsk,
+        _ file: SubstituteResponse,
+        _ ask: CacheRequest,
         _ status: CacheStatus,
         on loop: isolated EventLoop
     ) -> Answer {

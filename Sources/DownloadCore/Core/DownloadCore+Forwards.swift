@@ -1,4 +1,4 @@
-// What the rooms above ask of the parts of the download core: each function here forwards to one of them.
+// What the modules above ask of the parts of the download core: each function here forwards to one of them.
 
 package import CacheStore
 package import EventLoop
@@ -21,15 +21,17 @@ extension DownloadCore {
     }
 
     /// No answer from the origin.
-    package func failure(_ error: FetchError, _ way: Way) -> Answer { answers.failure(error, way) }
+    package func failure(_ error: FetchError, _ forwardReason: ForwardReason) -> Answer {
+        answers.failure(error, forwardReason)
+    }
 
-    /// What is said of an answer that is passed on.
-    package func status(of way: Way, forwardStatus: Int) -> CacheStatus {
-        answers.status(of: way, forwardStatus: forwardStatus)
+    /// The Cache-Status of a forwarded answer.
+    package func status(of forwardReason: ForwardReason, forwardStatus: Int) -> CacheStatus {
+        answers.status(of: forwardReason, forwardStatus: forwardStatus)
     }
 
     /// What ``answer(_:from:onInterim:on:)`` would decide now.
-    package func explain(_ ask: CacheAsk, on loop: isolated EventLoop) async -> StoredExplanation {
+    package func explain(_ ask: CacheRequest, on loop: isolated EventLoop) async -> StoredExplanation {
         await lookup.explain(ask, on: loop)
     }
 
@@ -42,12 +44,12 @@ extension DownloadCore {
     package func readyFile(
         _ keyBytes: UnsafeRawBufferPointer,
         hash: UInt64,
-        where selects: (HeldResponse) -> Bool
+        where selects: (ResidentResponse) -> Bool
     ) -> ReadyFile? {
         let store = context.store
         guard let files = store.files, !store.memory.holds(keyBytes, hash: hash),
             let file = files.readyFile(keyBytes, where: selects),
-            generations.verdict(file.response) == .valid
+            invalidations.verdict(file.response) == .valid
         else { return nil }
         return file
     }
@@ -57,56 +59,65 @@ extension DownloadCore {
 
     // MARK: - Passing on
 
-    /// Whether nothing is stored under a key, and the last answer could not be: the next one is for whoever asks alone.
-    package func isKnownUncacheable(_ key: CacheKey, _ rules: DirectRules) -> Bool {
+    /// Whether a key has no stored response and its last answer could not be stored: then its next request may be
+    /// forwarded without a shared fetch.
+    package func isKnownUncacheable(_ key: CacheKey, _ rules: PassThroughRules) -> Bool {
         forwarder.isKnownUncacheable(key, rules)
     }
 
     /// Makes a fetch known to `drydock cancel` as long as what this gives lives.
     /// - Parameter fetch: not held: it outlives what this gives.
-    package func listing(of fetch: any ListedFetch, _ ask: DirectAsk) -> FetchListing {
+    package func listing(of fetch: any ListedFetch, _ ask: PassThroughRequest) -> FetchListing {
         forwarder.listing(of: fetch, ask)
     }
 
     /// Judges a head from the origin: why its request went there, and why it is not stored.
-    package func way(of ask: DirectAsk, _ head: ResponseHead) -> Way { forwarder.way(of: ask, head) }
+    package func forwardReason(of ask: PassThroughRequest, _ head: ResponseHead) -> ForwardReason {
+        forwarder.forwardReason(of: ask, head)
+    }
 
     /// The answer that a head from the origin begins, without its body.
-    /// - Parameter way: from ``way(of:_:)``.
-    package func answer(_ ask: DirectAsk, _ head: ResponseHead, _ framing: BodyFraming, _ way: Way) -> Answer {
-        forwarder.answer(ask, head, framing, way)
+    /// - Parameter forwardReason: from ``way(of:_:)``.
+    package func answer(
+        _ ask: PassThroughRequest,
+        _ head: ResponseHead,
+        _ framing: BodyFraming,
+        _ forwardReason: ForwardReason
+    ) -> Answer {
+        forwarder.answer(ask, head, framing, forwardReason)
     }
 
     /// The answer where the origin gave none.
-    package func failure(_ error: FetchError, _ ask: DirectAsk) -> Answer { forwarder.failure(error, ask) }
+    package func failure(_ error: FetchError, _ ask: PassThroughRequest) -> Answer { forwarder.failure(error, ask) }
 
-    /// Passes one request on and its answer back; nothing is stored or shared.
-    /// - Parameter way: why it goes to the origin.
-    package func relay(
+    /// Forwards one request and its answer; nothing is stored or shared.
+    /// - Parameter forwardReason: why the request goes to the origin.
+    package func forward(
         _ request: FetchRequest,
         from source: any FetchSource,
-        _ way: Way,
+        _ forwardReason: ForwardReason,
         on loop: isolated EventLoop
     ) async -> Answer {
-        await forwarder.relay(request, from: source, way, on: loop)
+        await forwarder.forward(request, from: source, forwardReason, on: loop)
     }
 
     // MARK: - Housekeeping
 
-    /// Ends fetches: who waits for a head is answered with ``FetchError/stopped(_:)``, and who reads a body is cut off.
-    /// What is stored stays, with its lifetime; requests that come later fetch anew. Any thread.
+    /// Ends fetches: requests that wait for a head get ``FetchError/stopped(_:)``, and readers of a body are cut off.
+    /// Stored responses stay as they are; later requests fetch anew. Any thread.
     ///
     /// Requests with other methods than GET and HEAD go on, since they may have had their effect already.
-    /// - Parameter isMeant: by the key; called once for each fetch under way.
+    /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
     package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { housekeeping.cancel(isMeant) }
 
     /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who
     /// asks after this gets nothing that is older than this.
     package func invalidate(_ key: CacheKey) { housekeeping.invalidate(key) }
 
-    /// Invalidates what is stored for the URLs of these keys, in whatever service, and everything that the rules
-    /// concern; what is on its way, too. When it returns, none of it comes back, however the process ends.
-    /// - Parameter anyHost: keys in which any host may stand in the place of theirs: memory is walked for them.
+    /// Invalidates the stored and the arriving responses of the URLs of these keys, in every service, and all that the
+    /// rules match. When it returns, no crash can bring one of them back.
+    /// - Parameter anyHost: keys that match with any host in place of their own; finding these takes a
+    ///   walk through the memory tier.
     package func invalidate(
         _ keys: [CacheKey],
         _ rules: Set<InvalidationRule> = [],
@@ -118,23 +129,23 @@ extension DownloadCore {
     /// Stored responses that purges have removed or made stale.
     package var purgeCounts: (hard: Int, soft: Int) { housekeeping.purgeCounts }
 
-    /// Puts purges in force. When it returns, nothing that they concern answers a request any more (soft: is fresh for
-    /// one), whatever tier it is in, nothing that was asked for before is stored, and a restart changes none of that.
-    /// The files of what is gone follow behind.
-    /// - Parameter pool: for what blocks.
-    /// - Returns: how many stored responses are gone, or stale.
+    /// Puts purges in force. When it returns, no tier answers a request with a purged response (after a soft
+    /// purge: as a fresh one), no fetch that began before can store one, and a restart changes neither. The
+    /// files are deleted afterwards.
+    /// - Parameter pool: runs the blocking calls.
+    /// - Returns: how many stored responses were removed, or made stale.
     package func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
         try await housekeeping.purge(rules, on: pool)
     }
 
-    /// Pins a URL, for what is stored and for what will be; returns when a restart does not undo it.
-    /// - Parameter pool: for what blocks.
+    /// Pins a URL, for responses that are stored and for those to come; returns when the pin is on the disk.
+    /// - Parameter pool: runs the blocking calls.
     /// - Returns: false where it was pinned already.
     package func pin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
         try await housekeeping.pin(url, on: pool)
     }
 
-    /// Lets go of a URL.
+    /// Removes the pin of a URL.
     /// - Returns: false where it was not pinned.
     package func unpin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
         try await housekeeping.unpin(url, on: pool)
@@ -145,16 +156,16 @@ extension DownloadCore {
     /// Answers that came from seed folders so far.
     package var seedAnswerCount: Int { seeds.answerCount }
 
-    /// What goes wrong with files that are kept for others.
+    /// Reports failures to write the files of `store_as`.
     package var storedFileTroubles: StoredFileTroubles { context.store.troubles }
 
-    /// What a pinned seed has for a request; nil where it is passed by.
-    package func pinned(_ ask: CacheAsk, _ seed: SeedFolder) async -> StoredResponse? {
+    /// The pinned seed's response to a request; nil where the request goes to the origin instead.
+    package func pinned(_ ask: CacheRequest, _ seed: SeedFolder) async -> StoredResponse? {
         await seeds.pinned(ask, seed)
     }
 
-    /// Stores one seed, stale from this moment on unless its folder says until when it is fresh; what is stored and as
-    /// new stays. Not on a loop that waits.
+    /// Stores one seed, stale at once unless its folder gives it a freshness lifetime. A stored response that is at
+    /// least as new stays. It blocks: not for a loop's thread.
     package func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
         await seeds.adopt(copy, as: key, policy)
     }
@@ -186,7 +197,12 @@ extension DownloadCore {
 
     /// - Parameter pool: for what blocks.
     package func listing(on pool: IOPool) -> StoreListing {
-        StoreListing(memory: context.store.memory, behind: context.store.tiers, generations: generations, pool: pool)
+        StoreListing(
+            memory: context.store.memory,
+            behind: context.store.tiers,
+            invalidations: invalidations,
+            pool: pool
+        )
     }
 
     // MARK: - Memory
@@ -232,9 +248,9 @@ extension DownloadCore {
             for row in rows {
                 let key = CacheKey(service: service, url: row.url)
                 guard seen.insert(key).inserted else { continue }
-                let question = TierQuestion(key, policy: CachePolicy(), isUse: false, wantsBody: false)
-                guard let answer = try? await tier.find(question) else { continue }
-                for finding in answer.findings { await body(try? await tier.open(finding, question)) }
+                let miss = TierQuestion(key, policy: CachePolicy(), isUse: false, wantsBody: false)
+                guard let answer = try? await tier.find(miss) else { continue }
+                for finding in answer.findings { await body(try? await tier.open(finding, miss)) }
             }
             query.after = end
         } while query.after != nil

@@ -6,14 +6,14 @@ package import EventLoop
 import HTTPCaching
 package import HTTPWire
 
-/// The download core. It is shared by all loops; each question is answered on the loop that asks.
+/// The download core. All loops share it; each request is answered on its own loop.
 ///
-/// Sendable: what it holds is.
+/// Sendable: everything it holds is.
 package final class DownloadCore: Sendable {
     package let cacheName: String
     package let clock: WallClock
-    package let generations: Generations
-    package let budget: FillBudget
+    package let invalidations: Invalidations
+    package let budget: BodyBudget
     /// What the parts of the core, and the fetches that outlive requests, work with: all of the above, and more.
     let context: FetchContext
     let answers: AnswerMaker
@@ -25,38 +25,38 @@ package final class DownloadCore: Sendable {
 
     /// - Parameters:
     ///   - cacheName: the pseudonym in Cache-Status.
-    ///   - memoryMaxObject: bytes of one body that the memory tier takes at most.
+    ///   - memoryMaxObject: the largest body of the memory tier, in bytes.
     ///   - tiers: behind memory, in the order in which they are asked; see ``closeStore()``.
     ///   - diskMaxObject: bytes of one body that they take at most.
-    ///   - generations: nil are those that a tier keeps, which outlive the process; where none does, new ones.
-    ///   - headPatience: nanoseconds that the answer to a check by HEAD may take; then a GET asks.
-    ///   - report: told what an operator may want to read of; any thread.
+    ///   - invalidations: nil are those that a tier keeps, which outlive the process; where none does, new ones.
+    ///   - headTimeout: nanoseconds that the answer to a validation by HEAD may take; then a GET follows.
+    ///   - report: called with events for the operator's log; any thread.
     package init(
         cacheName: String,
         memory: MemoryTier,
         memoryMaxObject: Int,
         behind tiers: [any ResponseTier],
         diskMaxObject: Int,
-        generations: Generations? = nil,
-        budget: FillBudget,
+        invalidations: Invalidations? = nil,
+        budget: BodyBudget,
         clock: WallClock,
-        headPatience: UInt64 = 5_000_000_000,
-        report: @escaping @Sendable (CoreReport) -> Void = { _ in }
+        headTimeout: UInt64 = 5_000_000_000,
+        report: @escaping @Sendable (CoreEvent) -> Void = { _ in }
     ) {
         self.cacheName = cacheName
         self.budget = budget
         self.clock = clock
-        let kept = generations ?? tiers.lazy.compactMap(\.keptGenerations).first
-        self.generations = kept ?? Generations(pins: memory.pins)
+        let kept = invalidations ?? tiers.lazy.compactMap(\.keptGenerations).first
+        self.invalidations = kept ?? Invalidations(pins: memory.pins)
         context = FetchContext(
             memory: memory,
             memoryMaxObject: memoryMaxObject,
             behind: tiers,
             diskMaxObject: diskMaxObject,
-            generations: self.generations,
+            invalidations: self.invalidations,
             budget: budget,
             clock: clock,
-            headPatience: headPatience,
+            headTimeout: headTimeout,
             report: report
         )
         answers = AnswerMaker(cacheName: cacheName, clock: clock)
@@ -70,22 +70,22 @@ package final class DownloadCore: Sendable {
     /// What has happened since the start. Any thread.
     package var counts: CoreCounts { context.notes.counts }
 
-    /// Fetches for the store that are under way, until what they bring is stored or given up.
+    /// Shared fetches under way. A fetch counts until its response is stored or dropped.
     package var fillCount: Int { context.underWay.count }
 
     /// Waits until no fetch for the store is under way.
-    /// - Parameter patience: in nanoseconds.
+    /// - Parameter timeout: in nanoseconds.
     /// - Returns: false when the patience ended or the task was cancelled.
     @discardableResult
-    package func settle(patience: UInt64, on loop: isolated EventLoop) async -> Bool {
-        await context.underWay.none(patience: patience, on: loop)
+    package func settle(timeout: UInt64, on loop: isolated EventLoop) async -> Bool {
+        await context.underWay.none(timeout: timeout, on: loop)
     }
 
-    /// What is stored of representations that are not whole.
+    /// The statistics of incomplete responses.
     package var partialStatistics: PartialStatistics { context.partials.statistics }
 
-    /// Nobody is asked: what is stored answers whatever its age, and everything else is 504. What is under way ends as
-    /// it may. Any thread.
+    /// Offline: no origin is contacted. A stored response answers whatever its age, and any other request gets a 504.
+    /// Fetches under way continue. Any thread.
     package var isOffline: Bool {
         get { context.isOffline }
         set { context.isOffline = newValue }
@@ -93,10 +93,10 @@ package final class DownloadCore: Sendable {
 
     // MARK: - Answering
 
-    /// Answers a GET or HEAD from the store, after a check, from the origin, or with what stands in for its answer.
-    /// - Parameter onInterim: hears 1xx answers of a fetch that this question starts, on its loop.
+    /// Answers a GET or HEAD from the store, after a validation, from the origin, or with a placeholder or fallback.
+    /// - Parameter onInterim: called on its loop with each 1xx response of a fetch that this request starts.
     package func answer(
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         from source: any FetchSource,
         onInterim: ((ResponseHead) -> Void)? = nil,
         on loop: isolated EventLoop
@@ -118,7 +118,7 @@ package final class DownloadCore: Sendable {
 
     /// The answer to a GET or HEAD from the store, after a check, or from the origin.
     private func search(
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         from source: any FetchSource,
         onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
@@ -127,8 +127,8 @@ package final class DownloadCore: Sendable {
             return answer
         }
         if ask.policy.mode == .none {
-            let way = Way(.bypass, StoreRefusal.cacheOff.rawValue)
-            return await forwarder.relay(ask, source, way, onInterim, on: loop)
+            let forwardReason = ForwardReason(.bypass, StoreRefusal.cacheOff.rawValue)
+            return await forwarder.forward(ask, source, forwardReason, onInterim, on: loop)
         }
         let began = clock.now()
         // Each turn has seen a fetch end since the last one; who finds nothing after that fetches for itself.
@@ -139,14 +139,20 @@ package final class DownloadCore: Sendable {
             case .refreshBehind(let answer, let stale):
                 sharedFetches.refreshBehind(ask, source, stale, on: loop)
                 return answer
-            case .ask(let stale, let way, let plan):
-                var question = Question(ask: ask, source: source, stale: stale, newest: newest, way: way)
-                question.plan = plan
-                question.began = began
-                if let answer = await sharedFetches.askOrigin(question, turn, onInterim, on: loop) { return answer }
+            case .ask(let stale, let forwardReason, let plan):
+                var miss = MissContext(
+                    ask: ask,
+                    source: source,
+                    stale: stale,
+                    newest: newest,
+                    forwardReason: forwardReason
+                )
+                miss.plan = plan
+                miss.began = began
+                if let answer = await sharedFetches.askOrigin(miss, turn, onInterim, on: loop) { return answer }
             }
-            if Task.isCancelled { return answers.failure(.cancelled, Way(.uriMiss)) }
+            if Task.isCancelled { return answers.failure(.cancelled, ForwardReason(.uriMiss)) }
         }
-        return await forwarder.relay(ask, source, Way(.miss), onInterim, on: loop)
+        return await forwarder.forward(ask, source, ForwardReason(.miss), onInterim, on: loop)
     }
 }

@@ -1,24 +1,24 @@
 // For which requests a placeholder answers while there is nothing yet, and when.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 
 extension FetchContext {
     /// How long, in nanoseconds, a request waits for the head of what is fetched before the placeholder answers; nil
-    /// where none does: something is stored, or what comes would be for this request alone or could not be stored, so
-    /// that nobody would ever get more than the placeholder.
-    func placeholderPatience(_ question: Question) -> UInt64? {
-        question.stale == nil && question.plan == nil ? placeholderPatience(question.ask) : nil
+    /// where no placeholder may answer: a response is stored, or the one to come could not be stored or shared, so that
+    /// every request would get the placeholder and never the response.
+    func placeholderDelay(_ miss: MissContext) -> UInt64? {
+        miss.stale == nil && miss.plan == nil ? placeholderDelay(miss.ask) : nil
     }
 
     /// The same of a request for which nothing is stored.
-    func placeholderPatience(_ ask: CacheAsk) -> UInt64? {
+    func placeholderDelay(_ ask: CacheRequest) -> UInt64? {
         guard let phases = ask.phases, phases.placeholder != nil,
-            !ask.isForOne, !Caching.isReload(ask.request), !notes.isUncacheable(ask),
-            !notes.unkept.contains(ask.key, now: clock.now())
+            !ask.isPrivateToRequest, !Caching.isReload(ask.request), !notes.isUncacheable(ask),
+            !notes.recentlyNotKept.contains(ask.key, now: clock.now())
         else { return nil }
-        return phases.patience
+        return phases.placeholderDelay
     }
 }

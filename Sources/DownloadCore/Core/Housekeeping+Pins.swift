@@ -1,7 +1,7 @@
-// Pins: what is stored under a pinned URL makes no room for others, and is not purged for its age.
+// Pins: responses stored under a pinned URL are not evicted, and not purged for their age.
 
-internal import CacheStore
-internal import EventLoop
+import CacheStore
+import EventLoop
 
 extension Housekeeping {
     /// ``DownloadCore/pin(_:on:)``
@@ -21,7 +21,7 @@ extension Housekeeping {
     ) async throws(PinError) -> Bool {
         let url = PurgeRule.normalised(url)
         let work = { @Sendable [self] () -> Result<Bool, PinError> in
-            let result = Result { () throws(PinError) in try change(context.generations.pins, url) }
+            let result = Result { () throws(PinError) in try change(context.invalidations.pins, url) }
             context.store.memory.takeOverPins()
             return result
         }

@@ -1,6 +1,7 @@
-// Purges and pins: in force before the call returns, for what is stored, on its way, or met later on the disk.
+// Purges: in force before the call returns, for responses that are stored, that are arriving, or that
+// are found on the disk later.
 
-internal import CacheStore
+import CacheStore
 package import EventLoop
 import Synchronization
 
@@ -22,7 +23,7 @@ package enum PurgeError: Error, Sendable, Equatable, CustomStringConvertible {
 
 extension Housekeeping {
     /// Hard purges that may wait for their files to go.
-    private static let mostUnswept = 512
+    private static let maximumUnswept = 512
 
     /// Stored responses that purges have removed or made stale.
     var purgeCounts: (hard: Int, soft: Int) {
@@ -32,18 +33,18 @@ extension Housekeeping {
     /// ``DownloadCore/purge(_:on:)``
     func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
         guard !rules.isEmpty else { return 0 }
-        if context.generations.unsweptCount > Self.mostUnswept { await context.store.settleSweep() }
+        if context.invalidations.unsweptCount > Self.maximumUnswept { await context.store.settleSweep() }
         let now = context.clock.now()
-        let number = context.generations.purge(rules, now: now)
+        let number = context.invalidations.purge(rules, now: now)
         let work = { @Sendable [self] () -> (SystemError?, Int) in
             var failure: SystemError?
             do throws(SystemError) {
-                try context.generations.persist(rules, number: number, now: now)
+                try context.invalidations.persist(rules, number: number, now: now)
             } catch {
                 failure = error
             }
             let alone = context.store.purgeMemory(rules, number: number, now: now)
-            return (failure, alone + context.partials.removeInvalid(context.generations))
+            return (failure, alone + context.partials.removeInvalid(context.invalidations))
         }
         guard let (failure, inMemory) = try? await pool.run(work) else { throw .ended }
         let behind = await context.store.purgeBehind(rules, number: number)
@@ -61,8 +62,8 @@ extension Housekeeping {
 
 extension PartialTable {
     /// - Returns: how many have gone.
-    fileprivate func removeInvalid(_ generations: Generations) -> Int {
-        let gone = all.filter { !generations.isUnchanged($0.token) }
+    fileprivate func removeInvalid(_ invalidations: Invalidations) -> Int {
+        let gone = all.filter { !invalidations.isUnchanged($0.token) }
         for partial in gone { remove(partial) }
         return gone.count
     }

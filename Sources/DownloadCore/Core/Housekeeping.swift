@@ -1,10 +1,10 @@
 // What is done to the store besides answering: invalidating, purging, pinning, ending fetches.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
-internal import Synchronization
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import Synchronization
 
 /// Sendable: what it holds is.
 final class Housekeeping: Sendable {
@@ -27,7 +27,7 @@ final class Housekeeping: Sendable {
 
     /// ``DownloadCore/invalidate(_:)``
     func invalidate(_ key: CacheKey) {
-        context.generations.bump(key)
+        context.invalidations.invalidate(key)
         context.inFlight.forget(key)
         context.partials.remove(key)
         context.store.remove(key)
@@ -42,7 +42,7 @@ final class Housekeeping: Sendable {
         for key in keys { invalidate(key) }
         let hostless = anyHost.map { InvalidationRule.anyHost(of: $0) }
         let rules = Array(rules.union(keys.map { .url(of: $0) }).union(hostless))
-        let number = context.generations.invalidate(rules)
+        let number = context.invalidations.invalidate(rules)
         if !hostless.isEmpty {
             // The hot path asks no rule; a walk is too long for a loop.
             await Task { [store = context.store] in store.memory.remove(concerned: Set(hostless), before: number) }
@@ -52,18 +52,19 @@ final class Housekeeping: Sendable {
         forgetSpentRules()
     }
 
-    /// Where there are many rules, those are forgotten that nothing stored is concerned by any more; behind, and one
-    /// turn at a time.
+    /// Drops the rules that match no stored response any more, where there are many rules. It runs in the
+    /// background, never twice at once.
     private func forgetSpentRules() {
-        guard context.generations.isCrowded, context.generations.ruleCount > crowd.load(ordering: .relaxed),
+        guard context.invalidations.isCrowded, context.invalidations.ruleCount > crowd.load(ordering: .relaxed),
             !isForgetting.exchange(true, ordering: .relaxed)
         else { return }
         Task { [self] in
-            let newest = context.generations.newest
+            let newest = context.invalidations.newest
             await context.store.removeInvalid()
-            context.generations.forgetSpent(upTo: newest)
-            // While the folders are walked none can be: there is no use in trying again at once.
-            crowd.store(context.generations.ruleCount + 1024, ordering: .relaxed)
+            context.invalidations.forgetSpent(upTo: newest)
+            // No rule can be dropped while the folders are being walked: the next attempt waits until
+            // there are many more rules.
+            crowd.store(context.invalidations.ruleCount + 1024, ordering: .relaxed)
             isForgetting.store(false, ordering: .relaxed)
         }
     }

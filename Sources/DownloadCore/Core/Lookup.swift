@@ -1,9 +1,9 @@
 // What is stored for a question, and whether it answers: as it is, after a check, or not at all.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 
 /// Sendable: what it holds is.
 final class Lookup: Sendable {
@@ -19,7 +19,7 @@ final class Lookup: Sendable {
 
     /// What is found, and the newest stored response of the key, whoever selects it.
     func step(
-        for ask: CacheAsk,
+        for ask: CacheRequest,
         _ source: any FetchSource,
         on loop: isolated EventLoop
     ) async -> (step: Step, newest: StoredHead?) {
@@ -27,23 +27,23 @@ final class Lookup: Sendable {
         if found.response == nil, let seed = ask.seed, await seeds.imports(ask, seed) {
             found = await context.store.find(ask, on: loop)
         }
-        let hasOthers = found.newest != nil
-        let parts = found.response == nil ? partialStep(ask, source, hasOthers: hasOthers, on: loop) : nil
+        let hasOtherVariants = found.newest != nil
+        let parts = found.response == nil ? partialStep(ask, source, hasOtherVariants: hasOtherVariants, on: loop) : nil
         return (parts ?? decide(ask, found, on: loop), found.newest)
     }
 
     enum Step {
         case answer(Answer)
         case refreshBehind(Answer, StoredResponse)
-        case ask(stale: StoredResponse?, Way, PartPlan? = nil)
+        case ask(stale: StoredResponse?, ForwardReason, RangeFetchPlan? = nil)
     }
 
-    private func decide(_ ask: CacheAsk, _ found: TieredStore.Found, on loop: isolated EventLoop) -> Step {
+    private func decide(_ ask: CacheRequest, _ found: TieredStore.Found, on loop: isolated EventLoop) -> Step {
         guard let response = found.response else {
             if Caching.onlyIfCached(ask.request) {
                 return .answer(answers.gatewayTimeout("nothing is stored for this request"))
             }
-            return .ask(stale: nil, Way(found.newest == nil ? .uriMiss : .varyMiss))
+            return .ask(stale: nil, ForwardReason(found.newest == nil ? .uriMiss : .varyMiss))
         }
         let decision = Caching.lookup(
             request: ask.request,
@@ -67,8 +67,8 @@ final class Lookup: Sendable {
             if Caching.onlyIfCached(ask.request) {
                 return .answer(answers.gatewayTimeout("nothing is stored for this request"))
             }
-            return .ask(stale: nil, Way(decision))
-        case .stale: return .ask(stale: response, Way(decision))
+            return .ask(stale: nil, ForwardReason(decision))
+        case .stale: return .ask(stale: response, ForwardReason(decision))
         }
     }
 }

@@ -1,11 +1,11 @@
-// Answers from seed folders: before the store is looked at, and whatever it holds.
+// Answers from seed folders. They come before the store's, whatever it holds.
 
-internal import CacheStore
-internal import EventLoop
+import CacheStore
+import EventLoop
 package import HTTPCaching
-internal import HTTPWire
+import HTTPWire
 import Policies
-internal import Synchronization
+import Synchronization
 
 /// Sendable: what it holds is.
 final class SeedAnswers: Sendable {
@@ -22,8 +22,8 @@ final class SeedAnswers: Sendable {
     var answerCount: Int { count.load(ordering: .relaxed) }
 
     /// The answer of a pinned seed, which is never checked and never too old; nil where there is none. A request with
-    /// `no-cache` passes it by, as long as there is somebody to ask.
-    func answer(_ ask: CacheAsk, _ seed: SeedFolder, on loop: isolated EventLoop) async -> Answer? {
+    /// `no-cache` goes to the origin instead, unless the daemon is offline.
+    func answer(_ ask: CacheRequest, _ seed: SeedFolder, on loop: isolated EventLoop) async -> Answer? {
         guard let response = await pinned(ask, seed) else { return nil }
         count.wrappingAdd(1, ordering: .relaxed)
         let status = CacheStatus(cacheName: answers.cacheName, hit: true, detail: StoreTier.seed.rawValue)
@@ -37,7 +37,7 @@ final class SeedAnswers: Sendable {
     }
 
     /// ``DownloadCore/pinned(_:_:)``
-    func pinned(_ ask: CacheAsk, _ seed: SeedFolder) async -> StoredResponse? {
+    func pinned(_ ask: CacheRequest, _ seed: SeedFolder) async -> StoredResponse? {
         guard seed.mode == .pinned, ask.content == nil, ask.request.method == .get || ask.request.method == .head,
             context.isOffline || !CacheControl(request: ask.request.fields).noCache
         else { return nil }
@@ -46,9 +46,9 @@ final class SeedAnswers: Sendable {
 
     // MARK: - Imports
 
-    /// Copies what an importing folder has for a question that nothing stored answers, each file once.
-    /// - Returns: whether something has been stored, so that it is worth another look.
-    func imports(_ ask: CacheAsk, _ seed: SeedFolder) async -> Bool {
+    /// Imports the files of a seed folder that match a request without a stored response, each file once.
+    /// - Returns: whether a response was stored, so that the store should be searched again.
+    func imports(_ ask: CacheRequest, _ seed: SeedFolder) async -> Bool {
         guard seed.mode == .import, ask.content == nil, seed.mayHave(ask.key) else { return false }
         var hasStored = false
         for copy in await seed.take(ask.key) {
@@ -67,7 +67,7 @@ final class SeedAnswers: Sendable {
         let since = head.validatedAt
         if context.store.isKnownToHold(key, since: since) { return .kept }
         head = Self.stale(head, expiry: copy.expiry, policy, now: context.clock.now())
-        let token = context.generations.note(key).concerned(by: InvalidationRule.concerning(head, key))
+        let token = context.invalidations.token(for: key).concerned(by: InvalidationRule.concerning(head, key))
         do {
             if policy.disk, try await context.store.adoptAsFile(copy, head, key, token, policy) { return .imported }
             guard policy.memory, context.store.takesInMemory(Int(clamping: head.bodyLength ?? .max)) else {
@@ -93,7 +93,7 @@ final class SeedAnswers: Sendable {
         let fresh = -Caching.staleness(head, policy: policy, now: now) - left
         guard fresh > 0 else { return head }
         if policy.mode == .library {
-            // There the time since the response came is what counts.
+            // In library mode the lifetime counts from the moment when the response arrived.
             head.responseTime -= fresh
             head.requestTime -= fresh
         } else {

@@ -1,7 +1,8 @@
-// What the download core would do with a request, and why: everything that it looks at, and nothing changed.
+// What the download core would do with a request, and why. It makes the same decisions as an answer
+// does, and changes nothing.
 
 package import CacheStore
-internal import EventLoop
+import EventLoop
 package import HTTPCaching
 package import HTTPWire
 
@@ -13,7 +14,7 @@ package struct StoredExplanation: Sendable {
         package var tiers: [StoreTier]
         /// A rule has invalidated it: it will never be used, and goes when it is met.
         package var isInvalidated: Bool
-        /// Where not all of it is stored: what is.
+        /// The stored parts of an incomplete response.
         package var parts: Parts?
 
         package init(tiers: [StoreTier], isInvalidated: Bool) {
@@ -41,8 +42,8 @@ package struct StoredExplanation: Sendable {
     /// What becomes of a request for which nothing whole is stored.
     package enum PartOutcome: Sendable, Equatable {
         case answer
-        /// With this Range and these conditions; `Way` is what Cache-Status says.
-        case ask(Fields, Way)
+        /// With this Range and these conditions; `ForwardReason` is what Cache-Status says.
+        case ask(Fields, ForwardReason)
         case refuse
     }
 
@@ -50,7 +51,7 @@ package struct StoredExplanation: Sendable {
     /// What the rules say; its variants are all that is stored, those that have been invalidated behind the others.
     package var rules: Explanation
     package var places: [Place]
-    /// Nil where the origin is asked, or nobody answers.
+    /// Nil where the answer would come from the origin, or there is none.
     package var reply: Reply?
     /// What stored parts, or the request's own range, make of the decision; nil where they have nothing to do with it.
     package var part: PartOutcome?
@@ -59,7 +60,7 @@ package struct StoredExplanation: Sendable {
     /// The last answer could not be shared, so that requests do not wait for one another.
     package var isRememberedAsUncacheable: Bool
     /// What the origin was seen to do with HEAD and with conditions.
-    package var habits: OriginHabits
+    package var capabilities: OriginCapabilities
     /// Why the last answer was not stored; nil where it was, or where none has come since the start.
     package var unstored: UnstoredAnswer?
     /// Until when no check is made, since the last one failed, Unix seconds; nil where the next one is not held back.
@@ -74,15 +75,15 @@ package struct StoredExplanation: Sendable {
         package var path: String
         package var status: Int
         /// Nanoseconds that it waits for the origin; zero for a fallback.
-        package var patience: UInt64 = 0
-        /// What it waits for may come about for this request.
+        package var placeholderDelay: UInt64 = 0
+        /// Whether the placeholder can answer this request at all.
         package var mayAnswer: Bool
     }
 }
 
 extension Lookup {
     /// ``DownloadCore/explain(_:on:)``
-    func explain(_ ask: CacheAsk, on loop: isolated EventLoop) async -> StoredExplanation {
+    func explain(_ ask: CacheRequest, on loop: isolated EventLoop) async -> StoredExplanation {
         let now = context.clock.now()
         let stored = await context.store.all(ask, on: loop)
         let usable = stored.compactMap { found in
@@ -96,20 +97,22 @@ extension Lookup {
                 policy: ask.policy,
                 now: now,
                 isOffline: self.context.isOffline,
-                habits: self.context.notes.habits[ask.key, now],
+                capabilities: self.context.notes.capabilities[ask.key, now],
                 failedCheck: self.context.notes.failedChecks.check(ask.key, now: now)
             )
         }
         var rules = explain(usable.map(\.response.head))
         if rules.check != nil {
             let stale = rules.chosen.map { usable[$0].response }
-            rules.check = Variants(ask, stale, usable.map(\.response)).check(habits: context.notes.habits[ask.key, now])
+            rules.check = RevalidationCandidates(ask, stale, usable.map(\.response)).check(
+                capabilities: context.notes.capabilities[ask.key, now]
+            )
         }
-        let partials = context.partials.peek(ask.key).filter { context.generations.isUnchanged($0.token) }
+        let partials = context.partials.peek(ask.key).filter { context.invalidations.isUnchanged($0.token) }
         let (reply, part) = reply(ask, usable.map(\.response), partials, rules)
         let isOpen = reply == nil && !rules.onlyIfCached && part != .refuse
         rules.add(explain(partials.map(\.head)), decides: rules.decision == nil && part != nil)
-        // What has been invalidated is shown, and is never what decides.
+        // Invalidated variants are listed, but never decide.
         rules.variants += explain(invalid.map(\.response.head)).variants.map { variant in
             var variant = variant
             variant.isChosen = false
@@ -125,18 +128,18 @@ extension Lookup {
             part: part,
             fills: context.inFlight.count(of: ask.key),
             isRememberedAsUncacheable: context.notes.isUncacheable(ask),
-            habits: context.notes.habits[ask.key, now]
+            capabilities: context.notes.capabilities[ask.key, now]
         )
         explanation.unstored = unstored(ask)
         explanation.checkPause = context.notes.failedChecks.pause(ask.key, now: now)
         explanation.placeholder = ask.phases?.placeholder.map { file in
-            // Only where there is nothing that answers, or is checked.
+            // A placeholder answers only where no stored response could answer or be validated.
             let hasNothing = isOpen && part == nil && explanation.rules.chosen == nil && !context.isOffline
             return StoredExplanation.Standing(
                 path: file.path,
                 status: file.status,
-                patience: ask.phases?.patience ?? 0,
-                mayAnswer: hasNothing && context.placeholderPatience(ask) != nil
+                placeholderDelay: ask.phases?.placeholderDelay ?? 0,
+                mayAnswer: hasNothing && context.placeholderDelay(ask) != nil
             )
         }
         explanation.fallback = ask.phases?.fallback.map { file in
@@ -146,7 +149,7 @@ extension Lookup {
     }
 
     /// What the request itself forbids comes first.
-    private func unstored(_ ask: CacheAsk) -> UnstoredAnswer? {
+    private func unstored(_ ask: CacheRequest) -> UnstoredAnswer? {
         guard CacheControl(request: ask.request.fields).noStore else { return context.notes.refusals.last(ask.key) }
         let refusal = StoreRefusal.requestNoStore
         return UnstoredAnswer(reason: refusal.rawValue, section: refusal.section, time: context.clock.now())
@@ -154,24 +157,24 @@ extension Lookup {
 
     /// What ``stored(_:_:age:_:on:)`` or parts make of it.
     private func reply(
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         _ usable: [StoredResponse],
-        _ partials: [Partial],
+        _ partials: [IncompleteResponse],
         _ rules: Explanation
     ) -> (StoredExplanation.Reply?, StoredExplanation.PartOutcome?) {
         guard let chosen = rules.chosen else {
-            switch partStep(ask, among: partials, hasOthers: !usable.isEmpty) {
+            switch partStep(ask, among: partials, hasOtherVariants: !usable.isEmpty) {
             case .none: return (nil, nil)
             case .refuse: return (nil, .refuse)
             case .use(let partial, _, _): return (reply(ask, partial.head, partial.extents.length), .answer)
-            case .ask(let way, let plan):
+            case .ask(let forwardReason, let plan):
                 let isAlone = plan.needsKeeping && CacheControl(request: ask.request.fields).noStore
                 if context.isOffline || isAlone || context.isUnstored(plan, ask) { return (nil, nil) }
                 var fields = ask.request.fields
                 plan.apply(to: &fields)
                 let own: [KnownField] = [.range, .ifRange, .ifNoneMatch, .ifModifiedSince]
                 let lines = own.compactMap { field in fields.first(field).map { (field.name, $0) } }
-                return (nil, .ask(Fields(lines), way))
+                return (nil, .ask(Fields(lines), forwardReason))
             }
         }
         switch rules.decision {
@@ -180,7 +183,7 @@ extension Lookup {
         }
     }
 
-    private func reply(_ ask: CacheAsk, _ head: StoredHead, _ length: Int64?) -> StoredExplanation.Reply {
+    private func reply(_ ask: CacheRequest, _ head: StoredHead, _ length: Int64?) -> StoredExplanation.Reply {
         if case .notModified = Caching.answerConditional(request: ask.request, stored: head) {
             return StoredExplanation.Reply(status: 304, section: "RFC 9111 section 4.3.2")
         }
@@ -196,16 +199,15 @@ extension Lookup {
 }
 
 extension StoredExplanation.Place {
-    fileprivate init(_ partial: Partial) {
+    fileprivate init(_ partial: IncompleteResponse) {
         self.init(tiers: [partial.extents.usesFile ? .disk : .memory], isInvalidated: false)
         parts = StoredExplanation.Parts(stored: partial.extents.stored, length: partial.extents.length)
     }
 }
 
 extension Explanation {
-    /// Puts what the rules say of parts behind what they say of whole responses.
-    /// - Parameter decides: nothing whole answers, so that the parts that the request selects are what is decided
-    ///   about.
+    /// Appends the rulings on incomplete responses to those on complete ones.
+    /// - Parameter decides: no complete response answers, so that the incomplete one that the request selects decides.
     fileprivate mutating func add(_ parts: Explanation, decides: Bool) {
         let first = variants.count
         variants += parts.variants.map { variant in

@@ -1,9 +1,9 @@
 // Moves the bytes of a fetch into a growing body, at the pace of the body's readers.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPWire
-internal import Upstream
+import CacheStore
+import EventLoop
+import HTTPWire
+import Upstream
 
 /// Loop-bound. The stream owns it while bytes flow; it owns the writer.
 final class BodyPump: FetchStream.Destination {
@@ -13,24 +13,24 @@ final class BodyPump: FetchStream.Destination {
     private let observe: ((UnsafeRawBufferPointer) -> Void)?
     private let whole: (_ trailers: Fields, BodyWriter) -> Void
     private let broken: () -> Void
-    private let goesOnUnread: () -> Bool
-    /// Nobody reads, and no file takes the bytes: a pause would never end.
+    private let continuesWithoutReaders: () -> Bool
+    /// No reader is left and no file takes the bytes: the window would never drain, so the pump must not pause.
     private var isUnread: Bool
 
     /// - Parameters:
     ///   - body: what `writer` fills.
-    ///   - isUnread: nobody reads from the start, and no file takes the bytes.
-    ///   - goesOnUnread: asked when nobody reads and no file takes the bytes: whether they are wanted all the same; the
-    ///     fetch ends where they are not.
-    ///   - observe: sees the bytes before the body has them.
-    ///   - whole: the origin's framing says that all bytes came; it finishes the writer.
-    ///   - broken: the fetch failed or nobody reads; the body has failed already.
+    ///   - isUnread: the body starts without readers and without a file.
+    ///   - continuesWithoutReaders: called when the body has neither readers nor a file; if it
+    ///     answers false, the fetch ends.
+    ///   - observe: called with the bytes before the body gets them.
+    ///   - whole: called when the framing says that the body is complete; it finishes the writer.
+    ///   - broken: called when the fetch failed or was abandoned; the body has failed already.
     init(
         stream: FetchStream,
         body: Body,
         writer: BodyWriter,
         isUnread: Bool = false,
-        goesOnUnread: @escaping () -> Bool = { false },
+        continuesWithoutReaders: @escaping () -> Bool = { false },
         observe: ((UnsafeRawBufferPointer) -> Void)? = nil,
         whole: @escaping (_ trailers: Fields, BodyWriter) -> Void,
         broken: @escaping () -> Void = {}
@@ -39,7 +39,7 @@ final class BodyPump: FetchStream.Destination {
         self.body = body
         self.writer = writer
         self.isUnread = isUnread
-        self.goesOnUnread = goesOnUnread
+        self.continuesWithoutReaders = continuesWithoutReaders
         self.observe = observe
         self.whole = whole
         self.broken = broken
@@ -53,7 +53,7 @@ final class BodyPump: FetchStream.Destination {
         guard writer.append(bytes) == .pause else { return .continue }
         // A file makes room by itself.
         guard isUnread, body.readerCount == 0, !body.isFiling else { return .pause }
-        if !goesOnUnread() { giveUp(.abandoned) }
+        if !continuesWithoutReaders() { giveUp(.abandoned) }
         return .continue
     }
 
@@ -68,15 +68,16 @@ final class BodyPump: FetchStream.Destination {
     }
 
     private func abandoned() {
-        guard goesOnUnread() else { return giveUp(.abandoned) }
+        guard continuesWithoutReaders() else { return giveUp(.abandoned) }
         isUnread = true
         stream.resume()
     }
 
-    /// Somebody who might have become a reader has not, or what unread bytes were wanted for is off.
+    /// Checks again whether the fetch may go on: a waiting request left without reading, or the reason to
+    /// fetch without readers is gone.
     func checkReaders() { if writer != nil, body.readerCount == 0 { abandoned() } }
 
-    /// Ends the fetch: readers get what there is, then the error.
+    /// Ends the fetch: readers get the bytes that have arrived, then the error.
     func stop(_ error: FetchError) { giveUp(.source(error.description)) }
 
     private func giveUp(_ error: BodyError) {

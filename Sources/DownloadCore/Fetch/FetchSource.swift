@@ -1,4 +1,5 @@
-// What the download core asks for a resource, and how the answer comes back: the seam below which services, retries and limits act.
+// What the download core asks for a resource, and how the answer comes back: the seam below which
+// services, retries and limits act.
 
 package import EventLoop
 package import HTTPWire
@@ -15,7 +16,7 @@ package struct FetchRequest {
     package var clientHost: String?
     package var framing: BodyFraming
     package var body: (any RequestBodySource)?
-    /// Registers whom to call when the body has bytes again after it said `.wait`.
+    /// Registers a callback for when the body has bytes again after a `.wait`.
     package var bindBody: ((_ available: @escaping () -> Void) -> Void)?
 
     package init(
@@ -48,15 +49,17 @@ package protocol FetchSource: AnyObject {
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle
 
-    /// Starts where nothing has to be waited for; nil where something has, and then nothing was done. The sink is never
+    /// Starts the fetch if that needs no wait; otherwise does nothing and returns nil. The sink is never
     /// called before this returns.
-    func startAtOnce(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)?
+    func startWithoutWaiting(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)?
 }
 
 extension FetchSource {
     package var opensSockets: Bool { true }
 
-    package func startAtOnce(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? { nil }
+    package func startWithoutWaiting(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
+        nil
+    }
 }
 
 /// A fetch under way; loop-bound.
@@ -65,12 +68,13 @@ package protocol FetchHandle: AnyObject {
     func resume()
     /// After the request's body said `.wait`: it has bytes again, or has ended.
     func bodyAvailable()
-    /// While the sink is told of the final head: content came with it, so that the sink is called again at once. False where that is not known.
+    /// Whether content came with the final head, so that the sink gets it right after the head; valid during the call
+    /// with the head. False where that is unknown.
     var hasContent: Bool { get }
-    /// While the sink is told that all has come, and after it: whether the origin has said so itself. False where only the end of a TLS
-    /// connection says so, and came without close_notify: such an answer is passed on and never stored.
+    /// Whether the end of the body is certain; valid from the call that reports the end. False where the body ended
+    /// with a TLS connection without close_notify: it may be truncated, so the answer is forwarded and never stored.
     var isEndProven: Bool { get }
-    /// Ends the fetch; the sink hears nothing more.
+    /// Ends the fetch; the sink is not called again.
     func cancel()
 }
 
@@ -79,27 +83,28 @@ extension FetchHandle {
     package var isEndProven: Bool { true }
 }
 
-/// Receives one fetch, in this order: any number of interim responses, one head, bytes, and one end. Loop-bound; called on the loop.
+/// Receives one fetch, in this order: any number of interim responses, one head, bytes, and one end.
+/// Loop-bound; called on the loop.
 package protocol FetchSink: AnyObject {
     /// Bytes may come where no other fetch may be begun; false unless a sink says otherwise.
-    var takesBytesAtOnce: Bool { get }
+    var acceptsReentrantBytes: Bool { get }
     /// Bytes that should come at a time, at most; no limit unless a sink says otherwise.
-    var mostAtOnce: Int { get }
+    var maximumAtOnce: Int { get }
     func received(interim head: ResponseHead)
     func received(_ head: ResponseHead, framing: BodyFraming)
     /// The bytes are valid during the call and count as taken, also when the answer is `.pause`.
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow
-    /// Whether ``move(_:from:)`` may ever answer; false unless a sink says otherwise.
-    var movesContent: Bool { get }
+    /// Whether ``splice(_:from:)`` may ever answer; false unless a sink says otherwise.
+    var supportsSplice: Bool { get }
     /// Takes content out of a socket by itself, at most `count` bytes; nil, as unless a sink says otherwise: not now.
-    func move(_ count: Int, from socket: Int32) -> MovedContent?
+    func splice(_ count: Int, from socket: Int32) -> SplicedContent?
     func finished(trailers: Fields)
     func failed(_ error: FetchError)
 }
 
 extension FetchSink {
-    package var takesBytesAtOnce: Bool { false }
-    package var mostAtOnce: Int { .max }
-    package var movesContent: Bool { false }
-    package func move(_ count: Int, from socket: Int32) -> MovedContent? { nil }
+    package var acceptsReentrantBytes: Bool { false }
+    package var maximumAtOnce: Int { .max }
+    package var supportsSplice: Bool { false }
+    package func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }
 }

@@ -1,9 +1,9 @@
 // One fetch as a head to await and a body that flows on by itself once somebody takes it.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPWire
-internal import Upstream
+import CacheStore
+import EventLoop
+import HTTPWire
+import Upstream
 
 /// Loop-bound. States: waiting for the head → head known, bytes held back → flowing into a body → ended.
 final class FetchStream: FetchSink {
@@ -21,28 +21,28 @@ final class FetchStream: FetchSink {
 
     var onInterim: ((ResponseHead) -> Void)?
     /// Where that is tight, little is to come at a time.
-    var budget: FillBudget?
+    var budget: BodyBudget?
     private var handle: (any FetchHandle)?
     private let head = Latch<Result<Head, FetchError>>()
     private var held: [UInt8] = []
     private var end: Result<Fields, FetchError>?
     private var destination: (any Destination)?
-    /// Nobody but the end of a connection says that all has come where it is false: see ``FetchHandle/isEndProven``.
+    /// False where only the end of a connection delimits the body: see ``FetchHandle/isEndProven``.
     private(set) var isEndProven = true
-    /// Nothing more will come, and nobody will be told.
+    /// The fetch is cancelled: no more bytes arrive, and the destination is not called again.
     private(set) var isCancelled = false
-    /// Looks at bytes that are held back; true where it has seen enough.
+    /// Examines the bytes that are held back; returns true when it has seen enough.
     private var examine: ((UnsafeRawBufferPointer) -> Bool)?
     /// Set when it has; there while somebody waits for that.
     private var examined: Latch<Void>?
 
     /// Starts the fetch and waits for its final head; a cancelled task ends the fetch.
-    /// - Parameter patience: for the head once the fetch has started, in nanoseconds; nil leaves it to the source.
+    /// - Parameter timeout: for the head once the fetch has started, in nanoseconds; nil leaves it to the source.
     /// - Throws: `FetchError`.
     func start(
         _ request: FetchRequest,
         from source: any FetchSource,
-        patience: UInt64? = nil,
+        timeout: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> Head {
         let handle = try await source.start(request, sink: self, on: loop)
@@ -52,10 +52,10 @@ final class FetchStream: FetchSink {
         }
         self.handle = handle
         request.bindBody? { [weak self] in self?.handle?.bodyAvailable() }
-        guard let result = await head.wait(patience: patience, on: loop) else {
+        guard let result = await head.wait(timeout: timeout, on: loop) else {
             cancel()
-            guard let patience, !Task.isCancelled else { throw .cancelled }
-            let limit = "no answer to \(request.method.name) within \(patience / 1_000_000) ms"
+            guard let timeout, !Task.isCancelled else { throw .cancelled }
+            let limit = "no answer to \(request.method.name) within \(timeout / 1_000_000) ms"
             throw .upstream(UpstreamError(.timeout(.firstByte), detail: "\(limit); check what the origin does with it"))
         }
         // The head may have come a moment before somebody cancelled.
@@ -77,15 +77,15 @@ final class FetchStream: FetchSink {
             let examined = Latch<Void>()
             self.examined = examined
             handle?.resume()
-            if await examined.wait(patience: nil, on: loop) == nil { cancel() }
+            if await examined.wait(timeout: nil, on: loop) == nil { cancel() }
             examine = nil
         }
         if isCancelled { throw .cancelled }
         if case .failure(let error)? = end { throw error }
     }
 
-    /// All of the body, where it has come already, as it often has with the head; the stream is at its end then. Nil: it
-    /// has to flow.
+    /// The whole body, if it arrived with the head, as small ones often do; then the stream has ended. Nil:
+    /// the body has to be streamed.
     func takeWhole() -> Chunk? {
         guard case .success(let trailers)? = end, trailers.isEmpty, isEndProven, destination == nil else { return nil }
         defer { held = [] }
@@ -110,8 +110,8 @@ final class FetchStream: FetchSink {
     /// The destination has room again.
     func resume() { handle?.resume() }
 
-    /// Ends the fetch. Whoever waits for the head hears of it; the destination does not.
-    /// - Parameter error: what is heard.
+    /// Ends the fetch. A request that waits for the head gets the error; the destination is not called.
+    /// - Parameter error: for the waiting request.
     func cancel(_ error: FetchError = .cancelled) {
         guard !isCancelled, end == nil else { return }
         isCancelled = true
@@ -124,7 +124,7 @@ final class FetchStream: FetchSink {
 
     // MARK: - FetchSink
 
-    var mostAtOnce: Int { budget?.isTight == true ? FillBudget.leastWindow : .max }
+    var maximumAtOnce: Int { budget?.isTight == true ? BodyBudget.minimumWindow : .max }
 
     func received(interim head: ResponseHead) { onInterim?(head) }
 

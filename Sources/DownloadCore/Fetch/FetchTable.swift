@@ -1,8 +1,9 @@
-// The fetches under way, so that an operator can end them: everybody who waits is told, and what is stored stays.
+// The fetches under way, so that an operator can end them: every waiting request gets an error,
+// and stored responses stay.
 
 package import CacheStore
-internal import EventLoop
-internal import Synchronization
+import EventLoop
+import Synchronization
 
 /// What an operator has ended.
 package struct CancelledFetches: Sendable, Equatable {
@@ -91,7 +92,7 @@ final class FetchTable: Sendable {
     }
 
     /// Ends those that are meant. Any thread.
-    /// - Parameter isMeant: by the key; called once for each fetch under way.
+    /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
     func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
         let error = FetchError.stopped("the fetch was ended by 'drydock cancel'; ask again to begin a new one")
         var result = CancelledFetches()
@@ -105,7 +106,7 @@ final class FetchTable: Sendable {
 
     /// Takes out those that are meant.
     private func take(_ isMeant: (CacheKey) -> Bool) -> [FetchEntry] {
-        // Not asked under the mutex: what decides is not known here.
+        // `isMeant` is foreign code, so it runs outside the mutex.
         let all = shards.enumerated().flatMap { number, shard in
             shard.slots.withLock { slots in
                 slots.entries.enumerated().compactMap { slot, entry in
@@ -148,7 +149,7 @@ package struct FetchListing: ~Copyable {
 @available(*, unavailable) extension FetchListing: Sendable {}
 
 /// One fetch as others reach it. Loop-bound; the fetch can be found as long as this lives.
-final class FetchTicket: ListedFetch {
+final class FetchRegistration: ListedFetch {
     /// Called on the loop: the fetch must end with this error.
     var onStop: ((FetchError) -> Void)?
     private var listing: FetchListing?
@@ -174,8 +175,8 @@ final class FetchTicket: ListedFetch {
     }
 
     /// - Parameters:
-    ///   - waiting: how many requests wait for it; any thread.
-    ///   - told: called when it is to end, before its loop hears of it; any thread.
+    ///   - waiting: counts the requests that wait for the fetch; any thread.
+    ///   - told: called when an operator ends the fetch, before its loop does so; any thread.
     init(
         _ table: FetchTable,
         _ key: CacheKey,
@@ -189,4 +190,4 @@ final class FetchTicket: ListedFetch {
     func stop(_ error: FetchError) { onStop?(error) }
 }
 
-@available(*, unavailable) extension FetchTicket: Sendable {}
+@available(*, unavailable) extension FetchRegistration: Sendable {}

@@ -1,6 +1,6 @@
 // A value that is set once and that tasks on any loop may wait for.
 
-internal import EventLoop
+import EventLoop
 import Synchronization
 
 /// Sendable: its state is under its own mutex; waiters are resumed outside it, on their own loops.
@@ -16,7 +16,7 @@ final class Latch<Value: Sendable>: Sendable {
         var first: Waiter?
         var others: [Waiter] = []
         var lastWaiter: UInt64 = 0
-        /// Waiters whose patience ended before they were in the list.
+        /// Waiters whose time ran out before they were in the list.
         var expired: Set<UInt64> = []
     }
 
@@ -24,7 +24,7 @@ final class Latch<Value: Sendable>: Sendable {
 
     var value: Value? { state.withLock { $0.value } }
 
-    /// The first value counts.
+    /// Sets the value and resumes all waiters; later calls have no effect.
     func set(_ value: Value) {
         let (first, others): (Waiter?, [Waiter]) = state.withLock { state in
             guard state.value == nil else { return (nil, []) }
@@ -40,18 +40,18 @@ final class Latch<Value: Sendable>: Sendable {
     }
 
     /// Waits for the value.
-    /// - Parameter patience: in nanoseconds; nil waits as long as it takes.
+    /// - Parameter timeout: in nanoseconds; nil waits as long as it takes.
     /// - Returns: nil when the patience ended or the task was cancelled.
-    func wait(patience: UInt64?, on loop: isolated EventLoop) async -> Value? {
+    func wait(timeout: UInt64?, on loop: isolated EventLoop) async -> Value? {
         let (value, id) = state.withLock { state in
             state.lastWaiter += 1
             return (state.value, state.lastWaiter)
         }
         if let value { return value }
         var timer: LoopTimer?
-        if let patience {
+        if let timeout {
             timer = LoopTimer(on: loop) { [self] in expire(id) }
-            timer?.start(after: patience)
+            timer?.start(after: timeout)
         }
         defer {
             if let timer {

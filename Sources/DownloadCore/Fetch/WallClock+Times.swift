@@ -1,7 +1,7 @@
 // The times of a response that comes now, by the clock of the download core.
 
-internal import EventLoop
-internal import HTTPCaching
+import EventLoop
+import HTTPCaching
 
 extension WallClock {
     /// - Parameter requestTime: when it was asked for, Unix seconds; nil where that does not matter.

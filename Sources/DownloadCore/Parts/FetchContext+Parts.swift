@@ -1,17 +1,18 @@
-// How parts are kept: begun, joined to what is stored, freshened, and made a whole stored response at last.
+// The life of an incomplete response: begun, joined with more parts, freshened, and stored as a
+// complete response at last.
 
-internal import CacheStore
-internal import Content
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import Content
+import EventLoop
+import HTTPCaching
+import HTTPWire
 
 extension FetchContext {
-    /// Whether asking for a part as `plan` says would come to nothing that can be kept.
-    func isUnstored(_ plan: PartPlan, _ ask: CacheAsk) -> Bool {
-        // What a part belongs to cannot be looked into.
+    /// Whether the response to the range request of `plan` could not be stored.
+    func isUnstored(_ plan: RangeFetchPlan, _ ask: CacheRequest) -> Bool {
+        // Inspection needs the body from its first byte, and a part does not have it.
         plan.partial == nil
-            && (ask.phases?.expect ?? .any != .any || notes.unstoredParts.contains(ask.key, now: clock.now()))
+            && (ask.phases?.expect ?? .any != .any || notes.recentlyUnstoredParts.contains(ask.key, now: clock.now()))
     }
 
     /// The head of stored parts takes over the fields of a part or of a check (RFC 9111 sections 3.4 and 4.3.4), where
@@ -19,10 +20,10 @@ extension FetchContext {
     /// - Returns: the head with these fields.
     @discardableResult
     func freshen(
-        _ partial: Partial,
+        _ partial: IncompleteResponse,
         by answer: ResponseHead,
         _ times: ResponseTimes,
-        _ ask: CacheAsk
+        _ ask: CacheRequest
     ) -> StoredHead {
         let head = Caching.joined(
             partial.head,
@@ -36,26 +37,29 @@ extension FetchContext {
         partial.update(head)
         if case .refuse = Caching.decideKeep(head, policy: ask.policy) { partials.remove(partial) }
         // Invalidated meanwhile, under the rules of the old head or under those of the new one.
-        if !generations.isUnchanged(before) || !generations.isUnchanged(partial.token) { partials.remove(partial) }
+        if !invalidations.isUnchanged(before) || !invalidations.isUnchanged(partial.token) { partials.remove(partial) }
         return head
     }
 
     /// - Parameter head: that of the whole, with its length.
-    func newPartial(_ ask: CacheAsk, _ token: GenerationToken, _ head: StoredHead, _ keeping: Keeping) -> Partial {
+    func newPartial(_ ask: CacheRequest, _ token: InvalidationToken, _ head: StoredHead, _ placement: TierPlacement)
+        -> IncompleteResponse
+    {
         let length = head.bodyLength ?? 0
-        let file = keeping.onDisk && length > IncomingRange.filed ? store.files?.makeSparse() : nil
-        return Partial(key: ask.key, token: token, head: head, extents: Extents(length: length, file: file))
+        let file = placement.onDisk && length > IncomingRange.filed ? store.files?.makeSparse() : nil
+        return IncompleteResponse(key: ask.key, token: token, head: head, extents: Extents(length: length, file: file))
     }
 
-    /// Parts exist from now on, unless their key was invalidated since they were asked for.
-    func keep(_ partial: Partial) {
-        var before: [Partial] = []
-        _ = generations.ifUnchanged(partial.token) { before = partials.insert(partial) }
+    /// Makes an incomplete response findable, unless its key was invalidated since its first part was requested.
+    func keep(_ partial: IncompleteResponse) {
+        var before: [IncompleteResponse] = []
+        _ = invalidations.ifUnchanged(partial.token) { before = partials.insert(partial) }
         withExtendedLifetime(before) {}
     }
 
-    /// A part has come, or as much of it as will: what is whole becomes an ordinary stored response. Any thread.
-    func partEnded(_ partial: Partial, _ ask: CacheAsk) {
+    /// A part has ended, complete or cut short. If all bytes are there, the response is stored as a
+    /// complete one. Any thread.
+    func partEnded(_ partial: IncompleteResponse, _ ask: CacheRequest) {
         if partial.extents.isComplete, partial.beginCompletion() {
             Task { [self] in
                 await complete(partial, ask)
@@ -68,14 +72,14 @@ extension FetchContext {
         }
     }
 
-    private func complete(_ partial: Partial, _ ask: CacheAsk) async {
+    private func complete(_ partial: IncompleteResponse, _ ask: CacheRequest) async {
         let extents = partial.extents
         var head = partial.head
         head.bodyLength = extents.length
         head.fields.set(.contentLength, String(extents.length))
-        let keeping = Keeping(ask.policy, self, length: Int(clamping: extents.length))
-        let whole = keeping.inMemory || extents.file == nil ? try? await extents.gather(budget) : nil
-        let sealed = keeping.onDisk && extents.file != nil ? try? await extents.seal() : nil
+        let placement = TierPlacement(ask.policy, self, length: Int(clamping: extents.length))
+        let whole = placement.inMemory || extents.file == nil ? try? await extents.gather(budget) : nil
+        let sealed = placement.onDisk && extents.file != nil ? try? await extents.seal() : nil
         if let body = sealed?.body ?? whole {
             await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
                 store.commit(
@@ -85,10 +89,10 @@ extension FetchContext {
                     body: body,
                     whole: whole,
                     spill: sealed?.spill,
-                    keeping: keeping,
+                    placement: placement,
                     otherwise: .noMemory
                 ) { [self] reason in
-                    if keeping.refusal == nil { notes.noteStoring(ask, reason) }
+                    if placement.refusal == nil { notes.noteStoring(ask, reason) }
                     done.resume()
                 }
             }

@@ -1,9 +1,9 @@
-// A part on its way: its bytes go to whoever reads them, and what has come is kept.
+// A part that is arriving: its bytes go to the readers, and those that have arrived are kept.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 import Policies
 
 /// Loop-bound. Whether all of it came or not: the bytes that did belong to the representation, at their place.
@@ -12,12 +12,18 @@ final class IncomingRange {
     static let filed: Int64 = 256 * 1024
 
     private let context: FetchContext
-    private let ask: CacheAsk
-    private let partial: Partial
+    private let ask: CacheRequest
+    private let partial: IncompleteResponse
     private let range: Range<Int64>
     private let stream: FetchStream
 
-    init(_ context: FetchContext, _ ask: CacheAsk, _ partial: Partial, _ range: Range<Int64>, _ stream: FetchStream) {
+    init(
+        _ context: FetchContext,
+        _ ask: CacheRequest,
+        _ partial: IncompleteResponse,
+        _ range: Range<Int64>,
+        _ stream: FetchStream
+    ) {
         self.context = context
         self.ask = ask
         self.partial = partial
@@ -25,22 +31,22 @@ final class IncomingRange {
         self.stream = stream
     }
 
-    /// Lets the bytes flow; who looks for them finds them from then on.
+    /// Starts the flow of bytes; from then on other requests find the part in the table.
     /// - Returns: what is arriving, with a reader from its first byte on.
     /// - Throws: `FetchError.cancelled` where the fetch was given up.
     @discardableResult
-    func begin(on loop: isolated EventLoop) throws(FetchError) -> ArrivingPart? {
+    func begin(on loop: isolated EventLoop) throws(FetchError) -> RangeInFlight? {
         if stream.isCancelled { throw .cancelled }
         let count = range.upperBound - range.lowerBound
         let extents = partial.extents
         let spill = count > Self.filed ? extents.file?.part(at: range.lowerBound, count: count) : nil
-        var options = FillOptions(spill: spill, budget: context.budget)
-        // What goes to no file is held whole.
+        var options = GrowingBodyOptions(spill: spill, budget: context.budget)
+        // A part without a file is held in memory as a whole.
         if spill == nil { options.keepsUpTo = Int(clamping: count) }
         options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
         // Its end is the pump's: both last as long as bytes may come.
-        let ticket = FetchTicket(context.fetches, ask.key, on: loop) { body.readerCount }
+        let ticket = FetchRegistration(context.fetches, ask.key, on: loop) { body.readerCount }
         extents.begin(range, body)
         let reader = body.makeReader(on: loop)
         context.underWay.begin()
@@ -49,7 +55,7 @@ final class IncomingRange {
             body: body,
             writer: writer,
             isUnread: spill == nil,
-            goesOnUnread: { [self] in goesOnUnread(body, isHeld: spill == nil, ticket) }
+            continuesWithoutReaders: { [self] in continuesWithoutReaders(body, isHeld: spill == nil, ticket) }
         ) { [self] _, writer in
             writer.finish()
             ended(body, isFiled: spill != nil)
@@ -58,11 +64,11 @@ final class IncomingRange {
         }
         ticket.onStop = { [weak pump] in pump?.stop($0) }
         stream.flow(into: pump)
-        return reader.map { ArrivingPart(range: range, reader: $0) }
+        return reader.map { RangeInFlight(range: range, reader: $0) }
     }
 
     /// - Parameter ticket: held by the pump through this.
-    private func goesOnUnread(_ body: Body, isHeld: Bool, _ ticket: FetchTicket) -> Bool {
+    private func continuesWithoutReaders(_ body: Body, isHeld: Bool, _ ticket: FetchRegistration) -> Bool {
         guard ask.onClientAbort.goesOn(received: body.arrived, length: range.upperBound - range.lowerBound) else {
             context.notes.noteAbandoned(ask, received: body.arrived)
             return false
@@ -85,7 +91,7 @@ final class IncomingRange {
             return context.partEnded(partial, ask)
         }
         Task {
-            // A file that cannot be written costs what is stored, never the answer.
+            // A failure to write the file loses the stored part, never the answer.
             if (try? await body.flush()) != nil, let filed = file.body(range) { extents.add(range, filed) }
             extents.end(body)
             context.partEnded(partial, ask)
@@ -93,7 +99,7 @@ final class IncomingRange {
     }
 
     private func salvage(_ body: Body) {
-        // Where too much came nobody can say which bytes are the right ones.
+        // The origin sent more than the range: which bytes belong to it is unknown, so none are kept.
         guard body.arrived <= range.upperBound - range.lowerBound else { return }
         partial.extents.keep(from: body, at: range.lowerBound)
     }
@@ -102,7 +108,7 @@ final class IncomingRange {
 @available(*, unavailable) extension IncomingRange: Sendable {}
 
 /// A part on its way with a reader of it. Loop-bound: its reader is.
-struct ArrivingPart {
+struct RangeInFlight {
     let range: Range<Int64>
     let reader: BodyReader
 }

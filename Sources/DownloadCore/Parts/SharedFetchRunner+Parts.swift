@@ -1,27 +1,27 @@
 // A shared fetch that asks for a part: stores it, joins it to what is stored, or passes on what it is instead.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 import Policies
-internal import Upstream
+import Upstream
 
 extension SharedFetchRunner {
     /// Until the head has come: then a part is found by whoever looks for it, and the shared fetch is over.
-    func fetchPart(_ plan: PartPlan, on loop: isolated EventLoop) async throws(FetchError) {
+    func fetchPart(_ plan: RangeFetchPlan, on loop: isolated EventLoop) async throws(FetchError) {
         guard let hole = plan.hole, let partial = plan.partial else { return try await askForPart(plan, on: loop) }
         let claim = partial.claim(hole)
         guard claim.isMine else {
             // A reader asks for the same bytes.
-            _ = await claim.end.wait(patience: ask.collapse.wait, on: loop)
+            _ = await claim.end.wait(timeout: ask.collapse.wait, on: loop)
             return settle(.again)
         }
         defer { partial.release(claim.end) }
         try await askForPart(plan, on: loop)
     }
 
-    private func askForPart(_ plan: PartPlan, on loop: isolated EventLoop) async throws(FetchError) {
+    private func askForPart(_ plan: RangeFetchPlan, on loop: isolated EventLoop) async throws(FetchError) {
         let requestTime = context.clock.now()
         let (stream, head) = try await start(ask.partRequest(plan), on: loop)
         let answer = head.response
@@ -29,14 +29,15 @@ extension SharedFetchRunner {
         switch answer.status {
         case 206: return try await part(plan, head, stream, times, on: loop)
         case 304:
-            stream.flow(into: Discard(stream))
+            stream.flow(into: BodyDrain(stream))
             return try confirmed(plan, answer, times)
-        case 416 where ask.mayBeForOne && !plan.isOwn:
-            stream.flow(into: Discard(stream))
+        case 416 where ask.mayBePrivateToRequest && !plan.isOwn:
+            stream.flow(into: BodyDrain(stream))
             return settle(.alone(nil))
         case 416 where plan.partial != nil || !plan.isOwn:
-            // It is shorter now, or the first of several ranges lies beyond it.
-            stream.flow(into: Discard(stream))
+            // The 416 means that the representation is shorter now, or that the first of several
+            // ranges lies beyond its end.
+            stream.flow(into: BodyDrain(stream))
             if let partial = plan.partial {
                 context.partials.remove(partial)
             } else {
@@ -45,7 +46,7 @@ extension SharedFetchRunner {
             return settle(.again)
         case 400... where plan.isCheck && mayServeStale(plan.partial, errorStatus: answer.status):
             guard let partial = plan.partial else { break }
-            stream.flow(into: Discard(stream))
+            stream.flow(into: BodyDrain(stream))
             return settle(.stalePart(partial, cause: .status(answer.status)))
         case ..<400: forget(plan)
         case 404, 410:
@@ -55,14 +56,15 @@ extension SharedFetchRunner {
         try await pass(plan, head, stream, times, on: loop)
     }
 
-    /// The stored parts are outdated; what is said to one user says nothing about what the others get.
-    private func forget(_ plan: PartPlan) {
-        if let partial = plan.partial, !ask.mayBeForOne { context.partials.remove(partial) }
+    /// Drops the stored parts, which are outdated. An answer to one user is no evidence for other
+    /// users, so it drops nothing.
+    private func forget(_ plan: RangeFetchPlan) {
+        if let partial = plan.partial, !ask.mayBePrivateToRequest { context.partials.remove(partial) }
     }
 
-    /// What came is an answer to the client's request as it is, stored or not.
+    /// The answer is complete or an error, and serves the client's request as it is.
     private func pass(
-        _ plan: PartPlan,
+        _ plan: RangeFetchPlan,
         _ head: FetchStream.Head,
         _ stream: FetchStream,
         _ times: ResponseTimes,
@@ -83,7 +85,7 @@ extension SharedFetchRunner {
     // MARK: - 206
 
     private func part(
-        _ plan: PartPlan,
+        _ plan: RangeFetchPlan,
         _ head: FetchStream.Head,
         _ stream: FetchStream,
         _ times: ResponseTimes,
@@ -94,7 +96,8 @@ extension SharedFetchRunner {
         do throws(PartMismatch) {
             content = try Caching.checkPart(answer, asked: plan.asked)
         } catch {
-            // Whoever keeps what a program downloads must not keep something else.
+            // In library mode the download fails: a program that keeps its downloads must not get
+            // other bytes than it asked for.
             guard ask.policy.mode != .library else {
                 stream.cancel()
                 throw .wrongPart(ask.key.description, plan.asked.text, error)
@@ -111,19 +114,19 @@ extension SharedFetchRunner {
         let refusal: String
         switch decision {
         case .store(let stored):
-            let keeping = Keeping(ask.policy, context, length: stored.bodyLength.map { Int(clamping: $0) })
-            if keeping.refusal == nil, let range = content.range {
+            let placement = TierPlacement(ask.policy, context, length: stored.bodyLength.map { Int(clamping: $0) })
+            if placement.refusal == nil, let range = content.range {
                 let (partial, head) =
-                    joined(plan, answer, content, times) ?? (begun(plan, stored, keeping), stored)
+                    joined(plan, answer, content, times) ?? (begun(plan, stored, placement), stored)
                 context.notes.noteCacheable(ask)
-                context.notes.unstoredParts.forget(ask.key)
+                context.notes.recentlyUnstoredParts.forget(ask.key)
                 let arriving = try IncomingRange(context, ask, partial, range, stream).begin(on: loop)
                 if isLed { leaderPart = arriving }
                 keepCookies(of: answer)
                 return settle(.part(partial, head, status: 206))
             }
-            refusal = keeping.refusal?.rawValue ?? StoreRefusal.status206.rawValue
-        case .refuse(let reason) where ask.isForOne || reason == .requestCookie:
+            refusal = placement.refusal?.rawValue ?? StoreRefusal.status206.rawValue
+        case .refuse(let reason) where ask.isPrivateToRequest || reason == .requestCookie:
             return try await forOne(plan, head, stream, times, reason.rawValue, on: loop)
         case .refuse(let reason): refusal = reason.rawValue
         case .refusePart(let reason): refusal = reason.rawValue
@@ -131,9 +134,9 @@ extension SharedFetchRunner {
         try await unstored(plan, head, stream, times, refusal, on: loop)
     }
 
-    /// What one request forbids says nothing about the next one, nor about what is stored.
+    /// A refusal that follows from this request alone affects neither later requests nor stored parts.
     private func forOne(
-        _ plan: PartPlan,
+        _ plan: RangeFetchPlan,
         _ head: FetchStream.Head,
         _ stream: FetchStream,
         _ times: ResponseTimes,
@@ -145,16 +148,16 @@ extension SharedFetchRunner {
         settle(.alone(refusal))
     }
 
-    /// A 206 that is not stored is passed on where it answers the client's own question.
+    /// Forwards a 206 that is not stored, if it answers the client's own range.
     private func unstored(
-        _ plan: PartPlan,
+        _ plan: RangeFetchPlan,
         _ head: FetchStream.Head,
         _ stream: FetchStream,
         _ times: ResponseTimes,
         _ refusal: String,
         on loop: isolated EventLoop
     ) async throws(FetchError) {
-        if ask.isForOne { return try await forOne(plan, head, stream, times, refusal, on: loop) }
+        if ask.isPrivateToRequest { return try await forOne(plan, head, stream, times, refusal, on: loop) }
         if let partial = plan.partial { context.partials.remove(partial) }
         context.notes.noteUnstoredPart(ask.key)
         guard plan.isOwn else {
@@ -164,16 +167,16 @@ extension SharedFetchRunner {
         try await pass(plan, head, stream, times, refusal: refusal, on: loop)
     }
 
-    /// The stored parts that this one belongs to, and the head that it makes of theirs; nil where there are none.
+    /// The incomplete response that this part extends, and its updated head; nil where there is none.
     private func joined(
-        _ plan: PartPlan,
+        _ plan: RangeFetchPlan,
         _ answer: ResponseHead,
         _ content: ContentRange,
         _ times: ResponseTimes
-    ) -> (Partial, StoredHead)? {
+    ) -> (IncompleteResponse, StoredHead)? {
         let known = (plan.partial.map { [$0] } ?? []) + context.partials.variants(ask.key)
         let found = known.first { partial in
-            context.generations.isUnchanged(partial.token)
+            context.invalidations.isUnchanged(partial.token)
                 && Caching.selects(stored: partial.head, request: ask.request)
                 && Caching.joins(partial.head, part: answer, content: content, now: times.responseTime)
         }
@@ -181,9 +184,9 @@ extension SharedFetchRunner {
         return (found, context.freshen(found, by: answer, times, ask))
     }
 
-    private func begun(_ plan: PartPlan, _ stored: StoredHead, _ keeping: Keeping) -> Partial {
+    private func begun(_ plan: RangeFetchPlan, _ stored: StoredHead, _ placement: TierPlacement) -> IncompleteResponse {
         if let old = plan.partial { context.partials.remove(old) }
-        let partial = context.newPartial(ask, generation, stored, keeping)
+        let partial = context.newPartial(ask, generation, stored, placement)
         context.keep(partial)
         return partial
     }
@@ -191,7 +194,7 @@ extension SharedFetchRunner {
     // MARK: - 304
 
     private func confirmed(
-        _ plan: PartPlan,
+        _ plan: RangeFetchPlan,
         _ answer: ResponseHead,
         _ times: ResponseTimes
     ) throws(FetchError) {
@@ -204,7 +207,7 @@ extension SharedFetchRunner {
             )
         }
         guard Caching.confirms(answer.fields, partial.head) else {
-            if ask.mayBeForOne { return settle(.alone(nil)) }
+            if ask.mayBePrivateToRequest { return settle(.alone(nil)) }
             context.partials.remove(partial)
             return settle(.again)
         }
@@ -215,14 +218,14 @@ extension SharedFetchRunner {
 
     // MARK: - Failing
 
-    func mayServeStale(_ partial: Partial?, errorStatus: Int?) -> Bool {
+    func mayServeStale(_ partial: IncompleteResponse?, errorStatus: Int?) -> Bool {
         guard let partial else { return false }
         return context.staleVerdict(partial.head, ask, errorStatus: errorStatus).isAllowed
     }
 }
 
 extension FetchError {
-    /// A 206 that is none for what was asked (http-rules.md 30).
+    /// A 206 that does not match the request (RFC 9110 section 15.3.7).
     static func wrongPart(_ name: String, _ asked: String, _ mismatch: PartMismatch) -> FetchError {
         let detail =
             "\(name) answered 206 with something else than the asked bytes \(asked) (\(mismatch.rawValue)); "

@@ -7,14 +7,14 @@ import HTTPCaching
 package import HTTPWire
 
 /// A request that the origin has to answer. Loop-bound, because its body is.
-package struct PassAsk {
+package struct UncachedRequest {
     /// As it goes to the origin.
     package var request: FetchRequest
     /// The client's request, under the key and the policy that a GET of its target has.
-    package var ask: CacheAsk
-    /// The absolute URL of the target on the origin, which Content-Location is held against.
+    package var ask: CacheRequest
+    /// The absolute URL of the target on the origin; Content-Location is compared with it.
     package var url: String
-    /// The keys of what an answer names besides, on the same origin.
+    /// The keys of the other URLs on the same origin that an answer names.
     package var related: (ResponseHead) -> [CacheKey]
     /// Where else the target, and what its answer names, may be stored: other services lead to the same origin.
     package var elsewhere: (ResponseHead) -> Elsewhere = { _ in Elsewhere() }
@@ -22,7 +22,7 @@ package struct PassAsk {
     /// Keys of other ways to the same URLs of the origin.
     package struct Elsewhere {
         package var keys: [CacheKey]
-        /// Keys in which any host may stand in the place of theirs.
+        /// Keys that match with any host in place of their own.
         package var anyHost: [CacheKey]
 
         package init(keys: [CacheKey] = [], anyHost: [CacheKey] = []) {
@@ -33,7 +33,7 @@ package struct PassAsk {
 
     package init(
         _ request: FetchRequest,
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         url: String,
         related: @escaping (ResponseHead) -> [CacheKey]
     ) {
@@ -45,46 +45,50 @@ package struct PassAsk {
 }
 
 extension DownloadCore {
-    /// Passes a request on. An answer without an error to a method that is not safe invalidates, before the client
-    /// hears of it, what is stored for its target and for what it names; one to a POST may then be stored for GET.
-    /// - Parameter onInterim: hears 1xx answers, on the loop.
+    /// Forwards a request. A non-error response to an unsafe method invalidates the stored responses of its
+    /// target and of the URLs that it names, before the client gets it (RFC 9111 section 4.4); a response to POST
+    /// may then be stored for GET.
+    /// - Parameter onInterim: called on the loop with each 1xx response.
     package func pass(
-        _ pass: PassAsk,
+        _ pass: UncachedRequest,
         from source: any FetchSource,
         onInterim: ((ResponseHead) -> Void)? = nil,
         on loop: isolated EventLoop
     ) async -> Answer {
         let method = pass.request.method
-        let way = method.isSafe && (method == .get || method == .head) ? Way(.bypass, "content") : Way(.method)
+        let forwardReason =
+            method.isSafe && (method == .get || method == .head)
+            ? ForwardReason(.bypass, "content") : ForwardReason(.method)
         let began = Monotonic.now()
         let requestTime = clock.now()
-        let sent = generations.note(pass.ask.key)
+        let sent = invalidations.token(for: pass.ask.key)
         let stream = FetchStream()
         stream.onInterim = onInterim
         let head: FetchStream.Head
         do throws(FetchError) {
             head = try await context.start(stream, pass.request, from: source, on: loop)
         } catch {
-            return answers.failure(error, way)
+            return answers.failure(error, forwardReason)
         }
         stream.onInterim = nil
-        // What another request has changed since this one was sent, its answer may not know.
+        // If another request invalidated the key after this one was sent, this answer may be older than that
+        // change: it is not stored.
         let rules = InvalidationRule.concerning(head.response.fields, pass.ask.key)
-        let isCurrent = generations.isUnchanged(sent.concerned(by: rules))
+        let isCurrent = invalidations.isUnchanged(sent.concerned(by: rules))
         if Caching.invalidates(method: method, status: head.response.status) {
             await invalidate(after: pass, head.response, on: loop)
         }
         var answer: Answer
-        if isCurrent, let stored = await store(pass, head, stream, requestTime, source, way, on: loop) {
+        if isCurrent, let stored = await store(pass, head, stream, requestTime, source, forwardReason, on: loop) {
             answer = stored
         } else {
-            answer = forwarder.relayed(head, stream, isHead: method == .head, way, on: loop)
+            answer = forwarder.forwarded(head, stream, isHead: method == .head, forwardReason, on: loop)
         }
         answer.originTime = Monotonic.now() &- began
         return answer
     }
 
-    private func invalidate(after pass: PassAsk, _ answer: ResponseHead, on loop: isolated EventLoop) async {
+    private func invalidate(after pass: UncachedRequest, _ answer: ResponseHead, on loop: isolated EventLoop) async {
         let key = pass.ask.key
         var rules = Set<InvalidationRule>()
         // RFC 9875 section 2.2.1: what shares a group with an invalidated response goes with it, and no further.
@@ -100,14 +104,14 @@ extension DownloadCore {
         await housekeeping.invalidate(Array(keys), rules, anyHost: elsewhere.anyHost)
     }
 
-    /// Nil where the answer is none that a GET would get, or where it may not be stored.
+    /// Nil where the answer does not represent the target as for GET, or may not be stored.
     private func store(
-        _ pass: PassAsk,
+        _ pass: UncachedRequest,
         _ head: FetchStream.Head,
         _ stream: FetchStream,
         _ requestTime: Int64,
         _ source: any FetchSource,
-        _ way: Way,
+        _ forwardReason: ForwardReason,
         on loop: isolated EventLoop
     ) async -> Answer? {
         guard pass.request.method == .post else { return nil }
@@ -131,15 +135,15 @@ extension DownloadCore {
             replaces: false,
             url: pass.url
         )
-        let question = Question(ask: pass.ask, source: source, stale: nil, newest: nil, way: way)
+        let miss = MissContext(ask: pass.ask, source: source, stale: nil, newest: nil, forwardReason: forwardReason)
         do throws(FetchError) {
             try await incoming.begin(on: loop)
         } catch {
             context.inFlight.end(fetch)
-            return answers.failure(error, way)
+            return answers.failure(error, forwardReason)
         }
         guard let outcome = fetch.outcome.value else { return nil }
         context.inFlight.send(.leaderAnswered, to: fetch)
-        return sharedFetches.settled(question, outcome, runner.takeLeaderReader(), isCollapsed: false, on: loop)
+        return sharedFetches.settled(miss, outcome, runner.takeLeaderReader(), isCollapsed: false, on: loop)
     }
 }

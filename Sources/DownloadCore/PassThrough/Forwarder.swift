@@ -1,10 +1,10 @@
 // Requests that go to the origin as they are: other methods, ranges, HEAD without a fresh stored response, caching
 // switched off.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 import Upstream
 
 /// Passes requests on to their origins. It is shared by all loops.
@@ -19,57 +19,57 @@ final class Forwarder: Sendable {
         self.answers = answers
     }
 
-    /// Passes one request on and its answer back; nothing is stored or shared.
+    /// Forwards one request and its answer; nothing is stored or shared.
     /// - Parameters:
-    ///   - way: why it goes to the origin.
-    ///   - key: by which an operator finds it; nil for what nobody may end.
-    ///   - patience: for its head, in nanoseconds; nil leaves it to the source.
-    func relay(
+    ///   - forwardReason: why the request goes to the origin.
+    ///   - key: by which an operator can end the fetch; nil where an operator cannot.
+    ///   - timeout: the limit for the head, in nanoseconds; nil leaves it to the source.
+    func forward(
         _ request: FetchRequest,
         from source: any FetchSource,
-        _ way: Way,
+        _ forwardReason: ForwardReason,
         key: CacheKey? = nil,
-        patience: UInt64? = nil,
+        timeout: UInt64? = nil,
         onInterim: ((ResponseHead) -> Void)? = nil,
         on loop: isolated EventLoop
     ) async -> Answer {
         let began = Monotonic.now()
         let stream = FetchStream()
-        let ticket = key.map { FetchTicket(context.fetches, $0, on: loop) { 1 } }
-        // Whoever goes on with the ticket puts something else in its place.
+        let ticket = key.map { FetchRegistration(context.fetches, $0, on: loop) { 1 } }
+        // Code that takes over the registration replaces this closure.
         ticket?.onStop = { stream.cancel($0) }
         stream.onInterim = onInterim
         let head: FetchStream.Head
         do throws(FetchError) {
-            head = try await context.start(stream, request, from: source, patience: patience, on: loop)
+            head = try await context.start(stream, request, from: source, timeout: timeout, on: loop)
         } catch {
-            return answers.failure(error, way)
+            return answers.failure(error, forwardReason)
         }
         stream.onInterim = nil
-        var answer = relayed(head, stream, isHead: request.method == .head, way, ticket, on: loop)
+        var answer = forwarded(head, stream, isHead: request.method == .head, forwardReason, ticket, on: loop)
         answer.originTime = Monotonic.now() &- began
         return answer
     }
 
-    /// The answer to a request that has been passed on, from its head on.
-    func relayed(
+    /// The answer to a forwarded request, once its head has arrived.
+    func forwarded(
         _ head: FetchStream.Head,
         _ stream: FetchStream,
         isHead: Bool,
-        _ way: Way,
-        _ ticket: FetchTicket? = nil,
+        _ forwardReason: ForwardReason,
+        _ ticket: FetchRegistration? = nil,
         on loop: isolated EventLoop
     ) -> Answer {
-        var result = answers.passedOn(head.response, head.framing, isHead: isHead, way)
+        var result = answers.forwardedAnswer(head.response, head.framing, isHead: isHead, forwardReason)
         if isHead || head.response.status == 304 {
-            stream.flow(into: Discard(stream))
+            stream.flow(into: BodyDrain(stream))
             return result
         }
         if let whole = stream.takeWhole() {
             result.reader = Body.complete(whole).makeReader(on: loop)
             return result
         }
-        let options = FillOptions(budget: context.budget, keepsStart: false)
+        let options = GrowingBodyOptions(budget: context.budget, keepsStart: false)
         let (body, writer) = Body.growing(options, expectedLength: result.length, on: loop)
         result.reader = body.makeReader(on: loop)
         // The pump holds the ticket: both last as long as bytes may come.
@@ -82,20 +82,20 @@ final class Forwarder: Sendable {
         return result
     }
 
-    func relay(
-        _ ask: CacheAsk,
+    func forward(
+        _ ask: CacheRequest,
         _ source: any FetchSource,
-        _ way: Way,
-        patience: UInt64? = nil,
+        _ forwardReason: ForwardReason,
+        timeout: UInt64? = nil,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer {
-        await relay(
+        await forward(
             ask.fetchRequest(ask.request.method, ask.originFields),
             from: source,
-            way,
+            forwardReason,
             key: ask.key,
-            patience: patience,
+            timeout: timeout,
             onInterim: onInterim,
             on: loop
         )

@@ -1,12 +1,13 @@
-// How a request with Range is answered from a response that is stored as a whole, or that arrives as one (RFC 9110 section 14).
+// How a request with Range is answered from a response that is stored as a whole, or that arrives as
+// one (RFC 9110 section 14).
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 
 extension Answer {
-    /// The parts that a request asks for of what is at hand as a whole; nil where it gets the whole.
+    /// The parts that a request asks for of a complete response; nil where it gets all of it.
     static func ranged(
         _ request: RequestHead,
         _ head: StoredHead,
@@ -73,10 +74,10 @@ extension Answer {
         Answer(head: Caching.unsatisfiableHead(length: length), length: 0, cacheStatus: status)
     }
 
-    /// One part of a response that arrives as a whole and is being stored. Several parts of it would have to wait for one
-    /// another in memory: who asks for them gets the whole, as for a length that nobody knows yet.
+    /// One part of a response that is still arriving and being stored. Several parts would wait for one another in
+    /// memory, so a request for them gets the whole response, as it does while the length is unknown.
     static func arrivingPart(
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         _ fetched: FetchedResponse,
         _ reader: BodyReader?,
         _ status: CacheStatus

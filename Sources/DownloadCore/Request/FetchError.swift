@@ -4,7 +4,7 @@ package import Upstream
 
 /// A fetch that failed, or was not begun.
 package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The origin could not be asked, or broke its word.
+    /// The origin could not be contacted, or its response was invalid or broke off.
     case upstream(UpstreamError)
     /// Too many fetches of the service are under way or waiting.
     case notAdmitted(String)
@@ -12,11 +12,11 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     case unavailable(String)
     /// The request wants nothing from the origin (RFC 9111 section 5.2.1.7).
     case onlyIfCached(String)
-    /// The origin is not to be asked at present.
+    /// The daemon is offline, so the origin is not contacted.
     case offline(String)
     /// The service that plays the origin inside the daemon failed.
     case inner(String)
-    /// Whoever asked has left.
+    /// The client has left.
     case cancelled
     /// An operator has ended the fetch.
     case stopped(String)
@@ -48,12 +48,12 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         if case .stopped = self { "Cancelled" } else { nil }
     }
 
-    /// What a client is told of it.
+    /// The text for clients.
     package var told: String {
         if case .upstream(let error) = self { error.told } else { description }
     }
 
-    /// What happened and what to do; for logs and for whoever runs the daemon.
+    /// What happened and what to do, for logs and operators.
     package var description: String {
         switch self {
         case .upstream(let error): error.detail
@@ -64,8 +64,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
-    /// The origin was asked and gave no answer to this very request: one with another method may fare better. Where there was no
-    /// connection it would not.
+    /// The origin was connected but did not answer this request: another method may succeed.
+    /// Without a connection none would.
     var mayBeOfMethodAlone: Bool {
         switch self {
         case .upstream(let error): !error.isUnsent && error.kind != .cancelled && error.kind != .internal

@@ -1,11 +1,12 @@
-// What a route answers while there is nothing yet, and what when there will be nothing; and what its bodies must be.
+// A route's placeholder while a response is fetched, its fallback when the fetch fails, and
+// the content that it expects.
 
-internal import CacheStore
+import CacheStore
 package import Content
-internal import HTTPWire
+import HTTPWire
 
-/// A file that answers in place of what is not there.
-package final class StandIn: Sendable, Equatable {
+/// A file that answers in place of a missing response.
+package final class SubstituteResponse: Sendable, Equatable {
     /// Of the file, for messages.
     package let path: String
     package let status: Int
@@ -21,37 +22,37 @@ package final class StandIn: Sendable, Equatable {
         self.status = status
         self.bytes = bytes
         body = .complete(bytes)
-        // Nobody behind this proxy may keep it either (RFC 9111 section 5.2.2.5).
+        // Caches behind this proxy must not store the substitute either (RFC 9111 section 5.2.2.5).
         fields = Fields([("Content-Type", contentType), ("Cache-Control", "no-store")])
     }
 
     var head: ResponseHead { ResponseHead(status: status, fields: fields) }
 
-    package static func == (left: StandIn, right: StandIn) -> Bool {
+    package static func == (left: SubstituteResponse, right: SubstituteResponse) -> Bool {
         left === right || left.status == right.status && left.bytes == right.bytes && left.fields == right.fields
     }
 }
 
-/// What a route answers before, instead of and after a look at the origin's answer. A route without it has none.
+/// The substitutes of a route, and the content that it expects. A route without this has none of them.
 package struct PhasePlan: Sendable, Equatable {
-    /// Answers where nothing is stored and the origin takes longer than ``patience``.
-    package var placeholder: StandIn?
+    /// Answers where nothing is stored and the origin takes longer than ``placeholderDelay``.
+    package var placeholder: SubstituteResponse?
     /// Nanoseconds until the placeholder answers.
-    package var patience: UInt64
+    package var placeholderDelay: UInt64
     /// Answers where the fetch fails and nothing stored may serve.
-    package var fallback: StandIn?
-    /// What is not this is passed on and not stored.
+    package var fallback: SubstituteResponse?
+    /// The content that the route expects: a response with other content is forwarded and not stored.
     package var expect: ContentExpectation
 
-    /// - Parameter patience: in nanoseconds; 300 ms by default.
+    /// - Parameter placeholderDelay: in nanoseconds; 300 ms by default.
     package init(
-        placeholder: StandIn? = nil,
-        patience: UInt64 = 300_000_000,
-        fallback: StandIn? = nil,
+        placeholder: SubstituteResponse? = nil,
+        placeholderDelay: UInt64 = 300_000_000,
+        fallback: SubstituteResponse? = nil,
         expect: ContentExpectation = .any
     ) {
         self.placeholder = placeholder
-        self.patience = patience
+        self.placeholderDelay = placeholderDelay
         self.fallback = fallback
         self.expect = expect
     }

@@ -1,6 +1,6 @@
 // The content of a POST whose answer is stored, and how it goes to the origin.
 
-internal import HTTPWire
+import HTTPWire
 package import Upstream
 
 /// The whole content of a request; it is part of the key, so that the same content gets the same answer.

@@ -1,21 +1,21 @@
 // Looks into a body on its way to the store, where the route expects something of it.
 
-internal import CacheStore
-internal import Content
-internal import EventLoop
-internal import HTTPWire
+import CacheStore
+import Content
+import EventLoop
+import HTTPWire
 
 /// Loop-bound. What it finds decides what is stored, never what readers get.
 final class ExpectedContent {
     private let context: FetchContext
-    private let ask: CacheAsk
+    private let ask: CacheRequest
     /// Nil where nothing is expected of the body, or nothing can be seen yet.
-    private var inspection: Inspection?
+    private var inspection: ContentInspection?
     /// Bytes that the inspection has seen before they flow.
     private var inspected = 0
     private var isReported = false
 
-    init(_ context: FetchContext, _ ask: CacheAsk) {
+    init(_ context: FetchContext, _ ask: CacheRequest) {
         self.context = context
         self.ask = ask
     }
@@ -29,7 +29,7 @@ final class ExpectedContent {
     /// What came of a body that was cut short may not be stored: nobody can say what a part is.
     var isUnknownInPart: Bool { inspection.map { $0.mismatch != nil || ask.phases?.expect.needsAll == true } ?? false }
 
-    /// The head waits for as much of the body as it takes to see what it is.
+    /// Holds the head back until enough of the body has arrived to recognise its content.
     /// - Throws: `FetchError` where the fetch failed or was cancelled meanwhile.
     func inspectBeginning(
         _ head: ResponseHead,
@@ -38,7 +38,7 @@ final class ExpectedContent {
     ) async throws(FetchError) {
         // Other statuses tell something else than what the resource is.
         guard let expect = ask.phases?.expect, expect != .any, head.status == 200 || head.status == 203 else { return }
-        let inspection = Inspection(expect, head.fields)
+        let inspection = ContentInspection(expect, head.fields)
         self.inspection = inspection
         let isEnough = { [self] (bytes: UnsafeRawBufferPointer) in
             inspected += bytes.count

@@ -1,24 +1,24 @@
-// What the fetches for the store work with: the tiers, what is known of keys, and which other fetches are under way.
+// The parts of the download core that shared fetches use: the tiers, the notes about keys, and the other fetches.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
-internal import Synchronization
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import Synchronization
 
-/// What the download core shares with its fetches, which outlive the requests that began them.
+/// Shared by the download core and its fetches, which outlive the requests that began them.
 ///
-/// Sendable: what it holds is.
+/// Sendable: everything it holds is.
 final class FetchContext: Sendable {
     /// Bytes of one body that the memory tier takes at most.
     let memoryMaxObject: Int
     /// The same of the tiers behind it.
     let diskMaxObject: Int
-    let generations: Generations
-    let budget: FillBudget
+    let invalidations: Invalidations
+    let budget: BodyBudget
     let clock: WallClock
     /// How long the answer to a check by HEAD may take, in nanoseconds.
-    let headPatience: UInt64
+    let headTimeout: UInt64
     let store: TieredStore
     let partials: PartialTable
     let notes: KeyNotes
@@ -36,19 +36,19 @@ final class FetchContext: Sendable {
         memoryMaxObject: Int,
         behind tiers: [any ResponseTier],
         diskMaxObject: Int,
-        generations: Generations,
-        budget: FillBudget,
+        invalidations: Invalidations,
+        budget: BodyBudget,
         clock: WallClock,
-        headPatience: UInt64,
-        report: @escaping @Sendable (CoreReport) -> Void
+        headTimeout: UInt64,
+        report: @escaping @Sendable (CoreEvent) -> Void
     ) {
         self.memoryMaxObject = memoryMaxObject
         self.diskMaxObject = diskMaxObject
-        self.generations = generations
+        self.invalidations = invalidations
         self.budget = budget
         self.clock = clock
-        self.headPatience = headPatience
-        store = TieredStore(memory: memory, behind: tiers, generations: generations, clock: clock)
+        self.headTimeout = headTimeout
+        store = TieredStore(memory: memory, behind: tiers, invalidations: invalidations, clock: clock)
         // As much as an eighth of the memory tier and a quarter of that of files are for what is not whole.
         partials = PartialTable(
             heldLimit: min(memory.statistics.limit / 8, budget.limit / 4),
@@ -58,7 +58,7 @@ final class FetchContext: Sendable {
         notes = KeyNotes(clock, report: report)
     }
 
-    /// Nobody is asked who would have to be reached over a socket. Any thread.
+    /// Offline: no fetch may open a socket. Any thread.
     var isOffline: Bool {
         get { offline.load(ordering: .relaxed) }
         set { offline.store(newValue, ordering: .relaxed) }
@@ -69,39 +69,39 @@ final class FetchContext: Sendable {
     /// Whether the memory tier takes a body of this length when it has room.
     func fitsMemory(_ bytes: Int) -> Bool { bytes <= memoryMaxObject && store.takesInMemory(bytes) }
 
-    /// Starts a fetch, unless nobody is to be asked.
+    /// Starts a fetch, unless the daemon is offline.
     /// - Throws: `FetchError`; `.offline` where the daemon is offline and the source would open a socket.
     func start(
         _ stream: FetchStream,
         _ request: FetchRequest,
         from source: any FetchSource,
-        patience: UInt64? = nil,
+        timeout: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> FetchStream.Head {
         if isOffline, source.opensSockets {
             throw .offline("\(request.method.name) is for the origin to answer, \(Self.offlineAdvice)")
         }
         stream.budget = budget
-        return try await stream.start(request, from: source, patience: patience, on: loop)
+        return try await stream.start(request, from: source, timeout: timeout, on: loop)
     }
 
     // MARK: - What is stored, where the origin fails
 
     /// Whether something is stored that may still answer, so that a server error must not take its place.
-    func hasGood(_ ask: CacheAsk, besides errorStatus: Int, on loop: isolated EventLoop) async -> Bool {
+    func hasGood(_ ask: CacheRequest, besides errorStatus: Int, on loop: isolated EventLoop) async -> Bool {
         let heads = await store.heads(ask, on: loop) + partials.variants(ask.key).map(\.head)
         let now = clock.now()
         return heads.contains { Caching.mayStillServe($0, errorStatus: errorStatus, policy: ask.policy, now: now) }
     }
 
     /// Whether a stale response may stand in for an answer with `errorStatus`, or for none (RFC 9111 section 4.2.4).
-    func mayServeStale(_ stale: StoredResponse, _ ask: CacheAsk, errorStatus: Int?) -> Bool {
-        // What was purged while the origin was asked stands in for nothing.
-        !generations.isGone(stale) && staleVerdict(stale.head, ask, errorStatus: errorStatus).isAllowed
+    func mayServeStale(_ stale: StoredResponse, _ ask: CacheRequest, errorStatus: Int?) -> Bool {
+        // A response that was purged during the fetch must not be served as a stale one.
+        !invalidations.isGone(stale) && staleVerdict(stale.head, ask, errorStatus: errorStatus).isAllowed
     }
 
     /// The same by the rules alone, with the reason where it may not.
-    func staleVerdict(_ stale: StoredHead, _ ask: CacheAsk, errorStatus: Int?) -> StaleVerdict {
+    func staleVerdict(_ stale: StoredHead, _ ask: CacheRequest, errorStatus: Int?) -> StaleVerdict {
         Caching.mayServeStale(
             stored: stale,
             policy: ask.policy,

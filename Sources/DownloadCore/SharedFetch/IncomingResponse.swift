@@ -1,15 +1,16 @@
-// A response whose head has come: publishes it, passes its bytes to the readers, and commits it when it is whole.
+// A response whose head has arrived: publishes it, feeds its readers, and commits it to the store when it is complete.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 import Policies
 
-/// Loop-bound. Whole means that the origin's framing said so; what is cut short is never stored and never ends well.
+/// Loop-bound. A response is complete only if its framing says so; one that is cut short is never stored, and
+/// its readers get an error.
 final class IncomingResponse {
     /// Up to this length a body goes to both tiers from memory; a longer one to the disk as it comes.
-    private static let windowed = FillBudget.smallBody
+    private static let windowed = BodyBudget.smallBody
 
     private let runner: SharedFetchRunner
     private let head: FetchStream.Head
@@ -20,21 +21,21 @@ final class IncomingResponse {
     private let described: StoredHead
     private let replaces: Bool
     private let partRefusal: String?
-    /// What goes without anything in its place as soon as all has come.
+    /// A stored response that is removed, without a replacement, once this response is complete.
     private var outdated: StoredResponse?
     private var spill: SpillFile?
-    private var keeping: Keeping?
+    private var placement: TierPlacement?
     /// The body is held as a whole for the memory tier, as far as is known.
     private var isCollecting = false
     private var received = 0
     private let expected: ExpectedContent
 
     private var context: FetchContext { runner.context }
-    private var ask: CacheAsk { runner.ask }
+    private var ask: CacheRequest { runner.ask }
 
     /// - Parameters:
-    ///   - replaces: a stored response was checked before and found to be changed.
-    ///   - partRefusal: why a 206 is passed on without being stored.
+    ///   - replaces: a validation has shown that the stored response changed.
+    ///   - partRefusal: why a forwarded 206 is not stored.
     ///   - url: the absolute URL of a POST whose answer may be stored.
     init(
         runner: SharedFetchRunner,
@@ -69,8 +70,8 @@ final class IncomingResponse {
         )
     }
 
-    private var keepsInMemory: Bool { keeping?.inMemory ?? false }
-    private var keepsOnDisk: Bool { keeping?.onDisk ?? false }
+    private var keepsInMemory: Bool { placement?.inMemory ?? false }
+    private var keepsOnDisk: Bool { placement?.onDisk ?? false }
     private var isStored: Bool { if case .store = decision { true } else { false } }
 
     private var knownLength: Int? {
@@ -84,8 +85,8 @@ final class IncomingResponse {
     /// Goes to both tiers from the body's window, at the end.
     private var isWindowed: Bool { knownLength.map { $0 <= Self.windowed } ?? false }
 
-    /// Whether the fetch goes on although nobody reads the body.
-    private func goesOnUnread(_ body: Body) -> Bool {
+    /// Whether the fetch continues although the body has no reader.
+    private func continuesWithoutReaders(_ body: Body) -> Bool {
         // Before the readers are counted: those opened since have not left, whatever the count says.
         let opened = runner.fetch.state.readersOpened
         guard body.readerCount == 0 else { return true }
@@ -94,8 +95,8 @@ final class IncomingResponse {
         let event = SharedFetchState.Event.unread(opened: opened, mayEnd: !mayGoOn, isKept: isKept)
         let actions = context.inFlight.send(event, to: runner.fetch)
         if actions.contains(.reportAbandoned) { context.notes.noteAbandoned(ask, received: Int64(received)) }
-        if actions.contains(.noteUnkept) { context.notes.unkept.note(ask.key, now: now) }
-        // As at its end: what it replaces is outdated, although nothing takes its place.
+        if actions.contains(.noteUnkept) { context.notes.recentlyNotKept.note(ask.key, now: now) }
+        // The stale response is outdated, as it would be at the end of this one, although nothing replaces it now.
         if actions.contains(.removeOutdated), isAnswer, !expected.isInspected, let stale = runner.stale,
             !context.store.isSuperseded(stale)
         {
@@ -137,7 +138,7 @@ final class IncomingResponse {
             }
             throw .cancelled
         }
-        var options = FillOptions(spill: spill, budget: context.budget, keepsStart: isStored)
+        var options = GrowingBodyOptions(spill: spill, budget: context.budget, keepsStart: isStored)
         // What memory is to have never waits for a reader; nor does a small body, which goes to the disk from there.
         if keepsInMemory || keepsOnDisk && isWindowed { options.keepsUpTo = knownLength ?? context.memoryMaxObject }
         options.watchesReaders = ask.onClientAbort != .finish
@@ -153,7 +154,7 @@ final class IncomingResponse {
                     body: body,
                     decision: decision,
                     described: described,
-                    keepRefusal: keeping?.refusal,
+                    placementRefusal: placement?.refusal,
                     replacesStale: replaces,
                     partRefusal: partRefusal,
                     token: runner.generation.concerned(by: InvalidationRule.concerning(described, ask.key)),
@@ -168,7 +169,7 @@ final class IncomingResponse {
             body: body,
             writer: writer,
             isUnread: spill == nil,
-            goesOnUnread: { [self] in goesOnUnread(body) }
+            continuesWithoutReaders: { [self] in continuesWithoutReaders(body) }
         ) { [self] in
             collect($0, body)
         } whole: { [self] trailers, writer in
@@ -205,20 +206,20 @@ final class IncomingResponse {
 
     private func prepareToStore() {
         let length = knownLength
-        let keeping: Keeping
+        let placement: TierPlacement
         if expected.mismatch != nil {
-            keeping = Keeping(refused: .unexpectedContent)
+            placement = TierPlacement(refused: .unexpectedContent)
         } else if case .untilClose = head.framing, context.notes.unproven.contains(ask.key, now: now) {
-            keeping = Keeping(refused: .unprovenEnd)
+            placement = TierPlacement(refused: .unprovenEnd)
         } else {
-            keeping = Keeping(ask.policy, context, length: length)
+            placement = TierPlacement(ask.policy, context, length: length)
         }
-        self.keeping = keeping
-        if let refusal = keeping.refusal {
+        self.placement = placement
+        if let refusal = placement.refusal {
             context.notes.noteUnkept(ask, refusal, now: now)
             return
         }
-        context.notes.unkept.forget(ask.key)
+        context.notes.recentlyNotKept.forget(ask.key)
         isCollecting = keepsInMemory && !isWindowed
         // A small body of known length goes to the disk from memory, in one piece, at the end.
         if keepsOnDisk, !isWindowed { spill = context.store.makeSpill(expected: Int64(knownLength ?? 0)) }
@@ -233,20 +234,20 @@ final class IncomingResponse {
         runner.pump?.checkReaders()
     }
 
-    /// What came of a body that was cut short: the rest can be asked for later.
+    /// Keeps the received part of a body that was cut short: a later request fetches only the rest.
     private func keepCut(_ body: Body) {
-        // Nobody can say what a part is.
+        // The content of a part cannot be inspected.
         if expected.isUnknownInPart { return }
-        guard let keeping, received > 0, ask.content == nil, Caching.mayResume(described),
+        guard let placement, received > 0, ask.content == nil, Caching.mayResume(described),
             let length = described.bodyLength,
             body.arrived < length
         else { return }
-        let partial: Partial
+        let partial: IncompleteResponse
         if let spill, let file = SparseFile(of: spill) {
             let extents = Extents(length: length, file: file)
-            partial = Partial(key: ask.key, token: runner.generation, head: described, extents: extents)
+            partial = IncompleteResponse(key: ask.key, token: runner.generation, head: described, extents: extents)
         } else {
-            partial = context.newPartial(ask, runner.generation, described, keeping)
+            partial = context.newPartial(ask, runner.generation, described, placement)
         }
         partial.extents.keep(from: body, at: 0)
         guard !partial.extents.isEmpty else { return }
@@ -255,21 +256,21 @@ final class IncomingResponse {
     }
 
     private func noteCut(_ body: Body) {
-        guard isStored, let keeping, keeping.refusal == nil else { return }
-        // Where everybody has left, that is told, and nobody was misled.
+        guard isStored, let placement, placement.refusal == nil else { return }
+        // A fetch that all clients abandoned is reported as such, and no client saw a wrong `stored`.
         if case .failed(.abandoned) = body.end { return }
         context.notes.noteStoring(ask, .cut)
     }
 
     /// The fetch is over, and nothing of it is stored.
     private func finishUnstored(_ reason: UnstoredReason) {
-        if let keeping, keeping.refusal == nil { context.notes.noteStoring(ask, reason) }
+        if let placement, placement.refusal == nil { context.notes.noteStoring(ask, reason) }
         context.inFlight.end(runner.fetch, unstored: reason)
     }
 
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
         var trailers = trailers
-        // Those who waited read the same trailers: as in the head, a cookie is not theirs.
+        // All waiting requests read the same trailers, and a cookie there is for one client only, as in the head.
         if isStored { trailers.remove(.setCookie) }
         writer.finish(trailers: trailers, isProven: stream.isEndProven)
         defer { body.stopKeeping() }
@@ -284,7 +285,7 @@ final class IncomingResponse {
             context.notes.unproven.forget(ask.key)
         }
         // A body of unknown length shows only now that it is too short.
-        guard let keeping, case .complete(let length) = body.end else {
+        guard let placement, case .complete(let length) = body.end else {
             noteCut(body)
             return context.inFlight.end(runner.fetch)
         }
@@ -300,8 +301,8 @@ final class IncomingResponse {
         let hasRoom = context.store.takesInMemory(received) && context.store.hasMemory(for: received)
         let isInMemory = keepsInMemory && whole != nil && hasRoom
         let isOnDisk = keepsOnDisk && (isWindowed ? whole != nil : body.isFiling)
-        if !isInMemory, !isOnDisk { context.notes.unkept.note(ask.key, now: now) }
-        let (context, fetch, ask, wasSaid) = (context, runner.fetch, ask, keeping.refusal == nil)
+        if !isInMemory, !isOnDisk { context.notes.recentlyNotKept.note(ask.key, now: now) }
+        let (context, fetch, ask, wasSaid) = (context, runner.fetch, ask, placement.refusal == nil)
         context.inFlight.send(.bodyCame, to: fetch)
         context.store.commit(
             stored,
@@ -310,8 +311,8 @@ final class IncomingResponse {
             body: body,
             whole: whole,
             spill: spill,
-            keeping: keeping,
-            otherwise: keeping.shortfall(context, length: received, isWindowed: isWindowed)
+            placement: placement,
+            otherwise: placement.shortfall(context, length: received, isWindowed: isWindowed)
         ) { reason in
             if wasSaid { context.notes.noteStoring(ask, reason) }
             context.inFlight.end(fetch, unstored: reason)

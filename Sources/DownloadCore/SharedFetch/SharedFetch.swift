@@ -1,7 +1,7 @@
 // A fetch that several requests may wait for, and what came of it.
 
 package import CacheStore
-internal import EventLoop
+import EventLoop
 package import HTTPCaching
 package import HTTPWire
 import Policies
@@ -11,19 +11,19 @@ import Synchronization
 package enum FillOutcome: Sendable {
     /// A response is arriving.
     case streaming(FetchedResponse)
-    /// The stored response was checked and is good; with the status of the check's answer, and whether what that has
-    /// made of the stored head may be told others.
+    /// A validation confirmed the stored response; with the status of its answer, and whether other requests
+    /// may share the updated head.
     case refreshed(StoredResponse, status: Int, isShared: Bool)
     /// The check or the fetch failed, and the stale stored response may be used.
     case stale(StoredResponse, cause: StaleCause)
     /// A part is arriving, or stored parts were checked and are good; with the head of the whole, as this request may
     /// see it, and the status of the answer.
-    case part(Partial, StoredHead, status: Int)
+    case part(IncompleteResponse, StoredHead, status: Int)
     /// The check failed, and the stale stored parts may be used.
-    case stalePart(Partial, cause: StaleCause)
-    /// What is stored has changed: look again.
+    case stalePart(IncompleteResponse, cause: StaleCause)
+    /// The stored responses have changed: search the store again.
     case again
-    /// What came is for one request alone, and not all of it: that request is passed on as it is, for the reason given.
+    /// The response is for one request alone and incomplete: that request is forwarded as it is, for the given reason.
     case alone(String?)
     /// Nothing came.
     case failed(FetchError)
@@ -36,7 +36,7 @@ package enum StaleCause: Sendable {
     /// The origin could not be asked.
     case error(FetchError)
 
-    /// The status that the origin answered; nil where it did not.
+    /// The status of the origin's answer; nil without an answer.
     package var errorStatus: Int? {
         if case .status(let status) = self { status } else { nil }
     }
@@ -49,18 +49,18 @@ package struct FetchedResponse: Sendable {
     package let body: Body
     /// Whether it is being stored, and why or why not.
     package let decision: StoreDecision
-    /// The head as it would be stored: what a request's conditions are held against.
+    /// The head as it would be stored; a request's conditions are evaluated against it.
     package let described: StoredHead
     /// The same where it is being stored, else nil.
     package var stored: StoredHead? { if case .store = decision { described } else { nil } }
     /// Why no tier takes the response although it may be stored; nil where one does, if all of it comes.
-    package let keepRefusal: UnstoredReason?
+    package let placementRefusal: UnstoredReason?
     /// A stored response was checked before and found to be changed.
     package let replacesStale: Bool
-    /// Why a 206 that is passed on is not stored.
+    /// Why a forwarded 206 is not stored.
     var partRefusal: String?
     /// Of the time when the fetch began, for what the head says.
-    let token: GenerationToken
+    let token: InvalidationToken
     /// Set when it is stored, or will never be, with the reason why no tier has it.
     var end: Latch<UnstoredReason?>?
     /// The status that the origin answered.
@@ -90,7 +90,7 @@ final class SharedFetch: Sendable {
     /// - Parameters:
     ///   - isLed: the request waits for it; else it goes on by itself.
     ///   - isListed: others may join.
-    init(_ ask: CacheAsk, isLed: Bool, isListed: Bool) {
+    init(_ ask: CacheRequest, isLed: Bool, isListed: Bool) {
         key = ask.key
         request = ask.request
         let endsUnawaited = !ask.onClientAbort.goesOn(received: 0, length: nil)

@@ -1,20 +1,20 @@
 // How a shared fetch checks what is stored: by HEAD where that tells enough, else by a conditional GET.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 
 extension SharedFetchRunner {
     /// Until the outcome is published, or the error is known.
     func checkAndFetch(on loop: isolated EventLoop) async throws(FetchError) {
         if let plan { return try await fetchPart(plan, on: loop) }
-        guard ask.policy.revalidate != .never, stale != nil || hasOthers else {
+        guard ask.policy.revalidate != .never, stale != nil || hasOtherVariants else {
             return try await fetchWhole(nil, replaces: false, on: loop)
         }
-        let known = Variants(ask, stale, await context.store.variants(ask, on: loop))
-        let habits = context.notes.habits[ask.key, context.clock.now()]
-        guard !hasHeadFailed, let check = known.check(habits: habits), check.kind == .head, let stale else {
+        let known = RevalidationCandidates(ask, stale, await context.store.variants(ask, on: loop))
+        let capabilities = context.notes.capabilities[ask.key, context.clock.now()]
+        guard !hasHeadFailed, let check = known.check(capabilities: capabilities), check.kind == .head, let stale else {
             return try await fetchWhole(known, replaces: false, on: loop)
         }
         switch try await checkByHead(stale, known, check, on: loop) {
@@ -32,20 +32,20 @@ extension SharedFetchRunner {
 
     private func checkByHead(
         _ stale: StoredResponse,
-        _ known: Variants,
+        _ known: RevalidationCandidates,
         _ check: Revalidation,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> HeadResult {
         let requestTime = context.clock.now()
         let started: (FetchStream, FetchStream.Head)
         do throws(FetchError) {
-            started = try await start(.head, check, patience: context.headPatience, on: loop)
+            started = try await start(.head, check, timeout: context.headTimeout, on: loop)
         } catch {
             guard error.mayBeOfMethodAlone else { throw error }
             return .failed
         }
         let (stream, head) = started
-        stream.flow(into: Discard(stream))
+        stream.flow(into: BodyDrain(stream))
         let answer = head.response
         let times = context.clock.times(since: requestTime)
         let verdict = Caching.judgeHead(
@@ -55,7 +55,7 @@ extension SharedFetchRunner {
             request: ask.request,
             policy: ask.policy
         )
-        context.notes.habits.note(ask.key) {
+        context.notes.capabilities.note(ask.key) {
             $0.noteHead(status: answer.status, verdict: verdict, hadConditions: !check.conditions.isEmpty)
         }
         let update = VariantUpdate(context, known, generation, answer, times)

@@ -1,11 +1,11 @@
 // Runs one shared fetch: checks what is stored by HEAD or by a conditional GET, fetches, and stores what may be stored.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 import Policies
-internal import Upstream
+import Upstream
 
 /// Loop-bound: it lives on the loop of the request that started it, and its task keeps it.
 ///
@@ -13,50 +13,50 @@ internal import Upstream
 final class SharedFetchRunner {
     let context: FetchContext
     let fetch: SharedFetch
-    let ask: CacheAsk
+    let ask: CacheRequest
     let source: any FetchSource
     /// A stored response that may not be used without asking; nil on a miss.
     let stale: StoredResponse?
-    let generation: GenerationToken
+    let generation: InvalidationToken
     /// A HEAD has failed: only GET can tell whether that is the origin's failure or HEAD's alone.
     var hasHeadFailed = false
     /// There are stored responses that other requests select.
-    let hasOthers: Bool
+    let hasOtherVariants: Bool
     /// The part to ask for; nil asks for the whole.
-    let plan: PartPlan?
+    let plan: RangeFetchPlan?
     /// Hears 1xx answers while the leader waits.
     var onInterim: ((ResponseHead) -> Void)?
     /// Of the request on this loop that waits for the outcome: opened with the body, so that no byte can be missed.
     var leaderReader: BodyReader?
     /// The same where a part arrives.
-    var leaderPart: ArrivingPart?
-    /// The Set-Cookie lines of the answer to a check or for a part: they are for the client whose request asked, and
-    /// for nobody else.
+    var leaderPart: RangeInFlight?
+    /// The Set-Cookie lines of the answer to a validation or a range request: they are only for the
+    /// client whose request was sent.
     private(set) var ownCookies: [String] = []
     private var stream: FetchStream?
     /// Moves the body, once there is one.
     weak var pump: BodyPump?
-    private var ticket: FetchTicket?
+    private var ticket: FetchRegistration?
     private var isCancelled = false
     private var task: Task<Void, Never>?
 
     init(
         context: FetchContext,
         fetch: SharedFetch,
-        ask: CacheAsk,
+        ask: CacheRequest,
         source: any FetchSource,
         stale: StoredResponse?,
-        hasOthers: Bool = false,
-        plan: PartPlan? = nil
+        hasOtherVariants: Bool = false,
+        plan: RangeFetchPlan? = nil
     ) {
         self.context = context
         self.fetch = fetch
         self.ask = ask
         self.source = source
         self.stale = stale
-        self.hasOthers = hasOthers
+        self.hasOtherVariants = hasOtherVariants
         self.plan = plan
-        generation = context.generations.note(ask.key)
+        generation = context.invalidations.token(for: ask.key)
     }
 
     /// A request on this loop waits for the outcome.
@@ -77,18 +77,18 @@ final class SharedFetchRunner {
         }
     }
 
-    /// Ends the fetch while nobody has its head, also where it waits for admission; once the body flows,
-    /// the body knows when nobody reads it.
+    /// Ends the fetch before its head is published, even while it waits for admission. Once the body flows, the body
+    /// itself notices that it has no readers.
     private func cancel() {
         isCancelled = true
         task?.cancel()
         stream?.cancel()
     }
 
-    /// Makes the fetch known to those who may end it.
+    /// Registers the fetch in the table by which an operator can end it.
     func attach(on loop: isolated EventLoop) {
         let (fetch, table) = (fetch, context.inFlight)
-        let ticket = FetchTicket(context.fetches, ask.key, on: loop) {
+        let ticket = FetchRegistration(context.fetches, ask.key, on: loop) {
             fetch.audience
         } told: { error in
             table.stop(fetch, error)
@@ -134,7 +134,7 @@ final class SharedFetchRunner {
     }
 
     /// The leader's reader of a part, once.
-    func takeLeaderPart() -> ArrivingPart? {
+    func takeLeaderPart() -> RangeInFlight? {
         defer { leaderPart = nil }
         return leaderPart
     }
@@ -149,22 +149,24 @@ final class SharedFetchRunner {
         context.inFlight.end(fetch)
     }
 
-    /// - Parameter known: what is stored and may be confirmed; nil fetches without conditions.
-    func fetchWhole(_ known: Variants?, replaces: Bool, on loop: isolated EventLoop) async throws(FetchError) {
-        let check = known?.check(habits: context.notes.habits[ask.key, context.clock.now()], byGet: true)
+    /// - Parameter known: the stored responses that a validation may confirm; nil fetches without conditions.
+    func fetchWhole(_ known: RevalidationCandidates?, replaces: Bool, on loop: isolated EventLoop)
+        async throws(FetchError)
+    {
+        let check = known?.check(capabilities: context.notes.capabilities[ask.key, context.clock.now()], byGet: true)
         let requestTime = context.clock.now()
         let (stream, head) = try await start(.get, check, on: loop)
         let answer = head.response
         let times = context.clock.times(since: requestTime)
         if hasHeadFailed, answer.status < 400 || answer.status == stale?.head.status {
-            context.notes.habits.note(ask.key) { $0.noteFailedHead(now: times.responseTime) }
+            context.notes.capabilities.note(ask.key) { $0.noteFailedHead(now: times.responseTime) }
         }
         if let check, let known {
-            context.notes.habits.note(ask.key) { habits in
-                if let stored = known.likeliest { habits.noteConditional(stored: stored.head, answer: answer) }
+            context.notes.capabilities.note(ask.key) { capabilities in
+                if let stored = known.preferred { capabilities.noteConditional(stored: stored.head, answer: answer) }
             }
             if answer.status == 304 {
-                stream.flow(into: Discard(stream))
+                stream.flow(into: BodyDrain(stream))
                 let update = VariantUpdate(context, known, generation, answer, times)
                 if let response = await update.by304(check, on: loop) {
                     return confirm(response, by: answer)
@@ -173,7 +175,7 @@ final class SharedFetchRunner {
                 return try await fetchWhole(nil, replaces: replaces || stale != nil, on: loop)
             }
         } else if answer.status == 304 {
-            stream.flow(into: Discard(stream))
+            stream.flow(into: BodyDrain(stream))
             throw .upstream(
                 UpstreamError(
                     .unexpectedStatus(304),
@@ -182,7 +184,7 @@ final class SharedFetchRunner {
             )
         }
         if let stale, answer.status >= 400, mayServeStale(errorStatus: answer.status) {
-            stream.flow(into: Discard(stream))
+            stream.flow(into: BodyDrain(stream))
             return settle(.stale(stale, cause: .status(answer.status)))
         }
         let isUnaskedPart = answer.status == 206
@@ -205,17 +207,17 @@ final class SharedFetchRunner {
     func start(
         _ method: Method,
         _ check: Revalidation?,
-        patience: UInt64? = nil,
+        timeout: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
         var fields = ask.originFields
         if let check { check.apply(to: &fields) } else { fields.removeConditions() }
-        return try await start(ask.fetchRequest(method, fields), patience: patience, on: loop)
+        return try await start(ask.fetchRequest(method, fields), timeout: timeout, on: loop)
     }
 
     func start(
         _ request: FetchRequest,
-        patience: UInt64? = nil,
+        timeout: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
         if isCancelled { throw .cancelled }
@@ -223,7 +225,7 @@ final class SharedFetchRunner {
         // Through the runner: it forgets a leader that has left.
         stream.onInterim = { [weak self] in self?.onInterim?($0) }
         self.stream = stream
-        return (stream, try await context.start(stream, request, from: source, patience: patience, on: loop))
+        return (stream, try await context.start(stream, request, from: source, timeout: timeout, on: loop))
     }
 
     // MARK: - Failing

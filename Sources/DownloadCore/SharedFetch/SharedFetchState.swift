@@ -86,7 +86,7 @@ struct SharedFetchState: Equatable {
     private(set) var waiters = 0
     /// The request that began it waits for the outcome.
     private(set) var isLed: Bool
-    /// It goes on, whoever leaves.
+    /// Lets the fetch continue even when all clients leave.
     private(set) var isWanted: Bool
     /// Later requests find it in the table.
     private(set) var isListed: Bool

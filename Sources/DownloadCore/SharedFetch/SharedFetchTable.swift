@@ -1,9 +1,9 @@
 // The fetches that requests may join, by key.
 
-internal import CacheStore
-internal import HTTPCaching
+import CacheStore
+import HTTPCaching
 import Policies
-internal import Synchronization
+import Synchronization
 
 /// The shared fetches under way: one for each selection of request fields that is known to make a difference.
 ///
@@ -30,7 +30,7 @@ final class SharedFetchTable: Sendable {
     /// - Parameter underWay: counts the fetches that are not over, whether or not they can be found.
     init(_ underWay: UnderWay) { self.underWay = underWay }
 
-    private func make(_ ask: CacheAsk, isLed: Bool, isListed: Bool) -> SharedFetch {
+    private func make(_ ask: CacheRequest, isLed: Bool, isListed: Bool) -> SharedFetch {
         underWay.begin()
         return SharedFetch(ask, isLed: isLed, isListed: isListed)
     }
@@ -41,7 +41,7 @@ final class SharedFetchTable: Sendable {
 
     /// Finds a fetch whose answer may be this request's, or begins one.
     /// - Parameter known: a stored response of the same key, if there is one.
-    func join(_ ask: CacheAsk, known: StoredHead?) -> Place {
+    func join(_ ask: CacheRequest, known: StoredHead?) -> Place {
         shard(ask.key).fetches.withLock { fetches in
             for fetch in fetches[ask.key] ?? [] where fetch.maySelect(ask.request, known: known) {
                 let actions = fetch.handle(.joined(limit: ask.collapse.waiters))
@@ -55,7 +55,7 @@ final class SharedFetchTable: Sendable {
     }
 
     /// Begins a fetch that no request waits for; nil where one is under way whose answer may be this request's.
-    func beginBehind(_ ask: CacheAsk, known: StoredHead?) -> SharedFetch? {
+    func beginBehind(_ ask: CacheRequest, known: StoredHead?) -> SharedFetch? {
         shard(ask.key).fetches.withLock { fetches in
             let others = fetches[ask.key] ?? []
             if others.contains(where: { $0.state.isListed && $0.maySelect(ask.request, known: known) }) { return nil }
@@ -66,7 +66,7 @@ final class SharedFetchTable: Sendable {
     }
 
     /// Begins a fetch that nobody else can find.
-    func beginAlone(_ ask: CacheAsk) -> SharedFetch { make(ask, isLed: true, isListed: false) }
+    func beginAlone(_ ask: CacheRequest) -> SharedFetch { make(ask, isLed: true, isListed: false) }
 
     // MARK: - Events
 
@@ -107,7 +107,7 @@ final class SharedFetchTable: Sendable {
         let actions = fetch.handle(.ended)
         carryOut(actions.intersection(.unlist), on: fetch)
         fetch.end.set(reason)
-        // Last: the loops of whoever waits for the end may stop when nothing is under way any more.
+        // This comes last: when no fetch is under way any more, the loops may be stopped.
         carryOut(actions.intersection(.endUnderWay), on: fetch)
     }
 

@@ -1,4 +1,4 @@
-// A client's HEAD: passed on, and what it says about stored responses; a GET in its place where the origin fails at it.
+// A client's HEAD: forwarded, and what it says about stored responses; a GET in its place where the origin fails at it.
 
 import CacheStore
 import EventLoop
@@ -6,42 +6,49 @@ import HTTPCaching
 import HTTPWire
 
 extension SharedFetches {
-    /// A client's HEAD goes on as HEAD; what it answers freshens stored responses or makes them stale, too (RFC 9111
-    /// section 4.3.5), and removes none: what comes in their place does that.
-    /// - Returns: nil: look again, something has been stored meanwhile.
+    /// Forwards a client's HEAD as HEAD. Its answer freshens stored responses or makes them stale (RFC 9111 section
+    /// 4.3.5), and removes none: only a new response replaces them.
+    /// - Returns: nil where a response was stored in the meantime: then search the store again.
     func relayHead(
-        _ question: Question,
+        _ miss: MissContext,
         _ turn: Int,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer? {
-        let ask = question.ask
-        let generation = context.generations.note(ask.key)
+        let ask = miss.ask
+        let generation = context.invalidations.token(for: ask.key)
         let requestTime = context.clock.now()
-        // Only the origin may refuse for a condition, and only its own answer counts then.
-        let isCheck = question.stale != nil && !Caching.hasPreconditions(ask.request)
-        if isCheck, context.notes.habits[ask.key, requestTime].head == .refused {
-            return await answerHeadByGet(question, turn, onInterim, on: loop)
+        // A request with preconditions must get the origin's own answer, so its HEAD does not validate.
+        let isCheck = miss.stale != nil && !Caching.hasPreconditions(ask.request)
+        if isCheck, context.notes.capabilities[ask.key, requestTime].head == .refused {
+            return await answerHeadByGet(miss, turn, onInterim, on: loop)
         }
-        let patience = isCheck ? context.headPatience : nil
-        let answer = await forwarder.relay(ask, question.source, question.way, patience: patience, onInterim, on: loop)
+        let timeout = isCheck ? context.headTimeout : nil
+        let answer = await forwarder.forward(
+            ask,
+            miss.source,
+            miss.forwardReason,
+            timeout: timeout,
+            onInterim,
+            on: loop
+        )
         if isCheck, isHeadFailure(answer, ask.policy) {
-            var byGet = question
+            var byGet = miss
             byGet.hasHeadFailed = true
             return await answerHeadByGet(byGet, turn, onInterim, on: loop)
         }
-        if let stale = question.stale, let cause = staleCause(answer),
+        if let stale = miss.stale, let cause = staleCause(answer),
             context.mayServeStale(stale, ask, errorStatus: cause.errorStatus)
         {
             context.notes.noteCheck(ask, .stale(stale, cause: cause))
-            return settled(question, .stale(stale, cause: cause), nil, isCollapsed: false, on: loop)
+            return settled(miss, .stale(stale, cause: cause), nil, isCollapsed: false, on: loop)
         }
         if let failure = answer.failure {
-            return settled(question, .failed(failure), nil, isCollapsed: false, on: loop)
+            return settled(miss, .failed(failure), nil, isCollapsed: false, on: loop)
         }
         judgeParts(ask, byHead: answer.head)
-        guard question.newest != nil else { return answer }
-        let known = Variants(ask, question.stale, await context.store.variants(ask, on: loop))
+        guard miss.newest != nil else { return answer }
+        let known = RevalidationCandidates(ask, miss.stale, await context.store.variants(ask, on: loop))
         let update = VariantUpdate(
             context,
             known,
@@ -54,7 +61,7 @@ extension SharedFetches {
     }
 
     /// A client's HEAD may show that stored parts are no longer current (RFC 9111 section 4.3.5).
-    private func judgeParts(_ ask: CacheAsk, byHead answer: ResponseHead) {
+    private func judgeParts(_ ask: CacheRequest, byHead answer: ResponseHead) {
         guard answer.status == 200 else { return }
         for partial in context.partials.variants(ask.key)
         where Caching.selects(stored: partial.head, request: ask.request) {
@@ -74,14 +81,14 @@ extension SharedFetches {
         answer.failure?.mayBeOfMethodAlone ?? policy.countsAsFailure(answer.head.status)
     }
 
-    /// A client's HEAD that the origin fails at, answered by what a GET confirms or brings.
+    /// Answers a client's HEAD by a GET, where the origin fails at HEAD.
     private func answerHeadByGet(
-        _ question: Question,
+        _ miss: MissContext,
         _ turn: Int,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer? {
-        var byGet = question
+        var byGet = miss
         byGet.ask.request.method = .get
         // Ranges are of GET alone (RFC 9110 section 14.2).
         for field in [KnownField.range, .ifRange] {
@@ -94,16 +101,16 @@ extension SharedFetches {
         return answer
     }
 
-    /// The client's own conditions, where a 304 to them tells which response it is about: without a validator in it,
-    /// the condition names no more than one.
-    private func asked(_ ask: CacheAsk, _ answer: ResponseHead) -> Revalidation? {
+    /// The client's own conditions, where a 304 identifies one stored response: if the 304 has no validator, the
+    /// conditions must name a single one.
+    private func asked(_ ask: CacheRequest, _ answer: ResponseHead) -> Revalidation? {
         guard answer.status == 304 else { return nil }
         let conditions = ask.originFields.conditions
         let isNamed = answer.fields.contains(.etag) || conditions.first(.ifNoneMatch)?.contains(",") != true
         return isNamed ? Revalidation(kind: .head, conditions: conditions) : nil
     }
 
-    /// The origin could not be asked, or answered with an error that a stale response may perhaps replace.
+    /// Why a stale response might replace the origin's answer: a failure or an error status; nil otherwise.
     private func staleCause(_ answer: Answer) -> StaleCause? {
         if let failure = answer.failure { return failure.isOriginFailure ? .error(failure) : nil }
         return answer.head.status >= 400 ? .status(answer.head.status) : nil

@@ -6,67 +6,69 @@ import HTTPCaching
 import HTTPWire
 
 extension SharedFetches {
-    /// A waiter decides again with what came: nil where it has to look or fetch for itself.
+    /// The answer to a waiting request by the response that arrived; nil where the request must search the
+    /// store or fetch for itself.
     func joined(
         _ fetch: SharedFetch,
-        _ question: Question,
+        _ miss: MissContext,
         _ outcome: FillOutcome,
         on loop: isolated EventLoop
     ) -> Answer? {
-        let (ask, stale) = (question.ask, question.stale)
+        let (ask, stale) = (miss.ask, miss.stale)
         switch outcome {
         case .streaming(let fetched):
-            // What has been invalidated since the fetch began is not for whoever asks now.
-            guard let head = fetched.stored, context.generations.isUnchanged(fetched.token), mayShare(head, question),
+            // A response that was invalidated since its fetch began must not answer a request that
+            // came after the invalidation.
+            guard let head = fetched.stored, context.invalidations.isUnchanged(fetched.token), mayShare(head, miss),
                 let reader = fetched.body.makeReader(on: loop)
             else { return nil }
             inFlight.send(.readerOpened, to: fetch)
-            return settled(question, outcome, reader, isCollapsed: true, on: loop)
+            return settled(miss, outcome, reader, isCollapsed: true, on: loop)
         case .refreshed(let response, _, isShared: true)
-        where ask.policy.mode == .library && mayShare(response.head, question):
-            return settled(question, outcome, nil, isCollapsed: true, on: loop)
+        where ask.policy.mode == .library && mayShare(response.head, miss):
+            return settled(miss, outcome, nil, isCollapsed: true, on: loop)
         case .refreshed, .failed(.cancelled), .part, .stalePart, .again, .alone: return nil
         case .stale(_, let cause):
             // The leader's stale response may be another variant: each uses its own, if it has one that it may use.
             guard let stale, context.mayServeStale(stale, ask, errorStatus: cause.errorStatus) else { return nil }
-            return settled(question, .stale(stale, cause: cause), nil, isCollapsed: true, on: loop)
+            return settled(miss, .stale(stale, cause: cause), nil, isCollapsed: true, on: loop)
         case .failed(let error):
             guard let stale, error.isOriginFailure, context.mayServeStale(stale, ask, errorStatus: nil) else {
-                return settled(question, outcome, nil, isCollapsed: true, on: loop)
+                return settled(miss, outcome, nil, isCollapsed: true, on: loop)
             }
-            return settled(question, .stale(stale, cause: .error(error)), nil, isCollapsed: true, on: loop)
+            return settled(miss, .stale(stale, cause: .error(error)), nil, isCollapsed: true, on: loop)
         }
     }
 
-    private func mayShare(_ head: StoredHead, _ question: Question) -> Bool {
+    private func mayShare(_ head: StoredHead, _ miss: MissContext) -> Bool {
         Caching.answersWaiting(
-            request: question.ask.request,
+            request: miss.ask.request,
             stored: head,
-            policy: question.ask.policy,
-            asked: question.began,
+            policy: miss.ask.policy,
+            asked: miss.began,
             now: context.clock.now()
         )
     }
 
     /// Whether a fetch of the whole, which somebody else has begun, brings what this request asks for too late.
-    func isFarAhead(_ ask: CacheAsk, of outcome: FillOutcome) -> Bool {
+    func isFarAhead(_ ask: CacheRequest, of outcome: FillOutcome) -> Bool {
         guard case .streaming(let fetched) = outcome, let head = fetched.stored, let length = fetched.body.knownLength,
             case .parts(let ranges) = Caching.rangeAnswer(request: ask.request, stored: head, length: length)
         else { return false }
-        // Several parts of what is still arriving would wait for one another.
+        // Several parts of a body that is still arriving would wait for one another.
         return ranges.count > 1 || ranges[0].lowerBound - fetched.body.arrived > 8 << 20
     }
 
     func settled(
-        _ question: Question,
+        _ miss: MissContext,
         _ outcome: FillOutcome,
         _ reader: BodyReader?,
-        _ part: ArrivingPart? = nil,
+        _ part: RangeInFlight? = nil,
         isCollapsed: Bool,
         on loop: isolated EventLoop
     ) -> Answer {
-        let (ask, way) = (question.ask, question.way)
-        var status = CacheStatus(cacheName: answers.cacheName, forward: way.forward, collapsed: isCollapsed)
+        let (ask, forwardReason) = (miss.ask, miss.forwardReason)
+        var status = CacheStatus(cacheName: answers.cacheName, forward: forwardReason.forward, collapsed: isCollapsed)
         let now = context.clock.now()
         switch outcome {
         case .streaming(let fetched):
@@ -74,15 +76,15 @@ extension SharedFetches {
             var storeReason: StoreReason?
             switch fetched.decision {
             case .store(let reason):
-                storeReason = fetched.keepRefusal == nil ? reason : nil
-                status.stored = fetched.keepRefusal == nil
+                storeReason = fetched.placementRefusal == nil ? reason : nil
+                status.stored = fetched.placementRefusal == nil
                 let replaced = fetched.replacesStale ? CacheStatus.Detail.replaced.rawValue : nil
-                status.detail = fetched.keepRefusal?.rawValue ?? replaced ?? way.reason
+                status.detail = fetched.placementRefusal?.rawValue ?? replaced ?? forwardReason.reason
             case .refuse(let refusal): status.detail = fetched.partRefusal ?? refusal.rawValue
             }
             var answer = answers.arriving(ask, fetched, reader, status)
             answer.storeReason = storeReason
-            // Some fields are for whoever's request has gone to the origin.
+            // Some fields, such as Set-Cookie, are only for the client whose request went to the origin.
             if isCollapsed { answer.head.fields = Caching.shared(answer.head.fields, policy: ask.policy) }
             return answer
         case .refreshed(let response, let code, _):
@@ -98,12 +100,12 @@ extension SharedFetches {
         case .part(let partial, let head, let code):
             let staleness = Caching.staleness(head, policy: ask.policy, now: now)
             status.forwardStatus = code
-            status.stored = code == 206 && context.generations.isUnchanged(partial.token)
-            status.detail = code == 304 ? CacheStatus.Detail.revalidated.rawValue : way.reason
+            status.stored = code == 206 && context.invalidations.isUnchanged(partial.token)
+            status.detail = code == 304 ? CacheStatus.Detail.revalidated.rawValue : forwardReason.reason
             if code == 304 { status.ttl = -staleness }
             let age = Caching.age(head, now: now)
-            let isFirst = code == 206 && age == 0 && question.plan?.partial == nil
-            var made = PartialAnswer(context, ask, question.source, partial, head)
+            let isFirst = code == 206 && age == 0 && miss.plan?.partial == nil
+            var made = IncompleteResponseReader(context, ask, miss.source, partial, head)
             made.arriving = part
             return made.make(status, age: isFirst ? nil : age, on: loop)
         case .stalePart(let partial, let cause):
@@ -111,16 +113,16 @@ extension SharedFetches {
             status.detail = CacheStatus.Detail.staleIfError.rawValue
             status.ttl = -Caching.staleness(partial.head, policy: ask.policy, now: now)
             let age = Caching.age(partial.head, now: now)
-            return PartialAnswer(context, ask, question.source, partial).make(status, age: age, on: loop)
-        case .again, .alone: return answers.failure(.cancelled, way)
+            return IncompleteResponseReader(context, ask, miss.source, partial).make(status, age: age, on: loop)
+        case .again, .alone: return answers.failure(.cancelled, forwardReason)
         case .failed(let error):
             var refusal: StaleRefusal?
-            if let stale = question.stale, error.isOriginFailure,
+            if let stale = miss.stale, error.isOriginFailure,
                 case .refused(let reason) = context.staleVerdict(stale.head, ask, errorStatus: nil)
             {
                 refusal = reason
             }
-            return answers.failure(error, way, isCollapsed: isCollapsed, staleRefusal: refusal)
+            return answers.failure(error, forwardReason, isCollapsed: isCollapsed, staleRefusal: refusal)
         }
     }
 }

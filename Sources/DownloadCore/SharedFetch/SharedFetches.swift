@@ -1,4 +1,4 @@
-// Asking the origin: together with others where one answer may be for all, alone where it may not.
+// Fetches from the origin: one fetch for several requests where they may share the response, otherwise one fetch each.
 
 import CacheStore
 import EventLoop
@@ -21,44 +21,44 @@ final class SharedFetches: Sendable {
         self.forwarder = forwarder
     }
 
-    /// Nil: look again, something has been stored meanwhile.
+    /// Nil where a response was stored in the meantime: then search the store again.
     func askOrigin(
-        _ question: Question,
+        _ miss: MissContext,
         _ turn: Int,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer? {
-        let ask = question.ask
-        if context.isOffline, question.source.opensSockets {
+        let ask = miss.ask
+        if context.isOffline, miss.source.opensSockets {
             return answers.failure(
                 .offline("nothing is stored for this request, \(FetchContext.offlineAdvice)"),
-                question.way
+                miss.forwardReason
             )
         }
-        if ask.request.method == .head { return await relayHead(question, turn, onInterim, on: loop) }
+        if ask.request.method == .head { return await relayHead(miss, turn, onInterim, on: loop) }
         if Caching.hasPreconditions(ask.request) {
             // Only the origin may refuse for them (RFC 9111 section 4.3.2).
-            let way = Way(question.way.forward, StaleReason.requestPrecondition.rawValue)
-            return await forwarder.relay(ask, question.source, way, onInterim, on: loop)
+            let forwardReason = ForwardReason(miss.forwardReason.forward, StaleReason.requestPrecondition.rawValue)
+            return await forwarder.forward(ask, miss.source, forwardReason, onInterim, on: loop)
         }
-        if let plan = question.plan, plan.needsKeeping, CacheControl(request: ask.request.fields).noStore {
-            let way = Way(question.way.forward, StoreRefusal.requestNoStore.rawValue)
-            return await forwarder.relay(ask, question.source, way, onInterim, on: loop)
+        if let plan = miss.plan, plan.needsKeeping, CacheControl(request: ask.request.fields).noStore {
+            let forwardReason = ForwardReason(miss.forwardReason.forward, StoreRefusal.requestNoStore.rawValue)
+            return await forwarder.forward(ask, miss.source, forwardReason, onInterim, on: loop)
         }
-        if let plan = question.plan, context.isUnstored(plan, ask) {
-            return await forwarder.relay(ask, question.source, Way(.bypass, "range"), onInterim, on: loop)
+        if let plan = miss.plan, context.isUnstored(plan, ask) {
+            return await forwarder.forward(ask, miss.source, ForwardReason(.bypass, "range"), onInterim, on: loop)
         }
-        switch turn > 1 || isForItself(question) ? .full : inFlight.join(ask, known: question.newest) {
+        switch turn > 1 || mustFetchAlone(miss) ? .full : inFlight.join(ask, known: miss.newest) {
         case .leader(let fetch):
-            return await lead(fetch, question, onInterim, on: loop)
+            return await lead(fetch, miss, onInterim, on: loop)
         case .full:
-            return await lead(inFlight.beginAlone(ask), question, onInterim, on: loop)
+            return await lead(inFlight.beginAlone(ask), miss, onInterim, on: loop)
         case .waiter(let fetch):
-            let waited = await wait(for: fetch, question, on: loop)
+            let waited = await wait(for: fetch, miss, on: loop)
             inFlight.leave(fetch, isReading: waited.isReading)
             switch waited {
             case .answered(let answer): return answer
-            case .inVain: return await lead(inFlight.beginAlone(ask), question, onInterim, on: loop)
+            case .inVain: return await lead(inFlight.beginAlone(ask), miss, onInterim, on: loop)
             }
         }
     }
@@ -76,41 +76,43 @@ final class SharedFetches: Sendable {
         }
     }
 
-    private func wait(for fetch: SharedFetch, _ question: Question, on loop: isolated EventLoop) async -> Waited {
-        let ask = question.ask
+    private func wait(for fetch: SharedFetch, _ miss: MissContext, on loop: isolated EventLoop) async -> Waited {
+        let ask = miss.ask
         if isWhole(fetch) {
             // All has come and is being stored: a moment later it is a hit.
-            _ = await fetch.end.wait(patience: ask.collapse.wait, on: loop)
+            _ = await fetch.end.wait(timeout: ask.collapse.wait, on: loop)
             return .answered(nil)
         }
-        let patience = context.placeholderPatience(question) ?? .max
-        let outcome = await fetch.outcome.wait(patience: min(ask.collapse.wait, patience), on: loop)
+        let timeout = context.placeholderDelay(miss) ?? .max
+        let outcome = await fetch.outcome.wait(timeout: min(ask.collapse.wait, timeout), on: loop)
         guard let outcome else {
-            if Task.isCancelled { return .answered(answers.failure(.cancelled, question.way)) }
-            guard patience <= ask.collapse.wait else { return .inVain }
+            if Task.isCancelled { return .answered(answers.failure(.cancelled, miss.forwardReason)) }
+            guard timeout <= ask.collapse.wait else { return .inVain }
             inFlight.send(.wanted, to: fetch)
-            return .answered(placeholder(question, isCollapsed: true, on: loop))
+            return .answered(placeholder(miss, isCollapsed: true, on: loop))
         }
-        if question.plan != nil, isFarAhead(ask, of: outcome) { return .inVain }
-        let answer = joined(fetch, question, outcome, on: loop)
+        if miss.plan != nil, isFarAhead(ask, of: outcome) { return .inVain }
+        let answer = joined(fetch, miss, outcome, on: loop)
         noteUse(of: fetch, answer)
         return .answered(answer)
     }
 
-    /// Who needs no body, or only a range of it, has not left: the fetch goes on as if all of it were read.
+    /// A request that needs no body, or only a range, has not abandoned the fetch: the fetch continues as if
+    /// the whole body were read.
     private func noteUse(of fetch: SharedFetch, _ answer: Answer?) {
         guard let answer, answer.failure == nil, answer.reader?.isNarrowed ?? true else { return }
         inFlight.send(.wanted, to: fetch)
     }
 
-    /// Whether the answer to another's fetch would be none for this request: waiting for it would be in vain.
-    private func isForItself(_ question: Question) -> Bool {
-        let ask = question.ask
-        if Caching.isReload(ask.request) || ask.isForOne { return true }
+    /// Whether this request cannot use the response to another request's fetch, so that it must not wait for it.
+    private func mustFetchAlone(_ miss: MissContext) -> Bool {
+        let ask = miss.ask
+        if Caching.isReload(ask.request) || ask.isPrivateToRequest { return true }
         if context.notes.isUncacheable(ask) { return true }
-        // In library mode one transfer serves all who wait.
-        guard let stale = question.stale?.head, ask.policy.mode != .library else { return false }
-        // What was not fresh for it when it arrived will not be the next time: each needs a check of its own.
+        // In library mode one transfer serves all waiting requests.
+        guard let stale = miss.stale?.head, ask.policy.mode != .library else { return false }
+        // If the stored response was not fresh for this request even on arrival, the next one will not be either: such
+        // requests validate for themselves.
         let onArrival = Caching.lookup(
             request: ask.request,
             stored: stale,
@@ -130,7 +132,7 @@ final class SharedFetches: Sendable {
 
     private func lead(
         _ fetch: SharedFetch,
-        _ question: Question,
+        _ miss: MissContext,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer? {
@@ -138,32 +140,32 @@ final class SharedFetches: Sendable {
         let runner = SharedFetchRunner(
             context: context,
             fetch: fetch,
-            ask: question.ask,
-            source: question.source,
-            stale: question.stale,
-            hasOthers: question.newest != nil,
-            plan: question.plan
+            ask: miss.ask,
+            source: miss.source,
+            stale: miss.stale,
+            hasOtherVariants: miss.newest != nil,
+            plan: miss.plan
         )
         runner.onInterim = onInterim
-        runner.hasHeadFailed = question.hasHeadFailed
+        runner.hasHeadFailed = miss.hasHeadFailed
         runner.start(on: loop)
-        let outcome = await fetch.outcome.wait(patience: context.placeholderPatience(question), on: loop)
+        let outcome = await fetch.outcome.wait(timeout: context.placeholderDelay(miss), on: loop)
         runner.onInterim = nil
         let isPatient = outcome == nil && !Task.isCancelled
         if isPatient { runner.send(.wanted) }
         if outcome != nil || isPatient { runner.send(.leaderAnswered) }
         let (part, reader) = (runner.takeLeaderPart(), runner.takeLeaderReader())
         guard let outcome else {
-            if isPatient { return placeholder(question, isCollapsed: false, on: loop) }
+            if isPatient { return placeholder(miss, isCollapsed: false, on: loop) }
             runner.send(.leaderGone)
-            return answers.failure(.cancelled, question.way)
+            return answers.failure(.cancelled, miss.forwardReason)
         }
         if case .again = outcome { return nil }
         if case .alone(let reason) = outcome {
-            let way = Way(question.way.forward, reason ?? question.way.reason)
-            return await forwarder.relay(question.ask, question.source, way, onInterim, on: loop)
+            let forwardReason = ForwardReason(miss.forwardReason.forward, reason ?? miss.forwardReason.reason)
+            return await forwarder.forward(miss.ask, miss.source, forwardReason, onInterim, on: loop)
         }
-        var answer = settled(question, outcome, reader, part, isCollapsed: false, on: loop)
+        var answer = settled(miss, outcome, reader, part, isCollapsed: false, on: loop)
         if !runner.ownCookies.isEmpty {
             answer.head.fields.remove(.setCookie)
             for cookie in runner.ownCookies { answer.head.fields.append(.setCookie, cookie) }
@@ -173,33 +175,33 @@ final class SharedFetches: Sendable {
         return answer
     }
 
-    /// The answer of a request that has waited long enough; the fetch goes on for those who come later.
-    private func placeholder(_ question: Question, isCollapsed: Bool, on loop: isolated EventLoop) -> Answer? {
-        guard let file = question.ask.phases?.placeholder else { return nil }
+    /// The answer to a request that has waited long enough; the fetch continues for later requests.
+    private func placeholder(_ miss: MissContext, isCollapsed: Bool, on loop: isolated EventLoop) -> Answer? {
+        guard let file = miss.ask.phases?.placeholder else { return nil }
         context.notes.count { $0.placeholders += 1 }
         let status = CacheStatus(
             cacheName: answers.cacheName,
-            forward: question.way.forward,
+            forward: miss.forwardReason.forward,
             collapsed: isCollapsed,
             detail: CacheStatus.Detail.placeholder.rawValue
         )
-        return answers.standIn(file, question.ask, status, on: loop)
+        return answers.standIn(file, miss.ask, status, on: loop)
     }
 
-    /// One refresh at a time, on whatever loop, for each variant.
+    /// Refreshes a stored response in the background; at most one refresh of each variant is under way on all loops.
     func refreshBehind(
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         _ source: any FetchSource,
         _ stale: StoredResponse,
         on loop: isolated EventLoop
     ) {
-        // A HEAD may have found it stale; what is stored is the answer to GET.
+        // The stored response answers GET, so the refresh is a GET even where a HEAD request started it.
         var ask = ask
         ask.request.method = .get
         guard let fetch = inFlight.beginBehind(ask, known: stale.head) else { return }
         // Another one may have ended since this one was looked up.
         if context.store.isSuperseded(stale) {
-            // Who has joined meanwhile looks again.
+            // A request that joined in the meantime searches the store again.
             fetch.outcome.set(.failed(.cancelled))
             return inFlight.end(fetch)
         }

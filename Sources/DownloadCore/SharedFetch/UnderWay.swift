@@ -1,6 +1,6 @@
-// How many fetches for the store are under way, and who waits until none is.
+// Counts the shared fetches under way, and lets a caller wait until there is none.
 
-internal import EventLoop
+import EventLoop
 import Synchronization
 
 /// Sendable: the number is atomic, and who waits is under a mutex.
@@ -13,21 +13,21 @@ final class UnderWay: Sendable {
     /// Any thread.
     func begin() { number.wrappingAdd(1, ordering: .relaxed) }
 
-    /// What has begun is stored, or will never be. Any thread.
+    /// A fetch is over: its response is stored, or storing it has failed. Any thread.
     func end() {
         guard number.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
         for waiter in waiters.exchange([]) { waiter.set(()) }
     }
 
-    /// Waits until nothing is under way; if more begins at that moment, for no more of it.
-    /// - Parameter patience: in nanoseconds.
+    /// Waits until no fetch is under way; it does not wait for fetches that begin at that moment.
+    /// - Parameter timeout: in nanoseconds.
     /// - Returns: false when the patience ended or the task was cancelled.
-    func none(patience: UInt64, on loop: isolated EventLoop) async -> Bool {
+    func none(timeout: UInt64, on loop: isolated EventLoop) async -> Bool {
         let waiter = Latch<Void>()
         waiters.withLock { $0.append(waiter) }
         // The last one may have ended before it could know of the waiter.
         if count == 0 { waiter.set(()) }
-        let isOver = await waiter.wait(patience: patience, on: loop) != nil
+        let isOver = await waiter.wait(timeout: timeout, on: loop) != nil
         let left = waiters.withLock { waiters in
             waiters.firstIndex { $0 === waiter }.map { waiters.remove(at: $0) }
         }

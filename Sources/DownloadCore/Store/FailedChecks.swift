@@ -1,4 +1,5 @@
-// Stored responses whose last check failed: for a while they answer without another one, where they may at all.
+// Stored responses whose last validation failed: for a while they are used without another attempt, where
+// the rules allow stale ones.
 
 import CacheStore
 import HTTPCaching
@@ -16,7 +17,7 @@ final class FailedChecks: Sendable {
     private static let limit = 10_000
 
     private let entries = Mutex<[UInt64: Entry]>([:])
-    /// Entries, so that nobody takes the mutex while every check succeeds.
+    /// The number of entries; while it is zero, a lookup takes no mutex.
     private let count = Atomic<Int>(0)
 
     /// Remembers a key by its hash: a collision costs a check that comes later, never an answer.
@@ -42,7 +43,7 @@ final class FailedChecks: Sendable {
         }
     }
 
-    /// Until when the check of a key waits, Unix seconds; nil where it does not.
+    /// Until when the next validation of a key is delayed, Unix seconds; nil where it is not delayed.
     func pause(_ key: CacheKey, now: Int64) -> Int64? {
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         return entries.withLock { $0[key.hash].flatMap { $0.until > now ? $0.until : nil } }

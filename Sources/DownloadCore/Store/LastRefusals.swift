@@ -1,4 +1,4 @@
-// Why the last answer for a key was not stored, for whoever asks why nothing is.
+// Why the last response of a key was not stored, for `drydock explain`.
 
 import CacheStore
 import HTTPCaching
@@ -8,7 +8,7 @@ import Synchronization
 package struct UnstoredAnswer: Sendable, Equatable {
     /// As Cache-Status has it, where it says so.
     package var reason: String
-    /// What says so, such as `RFC 9111 section 5.2.2.5`.
+    /// The rule behind the reason, such as `RFC 9111 section 5.2.2.5`.
     package var section: String
     /// When it came, Unix seconds.
     package var time: Int64
@@ -23,7 +23,7 @@ final class LastRefusals: Sendable {
     private static let limit = 10_000
 
     private let answers = Mutex<[UInt64: UnstoredAnswer]>([:])
-    /// Entries, so that nobody takes the mutex while everything is stored.
+    /// The number of entries; while it is zero, a lookup takes no mutex.
     private let count = Atomic<Int>(0)
 
     /// Remembers a key by its hash: a collision costs a wrong line of an explanation.
@@ -44,7 +44,7 @@ final class LastRefusals: Sendable {
         note(key, reason.rawValue, reason.section, now: now)
     }
 
-    /// What came for a key is being stored.
+    /// The response of a key is being stored: forgets the reason.
     func forget(_ key: CacheKey) {
         guard count.load(ordering: .relaxed) > 0 else { return }
         answers.withLock { answers in

@@ -1,4 +1,5 @@
-// Files that others read, and that could not be written: told once each until one is written again.
+// Plain copies (`store_as`) that could not be written: each failure is reported once, until the
+// file can be written again.
 
 import Synchronization
 
@@ -13,7 +14,7 @@ package final class StoredFileTroubles: Sendable {
 
     package init() {}
 
-    /// Who hears of troubles from now on; any thread.
+    /// Sets the listener for failures; any thread.
     package func listen(_ listener: @escaping @Sendable (String) -> Void) {
         let before = state.withLock { state in
             defer { state.listener = listener }

@@ -1,30 +1,30 @@
 // How a response that has come gets into the tiers, and what has to go for it.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 
 extension TieredStore {
-    /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
+    /// - Parameter expected: the declared length of the body in bytes; zero where none is declared.
     func makeSpill(expected: Int64) -> SpillFile? { files?.makeSpill(expected: expected) }
 
-    /// Stores a response that is whole, unless its key was invalidated since its fetch began, or a newer one is stored.
+    /// Stores a complete response, unless its key was invalidated since its fetch began, or a newer one is stored.
     /// - Parameters:
-    ///   - body: as its readers have it, complete.
-    ///   - whole: the same in memory, where it is.
-    ///   - spill: the body's file, where it was written while it arrived.
-    ///   - keeping: the tiers that may have it.
-    ///   - otherwise: why none has it, where memory does not and nothing of it was written for the disk.
+    ///   - body: the complete body, as its readers have it.
+    ///   - whole: the body in memory, if it is there as a whole.
+    ///   - spill: the body's file, if it was written during the transfer.
+    ///   - placement: the tiers that may store it.
+    ///   - otherwise: the reason to report if the memory tier does not take it and no file was written.
     ///   - done: called when all tiers have it, or will not have it, with the reason where none has it; any thread.
     func commit(
         _ head: StoredHead,
-        _ ask: CacheAsk,
-        _ token: GenerationToken,
+        _ ask: CacheRequest,
+        _ token: InvalidationToken,
         body: Body,
         whole: Body?,
         spill: SpillFile?,
-        keeping: Keeping,
+        placement: TierPlacement,
         otherwise: UnstoredReason,
         done: @escaping @Sendable (UnstoredReason?) -> Void
     ) {
@@ -33,10 +33,10 @@ extension TieredStore {
         let head = numbered(head, token)
         let number = token.number
         var (isCurrent, isInMemory) = (false, false)
-        let fresh = (keeping.inMemory ? whole : nil).map { make(head, $0, ask, tier: .memory, number) }
-        let held = fresh.flatMap { HeldResponse($0) }
-        var gone: [HeldResponse] = []
-        _ = generations.ifUnchanged(token) {
+        let fresh = (placement.inMemory ? whole : nil).map { make(head, $0, ask, tier: .memory, number) }
+        let held = fresh.flatMap { ResidentResponse($0) }
+        var gone: [ResidentResponse] = []
+        _ = invalidations.ifUnchanged(token) {
             guard !isOutdated(head, ask, number) else { return }
             isCurrent = true
             if head.varyNames.isEmpty {
@@ -54,7 +54,7 @@ extension TieredStore {
         guard isCurrent else { return done(.overtaken) }
         let unkept = isInMemory ? nil : otherwise
         guard !tiers.isEmpty else { return done(unkept) }
-        guard keeping.onDisk else {
+        guard placement.onDisk else {
             removeBehind(ask.key, head, number)
             guard head.varyNames.isEmpty, tiers.contains(where: { $0.mayHold(ask.key) }) else { return done(unkept) }
             Task {
@@ -80,11 +80,12 @@ extension TieredStore {
     }
 
     /// Stores a response in every tier behind memory.
-    /// - Returns: no failure where one of them has it, else why the first has not; and whether another store has overtaken it.
+    /// - Returns: no failure where one of them has it, else why the first has not; and whether
+    ///   another store has overtaken it.
     private func commitBehind(
         _ head: StoredHead,
-        _ ask: CacheAsk,
-        _ token: GenerationToken,
+        _ ask: CacheRequest,
+        _ token: InvalidationToken,
         _ body: Body,
         _ whole: Body?,
         _ spill: SpillFile?
@@ -97,7 +98,7 @@ extension TieredStore {
                 head,
                 files === tier ? body : whole ?? body,
                 spill: files === tier ? spill : nil,
-                generations: generations,
+                invalidations: invalidations,
                 token: token,
                 maxVariants: ask.policy.maxVariants,
                 moment: moment(before: token.number, in: place)
@@ -115,18 +116,19 @@ extension TieredStore {
         return (isStored ? nil : first, isOvertaken)
     }
 
-    /// What answers every request takes the place of the variants that the request which brought it selects: they would come back
-    /// when it goes.
-    private func isReplaced(_ old: StoredHead, by head: StoredHead, _ ask: CacheAsk) -> Bool {
+    /// What answers every request takes the place of the variants that the request which brought it selects: they
+    /// would come back when it goes.
+    private func isReplaced(_ old: StoredHead, by head: StoredHead, _ ask: CacheRequest) -> Bool {
         head.varyNames.isEmpty && !old.varyNames.isEmpty && Caching.selects(stored: old, request: ask.request)
     }
 
-    /// Removes other variants of earlier fetches from the tiers behind memory, where one that answers every request has come.
-    private func removeReplaced(by head: StoredHead, _ ask: CacheAsk, _ number: UInt64) async {
+    /// Removes other variants of earlier fetches from the tiers behind memory, where one that
+    /// answers every request has come.
+    private func removeReplaced(by head: StoredHead, _ ask: CacheRequest, _ number: UInt64) async {
         guard head.varyNames.isEmpty else { return }
-        let question = TierQuestion(ask.key, besides: [head], policy: ask.policy, isUse: false, wantsBody: false)
+        let miss = TierQuestion(ask.key, besides: [head], policy: ask.policy, isUse: false, wantsBody: false)
         for place in tiers.indices where tiers[place].mayHold(ask.key) {
-            guard let answer = try? await tiers[place].find(question) else { continue }
+            guard let answer = try? await tiers[place].find(miss) else { continue }
             for other in answer.findings where isReplaced(other.head, by: head, ask) {
                 // A shared tier knows by the moment which of them are earlier.
                 guard tiers[place].isShared || other.number < number else { continue }
@@ -136,7 +138,7 @@ extension TieredStore {
     }
 
     /// The file that others read instead of asking. One that cannot be written stays as it is.
-    private func keepAsFile(_ head: StoredHead, _ ask: CacheAsk) async {
+    private func keepAsFile(_ head: StoredHead, _ ask: CacheRequest) async {
         guard let name = ask.storeAs, ask.content == nil, let files, head.status == 200 else { return }
         if case .lacks = files.known(ask.key, head) { return }
         do {
@@ -148,8 +150,8 @@ extension TieredStore {
         }
     }
 
-    /// A response that was asked for later is stored already: a slow fetch does not undo a reload.
-    private func isOutdated(_ head: StoredHead, _ ask: CacheAsk, _ number: UInt64) -> Bool {
+    /// Whether a response of a later request is stored already: a slow fetch must not undo a reload.
+    private func isOutdated(_ head: StoredHead, _ ask: CacheRequest, _ number: UInt64) -> Bool {
         for tier in tiers {
             if case .holds(let stored, _) = tier.known(ask.key, head), stored > number { return true }
         }

@@ -1,25 +1,27 @@
 // What the answer to a check does to a stored response: a new head, or no freshness any more, in every tier.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 
 extension TieredStore {
-    /// Makes a stored response stale, in every tier that holds it: until something comes in its place it may stand in for a failure.
-    /// - Parameter time: when a HEAD showed that the resource is another one now, Unix seconds.
-    func outdate(_ response: StoredResponse, _ ask: CacheAsk, since time: Int64, on loop: isolated EventLoop) async {
+    /// Makes a stored response stale in every tier. It stays until it is replaced, so that it can be
+    /// served if the origin fails.
+    /// - Parameter time: when a HEAD showed that the representation has changed, Unix seconds.
+    func outdate(_ response: StoredResponse, _ ask: CacheRequest, since time: Int64, on loop: isolated EventLoop) async
+    {
         guard response.head.changedSince == nil, isStored(response) else { return }
         let changed = response.changed(since: time)
         if ask.policy.memory, response.body.wholeChunk != nil {
-            let held = HeldResponse(changed)
-            var gone: [HeldResponse] = []
-            _ = generations.ifUnchanged(generations.note(ask.key)) {
+            let held = ResidentResponse(changed)
+            var gone: [ResidentResponse] = []
+            _ = invalidations.ifUnchanged(invalidations.token(for: ask.key)) {
                 let known = memory.peek(ask.key).first { $0.isSameVariant(as: response) }
                 if known?.number == response.number { insert(changed, held, ask, &gone) }
             }
         }
-        if ask.policy.disk { await freshenBehind(response, changed.head, ask, generations.note(ask.key)) }
+        if ask.policy.disk { await freshenBehind(response, changed.head, ask, invalidations.token(for: ask.key)) }
     }
 
     /// Gives a stored response a new head, in every tier that holds it.
@@ -29,8 +31,8 @@ extension TieredStore {
     func freshen(
         _ response: StoredResponse,
         head: StoredHead,
-        ask: CacheAsk,
-        token: GenerationToken,
+        ask: CacheRequest,
+        token: InvalidationToken,
         isOther: Bool = false,
         on loop: isolated EventLoop
     ) async -> StoredResponse {
@@ -39,9 +41,9 @@ extension TieredStore {
         let head = numbered(head, token)
         let number = isOther ? token.number : response.number
         let fresh = make(head, response.body, ask, tier: response.tier, number)
-        // What one user is told stays out of what is stored for all.
+        // Fields of an answer to one user must not get into a response that is stored for all.
         guard ask.shares(head) else { return fresh }
-        // What has taken its place while the origin was asked is newer than what the answer is about.
+        // A response that replaced this one during the validation is newer than the one that the answer confirms.
         guard isStored(response) else { return fresh }
         guard case .store = Caching.decideKeep(head, policy: ask.policy) else {
             if !isOther { remove(response) }
@@ -51,9 +53,9 @@ extension TieredStore {
         let isSame = fresh.isSameVariant(as: response)
         if !isOther, !isSame { remove(response) }
         if ask.policy.memory, response.body.wholeChunk != nil {
-            let held = HeldResponse(fresh)
-            var gone: [HeldResponse] = []
-            _ = generations.ifUnchanged(token) {
+            let held = ResidentResponse(fresh)
+            var gone: [ResidentResponse] = []
+            _ = invalidations.ifUnchanged(token) {
                 if isOther || !isSame || isStored(response) { insert(fresh, held, ask, &gone) }
             }
         }
@@ -61,21 +63,21 @@ extension TieredStore {
         return fresh
     }
 
-    /// Gives a response its new head in the tiers behind memory. One that cannot be written stays as it is there: it is checked
-    /// again where it is found. One that another store has overtaken leaves this store.
+    /// Gives a response its new head in the tiers behind memory. One that cannot be written stays as it is there: it is
+    /// checked again where it is found. One that another store has overtaken leaves this store.
     /// - Parameter token: of the check.
     private func freshenBehind(
         _ response: StoredResponse,
         _ head: StoredHead,
-        _ ask: CacheAsk,
-        _ token: GenerationToken
+        _ ask: CacheRequest,
+        _ token: InvalidationToken
     ) async {
         for place in tiers.indices where isStored(response, in: tiers[place]) {
             let commit = TierCommit(
                 ask.key,
                 head,
                 response.body,
-                generations: generations,
+                invalidations: invalidations,
                 token: token,
                 maxVariants: ask.policy.maxVariants,
                 moment: moment(before: token.number, in: place)
@@ -93,14 +95,14 @@ extension TieredStore {
     }
 
     /// `head` as one that was brought or confirmed by what began at the token's moment: later rules concern it.
-    func numbered(_ head: StoredHead, _ token: GenerationToken) -> StoredHead {
+    func numbered(_ head: StoredHead, _ token: InvalidationToken) -> StoredHead {
         var head = head
         head.number = max(head.number, token.number)
         (head.staleSince, head.changedSince) = (nil, nil)
         return head
     }
 
-    /// Whether a tier still has this very response, and none of a later fetch or check.
+    /// Whether a tier still has this very response, rather than one of a later fetch or validation.
     private func isStored(_ response: StoredResponse) -> Bool {
         let held = memory.peek(response.key).first { $0.isSameVariant(as: response) }
         if let held { return held.number == response.number && held.head.responseTime <= response.head.responseTime }

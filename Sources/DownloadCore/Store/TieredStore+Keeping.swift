@@ -1,8 +1,9 @@
-// What a store does beside answers: it removes and purges, asks for room, takes seeds, and keeps to the order of shared tiers.
+// What a store does beside answers: it removes and purges, asks for room, takes seeds, and keeps to
+// the order of shared tiers.
 
-internal import CacheStore
-internal import EventLoop
-internal import HTTPCaching
+import CacheStore
+import EventLoop
+import HTTPCaching
 
 extension TieredStore {
     // MARK: - Removing
@@ -56,14 +57,14 @@ extension TieredStore {
         switch news {
         case .keys(let keys):
             for key in keys {
-                generations.bump(key)
+                invalidations.invalidate(key)
                 memory.remove(key)
             }
         case .rules(let rules):
-            let number = generations.invalidate(rules)
+            let number = invalidations.invalidate(rules)
             memory.remove(concerned: Set(rules), before: number)
         case .everything:
-            generations.bumpAll()
+            invalidations.invalidateAll()
             memory.removeAll()
         }
     }
@@ -99,7 +100,7 @@ extension TieredStore {
     func removeInvalid() async {
         for tier in tiers { tier.sweep() }
         await settleSweep()
-        memory.removeInvalid(generations)
+        memory.removeInvalid(invalidations)
     }
 
     func settleSweep() async {
@@ -109,7 +110,7 @@ extension TieredStore {
     /// Purges memory. Not on a loop.
     /// - Returns: how many responses are gone or stale that no tier behind is known to hold: those are counted there.
     func purgeMemory(_ rules: [PurgeRule], number: UInt64, now: Int64) -> Int {
-        let gone = memory.purge(rules, number: number, now: now, pins: generations.pins)
+        let gone = memory.purge(rules, number: number, now: now, pins: invalidations.pins)
         if tiers.isEmpty { return gone.count }
         return gone.count { response in
             let head = response.response.head
@@ -122,7 +123,7 @@ extension TieredStore {
         var count = 0
         for tier in tiers { count += await tier.purge(rules, number: number) }
         // Nobody but memory could have anything that they concern.
-        if tiers.isEmpty { generations.markSwept(rules.filter { !$0.isSoft }.map { ($0, number) }) }
+        if tiers.isEmpty { invalidations.markSwept(rules.filter { !$0.isSoft }.map { ($0, number) }) }
         return count
     }
 
@@ -140,7 +141,7 @@ extension TieredStore {
         _ copy: SeedCopy,
         _ head: StoredHead,
         _ key: CacheKey,
-        _ token: GenerationToken,
+        _ token: InvalidationToken,
         _ policy: CachePolicy
     ) async throws(TierError) -> Bool {
         guard let files else { return false }
@@ -148,7 +149,7 @@ extension TieredStore {
             key,
             head,
             copy.body,
-            generations: generations,
+            invalidations: invalidations,
             token: token,
             maxVariants: policy.maxVariants
         )
@@ -163,11 +164,11 @@ extension TieredStore {
         _ copy: SeedCopy,
         _ head: StoredHead,
         _ key: CacheKey,
-        _ token: GenerationToken,
+        _ token: InvalidationToken,
         _ policy: CachePolicy
     ) async throws -> Bool {
         let chunk = try await copy.chunk()
-        // Another shape than any route's: it is made ready when it is asked for.
+        // No route has this format of the head: the head is prepared again at the first request.
         let response = StoredResponse(
             key: key,
             head: head,
@@ -178,8 +179,8 @@ extension TieredStore {
             number: token.number
         )
         var isInserted = false
-        var gone: [HeldResponse] = []
-        _ = generations.ifUnchanged(token) {
+        var gone: [ResidentResponse] = []
+        _ = invalidations.ifUnchanged(token) {
             isInserted = memory.insert(response, as: nil, maxVariants: policy.maxVariants, gone: &gone)
         }
         return isInserted

@@ -1,14 +1,14 @@
 // Why a response that may be stored is not: known before its body comes, or found out when it has come.
 
 import CacheStore
-internal import EventLoop
-internal import Glibc
-internal import HTTPCaching
+import EventLoop
+import Glibc
+import HTTPCaching
 
 /// Why no tier has a response that its policy allows to be stored.
 ///
-/// Where that is known when the head has come, the raw value is what `Cache-Status` prints as `detail`. Where it shows later, the
-/// head has said `stored`: then the raw value stands in the log. `explain` prints both.
+/// Where that is known when the head arrives, `Cache-Status` prints the raw value as `detail`. If it shows later, after
+/// `stored` was sent, the log has the raw value. `explain` prints both.
 package enum UnstoredReason: String, Sendable, CaseIterable {
     /// The policy keeps nothing in memory, and nothing on the disk or there is no disk tier.
     case tiersOff = "tiers-off"
@@ -16,9 +16,10 @@ package enum UnstoredReason: String, Sendable, CaseIterable {
     case cut
     /// The disk has just failed to write a file, or to give it its place, and memory does not take it.
     case diskFails = "disk-fails"
-    /// It was to be kept in memory, for that tier or on its way to the disk, and too much was arriving or still being sent.
+    /// The body had to be held in memory, for the memory tier or on its way to the disk, and other
+    /// bodies took all of that memory.
     case noMemory = "no-memory"
-    /// The disk had no room for as much, or no inode, and none could be made; and memory does not take it.
+    /// The disk had no space or inode for it, eviction could not free any, and the memory tier does not take it.
     case noRoom = "no-room"
     /// Longer than what every tier takes.
     case tooLarge = "too-large"
@@ -47,7 +48,7 @@ package enum UnstoredReason: String, Sendable, CaseIterable {
         }
     }
 
-    /// What says so, such as `RFC 9111 section 3.3`.
+    /// The rule behind the reason, such as `RFC 9111 section 3.3`.
     package var section: String {
         switch self {
         case .tiersOff: "configuration, cache.memory and cache.disk"

@@ -1,16 +1,16 @@
 // Builds a daemon from its configuration, in an order in which nothing is visible before all of it works.
 
-internal import CacheStore
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import Files
-internal import Glibc
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import Files
+import Glibc
 package import Logging
-internal import ProxyServer
-internal import ServiceCore
-internal import Synchronization
-internal import Upstream
+import ProxyServer
+import ServiceCore
+import Synchronization
+import Upstream
 
 /// The values that a start has before the first thread runs.
 private struct Beginning {
@@ -26,7 +26,8 @@ private struct Beginning {
 extension Daemon {
     /// Reads the configuration, opens the tiers, binds the sockets, and serves.
     /// - Parameters:
-    ///   - watchesSignals: SIGTERM and SIGINT end ``runUntilStopped()``, SIGHUP reloads; for the process that is the daemon.
+    ///   - watchesSignals: SIGTERM and SIGINT end ``runUntilStopped()``, SIGHUP reloads; for the
+    ///     process that is the daemon.
     ///   - makeLogger: makes the daemon's log, by settings that reloads change.
     /// - Throws: `DaemonError`; nothing is left behind then.
     package static func start(

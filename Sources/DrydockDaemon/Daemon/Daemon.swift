@@ -1,14 +1,14 @@
 // The daemon as one thing: what starts and what ends when.
 
-internal import CacheStore
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import Glibc
-internal import Logging
-internal import ProxyServer
-internal import ServiceCore
-internal import Synchronization
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import Glibc
+import Logging
+import ProxyServer
+import ServiceCore
+import Synchronization
 
 /// A running daemon: its context, its features, and their order at the start and at the end.
 ///

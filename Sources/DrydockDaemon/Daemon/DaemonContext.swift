@@ -1,14 +1,14 @@
 // What the features of a daemon share: what it is made of, what is in force now, and the server that runs.
 
-internal import AdminAPI
-internal import CacheStore
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import Logging
-internal import ProxyServer
-internal import ServiceCore
-internal import Synchronization
+import AdminAPI
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import Logging
+import ProxyServer
+import ServiceCore
+import Synchronization
 
 /// What a daemon is made of before it listens; it stays the same until the daemon has ended.
 struct DaemonParts: Sendable {
@@ -82,7 +82,7 @@ final class DaemonContext: Sendable {
 
     /// What would become of a request; nothing changes by it.
     /// - Throws: the refusal of the request, or that the daemon is ending.
-    func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation {
+    func explain(_ question: ExplainQuery) async throws(Problem) -> AdminExplanation {
         guard let answer = await server?.explain(question) else {
             throw Problem(status: 503, title: "Ending", detail: "the daemon is ending, and explains nothing any more")
         }

@@ -1,10 +1,10 @@
 // The daemon's own log: one line an event on standard error, at a level and in a form that a reload can change.
 
 package import Configuration
-internal import Glibc
+import Glibc
 package import Logging
-internal import ProxyServer
-internal import Synchronization
+import ProxyServer
+import Synchronization
 
 /// The level and the form in force, shared by all loggers of a daemon.
 ///

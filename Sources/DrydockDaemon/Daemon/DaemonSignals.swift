@@ -1,6 +1,6 @@
 // The signals of a daemon: SIGHUP reloads, SIGTERM and SIGINT end it after the answers under way.
 
-internal import EventLoop
+import EventLoop
 import Glibc
 import Synchronization
 

@@ -1,11 +1,11 @@
 // The sockets of a daemon: where clients connect, and where commands are taken.
 
-internal import Configuration
-internal import EventLoop
-internal import Glibc
-internal import Logging
-internal import ProxyServer
-internal import Synchronization
+import Configuration
+import EventLoop
+import Glibc
+import Logging
+import ProxyServer
+import Synchronization
 
 /// The sockets of a daemon, bound and listening.
 struct DaemonSockets: Sendable {

@@ -1,8 +1,8 @@
 // What the end of a daemon logs: for whom it waits, and whom it cuts off.
 
-internal import Glibc
-internal import Logging
-internal import ProxyServer
+import Glibc
+import Logging
+import ProxyServer
 
 struct EndReport: Sendable {
     let logger: Logger

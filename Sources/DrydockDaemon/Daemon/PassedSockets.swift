@@ -1,14 +1,15 @@
 // The sockets that systemd passes to the daemon (socket activation, sd_listen_fds(3)), told apart by their names.
 
-internal import EventLoop
-internal import Glibc
-internal import ProxyServer
+import EventLoop
+import Glibc
+import ProxyServer
 
 /// A descriptor that the service manager has passed, and what it is for.
 struct PassedSocket: Sendable, Equatable {
     /// 3 or above.
     let descriptor: Int32
-    /// `FileDescriptorName=` of its socket unit; without one the unit's own name, and `unknown` where there are no names at all.
+    /// `FileDescriptorName=` of its socket unit; without one the unit's own name, and `unknown` where
+    /// there are no names at all.
     let name: String
     let role: ListenerRole
 }
@@ -64,7 +65,8 @@ extension PassedSocket {
     }
 
     /// Takes the sockets over, in the same order; they no longer reach programs that this process becomes.
-    /// - Throws: `DaemonError.start` for one that does not listen, or that the admin API must not be on; all are closed then.
+    /// - Throws: `DaemonError.start` for one that does not listen, or that the admin API must not
+    ///   be on; all are closed then.
     static func take(_ passed: [PassedSocket]) throws(DaemonError) -> [ListeningSocket] {
         do throws(DaemonError) {
             var sockets: [ListeningSocket] = []

@@ -1,12 +1,12 @@
 // A reload: reads the configuration again, and puts it in force in every part of a running daemon, or in none.
 
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import Logging
-internal import ProxyServer
-internal import ServiceCore
-internal import Synchronization
+import Configuration
+import DownloadCore
+import EventLoop
+import Logging
+import ProxyServer
+import ServiceCore
+import Synchronization
 
 /// Sendable: one reload at a time has the mutex; what it changes protects itself.
 final class Reloader: Sendable {

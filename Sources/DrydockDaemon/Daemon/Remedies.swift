@@ -1,12 +1,12 @@
 // The advice in errors about an address that cannot be listened on, or a folder or file that cannot be used: whose it
 // is, who asks, and what helps.
 
-internal import CacheStore
-internal import Configuration
-internal import EventLoop
-internal import Files
-internal import Glibc
-internal import ProxyServer
+import CacheStore
+import Configuration
+import EventLoop
+import Files
+import Glibc
+import ProxyServer
 
 /// Looks at the file system and the users of the machine, which may block: not on a loop.
 enum Remedies {

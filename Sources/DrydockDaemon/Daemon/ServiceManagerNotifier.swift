@@ -6,12 +6,12 @@ import Glibc
 /// Sends state to the service manager, if there is one.
 struct ServiceManagerNotifier: Sendable {
     private let address: String?
-    /// Nanoseconds within which the service manager wants to hear that all is well (`WatchdogSec=`); nil where it does not ask
-    /// this process.
+    /// Nanoseconds within which the service manager wants to hear that all is well (`WatchdogSec=`); nil where it
+    /// does not ask this process.
     let watchdog: UInt64?
 
-    /// - Parameter environment: `NOTIFY_SOCKET` names a unix datagram socket; a leading `@` means the abstract namespace.
-    ///   `WATCHDOG_USEC` and `WATCHDOG_PID` are as sd_watchdog_enabled(3) has them.
+    /// - Parameter environment: `NOTIFY_SOCKET` names a unix datagram socket; a leading `@` means the abstract
+    ///   namespace. `WATCHDOG_USEC` and `WATCHDOG_PID` are as sd_watchdog_enabled(3) has them.
     init(environment: [String: String]) {
         address = environment["NOTIFY_SOCKET"].flatMap { $0.isEmpty ? nil : $0 }
         let isMeant = environment["WATCHDOG_PID"].map { pid_t($0) == getpid() } ?? true

@@ -1,6 +1,6 @@
 // Times as people and programs read them.
 
-internal import Glibc
+import Glibc
 
 enum Timestamp {
     /// `2026-01-31T12:00:00Z` for seconds since 1970.

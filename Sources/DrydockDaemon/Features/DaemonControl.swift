@@ -1,15 +1,15 @@
 // What every daemon answers by its admin API: its status, a reload, the listing, an explanation, its switches and its
 // metrics.
 
-internal import AdminAPI
-internal import CacheStore
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import Glibc
-internal import ProxyServer
-internal import ServiceCore
-internal import Synchronization
+import AdminAPI
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import Glibc
+import ProxyServer
+import ServiceCore
+import Synchronization
 
 /// Sendable: it has no state of its own.
 final class DaemonControl: AdminActions, DaemonFeature {
@@ -100,7 +100,7 @@ final class DaemonControl: AdminActions, DaemonFeature {
 
     func entries(_ query: AdminEntryQuery) async throws(Problem) -> AdminEntries { try await stored.entries(query) }
 
-    func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation {
+    func explain(_ question: ExplainQuery) async throws(Problem) -> AdminExplanation {
         try await context.explain(question)
     }
 

@@ -1,6 +1,6 @@
 // What a feature of the daemon shows to the outside: its routes in the admin API, and its figures in the metrics.
 
-internal import ProxyServer
+import ProxyServer
 
 /// One feature of the daemon. The daemon starts and ends it, and asks it for nothing else.
 protocol DaemonFeature: Sendable {

@@ -1,6 +1,6 @@
 // The daemon's metrics: what its loops have counted, and the gauges of its features.
 
-internal import ProxyServer
+import ProxyServer
 
 /// Not swift-metrics: its counters are shared and atomic, where a counter here is a plain integer of one loop; and its
 /// gauges are pushed at each change, where these are read from the part that has the number when somebody asks.

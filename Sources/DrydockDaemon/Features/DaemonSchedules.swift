@@ -1,7 +1,7 @@
 // What a configuration wants done again and again, begun and ended as configurations come and go.
 
-internal import Configuration
-internal import EventLoop
+import Configuration
+import EventLoop
 
 /// Sendable: the running schedules protect themselves.
 final class DaemonSchedules: Sendable {

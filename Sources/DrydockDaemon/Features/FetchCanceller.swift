@@ -1,12 +1,12 @@
 // Ends fetches for an operator, and logs how many there were.
 
-internal import AdminAPI
-internal import CacheStore
-internal import DownloadCore
-internal import Logging
-internal import ProxyServer
-internal import ServiceCore
-internal import Synchronization
+import AdminAPI
+import CacheStore
+import DownloadCore
+import Logging
+import ProxyServer
+import ServiceCore
+import Synchronization
 
 /// Sendable: it has no state of its own.
 final class FetchCanceller: CancelActions, DaemonFeature {
@@ -47,7 +47,7 @@ final class FetchCanceller: CancelActions, DaemonFeature {
 
     /// Service and URL in the keys of the fetches that a request for `url` would join; nil if no client may send it.
     private func key(of url: String) async -> (service: String, url: String)? {
-        guard let result = await context.server?.explain(ExplainQuestion(url: url)), case .success(let answer) = result
+        guard let result = await context.server?.explain(ExplainQuery(url: url)), case .success(let answer) = result
         else {
             return nil
         }

@@ -1,12 +1,12 @@
 // Gives memory of the memory tier back as long as the kernel says that there is too little.
 
-internal import CacheStore
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import Logging
-internal import ProxyServer
-internal import Synchronization
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import Logging
+import ProxyServer
+import Synchronization
 
 /// Sendable: what it remembers is under a mutex.
 final class MemoryGuard: DaemonFeature {

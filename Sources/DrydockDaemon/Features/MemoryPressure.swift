@@ -1,6 +1,6 @@
 // What the kernel says about the want of memory: how long tasks stood still for it, and whether a limit was hit.
 
-internal import Glibc
+import Glibc
 
 /// The files of a control group (cgroup v2), or of the whole machine where there is none.
 struct MemoryPressure: Sendable {

@@ -1,12 +1,12 @@
 // What an operator switches while the daemon runs: whether origins are asked, and the clock.
 
-internal import AdminAPI
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import Logging
-internal import ProxyServer
-internal import Synchronization
+import AdminAPI
+import Configuration
+import DownloadCore
+import EventLoop
+import Logging
+import ProxyServer
+import Synchronization
 
 /// Sendable: it has no state of its own.
 final class OperatorSwitches: Sendable {

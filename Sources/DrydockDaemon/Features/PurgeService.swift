@@ -1,17 +1,17 @@
 // Purges and pins: what an operator orders by a command, and what the configuration orders by schedule.
 
-internal import AdminAPI
-internal import CacheStore
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import HTTPWire
-internal import Logging
-internal import ProxyServer
-internal import Synchronization
+import AdminAPI
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import HTTPWire
+import Logging
+import ProxyServer
+import Synchronization
 
 /// Sendable: it has no state of its own.
-final class PurgeService: KeepingActions, DaemonFeature {
+final class PurgeService: HousekeepingActions, DaemonFeature {
     private let context: DaemonContext
     private let stored: StoredEntries
 
@@ -24,7 +24,7 @@ final class PurgeService: KeepingActions, DaemonFeature {
 
     var routes: [AdminRoute] { keepingRoutes }
 
-    func purge(_ question: PurgeQuestion) async throws(Problem) -> AdminPurge {
+    func purge(_ question: PurgeQuery) async throws(Problem) -> AdminPurge {
         var question = question
         if let service = question.service { question.service = try await stored.stored(service: service) }
         let rules = try await rules(question)
@@ -48,7 +48,7 @@ final class PurgeService: KeepingActions, DaemonFeature {
         }
     }
 
-    private func rules(_ question: PurgeQuestion) async throws(Problem) -> [PurgeRule] {
+    private func rules(_ question: PurgeQuery) async throws(Problem) -> [PurgeRule] {
         var targets: [PurgeRule.Target] = []
         switch question.target {
         case .urls(let urls):
@@ -85,7 +85,7 @@ final class PurgeService: KeepingActions, DaemonFeature {
     private func keys(of url: String) async throws(Problem) -> [String] {
         let isPath = url.hasPrefix("/")
         do throws(Problem) {
-            let cache = try await context.explain(ExplainQuestion(url: url)).cache
+            let cache = try await context.explain(ExplainQuery(url: url)).cache
             let routed = cache.map { [$0.url] } ?? []
             return isPath || routed == [PurgeRule.normalised(url)] ? routed : [url] + routed
         } catch {
@@ -127,7 +127,7 @@ final class PurgeService: KeepingActions, DaemonFeature {
         return ["http", "https", "service"].contains(scheme) && !authority.host.isEmpty
     }
 
-    func pins() async -> AdminPins { AdminPins(urls: parts.core.generations.pins.all) }
+    func pins() async -> AdminPins { AdminPins(urls: parts.core.invalidations.pins.all) }
 
     /// The purges that a configuration orders by schedule.
     func schedules(_ configuration: Configuration) -> [Schedules.Plan] {
@@ -163,8 +163,8 @@ final class PurgeService: KeepingActions, DaemonFeature {
             Gauge("drydock_soft_purged_total", "Stored responses that purges have made stale.", isCounter: true) {
                 core.purgeCounts.soft
             },
-            Gauge("drydock_rules", "Purges and invalidations in force.") { core.generations.ruleCount },
-            Gauge("drydock_pins", "Pinned URLs.") { core.generations.pins.count },
+            Gauge("drydock_rules", "Purges and invalidations in force.") { core.invalidations.ruleCount },
+            Gauge("drydock_pins", "Pinned URLs.") { core.invalidations.pins.count },
         ]
     }
 }

@@ -1,7 +1,7 @@
 // What a daemon does again and again: at fixed distances, never twice at a time.
 
 package import EventLoop
-internal import Synchronization
+import Synchronization
 
 /// One thing that is done every so often. A turn that comes while the last one still runs is left out; the next keeps
 /// its place. It goes by the monotonic clock, which `drydock clock` does not move.

@@ -1,16 +1,16 @@
 // Seeds by command: writes stored responses into a folder, and copies a folder into the store.
 
-internal import AdminAPI
-internal import CacheStore
-internal import DownloadCore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
-internal import Logging
-internal import Policies
-internal import ProxyServer
-internal import ServiceCore
-internal import Synchronization
+import AdminAPI
+import CacheStore
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import Logging
+import Policies
+import ProxyServer
+import ServiceCore
+import Synchronization
 
 extension SeedService: SeedActions {
     // MARK: - Export
@@ -41,7 +41,7 @@ extension SeedService: SeedActions {
     /// what an origin told one user.
     private func export(_ response: StoredResponse, to writer: SeedWriter, _ result: inout AdminSeedExport) async {
         guard response.head.requestMethod == .get, !response.head.hadAuthorization,
-            parts.core.generations.verdict(response) != .gone
+            parts.core.invalidations.verdict(response) != .gone
         else {
             result.skipped += 1
             return

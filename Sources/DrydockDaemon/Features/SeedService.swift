@@ -1,13 +1,13 @@
 // Seed folders in the daemon: what of them is logged and counted, and what a new configuration has copied.
 
-internal import CacheStore
-internal import DownloadCore
-internal import EventLoop
-internal import Logging
-internal import Policies
-internal import ProxyServer
-internal import ServiceCore
-internal import Synchronization
+import CacheStore
+import DownloadCore
+import EventLoop
+import Logging
+import Policies
+import ProxyServer
+import ServiceCore
+import Synchronization
 
 /// Sendable: it has no state of its own.
 final class SeedService: DaemonFeature {

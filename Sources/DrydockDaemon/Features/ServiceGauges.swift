@@ -1,8 +1,8 @@
 // What the daemon counts and logs of its services: slots, retries and circuit breakers.
 
-internal import Logging
-internal import ProxyServer
-internal import ServiceCore
+import Logging
+import ProxyServer
+import ServiceCore
 
 /// The figures of all services.
 struct ServiceGauges: DaemonFeature {

@@ -1,9 +1,9 @@
 // The figures of the memory tier, the disk tier, the download core and the access log.
 
-internal import CacheStore
-internal import DownloadCore
-internal import EventLoop
-internal import ProxyServer
+import CacheStore
+import DownloadCore
+import EventLoop
+import ProxyServer
 
 /// The figures of the store and of the fetches for it.
 struct StoreGauges: DaemonFeature {

@@ -1,15 +1,15 @@
 // The listing of stored responses, as the admin API shows it, and the names under which commands find them.
 
-internal import AdminAPI
-internal import CacheStore
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
-internal import ProxyServer
-internal import ServiceCore
-internal import Synchronization
+import AdminAPI
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import ProxyServer
+import ServiceCore
+import Synchronization
 
 /// Sendable: it has no state of its own.
 final class StoredEntries: Sendable {

@@ -1,9 +1,9 @@
 // One batch of the daemon: its record, who runs it, and who waits for its end.
 
-internal import AdminAPI
-internal import DownloadCore
-internal import Policies
-internal import Synchronization
+import AdminAPI
+import DownloadCore
+import Policies
+import Synchronization
 
 struct Job: Sendable {
     /// The record without its batch, which the runner has.

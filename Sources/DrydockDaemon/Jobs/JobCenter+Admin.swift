@@ -1,14 +1,14 @@
 // The batches of a daemon as the admin API and the schedules of the configuration ask for them.
 
-internal import AdminAPI
-internal import Configuration
-internal import DownloadCore
-internal import EventLoop
-internal import Glibc
-internal import Logging
-internal import Policies
-internal import ProxyServer
-internal import Synchronization
+import AdminAPI
+import Configuration
+import DownloadCore
+import EventLoop
+import Glibc
+import Logging
+import Policies
+import ProxyServer
+import Synchronization
 
 extension JobCenter: JobActions, DaemonFeature {
     var routes: [AdminRoute] { jobRoutes }

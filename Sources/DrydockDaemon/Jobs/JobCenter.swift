@@ -1,12 +1,12 @@
 // The batches of a daemon: which there are, which run, how they end, and what of them is kept over a restart.
 
-internal import AdminAPI
-internal import DownloadCore
-internal import EventLoop
-internal import Glibc
-internal import Logging
-internal import ProxyServer
-internal import Synchronization
+import AdminAPI
+import DownloadCore
+import EventLoop
+import Glibc
+import Logging
+import ProxyServer
+import Synchronization
 
 /// Sendable: what changes is under a mutex; a runner has its own.
 final class JobCenter: Sendable {

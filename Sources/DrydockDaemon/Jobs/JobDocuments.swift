@@ -1,8 +1,8 @@
 // How the documents of a job are made from a batch, and a batch from what a document asks for.
 
-internal import AdminAPI
-internal import DownloadCore
-internal import Policies
+import AdminAPI
+import DownloadCore
+import Policies
 
 extension AdminJobItem {
     /// With the defaults of a list.

@@ -1,10 +1,10 @@
 // The jobs folder beside the disk tier: one JSON document a job, written whole and put in place by a rename.
 
-internal import EventLoop
-internal import Files
-internal import FoundationEssentials
-internal import Glibc
-internal import Synchronization
+import EventLoop
+import Files
+import FoundationEssentials
+import Glibc
+import Synchronization
 
 /// Sendable: the mutex lets one write happen at a time. Its methods block: they are called on the I/O pool.
 final class JobFolder: Sendable {
@@ -14,7 +14,8 @@ final class JobFolder: Sendable {
     /// - Parameter path: made when something is written.
     init(path: String) { self.path = path }
 
-    /// Writes what `record` is by the time the turn comes, so that of two writes the later one never loses; nil writes nothing.
+    /// Writes what `record` is by the time the turn comes, so that of two writes the later one never
+    /// loses; nil writes nothing.
     /// - Throws: what the file system refuses, in words.
     func write(_ record: () -> JobRecord?) throws {
         try writing.withLock { _ in

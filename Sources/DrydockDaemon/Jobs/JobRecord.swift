@@ -1,7 +1,7 @@
 // A batch of the daemon with its name and its times, as it is kept over a restart.
 
-internal import AdminAPI
-internal import DownloadCore
+import AdminAPI
+import DownloadCore
 
 /// The content of one file of the jobs folder.
 struct JobRecord: Codable, Sendable, Equatable {

@@ -1,11 +1,11 @@
 // The pulses by which a daemon is watched, and what follows when a part of it stands still.
 
-internal import CacheStore
-internal import DownloadCore
-internal import EventLoop
-internal import Glibc
-internal import ProxyServer
-internal import Synchronization
+import CacheStore
+import DownloadCore
+import EventLoop
+import Glibc
+import ProxyServer
+import Synchronization
 
 extension Guardian {
     /// A guardian over every loop and pool of a daemon.

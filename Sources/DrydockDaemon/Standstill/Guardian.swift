@@ -1,11 +1,11 @@
-// The thread beside the loops and the pools: it looks whether they go on, tells the service manager so, and ends a daemon that
-// does not end by itself.
+// The thread beside the loops and the pools: it looks whether they go on, tells the service manager so, and ends a
+// daemon that does not end by itself.
 
-internal import EventLoop
-internal import Glibc
-internal import Logging
-internal import ProxyServer
-internal import Synchronization
+import EventLoop
+import Glibc
+import Logging
+import ProxyServer
+import Synchronization
 
 /// Looks once a second, on a thread that nothing else uses.
 ///
@@ -107,8 +107,8 @@ final class Guardian: DaemonFeature {
 
     // MARK: - The end
 
-    /// The daemon is to end within `grace` nanoseconds: when they are over, the process is ended where something stands still,
-    /// and a while later in any case.
+    /// The daemon is to end within `grace` nanoseconds: when they are over, the process is ended where something stands
+    /// still, and a while later in any case.
     func expectEnd(within grace: UInt64, now: UInt64 = Monotonic.now()) {
         let deadline = now &+ min(grace, .max - now)
         state.withLock { state in

@@ -1,6 +1,6 @@
 // A loop or a pool as the watch over them sees it: something that is asked for a sign of life.
 
-internal import EventLoop
+import EventLoop
 
 /// Something that has to go on for the daemon to do its work. Any thread may call its closures.
 struct Pulse: Sendable {
@@ -26,11 +26,12 @@ extension Pulse {
     static let loopBound: UInt64 = 10_000_000_000
     /// Nanoseconds: work of a pool may wait for a pipe or for another thread, and is done again soon.
     static let poolBound: UInt64 = 30_000_000_000
-    /// Nanoseconds: a question for a name waits for name servers that do not answer, one after the other, each again and again.
+    /// Nanoseconds: a question for a name waits for name servers that do not answer, one after the
+    /// other, each again and again.
     static let namesBound: UInt64 = 120_000_000_000
 
-    /// A loop comes to what is submitted to it in its next turn. It may wait for a disk where the kernel has taken pages of a
-    /// file that were there a moment ago.
+    /// A loop comes to what is submitted to it in its next turn. It may wait for a disk where the kernel has taken
+    /// pages of a file that were there a moment ago.
     init(_ loop: EventLoop, bound: UInt64 = Pulse.loopBound) {
         name = "loop \(loop.index)"
         self.bound = bound

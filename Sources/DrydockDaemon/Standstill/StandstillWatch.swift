@@ -1,13 +1,13 @@
 // Looks again and again whether the loops and the pools of a daemon go on, and finds those that stand still.
 
-internal import EventLoop
-internal import Synchronization
+import EventLoop
+import Synchronization
 
 /// Asks every pulse for a sign of life. One thread calls ``look(now:)``, any thread may ask what was found.
 ///
-/// Something stands still when what it was asked has not had its turn for as long as its bound, nothing else of it has been
-/// done meanwhile, and whenever it was looked at it neither waited for a disk nor computed. So a disk that takes a minute for
-/// an fsync is slow, and threads that wait for one another stand still.
+/// Something stands still when what it was asked has not had its turn for as long as its bound, nothing else of it has
+/// been done meanwhile, and whenever it was looked at it neither waited for a disk nor computed. So a disk that takes a
+/// minute for an fsync is slow, and threads that wait for one another stand still.
 ///
 /// Sendable: what changes is under a mutex or atomic; pulses are called without the mutex.
 final class StandstillWatch: Sendable {
@@ -51,13 +51,13 @@ final class StandstillWatch: Sendable {
     private let answers: [Answer]
     private let state: Mutex<State>
     /// Nanoseconds that one look counts at most: a process that was stopped for a while finds nothing still for that.
-    private let mostPerLook: UInt64
+    private let maximumPerLook: UInt64
 
     /// - Parameter interval: nanoseconds from look to look.
     init(_ pulses: [Pulse], interval: UInt64) {
         self.pulses = pulses
         answers = pulses.map { _ in Answer() }
-        mostPerLook = 2 * interval
+        maximumPerLook = 2 * interval
         state = Mutex(State(subjects: pulses.map { _ in Subject() }))
     }
 
@@ -94,7 +94,7 @@ final class StandstillWatch: Sendable {
     func look(now: UInt64) -> [Finding] {
         let (elapsed, leavesOutLoops) = state.withLock { state in
             defer { state.lastLook = now }
-            return (min(now &- (state.lastLook ?? now), mostPerLook), state.leavesOutLoops)
+            return (min(now &- (state.lastLook ?? now), maximumPerLook), state.leavesOutLoops)
         }
         var findings: [Finding] = []
         for index in pulses.indices where !(leavesOutLoops && pulses[index].isLoop) {

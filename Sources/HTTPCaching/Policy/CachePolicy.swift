@@ -4,8 +4,9 @@
 package enum CacheMode: String, Sendable, CaseIterable {
     /// RFC 9111: nothing is reused that the RFC would not reuse.
     case standard
-    /// What the origin says about freshness does not count: a lifetime of the configuration, counted from the arrival or the last
-    /// successful check, then a HEAD whose answer is compared. What may not be stored or shared is as in `standard`.
+    /// What the origin says about freshness does not count: a lifetime of the configuration, counted from the
+    /// arrival or the last successful check, then a HEAD whose answer is compared. What may not be stored or
+    /// shared is as in `standard`.
     case library
     /// Nothing is stored and nothing is looked up.
     case none
@@ -20,19 +21,19 @@ package enum CompareRule: String, Sendable, CaseIterable {
 
 /// What becomes of a stored response when a check answers 404 or 410.
 package enum GonePolicy: String, Sendable, CaseIterable {
-    /// The answer is passed on, and the stored response stays, stale.
+    /// The answer is forwarded, and the stored response stays, stale.
     case pass
     /// The stored response answers, as it would if the origin had failed.
     case serveStale = "serve-stale"
-    /// The answer is passed on, and the stored response goes.
+    /// The answer is forwarded, and the stored response goes.
     case evict
 }
 
-/// What becomes of responses with Set-Cookie. In every case the client whose request was passed on gets its cookie, and those who
-/// waited for that client's fetch do not.
+/// What becomes of responses with Set-Cookie. In every case the client whose request was forwarded gets its cookie, and
+/// those who waited for that client's fetch do not.
 package enum SetCookiePolicy: String, Sendable, CaseIterable {
-    /// They are stored where their freshness is explicit (RFC 9111 section 7.3), without Set-Cookie unless `public` or `s-maxage`
-    /// says that they are for everybody.
+    /// They are stored where their freshness is explicit (RFC 9111 section 7.3), without Set-Cookie unless `public` or
+    /// `s-maxage` says that they are for everybody.
     case strict
     /// They are stored, cookie and all, where their freshness is explicit (RFC 9111 section 7.3), and not otherwise.
     case explicit
@@ -44,8 +45,8 @@ package enum SetCookiePolicy: String, Sendable, CaseIterable {
 
 /// What becomes of the answers to requests with Cookie, which may be meant for the user of that cookie alone.
 package enum CookiePolicy: String, Sendable, CaseIterable {
-    /// They are stored where they say themselves how long they are fresh; not by heuristic, by the configured ttl or in library
-    /// mode without that.
+    /// They are stored where they say themselves how long they are fresh; not by heuristic, by the configured ttl or in
+    /// library mode without that.
     case explicit
     /// They are stored like others.
     case any
@@ -68,8 +69,8 @@ package enum RevalidateMethod: String, Sendable, CaseIterable {
 /// The configured side of every caching decision. The defaults are those of a service that configures nothing.
 package struct CachePolicy: Sendable, Equatable {
     package var mode: CacheMode
-    /// Freshness in seconds for responses that bring none of their own, with status 200, 203, 204, 301 or 308; in library mode for
-    /// every success. nil: none.
+    /// Freshness in seconds for responses that bring none of their own, with status 200, 203, 204, 301 or 308; in
+    /// library mode for every success. nil: none.
     package var ttl: Int64?
     /// As `ttl`, in seconds, for exactly these statuses; wins over `ttl`.
     package var ttlByStatus: [Int: Int64]
@@ -88,11 +89,11 @@ package struct CachePolicy: Sendable, Equatable {
     package var disk: Bool
     /// What a check by HEAD compares in library mode; in `standard` RFC 9111 section 4.3.5 says it.
     package var compare: [CompareRule]
-    /// Seconds during which, after a check that failed, a stale stored response that may stand in for the origin answers without
-    /// another check; 0: never.
+    /// Seconds during which, after a check that failed, a stale stored response that may stand in for the origin
+    /// answers without another check; 0: never.
     package var checkPause: Int64
     package var gone: GonePolicy
-    /// A 200 or 203 with a shorter body, in bytes, is passed on and not stored; default 0.
+    /// A 200 or 203 with a shorter body, in bytes, is forwarded and not stored; default 0.
     package var minLength: Int64
     package var setCookie: SetCookiePolicy
     package var cookies: CookiePolicy
@@ -139,8 +140,8 @@ package struct CachePolicy: Sendable, Equatable {
         self.cookies = cookies
     }
 
-    /// Whether a failed check may be answered with what is stored although the origin gave `status`: 500 and above, with
-    /// ``GonePolicy/serveStale`` 404 and 410, and in library mode any other error.
+    /// Whether a failed check may be answered with what is stored although the origin gave `status`: 500 and above,
+    /// with ``GonePolicy/serveStale`` 404 and 410, and in library mode any other error.
     package func countsAsFailure(_ status: Int) -> Bool {
         switch status {
         case 404, 410: gone == .serveStale
@@ -170,7 +171,7 @@ package struct CachePolicy: Sendable, Equatable {
         if let seconds = ttlByStatus[status] {
             return Lifetime(seconds: DeltaSeconds.clamp(seconds), source: .ttlByStatus)
         }
-        if let ttl, Status.takesTTL(status) {
+        if let ttl, StatusCode.takesTTL(status) {
             return Lifetime(seconds: DeltaSeconds.clamp(ttl), source: .ttl)
         }
         return nil

@@ -4,8 +4,9 @@ package import HTTPWire
 
 /// How the configuration changes the key of a service's requests. Without rules the key is the URL.
 package struct KeyRules: Sendable, Hashable {
-    /// Patterns of names; query items with such a name do not enter the key, and the origin gets them only where nothing may be
-    /// stored. `*` stands for any run of characters; names are compared as they are sent, percent-encoding and case included.
+    /// Patterns of names; query items with such a name do not enter the key, and the origin gets them only where
+    /// nothing may be stored. `*` stands for any run of characters; names are compared as they are sent,
+    /// percent-encoding and case included.
     package var ignoreQuery: [String]
     /// Lower-case names of request fields whose values enter the key.
     package var fields: [String]
@@ -15,8 +16,8 @@ package struct KeyRules: Sendable, Hashable {
         self.fields = fields.map { $0.lowercased() }
     }
 
-    /// `path`, which may have a query, without the items that do not count; the others stay byte for byte and in their order.
-    /// An item with a semicolon always counts: some origins split there, and find items of other names in it.
+    /// `path`, which may have a query, without the items that do not count; the others stay byte for byte and in their
+    /// order. An item with a semicolon always counts: some origins split there, and find items of other names in it.
     package func path(_ path: String) -> String {
         guard !ignoreQuery.isEmpty, let mark = path.utf8.firstIndex(of: UInt8(ascii: "?")) else { return path }
         let items = path.utf8[path.utf8.index(after: mark)...].split(
@@ -33,8 +34,8 @@ package struct KeyRules: Sendable, Hashable {
         return kept.isEmpty ? base : base + "?" + kept.map { String($0) ?? "" }.joined(separator: "&")
     }
 
-    /// What the request's fields add to the key, a line for each name: `name: value`, its lines joined, or `name` alone where the
-    /// request has none.
+    /// What the request's fields add to the key, a line for each name: `name: value`, its lines joined, or `name` alone
+    /// where the request has none.
     package func lines(_ request: Fields) -> [String] {
         fields.map { name in request.combined(name).map { "\(name): \($0)" } ?? name }
     }
@@ -44,8 +45,8 @@ package struct KeyRules: Sendable, Hashable {
         fields.contains { ASCII.equalIgnoringCase($0.utf8, name) }
     }
 
-    /// Whether a field of this name reads like one that enters the key where `_` and `-` are the same (CGI, WSGI, Rack), and
-    /// is another one.
+    /// Whether a field of this name reads like one that enters the key where `_` and `-` are the same (CGI, WSGI,
+    /// Rack), and is another one.
     package func hasTwin(of name: UnsafeRawBufferPointer) -> Bool { fields.contains { ASCII.isTwin($0.utf8, name) } }
 
     /// What a POST adds to the key of its URL: the digest of its content, and what says how to read it.

@@ -31,8 +31,8 @@ package struct ResponseControl: Sendable, Equatable {
             || directives.sMaxAge != nil && !directives.hasInvalidFreshness
     }
 
-    /// Whether Set-Cookie stays among the fields that are stored, and so goes to everybody whom the stored response answers. `public`
-    /// and `s-maxage` say that all of it is for everybody (RFC 9111 sections 5.2.2.9 and 5.2.2.10).
+    /// Whether Set-Cookie stays among the fields that are stored, and so goes to everybody whom the stored response
+    /// answers. `public` and `s-maxage` say that all of it is for everybody (RFC 9111 sections 5.2.2.9 and 5.2.2.10).
     func keepsSetCookie(_ policy: CachePolicy) -> Bool {
         switch policy.setCookie {
         case .strict: directives.public || directives.sMaxAge != nil && !directives.hasInvalidFreshness
@@ -41,15 +41,15 @@ package struct ResponseControl: Sendable, Equatable {
         }
     }
 
-    /// Every reuse must be validated first (RFC 9111 section 5.2.2.4), unless the configured ttl was given the last word.
-    /// In library mode the ttl always has it.
+    /// Every reuse must be validated first (RFC 9111 section 5.2.2.4), unless the configured ttl was given the last
+    /// word. In library mode the ttl always has it.
     func requiresValidation(status: Int, policy: CachePolicy) -> Bool {
         if policy.mode == .library { return false }
         return directives.noCache && !(policy.overrideOrigin && policy.configuredLifetime(status: status) != nil)
     }
 
-    /// RFC 9111 section 4.2.4: why the response must not be used stale, or nil. s-maxage implies proxy-revalidate. In library mode
-    /// what the origin says about freshness does not count.
+    /// RFC 9111 section 4.2.4: why the response must not be used stale, or nil. s-maxage implies proxy-revalidate. In
+    /// library mode what the origin says about freshness does not count.
     func staleProhibition(status: Int, policy: CachePolicy) -> StaleRefusal? {
         if policy.mode == .library { return nil }
         if requiresValidation(status: status, policy: policy) { return .noCache }
@@ -78,11 +78,11 @@ package struct ResponseControl: Sendable, Equatable {
 }
 
 extension CacheControl {
-    /// The directives of a targeted field; nil where it is absent, empty or no dictionary, and is therefore ignored (RFC 9213
-    /// section 2.1), or where nothing but values of the wrong type is left of it.
+    /// The directives of a targeted field; nil where it is absent, empty or no dictionary, and is therefore ignored
+    /// (RFC 9213 section 2.1), or where nothing but values of the wrong type is left of it.
     ///
-    /// A value of the wrong type is not to be consumed, and that must not let more be stored than the origin wants: what allows
-    /// something counts only with its own type, what forbids something with any.
+    /// A value of the wrong type is not to be consumed, and that must not let more be stored than the origin wants:
+    /// what allows something counts only with its own type, what forbids something with any.
     init?(targeted lines: [[UInt8]]) {
         guard !lines.isEmpty, let dictionary = StructuredDictionary(lines), !dictionary.members.isEmpty else {
             return nil

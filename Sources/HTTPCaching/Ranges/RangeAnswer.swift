@@ -1,4 +1,5 @@
-// What a request with Range gets of a representation that is at hand: the whole, one part, several, or 416 (RFC 9110 section 14.2).
+// What a request with Range gets of a representation that is at hand: the whole, one part, several, or
+// 416 (RFC 9110 section 14.2).
 
 package import HTTPWire
 
@@ -33,8 +34,8 @@ extension Caching {
         return length == 0 && wantsEnd ? .whole : .unsatisfiable
     }
 
-    /// As ``rangeAnswer(request:stored:length:)`` for a GET whose fields are borrowed: the one part that it asks for, the whole, or
-    /// nil where more is to be said than that. No allocation.
+    /// As ``rangeAnswer(request:stored:length:)`` for a GET whose fields are borrowed: the one part that it asks for,
+    /// the whole, or nil where more is to be said than that. No allocation.
     /// - Parameter lines: the fields of the request, those that Connection names not among them.
     package static func onePart(
         _ lines: some FieldLines,
@@ -47,7 +48,8 @@ extension Caching {
         return asked.resolved(length: length).map { .part($0) }
     }
 
-    /// If-Range (RFC 9110 section 13.1.5): true where it is absent, or names just this representation by a strong validator.
+    /// If-Range (RFC 9110 section 13.1.5): true where it is absent, or names just this
+    /// representation by a strong validator.
     package static func ifRangeHolds(_ lines: some FieldLines, stored: BorrowedValidators) -> Bool {
         var isPresent = false
         lines.forEachValue(.ifRange) { _ in isPresent = true }

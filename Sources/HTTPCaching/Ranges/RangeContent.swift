@@ -1,4 +1,4 @@
-// Content-Range (RFC 9110 section 14.4): read, written, and held against what was asked.
+// Content-Range (RFC 9110 section 14.4): read, written, and compared with what was asked.
 
 package import HTTPWire
 
@@ -63,8 +63,8 @@ package enum PartMismatch: String, Error, Sendable, CaseIterable {
 }
 
 extension Caching {
-    /// Holds a 206 against the one range that was asked for. It may be shorter than asked, because an origin may send less
-    /// (RFC 9110 section 15.3.7), but begins where asked; of a suffix it is just that.
+    /// Holds a 206 against the one range that was asked for. It may be shorter than asked, because an origin may send
+    /// less (RFC 9110 section 15.3.7), but begins where asked; of a suffix it is just that.
     /// - Returns: its Content-Range, which has a range.
     package static func checkPart(
         _ response: ResponseHead,

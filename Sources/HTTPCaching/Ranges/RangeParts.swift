@@ -18,7 +18,8 @@ package enum StrongValidator: Sendable, Equatable {
     }
 }
 
-/// Why a part is not stored although a whole response with its fields would be; the raw value is what `Cache-Status` prints.
+/// Why a part is not stored although a whole response with its fields would be; the raw value is
+/// what `Cache-Status` prints.
 package enum PartRefusal: String, Sendable, CaseIterable {
     /// Nothing says which parts belong together.
     case noStrongValidator = "no-strong-validator"
@@ -35,7 +36,8 @@ package enum PartDecision: Sendable, Equatable {
 }
 
 extension Caching {
-    /// Whether the part that a 206 brings may be stored: where a 200 with its fields might be, and it has a strong validator.
+    /// Whether the part that a 206 brings may be stored: where a 200 with its fields might be, and
+    /// it has a strong validator.
     /// - Parameter content: what ``checkPart(_:asked:)`` answered.
     package static func decidePart(
         request: RequestHead,
@@ -61,8 +63,8 @@ extension Caching {
         return .store(stored)
     }
 
-    /// The strong validator of a stored response. A weak entity tag rules a date out (RFC 9110 section 13.1.5), and so does what
-    /// is no entity tag at all.
+    /// The strong validator of a stored response. A weak entity tag rules a date out (RFC 9110 section 13.1.5), and so
+    /// does what is no entity tag at all.
     package static func strongValidator(_ stored: StoredHead) -> StrongValidator? {
         if let tag = entityTag(stored.fields), !tag.isQuoted { return nil }
         if let tag = entityTag(stored.fields) { return tag.isWeak ? nil : .tag(tag.opaque) }
@@ -101,8 +103,8 @@ extension Caching {
         )
     }
 
-    /// Whether what came of a response that was cut short may be kept as a part: the rest can be asked for under the same
-    /// strong validator.
+    /// Whether what came of a response that was cut short may be kept as a part: the rest can be asked for under
+    /// the same strong validator.
     package static func mayResume(_ stored: StoredHead) -> Bool {
         guard stored.status == 200, stored.requestMethod == .get, stored.bodyLength != nil,
             strongValidator(stored) != nil
@@ -132,8 +134,8 @@ extension Caching {
 }
 
 extension Caching {
-    /// The conditions of a request for more of stored parts: If-Range, so that a changed representation comes as a whole
-    /// (RFC 9110 section 13.1.5). For a check, a 304 says that the parts are current.
+    /// The conditions of a request for more of stored parts: If-Range, so that a changed representation comes as a
+    /// whole (RFC 9110 section 13.1.5). For a check, a 304 says that the parts are current.
     package static func partConditions(_ stored: StoredHead, isCheck: Bool) -> Fields {
         switch strongValidator(stored) {
         case nil: Fields()

@@ -1,4 +1,5 @@
-// What a Range field asks for (RFC 9110 section 14): read within bounds, and resolved against the length of a representation.
+// What a Range field asks for (RFC 9110 section 14): read within bounds, and resolved against the
+// length of a representation.
 
 package import HTTPWire
 
@@ -23,8 +24,8 @@ package struct ByteRanges: Sendable, Equatable {
         self.specs = specs
     }
 
-    /// - Returns: nil where the request is to be answered as if it had no Range: there is none or more than one, its unit
-    ///   is not `bytes`, it is malformed (RFC 9110 section 14.2), or it has more than ``limit`` members.
+    /// - Returns: nil where the request is to be answered as if it had no Range: there is none or more than one, its
+    ///   unit is not `bytes`, it is malformed (RFC 9110 section 14.2), or it has more than ``limit`` members.
     package static func parse(_ fields: Fields) -> ByteRanges? {
         fields.only(.range) { value in
             guard let set = set(of: value) else { return nil }
@@ -50,7 +51,8 @@ package struct ByteRanges: Sendable, Equatable {
         return ASCII.isSpace(set[0]) ? nil : set
     }
 
-    /// The satisfiable ranges in the order of the request; those that overlap or touch are one, in the place of the first.
+    /// The satisfiable ranges in the order of the request; those that overlap or touch are one,
+    /// in the place of the first.
     /// - Parameter length: of the representation, in bytes.
     package func resolved(length: Int64) -> [Range<Int64>] {
         var result: [Range<Int64>] = []

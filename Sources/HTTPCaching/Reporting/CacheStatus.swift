@@ -2,8 +2,8 @@
 
 package import HTTPWire
 
-/// One member of Cache-Status: how this cache handled one request. It has no `key` (RFC 9211 section 2.8): keys have query items
-/// and request fields in them that are nobody else's business.
+/// One member of Cache-Status: how this cache handled one request. It has no `key` (RFC 9211 section 2.8): keys have
+/// query items and request fields in them that are nobody else's business.
 package struct CacheStatus: Sendable, Equatable {
     /// Why a request went to the origin (RFC 9211 section 2.2).
     package enum Forward: String, Sendable, CaseIterable {

@@ -27,7 +27,8 @@ package struct Explanation: Sendable, Equatable {
         package var selecting: [SelectingField]
         package var age: AgeArithmetic
         package var lifetime: Lifetime
-        /// What is held against the lifetime, in seconds: the age, or in library mode the time since it came or was checked.
+        /// What is compared with the lifetime, in seconds: the age, or in library mode the time
+        /// since it came or was checked.
         package var timeInUse: Int64
         /// It answers, if any does.
         package var isChosen: Bool
@@ -63,8 +64,8 @@ package struct Explanation: Sendable, Equatable {
     package var onlyIfCached: Bool
     /// How the origin would be asked about what is stored; nil where it is not asked, or asked without conditions.
     package var check: Revalidation?
-    /// The request's own conditions and ranges, where it goes to the origin with them as it is, because only the origin may refuse
-    /// for an If-Match or If-Unmodified-Since; nil where it does not.
+    /// The request's own conditions and ranges, where it goes to the origin with them as it is, because only the origin
+    /// may refuse for an If-Match or If-Unmodified-Since; nil where it does not.
     package var passedOn: Fields?
 
     /// What the rules say about the variant that is chosen.
@@ -83,14 +84,15 @@ package struct Explanation: Sendable, Equatable {
 }
 
 extension Caching {
-    /// What `lookup` and its neighbours say about `request` at `now` (Unix seconds), given all that is stored under its URL.
+    /// What `lookup` and its neighbours say about `request` at `now` (Unix seconds), given all
+    /// that is stored under its URL.
     package static func explain(
         request: RequestHead,
         variants: [StoredHead],
         policy: CachePolicy,
         now: Int64,
         isOffline: Bool = false,
-        habits: OriginHabits = OriginHabits(),
+        capabilities: OriginCapabilities = OriginCapabilities(),
         failedCheck: FailedCheck? = nil
     ) -> Explanation {
         let chosen = select(from: variants, request: request, policy: policy)
@@ -113,7 +115,7 @@ extension Caching {
                 stored: chosen.map { variants[$0] },
                 variants: others,
                 policy: policy,
-                habits: habits
+                capabilities: capabilities
             )
         }
         return Explanation(
@@ -179,7 +181,8 @@ extension Caching {
     private static func arithmetic(_ stored: StoredHead, now: Int64) -> Explanation.AgeArithmetic {
         var dateValue = date(stored.fields, responseTime: stored.responseTime)
         var apparentAge = DeltaSeconds.elapsed(from: dateValue, to: stored.responseTime)
-        // More than the age it came with only where the clock was ahead of the origin's, whose Date counts as that much later.
+        // More than the age it came with only where the clock was ahead of the origin's, whose Date
+        // counts as that much later.
         if apparentAge > stored.initialAge {
             apparentAge = stored.initialAge
             dateValue = stored.responseTime - apparentAge

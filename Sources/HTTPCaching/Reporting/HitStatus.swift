@@ -1,6 +1,6 @@
 // What a hit says of itself as bytes, for the path on which nothing may be allocated.
 
-internal import HTTPWire
+import HTTPWire
 
 /// Writes the lines `Age: N` and `Cache-Status: NAME; hit; ttl=N; detail=WHERE` for one cache name and one detail.
 package struct HitStatus: Sendable {

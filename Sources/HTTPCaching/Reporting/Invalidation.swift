@@ -3,14 +3,14 @@
 package import HTTPWire
 
 extension Caching {
-    /// Whether an answer with `status` to `method` invalidates what is stored under the target: a non-error answer (2xx or
-    /// 3xx) to a method that is not known to be safe.
+    /// Whether an answer with `status` to `method` invalidates what is stored under the target: a non-error answer (2xx
+    /// or 3xx) to a method that is not known to be safe.
     package static func invalidates(method: Method, status: Int) -> Bool {
         !method.isSafe && (200..<400).contains(status)
     }
 
-    /// The URLs that Location and Content-Location name on the same origin as `url` (absolute), without `url` itself: they are
-    /// invalidated along with it. Scheme and host in lower case, the port only where it is not the default.
+    /// The URLs that Location and Content-Location name on the same origin as `url` (absolute), without `url` itself:
+    /// they are invalidated along with it. Scheme and host in lower case, the port only where it is not the default.
     package static func invalidatedURLs(url: String, response: ResponseHead) -> [String] {
         guard let base = AbsoluteURL(url) else { return [] }
         var found: [String] = []

@@ -24,7 +24,7 @@ extension Caching {
         stored: BorrowedValidators
     ) -> Bool {
         // Conditions count only where the answer without them would be a success (RFC 9110 section 13.2.1).
-        guard method == .get || method == .head, Status.isSuccessful(stored.status) else { return false }
+        guard method == .get || method == .head, StatusCode.isSuccessful(stored.status) else { return false }
         if let isListed = lists(lines, .ifNoneMatch, stored, { $0.matchesWeakly($1) }) { return isListed }
         guard let limit = dateCondition(lines, .ifModifiedSince, now: stored.responseTime) else { return false }
         // Without Last-Modified its Date says when this was current (RFC 9111 section 4.3.2).
@@ -43,7 +43,8 @@ extension Caching {
         return lastModified(stored.fields, now: stored.responseTime).map { $0 <= limit } ?? true
     }
 
-    /// Whether the request has conditions that only the origin may refuse for: where it is asked, it is asked with them.
+    /// Whether the request has conditions that only the origin may refuse for: where it is
+    /// asked, it is asked with them.
     package static func hasPreconditions(_ request: RequestHead) -> Bool {
         request.fields.contains(.ifMatch) || request.fields.contains(.ifUnmodifiedSince)
     }

@@ -58,8 +58,8 @@ extension Caching {
         )
     }
 
-    /// What is held against the freshness lifetime, in seconds at `now`: the age, and in library mode the time since the response
-    /// came or was checked, whatever its age was then.
+    /// What is compared with the freshness lifetime, in seconds at `now`: the age, and in library mode the time since
+    /// the response came or was checked, whatever its age was then.
     package static func timeInUse(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
         guard policy.mode == .library else { return age(stored, now: now) }
         return DeltaSeconds.elapsed(from: stored.responseTime, to: now)
@@ -82,8 +82,8 @@ extension Caching {
     /// How far the clock of an origin that was not moved along may be ahead of the system's, in seconds.
     private static let unmovedSlack: Int64 = 2
 
-    /// The Age field in seconds. Of one that is a list the first member counts; one that does not parse is ignored (RFC 9111
-    /// section 5.1).
+    /// The Age field in seconds. Of one that is a list the first member counts; one that does not parse is
+    /// ignored (RFC 9111 section 5.1).
     static func receivedAge(_ fields: Fields) -> Int64? {
         let first = fields.values(.age).first?.split(separator: ASCII.comma, omittingEmptySubsequences: false).first
         return first.flatMap { DeltaSeconds.parse(ASCII.trim($0)) }
@@ -165,7 +165,7 @@ extension Caching {
         fields: Fields,
         responseTime: Int64
     ) -> Lifetime? {
-        guard Status.isHeuristicallyCacheable(status) || control.directives.public,
+        guard StatusCode.isHeuristicallyCacheable(status) || control.directives.public,
             let modified = fields.first(.lastModified).flatMap({ HTTPDate.parse($0, now: responseTime) })
         else { return nil }
         let unchanged = DeltaSeconds.elapsed(from: modified, to: date(fields, responseTime: responseTime))

@@ -4,7 +4,8 @@ package import HTTPWire
 
 /// The time in which a stored response is fresh for every request without one of `disqualifying` that selects it.
 package struct HotPathWindow: Sendable, Equatable {
-    /// When the response came, or was last found to be good, Unix seconds. Before this it is stale: the clock was set back.
+    /// When the response came, or was last found to be good, Unix seconds. Before this it is
+    /// stale: the clock was set back.
     package let start: Int64
     /// Seconds from the start on; at their end it is stale.
     package let freshFor: UInt32
@@ -41,8 +42,9 @@ package struct HotPathWindow: Sendable, Equatable {
 }
 
 extension Caching {
-    /// The window of a stored response; nil where reuse depends on more of the request than its selecting fields (Authorization), where
-    /// no request selects it, where it can be invalidated with its groups (RFC 9875), or where it is never fresh.
+    /// The window of a stored response; nil where reuse depends on more of the request than its selecting
+    /// fields (Authorization), where no request selects it, where it can be invalidated with its groups (RFC
+    /// 9875), or where it is never fresh.
     package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
         guard policy.mode != .none, stored.requestMethod == .get, !stored.varyNames.contains("*") else { return nil }
         guard stored.staleSince == nil, stored.changedSince == nil else { return nil }

@@ -64,7 +64,7 @@ package enum ReuseDecision: Sendable, Equatable {
     /// Answer with it. `age` goes into Age, `ttl` > 0 is the freshness left; both in seconds.
     case fresh(age: Int64, ttl: Int64)
     /// Answer with it although it has been stale for `by` seconds, below 0 where only the request wants it validated.
-    case staleAllowed(age: Int64, by: Int64, allowance: StaleAllowance)
+    case staleAllowed(age: Int64, staleness: Int64, allowance: StaleAllowance)
     /// Validate it first. `by` is the staleness in seconds, below 0 where it is fresh by itself.
     case stale(age: Int64, by: Int64, reason: StaleReason)
     /// It does not answer this request.
@@ -108,7 +108,7 @@ extension Caching {
         // After the clock was set back, the staleness is unknown: only a check tells.
         if reason == .expired, isAhead(stored, now: now) { reason = .clockSetBack }
         guard let reason else { return .fresh(age: age, ttl: -by) }
-        if isOffline { return .staleAllowed(age: age, by: by, allowance: .offline) }
+        if isOffline { return .staleAllowed(age: age, staleness: by, allowance: .offline) }
         if let failedCheck, !reason.isFromRequest, wish.minFresh == nil,
             mayServeStale(
                 stored: stored,
@@ -118,7 +118,7 @@ extension Caching {
                 errorStatus: failedCheck.errorStatus
             ).isAllowed
         {
-            return .staleAllowed(age: age, by: by, allowance: .checkPause)
+            return .staleAllowed(age: age, staleness: by, allowance: .checkPause)
         }
         if reason == .expired, control.staleProhibition(status: stored.status, policy: policy) == nil,
             let allowance = allowance(wish, control, policy, by: by),
@@ -126,7 +126,7 @@ extension Caching {
             failedCheck == nil || allowance != .whileRevalidate
         {
             let isUnrefreshed = allowance == .whileRevalidate && wish.onlyIfCached
-            return .staleAllowed(age: age, by: by, allowance: isUnrefreshed ? .unrefreshed : allowance)
+            return .staleAllowed(age: age, staleness: by, allowance: isUnrefreshed ? .unrefreshed : allowance)
         }
         return wish.onlyIfCached ? .onlyIfCachedMiss(reason) : .stale(age: age, by: by, reason: reason)
     }
@@ -153,8 +153,8 @@ extension Caching {
         CacheControl(request: request.fields).onlyIfCached
     }
 
-    /// Whether the request asks for an answer straight from the origin (`no-cache`, `max-age=0`, Pragma): it never joins an
-    /// older fill, and it is validated by a conditional GET.
+    /// Whether the request asks for an answer straight from the origin (`no-cache`, `max-age=0`, Pragma): it never
+    /// joins an older fill, and it is validated by a conditional GET.
     package static func isReload(_ request: RequestHead) -> Bool {
         let wish = CacheControl(request: request.fields)
         return wish.noCache || wish.maxAge == 0
@@ -171,8 +171,9 @@ extension Caching {
     ) -> StaleReason? {
         if control.requiresValidation(status: stored.status, policy: policy) { return .noCache }
         if wish.noCache { return wish.isPragma ? .requestPragma : .requestNoCache }
-        // What says that it does not change while it is fresh is not checked for a mere reload (RFC 8246 section 2.1); no-cache
-        // asks for a check all the same. With max-age=0 a response of this very second is too old: it may be older by a part of it.
+        // What says that it does not change while it is fresh is not checked for a mere reload (RFC 8246 section
+        // 2.1); no-cache asks for a check all the same. With max-age=0 a response of this very second is too old: it
+        // may be older by a part of it.
         let isImmutable = control.directives.immutable && by < 0
         if let limit = wish.maxAge, age > limit || limit == 0, !isImmutable { return .requestMaxAge }
         if by >= 0 {

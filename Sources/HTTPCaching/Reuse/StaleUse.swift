@@ -31,9 +31,9 @@ package enum StaleVerdict: Sendable, Equatable {
 }
 
 extension Caching {
-    /// Whether `stored` may be used at a staleness of `staleness` seconds because asking the origin failed: it could not be
-    /// reached (`errorStatus` nil), or it answered with `errorStatus`, which must be 500 to 599, or what the policy takes for a
-    /// failure, too.
+    /// Whether `stored` may be used at a staleness of `staleness` seconds because asking the origin failed: it could
+    /// not be reached (`errorStatus` nil), or it answered with `errorStatus`, which must be 500 to 599, or what the
+    /// policy takes for a failure, too.
     package static func mayServeStale(
         stored: StoredHead,
         policy: CachePolicy,
@@ -65,8 +65,8 @@ extension Caching {
         return isAhead(stored, now: now) ? max(by, 0) : by
     }
 
-    /// Whether `stored` may still answer at `now`, so that no server error takes its place: while it is fresh, while it is refreshed
-    /// behind, or in place of just that error.
+    /// Whether `stored` may still answer at `now`, so that no server error takes its place: while it is fresh, while it
+    /// is refreshed behind, or in place of just that error.
     package static func mayStillServe(_ stored: StoredHead, errorStatus: Int, policy: CachePolicy, now: Int64) -> Bool {
         guard stored.status < 500 else { return false }
         let control = ResponseControl(stored.fields, policy: policy)

@@ -47,15 +47,16 @@ struct Vary {
 }
 
 extension Caching {
-    /// Whether the request's selecting fields match those of the stored request (RFC 9111 section 4.1): the same after lines
-    /// are joined, or absent from both. Of fields that are known to be lists optional whitespace is normalised, and what Accept
-    /// and its kin mean is compared.
+    /// Whether the request's selecting fields match those of the stored request (RFC 9111 section 4.1): the same after
+    /// lines are joined, or absent from both. Of fields that are known to be lists optional whitespace is normalised,
+    /// and what Accept and its kin mean is compared.
     package static func selects(stored: StoredHead, request: RequestHead) -> Bool {
         stored.varyNames.allSatisfy { agrees(stored: stored, request: request, in: $0) }
     }
 
-    /// Whether a request selects a stored response beyond doubt: of each field that Vary names both have one line with the same bytes,
-    /// or none. No allocation. False settles nothing, since what differs may mean the same: see ``selects(stored:request:)``.
+    /// Whether a request selects a stored response beyond doubt: of each field that Vary names both have one line with
+    /// the same bytes, or none. No allocation. False settles nothing, since what differs may mean the same: see
+    /// ``selects(stored:request:)``.
     /// - Parameters:
     ///   - names: the lower-case members of Vary, with commas between them.
     ///   - stored: the lines that they name of the request that brought the response.
@@ -96,8 +97,8 @@ extension Caching {
         name != "*" && normalised(request.fields, name: name) == normalised(stored.varyFields, name: name)
     }
 
-    /// Names the variant that `stored` is, by what its selecting fields mean: two heads with the same key answer the same
-    /// requests. Empty without Vary.
+    /// Names the variant that `stored` is, by what its selecting fields mean: two heads with the same key answer the
+    /// same requests. Empty without Vary.
     package static func variantKey(_ stored: StoredHead) -> [UInt8] {
         var key: [UInt8] = []
         for name in stored.varyNames.sorted() {
@@ -109,10 +110,12 @@ extension Caching {
         return key
     }
 
-    /// Which of the stored responses the request selects, as an index into `variants`: the most recent one that matches.
+    /// Which of the stored responses the request selects, as an index into `variants`: the
+    /// most recent one that matches.
     ///
-    /// One without Vary yields to a match that has it and was fresh when the other came (RFC 9111 section 4.1, on resources that
-    /// omit Vary from their default response): had that match been stale by then, the other would have come to replace it.
+    /// One without Vary yields to a match that has it and was fresh when the other came (RFC 9111 section 4.1,
+    /// on resources that omit Vary from their default response): had that match been stale by then, the other
+    /// would have come to replace it.
     package static func select(
         from variants: [StoredHead],
         request: RequestHead,
@@ -136,8 +139,8 @@ extension Caching {
         return dates.0 != dates.1 ? dates.0 > dates.1 : stored.responseTime > other.responseTime
     }
 
-    /// Fields that their specifications define as lists, where whitespace around members and semicolons and empty members mean
-    /// nothing. Nothing is known of any other field: it is compared as it is.
+    /// Fields that their specifications define as lists, where whitespace around members and semicolons and empty
+    /// members mean nothing. Nothing is known of any other field: it is compared as it is.
     private static let lists: Set<String> = [
         "access-control-request-headers", "cache-control", "pragma", "prefer", "te",
     ]

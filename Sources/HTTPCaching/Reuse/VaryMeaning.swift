@@ -1,11 +1,13 @@
-// What the fields of content negotiation ask for, in one spelling: two requests that mean the same select the same response (RFC 9111 section 4.1).
+// What the fields of content negotiation ask for, in one spelling: two requests that mean the same select the same
+// response (RFC 9111 section 4.1).
 
-internal import HTTPWire
+import HTTPWire
 
-/// A value of Accept, Accept-Encoding, Accept-Language and their kin, normalised: members in order of their spelling, each with its weight.
+/// A value of Accept, Accept-Encoding, Accept-Language and their kin, normalised: members in order of their
+/// spelling, each with its weight.
 ///
-/// All of it is semantics that RFC 9110 section 12.5 gives these fields: neither order nor case nor whitespace counts, a weight of 1
-/// may be left out, and 0.5 is 0.500.
+/// All of it is semantics that RFC 9110 section 12.5 gives these fields: neither order nor case nor whitespace counts,
+/// a weight of 1 may be left out, and 0.5 is 0.500.
 enum Preferences {
     /// The fields that this normalises.
     static func covers(_ name: String) -> Bool {

@@ -66,8 +66,8 @@ package enum StoreDecision: Sendable, Equatable {
 }
 
 extension Caching {
-    /// Whether the response to `request` may be stored (RFC 9111 section 3). It counts as one that came as soon as it was
-    /// asked for. `url` is the absolute URL that was asked: without it no answer to POST is stored.
+    /// Whether the response to `request` may be stored (RFC 9111 section 3). It counts as one that came as soon as it
+    /// was asked for. `url` is the absolute URL that was asked: without it no answer to POST is stored.
     package static func decideStore(
         request: RequestHead,
         response: ResponseHead,
@@ -204,7 +204,7 @@ extension Caching {
         policy: CachePolicy
     ) -> StoreDecision {
         let (control, responseTime) = (ResponseControl(fields, policy: policy), times.responseTime)
-        if control.directives.mustUnderstand, !Status.isUnderstood(status) { return .refuse(.mustUnderstand) }
+        if control.directives.mustUnderstand, !StatusCode.isUnderstood(status) { return .refuse(.mustUnderstand) }
         if control.forbidsStoring { return .refuse(.noStore) }
         if control.directives.private { return .refuse(.private) }
         if hadAuthorization, !control.allowsAuthorized { return .refuse(.authorization) }
@@ -220,11 +220,12 @@ extension Caching {
             return .refuse(.setCookieHeuristic)
         }
         if policy.mode == .library {
-            let isKept = Status.isSuccessful(status) || policy.ttlByStatus[status] != nil
+            let isKept = StatusCode.isSuccessful(status) || policy.ttlByStatus[status] != nil
             return isKept ? .store(.library) : .refuse(.statusNotSuccessful)
         }
-        // RFC 9111 section 3: explicit freshness, public, or a heuristically cacheable status; here also a configured ttl.
-        if explicit == nil, !control.directives.public, !Status.isHeuristicallyCacheable(status),
+        // RFC 9111 section 3: explicit freshness, public, or a heuristically cacheable status;
+        // here also a configured ttl.
+        if explicit == nil, !control.directives.public, !StatusCode.isHeuristicallyCacheable(status),
             policy.ttlByStatus[status] == nil
         {
             return .refuse(.statusNotCacheable)
@@ -239,7 +240,8 @@ extension Caching {
             }
         }
         if hasValidator(fields) { return .store(.validator) }
-        // Never fresh and not to be checked, but the origin or the configuration says that it may be used stale (RFC 5861).
+        // Never fresh and not to be checked, but the origin or the configuration says that it may
+        // be used stale (RFC 5861).
         let directives = control.directives
         if lifetime.hasExpiry, control.staleProhibition(status: status, policy: policy) == nil,
             (directives.staleWhileRevalidate ?? policy.staleWhileRevalidate) > 0 || (directives.staleIfError ?? 0) > 0
@@ -249,8 +251,8 @@ extension Caching {
         return .refuse(.noFreshnessAndNoValidator)
     }
 
-    /// Whether the answer to a POST of `url` is the representation that a GET of it would bring (RFC 9110 sections 8.7 and
-    /// 9.3.3). Of the successful statuses only 200 says so: the others tell what the POST has done.
+    /// Whether the answer to a POST of `url` is the representation that a GET of it would bring (RFC 9110 sections 8.7
+    /// and 9.3.3). Of the successful statuses only 200 says so: the others tell what the POST has done.
     static func answersGet(_ response: ResponseHead, policy: CachePolicy, now: Int64, url: String?) -> Bool {
         guard let url, response.status == 200, response.fields.all(.contentLocation).count == 1,
             let location = response.fields.first(.contentLocation), refers(location, to: url)

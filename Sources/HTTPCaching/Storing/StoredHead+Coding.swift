@@ -1,6 +1,7 @@
-// Stored heads as bytes: little-endian, versioned, every length checked, so that damaged bytes are an error and nothing worse.
+// Stored heads as bytes: little-endian, versioned, every length checked, so that damaged bytes are
+// an error and nothing worse.
 
-internal import HTTPWire
+import HTTPWire
 
 /// Why bytes are not a stored head. The entry they belong to is to be dropped.
 package enum StoredHeadError: Error, Sendable, Equatable {

@@ -25,8 +25,8 @@ package struct StoredHead: Sendable, Equatable {
     package var requestMethod: Method
     /// The request carried Authorization (RFC 9111 section 3.5).
     package var hadAuthorization: Bool
-    /// The Age field that came with this head, or with the latest one that freshened it, in seconds; nil where there was none.
-    /// Only explanations read it: `initialAge` has it in it.
+    /// The Age field that came with this head, or with the latest one that freshened it, in seconds; nil where there
+    /// was none. Only explanations read it: `initialAge` has it in it.
     package var receivedAge: Int64?
     /// The number of the fetch or check that last brought or confirmed this response: greater than the numbers of all
     /// fetches, checks and purges that began before it. 0 without a store that counts them.
@@ -34,7 +34,8 @@ package struct StoredHead: Sendable, Equatable {
     /// When a purge made this response stale, whatever its lifetime, Unix seconds. Not encoded: the store applies the
     /// purges in force to each response that it finds.
     package var staleSince: Int64?
-    /// The answer to a HEAD has shown at this time that the resource is another one now: stale from then on, Unix seconds.
+    /// The answer to a HEAD has shown at this time that the resource is another one now: stale
+    /// from then on, Unix seconds.
     package var changedSince: Int64?
 
     package init(
@@ -116,7 +117,8 @@ extension Caching {
         return shared
     }
 
-    /// A stored head as the policy lets it answer: without a Set-Cookie that was stored under another policy, or by version 0.1.0.
+    /// A stored head as the policy lets it answer: without a Set-Cookie that was stored under another
+    /// policy, or by version 0.1.0.
     package static func usable(_ stored: StoredHead, policy: CachePolicy) -> StoredHead {
         guard stored.fields.contains(.setCookie) else { return stored }
         var stored = stored

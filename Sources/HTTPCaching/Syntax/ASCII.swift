@@ -1,6 +1,6 @@
 // Byte-level helpers for field values: the caching rules read bytes, so that what is stored survives unchanged.
 
-internal import HTTPWire
+import HTTPWire
 
 enum ASCII {
     static let comma = UInt8(ascii: ",")
@@ -40,8 +40,8 @@ enum ASCII {
         return slice
     }
 
-    /// Whether two names differ, but only in case and in `_` for `-`: to CGI, WSGI and Rack they are the same, and at least one underscore
-    /// stands in one of them.
+    /// Whether two names differ, but only in case and in `_` for `-`: to CGI, WSGI and Rack they are the same, and at
+    /// least one underscore stands in one of them.
     /// - Parameter known: in lower case.
     static func isTwin(_ known: some Collection<UInt8>, _ name: UnsafeRawBufferPointer) -> Bool {
         guard known.count == name.count else { return false }

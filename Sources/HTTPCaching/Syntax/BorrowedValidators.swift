@@ -1,4 +1,4 @@
-// What conditions and ranges are held against: the validators of a stored response where they stand.
+// What conditions and ranges are compared with: the validators of a stored response where they stand.
 
 import HTTPWire
 

@@ -2,7 +2,8 @@
 
 package import HTTPWire
 
-/// The cache directives of a message. Of duplicates that differ the strictest counts; unknown directives change nothing.
+/// The cache directives of a message. Of duplicates that differ the strictest counts; unknown
+/// directives change nothing.
 package struct CacheControl: Sendable, Equatable {
     /// How much staleness a request accepts (RFC 9111 section 5.2.1.2).
     package enum MaxStale: Sendable, Equatable {
@@ -77,7 +78,8 @@ package struct CacheControl: Sendable, Equatable {
         case "no-store": noStore = true
         case "no-cache": applyNames(directive.argument, whole: \.noCache, names: \.noCacheFields)
         case "private": applyNames(directive.argument, whole: \.private, names: \.privateFields)
-        // What allows something counts only where it is well-formed, and that is without an argument (RFC 9111 section 5.2).
+        // What allows something counts only where it is well-formed, and that is without an
+        // argument (RFC 9111 section 5.2).
         case "public": self.public = self.public || directive.argument == .none
         case "must-understand": mustUnderstand = mustUnderstand || directive.argument == .none
         case "must-revalidate": mustRevalidate = true

@@ -3,12 +3,12 @@
 package import HTTPWire
 
 extension Caching {
-    /// The groups that a response belongs to, in order, each once (RFC 9875 section 2): exact strings, which mean something within
-    /// one origin only.
+    /// The groups that a response belongs to, in order, each once (RFC 9875 section 2): exact strings, which mean
+    /// something within one origin only.
     package static func cacheGroups(_ fields: Fields) -> [String] { groups(fields, "Cache-Groups") }
 
-    /// The groups of the same origin that an answer to `method` invalidates (RFC 9875 section 3): none where the method is safe, or
-    /// where the answer is an error, as with every other invalidation (RFC 9111 section 4.4).
+    /// The groups of the same origin that an answer to `method` invalidates (RFC 9875 section 3): none where the method
+    /// is safe, or where the answer is an error, as with every other invalidation (RFC 9111 section 4.4).
     package static func invalidatedGroups(method: Method, response: ResponseHead) -> [String] {
         guard invalidates(method: method, status: response.status) else { return [] }
         return groups(response.fields, "Cache-Group-Invalidation")

@@ -3,8 +3,8 @@
 package import HTTPWire
 
 extension Caching {
-    /// The tags of a response, each once: the members of `Cache-Tag` (between commas), of `Surrogate-Key` (between spaces) and of
-    /// `Cache-Groups` (RFC 9875). They are compared byte by byte.
+    /// The tags of a response, each once: the members of `Cache-Tag` (between commas), of `Surrogate-Key` (between
+    /// spaces) and of `Cache-Groups` (RFC 9875). They are compared byte by byte.
     package static func cacheTags(_ fields: Fields) -> [String] {
         var found: [String] = []
         var seen: Set<String> = []

@@ -1,6 +1,6 @@
 // Digests of bytes in memory, by OpenSSL: for keys that name content, and for names of files.
 
-internal import CLibcrypto
+import CLibcrypto
 
 /// Which digest.
 package enum ContentDigest: Sendable {
@@ -8,7 +8,8 @@ package enum ContentDigest: Sendable {
     case md5
     case sha256
 
-    /// Hexadecimal digits in lower case; nil where the system's OpenSSL refuses the digest, as one in FIPS mode refuses MD5.
+    /// Hexadecimal digits in lower case; nil where the system's OpenSSL refuses the digest, as one
+    /// in FIPS mode refuses MD5.
     package func hex(_ bytes: some Collection<UInt8>) -> String? {
         let content = Array(bytes)
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))

@@ -1,4 +1,5 @@
-// Splits a Cache-Control field value into directives (RFC 9111 section 5.2), reading what is malformed as strictly as it can be meant.
+// Splits a Cache-Control field value into directives (RFC 9111 section 5.2), reading what is malformed as
+// strictly as it can be meant.
 
 /// One cache directive: a lower-case name with what stood behind its `=`.
 struct Directive: Equatable {

@@ -1,6 +1,6 @@
 // Values of Cache-Control as they mostly are, read where they lie: bare words in lower case, and lifetimes in digits.
 
-internal import HTTPWire
+import HTTPWire
 
 /// The directives without an argument that stand in one value.
 private struct PlainWords: OptionSet {

@@ -2,7 +2,8 @@
 
 /// Patterns with `*`, on bytes.
 package enum StarPattern {
-    /// `*` stands for any bytes, also none; every other byte for itself. Time grows with the product of the lengths at worst.
+    /// `*` stands for any bytes, also none; every other byte for itself. Time grows with the
+    /// product of the lengths at worst.
     package static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
         var (place, position) = (pattern.startIndex, text.startIndex)
         // Where the last star stands, and where the text behind what it stands for begins.

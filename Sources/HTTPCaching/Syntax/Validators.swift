@@ -1,8 +1,9 @@
 // Entity tags and modification dates: comparing them, and reading lists of them (RFC 9110 sections 8.8 and 13.1).
 
-internal import HTTPWire
+import HTTPWire
 
-/// An entity tag where it stands: all rules about tags are here. One without quotes is compared as it is: some origins send such tags.
+/// An entity tag where it stands: all rules about tags are here. One without quotes is compared as it is:
+/// some origins send such tags.
 struct BorrowedTag {
     let isWeak: Bool
     // Of whoever calls: never kept beyond the call.
@@ -28,8 +29,8 @@ struct BorrowedTag {
     /// RFC 9110 section 8.8.3.2.
     func matchesStrongly(_ other: BorrowedTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
 
-    /// Calls `body` for each member of a list of tags, trimmed. A backslash is an ordinary byte in an entity tag, so that a quoted
-    /// string ends at the next quote.
+    /// Calls `body` for each member of a list of tags, trimmed. A backslash is an ordinary byte in an entity tag, so
+    /// that a quoted string ends at the next quote.
     static func forEachMember(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) {
         var start = 0
         var quoted = false

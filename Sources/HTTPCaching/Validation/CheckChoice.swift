@@ -3,22 +3,22 @@
 package import HTTPWire
 
 /// What one origin was seen to do with the two ways to check a stored response. Begins with nothing known.
-package struct OriginHabits: Sendable, Equatable {
-    package enum Habit: String, Sendable, CaseIterable {
+package struct OriginCapabilities: Sendable, Equatable {
+    package enum Support: String, Sendable, CaseIterable {
         case unknown, honoured, refused
     }
 
     /// Answers HEAD as it would answer GET.
-    package var head: Habit
+    package var head: Support
     /// Answers 304 where a condition holds.
-    package var conditional: Habit
+    package var conditional: Support
     /// When HEAD last failed where GET did not, Unix seconds; nil where that was not seen.
     package private(set) var headFailedAt: Int64?
 
     /// Seconds for which an origin is not asked by HEAD after that.
     package static let headPause: Int64 = 300
 
-    package init(head: Habit = .unknown, conditional: Habit = .unknown) {
+    package init(head: Support = .unknown, conditional: Support = .unknown) {
         self.head = head
         self.conditional = conditional
     }
@@ -44,9 +44,9 @@ package struct OriginHabits: Sendable, Equatable {
     package mutating func noteFailedHead(now: Int64) { (head, headFailedAt) = (.refused, now) }
 
     /// The same at `now`: HEAD is tried again when its time has come, and when the clock was set back.
-    package func current(at now: Int64) -> OriginHabits {
+    package func current(at now: Int64) -> OriginCapabilities {
         guard let headFailedAt, !(0..<Self.headPause).contains(now &- headFailedAt) else { return self }
-        return OriginHabits(conditional: conditional)
+        return OriginCapabilities(conditional: conditional)
     }
 
     /// Learns from the answer to a conditional GET for `stored`.
@@ -65,15 +65,17 @@ extension Caching {
 
     /// How the policy has a stored response of `length` bytes checked (nil: unknown); nil where it never asks.
     ///
-    /// With `auto`: a conditional GET takes one round trip and brings the body along where it has changed; a HEAD takes a second
-    /// one for that, but costs no needless body where the origin ignores conditions.
-    package static func chooseCheck(policy: CachePolicy, habits: OriginHabits, length: Int64?) -> Revalidation.Kind? {
+    /// With `auto`: a conditional GET takes one round trip and brings the body along where it has changed; a HEAD takes
+    /// a second one for that, but costs no needless body where the origin ignores conditions.
+    package static func chooseCheck(policy: CachePolicy, capabilities: OriginCapabilities, length: Int64?)
+        -> Revalidation.Kind?
+    {
         switch policy.revalidate {
         case .never: nil
         case .conditional: .conditional
-        case .head: habits.head == .refused ? .conditional : .head
+        case .head: capabilities.head == .refused ? .conditional : .head
         case .auto:
-            if habits.head == .refused || habits.conditional == .honoured {
+            if capabilities.head == .refused || capabilities.conditional == .honoured {
                 .conditional
             } else {
                 (length ?? .max) > headCheckLength ? .head : .conditional

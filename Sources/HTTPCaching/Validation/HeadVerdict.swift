@@ -68,8 +68,8 @@ extension Caching {
         return .unchanged(updated())
     }
 
-    /// Every validator that came must match: one that the stored response lacks may be another representation's, and a strong tag
-    /// names no bytes that had but a weak one.
+    /// Every validator that came must match: one that the stored response lacks may be another representation's, and a
+    /// strong tag names no bytes that had but a weak one.
     private static func change(from stored: StoredHead, to answer: ResponseHead, now: Int64) -> HeadChange? {
         var matched = false
         if let new = entityTag(answer.fields) {

@@ -1,22 +1,24 @@
-// How library mode checks a stored response: a plain HEAD whose answer is compared, for origins whose fields say little.
+// How library mode checks a stored response: a plain HEAD whose answer is compared, for
+// origins whose fields say little.
 
-internal import HTTPWire
+import HTTPWire
 
 extension Caching {
-    /// How to check `stored` in library mode; nil where it is fetched anew: nothing is stored, the policy never asks, or the request
-    /// says `no-cache`.
+    /// How to check `stored` in library mode; nil where it is fetched anew: nothing is stored, the policy never asks,
+    /// or the request says `no-cache`.
     ///
-    /// A HEAD carries no conditions: to If-Modified-Since an origin answers 304 also where its copy has become older, and here any
-    /// difference counts. A conditional GET carries what the policy compares, and there is none without a validator.
+    /// A HEAD carries no conditions: to If-Modified-Since an origin answers 304 also where its copy has become
+    /// older, and here any difference counts. A conditional GET carries what the policy compares, and there is
+    /// none without a validator.
     static func libraryCheck(
         _ request: RequestHead,
         _ stored: StoredHead?,
         _ policy: CachePolicy,
-        _ habits: OriginHabits,
+        _ capabilities: OriginCapabilities,
         byGet: Bool
     ) -> Revalidation? {
         guard let stored, !CacheControl(request: request.fields).noCache,
-            let chosen = chooseCheck(policy: policy, habits: habits, length: stored.bodyLength)
+            let chosen = chooseCheck(policy: policy, capabilities: capabilities, length: stored.bodyLength)
         else { return nil }
         if chosen == .head, !byGet { return Revalidation(kind: .head, conditions: Fields()) }
         var conditions = Fields()
@@ -57,7 +59,8 @@ extension Caching {
         return matched ? nil : .noValidator
     }
 
-    /// Two dates in any of the forms of RFC 9110 section 5.6.7 are the same moment; what is no date is compared as it was sent.
+    /// Two dates in any of the forms of RFC 9110 section 5.6.7 are the same moment; what is no date
+    /// is compared as it was sent.
     private static func isSameDate(_ old: String, _ new: String, now: Int64) -> Bool {
         let oldDate = HTTPDate.parse(old, now: now)
         let newDate = HTTPDate.parse(new, now: now)

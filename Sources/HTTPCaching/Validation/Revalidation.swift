@@ -1,4 +1,5 @@
-// What to send to check a stored response (RFC 9111 section 4.3.1), and what a 304 to it changes (sections 3.2 and 4.3.4).
+// What to send to check a stored response (RFC 9111 section 4.3.1), and what a 304 to it changes
+// (sections 3.2 and 4.3.4).
 
 package import HTTPWire
 
@@ -40,25 +41,27 @@ extension Caching {
     /// The bytes of entity tags that one If-None-Match lists at most, so that no request grows past what origins read.
     static let tagListLimit = 4096
 
-    /// How to check `stored` for `request`; nil where it has no validator, or the policy never asks. In library mode see
-    /// ``libraryCheck(_:_:_:_:byGet:)``. HEAD or a conditional GET
-    /// as `chooseCheck` says, but a conditional GET where the request or the response says `no-cache`, or with
-    /// `forceConditional`.
+    /// How to check `stored` for `request`; nil where it has no validator, or the policy never asks. In library mode
+    /// see ``libraryCheck(_:_:_:_:byGet:)``. HEAD or a conditional GET as `chooseCheck` says, but a conditional GET
+    /// where the request or the response says `no-cache`, or with `forceConditional`.
     ///
-    /// `variants` are other stored responses of the URL: their entity tags are listed, too, so that a 304 can name the one that
-    /// is current (RFC 9111 section 4.3.1). Without `stored`, on a Vary miss, theirs alone go, by a conditional GET.
+    /// `variants` are other stored responses of the URL: their entity tags are listed, too, so that a 304 can
+    /// name the one that is current (RFC 9111 section 4.3.1). Without `stored`, on a Vary miss, theirs alone
+    /// go, by a conditional GET.
     package static func revalidation(
         request: RequestHead,
         stored: StoredHead?,
         variants: [StoredHead] = [],
         policy: CachePolicy,
-        habits: OriginHabits = OriginHabits(),
+        capabilities: OriginCapabilities = OriginCapabilities(),
         forceConditional: Bool = false
     ) -> Revalidation? {
         if policy.mode == .library {
-            return libraryCheck(request, stored, policy, habits, byGet: forceConditional)
+            return libraryCheck(request, stored, policy, capabilities, byGet: forceConditional)
         }
-        guard let chosen = chooseCheck(policy: policy, habits: habits, length: stored?.bodyLength) else { return nil }
+        guard let chosen = chooseCheck(policy: policy, capabilities: capabilities, length: stored?.bodyLength) else {
+            return nil
+        }
         let conditions = conditions(stored, variants, policy)
         guard !conditions.isEmpty else { return nil }
         let noCache = stored.map {
@@ -106,8 +109,9 @@ extension Caching {
         return !variant.hadAuthorization || ResponseControl(variant.fields, policy: policy).allowsAuthorized
     }
 
-    /// `stored` with the fields of a 304 to its conditional request (RFC 9111 section 4.3.4), or of a HEAD answer with the same
-    /// validators (section 4.3.5). A changed Vary is taken over only with the `request` whose fields now select.
+    /// `stored` with the fields of a 304 to its conditional request (RFC 9111 section 4.3.4), or of a HEAD
+    /// answer with the same validators (section 4.3.5). A changed Vary is taken over only with the
+    /// `request` whose fields now select.
     /// - Parameters:
     ///   - times: of the 304 or the HEAD answer.
     ///   - byHead: `notModified` answers a HEAD: its cookies and content type often differ from those of a GET.

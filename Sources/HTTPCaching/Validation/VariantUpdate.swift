@@ -3,9 +3,10 @@
 package import HTTPWire
 
 extension Caching {
-    /// The indices of the stored responses that a 304 with `notModified` updates, most recent first, out of those whose validators
-    /// the request `asked` for (RFC 9111 section 4.3.4): with a strong entity tag all that have it; with weak validators only the
-    /// most recent that matches; without validators only a response that is the only candidate.
+    /// The indices of the stored responses that a 304 with `notModified` updates, most recent first, out of
+    /// those whose validators the request `asked` for (RFC 9111 section 4.3.4): with a strong entity tag all
+    /// that have it; with weak validators only the most recent that matches; without validators only a response
+    /// that is the only candidate.
     ///
     /// Empty: the 304 is about none of them, and the response has to be fetched without conditions.
     package static func variantsUpdated(
@@ -15,20 +16,20 @@ extension Caching {
     ) -> [Int] {
         let named = variants.indices.filter { isNamed(variants[$0], in: asked.conditions) }
         let chosen = named.map { variants[$0] }
-        var hasOthers = false
+        var hasOtherVariants = false
         if case .tags(let tags)? = EntityTagList(asked.conditions, .ifNoneMatch) {
             // A client's own list may name tags of responses that are not stored.
-            hasOthers = tags.contains { tag in !chosen.contains { entityTag($0.fields) == tag } }
+            hasOtherVariants = tags.contains { tag in !chosen.contains { entityTag($0.fields) == tag } }
         }
-        return identified(by: notModified, among: chosen, hasOthers: hasOthers).map { named[$0] }
+        return identified(by: notModified, among: chosen, hasOtherVariants: hasOtherVariants).map { named[$0] }
     }
 
-    /// The same for a request that named all of `variants`; with `hasOthers`, it also named responses that are not
-    /// stored.
+    /// The same for a request that named all of `variants`; with `hasOtherVariants`, it also named
+    /// responses that are not stored.
     static func identified(
         by notModified: Fields,
         among variants: [StoredHead],
-        hasOthers: Bool = false
+        hasOtherVariants: Bool = false
     ) -> [Int] {
         let recent = variants.indices.sorted { isMoreRecent(variants[$0], than: variants[$1]) }
         if let tag = entityTag(notModified) {
@@ -43,7 +44,7 @@ extension Caching {
             // A date that contradicts the stored one is another response's.
             if recent.contains(where: { lastModified(variants[$0].fields, now: 0) != nil }) { return [] }
         }
-        if hasOthers { return [] }
+        if hasOtherVariants { return [] }
         return recent.count == 1 ? recent : []
     }
 

@@ -1,19 +1,21 @@
 // One decoder over every framing of a body.
 
-/// Decodes the body that follows a head: the same steps whether its end is a length, a last chunk or the end of the connection.
+/// Decodes the body that follows a head: the same steps whether its end is a length, a last chunk or
+/// the end of the connection.
 ///
-/// Not copyable: a look at one from another module would copy it.
+/// Not copyable, because reading one from another module would copy it.
 package struct BodyDecoder: ~Copyable, Sendable {
     /// How the end is found.
     package let framing: BodyFraming
     private let side: MessageSide
     private var remaining: UInt64 = 0
     private var isClosed = false
-    /// One where the body is chunked, else none. It is long: an optional would be moved and destroyed member by member, even nil.
+    /// One element if the body is chunked, otherwise empty. A decoder is large: an optional would be moved and
+    /// destroyed member by member, even if nil.
     private var chunks: [ChunkedDecoder] = []
 
-    /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer section;
-    /// `isLenient` is that of ``ChunkedDecoder``.
+    /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer
+    /// section; `isLenient` is that of ``ChunkedDecoder``.
     package init(
         _ framing: BodyFraming,
         side: MessageSide,
@@ -48,7 +50,8 @@ package struct BodyDecoder: ~Copyable, Sendable {
     /// The trailers of a chunked body, once complete.
     package var trailers: Fields { chunks.first?.trailers ?? Fields() }
 
-    /// Takes bytes from `start` on: the next run of content, the end of the body, or the end of the buffer. A refusal is final.
+    /// Takes bytes from `start` on: the next run of content, the end of the body, or the end of the
+    /// buffer. A refusal is final.
     package mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
         if !chunks.isEmpty { return try chunks[0].next(buffer, from: start) }
         if isComplete { return .finished(consumed: start) }
@@ -61,7 +64,8 @@ package struct BodyDecoder: ~Copyable, Sendable {
         return .data(start..<start + count)
     }
 
-    /// The connection ended in an orderly way: completes a body that ends with it, and throws `bodyTruncated` for any other that is not complete.
+    /// The connection ended in an orderly way: completes a body that ends with it, and throws `bodyTruncated` for any
+    /// other that is not complete.
     package mutating func connectionClosed() throws(WireError) {
         if case .untilClose = framing {
             isClosed = true

@@ -14,8 +14,8 @@ package enum BodyStep: Sendable, Equatable {
 package struct ChunkedDecoder: Sendable {
     package typealias Step = BodyStep
 
-    /// What the next byte is part of. size → sizeSpace? → extension? → sizeLineFeed → data → dataReturn → dataLineFeed → size; after the last chunk
-    /// sizeLineFeed → trailerStart → lastLineFeed or trailers → finished.
+    /// What the next byte is part of. size → sizeSpace? → extension? → sizeLineFeed → data → dataReturn → dataLineFeed
+    /// → size; after the last chunk sizeLineFeed → trailerStart → lastLineFeed or trailers → finished.
     private enum State: UInt8 {
         case size, sizeSpace, sizeExtension, sizeLineFeed, data, dataReturn, dataLineFeed, trailerStart, trailers,
             lastLineFeed,
@@ -40,8 +40,9 @@ package struct ChunkedDecoder: Sendable {
     private var trailerParser: TrailerParser
     private var failure: WireError?
 
-    /// `trailerLimits.head` bounds the trailer section. A `.request` side refuses with 400 or 431, a `.response` side with 502. Where it is lenient,
-    /// whitespace may stand between a size and its CRLF; where an extension follows, it may anyway (RFC 9112 section 7.1.1).
+    /// `trailerLimits.head` bounds the trailer section. A `.request` side refuses with 400 or 431, a `.response` side
+    /// with 502. A lenient decoder accepts whitespace between a size and its CRLF; before an extension it is always
+    /// allowed (RFC 9112 section 7.1.1).
     package init(
         side: MessageSide,
         isLenient: Bool = false,
@@ -57,7 +58,8 @@ package struct ChunkedDecoder: Sendable {
     /// The trailers that came, once finished.
     package var trailers: Fields { isFinished ? trailerParser.fields : Fields() }
 
-    /// Takes bytes from `start` on, up to the next run of content, the end of the body, or the end of the buffer. A refusal is final.
+    /// Takes bytes from `start` on, up to the next run of content, the end of the body, or the end of the
+    /// buffer. A refusal is final.
     package mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
         if let failure { throw failure }
         var position = start
@@ -142,7 +144,7 @@ package struct ChunkedDecoder: Sendable {
         }
     }
 
-    /// Whitespace behind the size, which counts as what it may be followed by.
+    /// Whitespace after the size; the byte after it decides whether it is allowed.
     private mutating func takeSpace(_ byte: UInt8) throws(WireError) {
         switch byte {
         case 0x20, 0x09: try countExtension()

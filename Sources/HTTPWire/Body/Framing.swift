@@ -31,7 +31,8 @@ extension FieldScanner {
         throw head.error(Self.namesUnknownCodings(value) ? .transferEncodingUnknown : .transferEncodingMalformed, entry)
     }
 
-    /// Whether the list is well-formed and only asks for codings that Drydock does not have: 501 rather than 400 (RFC 9112 section 6.1).
+    /// Whether the list is well-formed and only asks for codings that Drydock does not have: 501 rather than
+    /// 400 (RFC 9112 section 6.1).
     private static func namesUnknownCodings(_ value: UnsafeRawBufferPointer) -> Bool {
         var isWellFormed = true
         var chunkedWasSeen = false
@@ -44,7 +45,8 @@ extension FieldScanner {
         return isWellFormed
     }
 
-    /// Whether the connection may be used again as far as version and Connection say (RFC 9112 section 9.3); `close` wins.
+    /// Whether the connection may be used again as far as version and Connection say (RFC 9112
+    /// section 9.3); `close` wins.
     func keepAlive(_ head: ScannedHead, _ version: HTTPVersion) -> Bool {
         guard present.contains(.connection) else { return version == .http11 }
         if connectionNames(head, "close") { return false }

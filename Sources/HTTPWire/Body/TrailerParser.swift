@@ -8,7 +8,8 @@ package struct TrailerParser: Sendable {
     private var collected: [UInt8] = []
     private var position = 0
 
-    /// What a trailer may not say, since it would change framing, routing, authentication or the content's form after the fact (RFC 9110 section 6.5.1): dropped.
+    /// Fields that are dropped from trailers, because they would change framing, routing, authentication or the
+    /// content's form after the fact (RFC 9110 section 6.5.1).
     package static let unwelcome = FieldSet(
         .contentLength,
         .transferEncoding,
@@ -49,7 +50,8 @@ package struct TrailerParser: Sendable {
     /// Bytes of the section taken so far.
     var collectedCount: Int { collected.count }
 
-    /// Takes the bytes from `start` on. Returns the offset after the empty line, or nil where more bytes are needed and all were taken.
+    /// Takes the bytes from `start` on. Returns the offset after the empty line, or nil where more bytes are
+    /// needed and all were taken.
     package mutating func take(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> Int? {
         let before = collected.count
         collected.append(contentsOf: buffer.part(start..<min(buffer.count, start + limits.head - before)))
@@ -69,7 +71,7 @@ package struct TrailerParser: Sendable {
         return nil
     }
 
-    /// The trailers, without those that a trailer may not be.
+    /// The trailers, without the fields that are not allowed there.
     package var fields: Fields {
         collected.withUnsafeBytes { bytes in
             var present = FieldSet()

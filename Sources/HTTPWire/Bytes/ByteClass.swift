@@ -1,4 +1,4 @@
-// What each byte may be in an HTTP/1.1 head: one table of class bits, read by every scanner of this room.
+// What each byte may be in an HTTP/1.1 head: one table of class bits, read by every scanner of this module.
 
 /// Class bits of a byte (RFC 9110 section 5.6.2, RFC 9112 section 3.2, RFC 3986 section 2.3).
 enum ByteClass {
@@ -47,11 +47,11 @@ enum ByteClass {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
 
-    /// Where the first byte from `start` on stands that may not be in a target; `end` where there is none.
+    /// The position of the first byte from `start` on that is not allowed in a target; `end` if there is none.
     static func skipTarget(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
         skip(target, base, from: start, to: end) { word in
-            // The top bit of a byte is set in `low` where it is below 0x21, in `high` where it is above 0x7E, and in `hash` where
-            // it is `#`.
+            // The top bit of a byte is set in `low` if the byte is below 0x21, in `high` if it is above 0x7E,
+            // and in `hash` if it is `#`.
             let low = (word &- 0x2121_2121_2121_2121) & ~word
             let high = (word &+ 0x0101_0101_0101_0101) | word
             let unequal = word ^ 0x2323_2323_2323_2323
@@ -60,9 +60,11 @@ enum ByteClass {
         }
     }
 
-    /// Where the first byte from `start` on stands that is not of a class, looked for eight at a time; `end` where there is none.
-    /// - Parameter suspects: sets the top bit of each byte of a word that may be of another class. A borrow or a carry may set further bits
-    ///   above the first such byte, never below it: the first is all that is used, and the table has the last word on it.
+    /// The position of the first byte from `start` on that is not of a class, searched eight at a
+    /// time; `end` if there is none.
+    /// - Parameter suspects: sets the top bit of each byte of a word that may be of another class. A borrow or
+    ///   a carry may set further bits above the first such byte, never below it: only the first is used, and
+    ///   the table decides about it.
     @inline(__always)
     static func skip(
         _ mask: UInt8,

@@ -12,7 +12,8 @@ package enum HTTPDate {
 
     /// Seconds since 1970 of an HTTP date, or nil. `now`, in the same seconds, places two-digit years.
     ///
-    /// Names match in any case, as RFC 9111 section 4.2 asks of caches; the only zones are GMT and UTC. The day's name must be one but is not checked against the date.
+    /// Names match in any case, as RFC 9111 section 4.2 asks of caches; the only zones are GMT and UTC. The day's name
+    /// must be one but is not checked against the date.
     package static func parse(_ bytes: UnsafeRawBufferPointer, now: Int64) -> Int64? {
         var reader = DateReader(bytes)
         guard let weekday = reader.letters() else { return nil }
@@ -95,7 +96,7 @@ package enum HTTPDate {
         return seconds(year, month, day, time)
     }
 
-    /// Seconds into the day; a leap second counts as the first of the next minute.
+    /// Seconds since midnight; a leap second counts as the first second of the next minute.
     private static func time(_ reader: inout DateReader) -> Int? {
         guard let hour = reader.number(digits: 2), hour < 24, reader.skip(":"), let minute = reader.number(digits: 2),
             minute < 60, reader.skip(":"), let second = reader.number(digits: 2), second <= 60

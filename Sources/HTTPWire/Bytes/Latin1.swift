@@ -1,6 +1,7 @@
 // Wire bytes as String and back without loss: ISO-8859-1 both ways, so that any field value survives the round trip.
 
-/// Each byte is the Unicode scalar of the same number. A String with a scalar above U+00FF has no such bytes and is written as UTF-8.
+/// Each byte is the Unicode scalar of the same number. A String with a scalar above U+00FF has no such
+/// bytes and is written as UTF-8.
 package enum Latin1 {
     /// The bytes as a String; ASCII takes a fast path.
     package static func string(_ bytes: UnsafeRawBufferPointer) -> String {

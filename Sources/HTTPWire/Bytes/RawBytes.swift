@@ -1,6 +1,6 @@
 // Small views over raw bytes that several scanners share: parts, trimming, comparison without case, list members.
 
-internal import Glibc
+import Glibc
 
 extension UnsafeRawBufferPointer {
     /// The bytes of the range as a buffer of its own; an empty buffer where the range does not lie inside.
@@ -58,7 +58,8 @@ extension UnsafeRawBufferPointer {
         equalsIgnoringCase(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 
-    /// Calls `body` for each member of a comma-separated list, trimmed, empty ones included (RFC 9110 section 5.6.1); no quoted strings.
+    /// Calls `body` for each member of a comma-separated list, trimmed, empty ones included (RFC 9110 section
+    /// 5.6.1); no quoted strings.
     package func forEachMember(_ body: (UnsafeRawBufferPointer) -> Void) {
         var start = 0
         for position in 0...count where position == count || self[position] == 0x2C {

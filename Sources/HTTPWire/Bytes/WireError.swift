@@ -1,6 +1,6 @@
 // Why bytes on the wire were refused: the reason, the status it is answered with, and where.
 
-/// What was wrong. The raw value is what logs and `Cache-Status` print.
+/// The reason of a refusal. Logs and `Cache-Status` print the raw value.
 package enum WireReason: String, Sendable, CaseIterable {
     case methodMalformed = "method-malformed"
     case methodTooLong = "method-too-long"
@@ -117,7 +117,7 @@ package struct WireError: Error, Sendable, Equatable {
     /// 400, 411, 414, 431, 501 or 505 for a request; 502 for a response.
     package var status: Int
     package var reason: WireReason
-    /// Where it was noticed: bytes from the start of the head, target or body that was read.
+    /// The position of the error: bytes from the start of the head, target or body.
     package var offset: Int
 
     package init(status: Int, reason: WireReason, offset: Int = 0) {

@@ -2,9 +2,10 @@
 
 import Glibc
 
-/// What rules about fields read, so that they are the same for heads that are kept and for heads that are borrowed.
+/// The fields that the caching rules read, so that the same rules work on stored heads and on borrowed ones.
 package protocol FieldLines {
-    /// Calls `body` for each line in order; values are without surrounding whitespace. The pointers are valid during the call.
+    /// Calls `body` for each line in order; values are without surrounding whitespace. The pointers
+    /// are valid during the call.
     func forEachLine(
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
     )
@@ -43,10 +44,11 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// The lines of a request in a connection's buffer: valid as long as that stays as it is, so never kept. No allocation.
+/// The lines of a request in a connection's buffer: valid only while the buffer is unchanged, so
+/// never stored. No allocation.
 package struct BorrowedLines: FieldLines {
     private let entries: [FieldEntry]
-    // The connection's own read buffer, which stays as it is while its handler is asked.
+    // The connection's own read buffer, which does not change during the call of its handler.
     private let buffer: UnsafeRawBufferPointer
 
     init(_ entries: [FieldEntry], in buffer: UnsafeRawBufferPointer) {
@@ -62,19 +64,19 @@ package struct BorrowedLines: FieldLines {
 }
 
 extension RequestParser {
-    /// The lines of a complete head, where they stand.
+    /// The lines of a complete head, in place.
     package func lines(in buffer: UnsafeRawBufferPointer) -> BorrowedLines { BorrowedLines(entries, in: buffer) }
 }
 
 extension FieldLines {
-    /// By a look at every line.
+    /// Scans all lines.
     package func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
         forEachLine { _, value, known in
             if known == field { body(value) }
         }
     }
 
-    /// What `read` makes of the only line of this name; nil where there is none, or more than one.
+    /// The result of `read` for the only line of this name; nil if there is none, or more than one.
     package func only<R>(_ field: KnownField, _ read: (UnsafeRawBufferPointer) -> R?) -> R? {
         var count = 0
         var result: R?
@@ -85,7 +87,8 @@ extension FieldLines {
         return result
     }
 
-    /// Whether Connection, if there, names no field of this head (RFC 9110 section 7.6.1): such a field counts for nothing.
+    /// Whether Connection, if there, names no field of this head (RFC 9110 section 7.6.1): such a field
+    /// has no end-to-end meaning.
     package var areEndToEnd: Bool {
         var isPlain = true
         forEachValue(.connection) { value in

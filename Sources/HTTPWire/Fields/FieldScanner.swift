@@ -2,9 +2,11 @@
 
 /// Scans field lines up to and including the empty line that ends them (RFC 9112 section 5).
 ///
-/// What a byte means depends on the bytes before it alone, and no byte past a limit is looked at: so the outcome is the same however the bytes are split over reads.
+/// The meaning of a byte depends only on the bytes before it, and no byte beyond a limit is read: so the result is the
+/// same however the bytes are split over reads.
 struct FieldScanner: Sendable {
-    /// Where the next byte stands. Transitions: lineStart → name → valueStart → value → lineFeed → lineStart; lineStart → lastLineFeed → done.
+    /// The part of the line that the next byte belongs to. Transitions: lineStart → name → valueStart → value →
+    /// lineFeed → lineStart; lineStart → lastLineFeed → done.
     private enum State: UInt8 {
         case lineStart, name, valueStart, value, lineFeed, lastLineFeed, done
     }
@@ -128,8 +130,8 @@ struct FieldScanner: Sendable {
     @inline(__always)
     static func skipName(_ bytes: RawSpan, from start: Int, to end: Int) -> Int {
         ByteClass.skip(ByteClass.token, bytes, from: start, to: end) { word in
-            // All but letters and `-`. Each sum stays within its byte, whose top bit it sets: in `least` from `a` on, in `over` behind `z`, in
-            // `other` unless it is `-`.
+            // All but letters and `-`. No sum carries into the next byte. Each sets the top bit of its byte: in `least`
+            // from `a` on, in `over` beyond `z`, in `other` unless the byte is `-`.
             let folded = (word | 0x2020_2020_2020_2020) & 0x7F7F_7F7F_7F7F_7F7F
             let least = folded &+ 0x1F1F_1F1F_1F1F_1F1F
             let over = folded &+ 0x0505_0505_0505_0505
@@ -142,8 +144,8 @@ struct FieldScanner: Sendable {
     @inline(__always)
     static func skipValue(_ bytes: RawSpan, from start: Int, to end: Int) -> Int {
         ByteClass.skip(ByteClass.value, bytes, from: start, to: end) { word in
-            // The top bit of a byte of `low` is set where the byte is below 0x20, and of `delete` where it is 0x7F; HTAB is the only control that a value
-            // may hold.
+            // The top bit of a byte of `low` is set where the byte is below 0x20, and of `delete` where it is 0x7F;
+            // HTAB is the only control that a value may hold.
             let low = (word &- 0x2020_2020_2020_2020) & ~word
             let unequal = word ^ 0x7F7F_7F7F_7F7F_7F7F
             return low | (unequal &- 0x0101_0101_0101_0101) & ~unequal

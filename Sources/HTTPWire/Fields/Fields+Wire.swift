@@ -1,8 +1,8 @@
 // Field lines as bytes: in runs that are written at once, compared, and shown.
 
 extension Fields {
-    /// Calls `body` with the lines as they go on the wire, each with its CRLF; those that lie side by side come together.
-    /// The pointers are valid during the call.
+    /// Calls `body` with the lines as they are written on the wire, each with its CRLF; adjacent lines come in one
+    /// call. The pointers are valid during the call.
     /// - Parameter omitted: lines of this name are left out; `.other` leaves none out.
     package func forEachRun(without omitted: KnownField = .other, _ body: (UnsafeRawBufferPointer) -> Void) {
         var names: FieldSet = []
@@ -45,7 +45,7 @@ extension Fields {
     }
 
     /// Whether one line of a name, and no other, says a number, both just as they would be written here.
-    package func spells(_ field: KnownField, _ number: UInt64) -> Bool {
+    package func hasOnly(_ field: KnownField, equalTo number: UInt64) -> Bool {
         guard present.contains(field) else { return false }
         return wire.withUnsafeBytes { bytes in
             var isFound = false
@@ -60,7 +60,7 @@ extension Fields {
     }
 
     /// Whether both are one value in memory, so that they hold the same; false says nothing.
-    package func isIdentical(to other: Fields) -> Bool {
+    package func sharesStorage(with other: Fields) -> Bool {
         // Empty arrays have a place in common, too.
         present == other.present && index.count == other.index.count
             && wire.withUnsafeBytes { wire in

@@ -2,9 +2,9 @@
 
 /// The field lines of a head or of trailers, in order.
 ///
-/// Names compare without regard to case. A value is bytes; as a String each byte is the scalar of the same number (`Latin1`), which loses nothing.
-/// What is appended is made safe first: surrounding whitespace is trimmed, and a control other than HTAB becomes SP (RFC 9110 section 5.5), so that no value
-/// can end its line.
+/// Names compare without regard to case. A value is bytes; as a String each byte is the scalar of the same number
+/// (`Latin1`), which loses nothing. Appended values are made safe: surrounding whitespace is trimmed, and a control
+/// character other than HTAB becomes SP (RFC 9110 section 5.5), so that no value can end its line.
 package struct Fields: Sendable {
     /// Where one line lies in `wire`: the name, `: `, the value, CRLF.
     struct Line: Sendable {
@@ -90,7 +90,8 @@ package struct Fields: Sendable {
 
     // MARK: Reading
 
-    /// Calls `body` for each line in order with its exact bytes: the path for forwarding. The pointers are valid during the call.
+    /// Calls `body` for each line in order with its exact bytes: the path for forwarding. The pointers
+    /// are valid during the call.
     package func forEachLine(
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
     ) {
@@ -101,7 +102,7 @@ package struct Fields: Sendable {
         }
     }
 
-    /// Calls `body` with the value of each line of this name; no line is looked at where there is none.
+    /// Calls `body` with the value of each line of this name; if the field is absent, no line is read.
     package func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
         guard present.contains(field) else { return }
         wire.withUnsafeBytes { bytes in
@@ -154,7 +155,8 @@ package struct Fields: Sendable {
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// Calls `body` with the bytes of the first line of this name; no String is made. The pointer is valid during the call.
+    /// Calls `body` with the bytes of the first line of this name; no String is made. The pointer
+    /// is valid during the call.
     package func withFirst<R>(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> R) -> R? {
         guard present.contains(field), let line = index.first(where: { $0.known == field }) else { return nil }
         return wire.withUnsafeBytes { body($0.part(line.value)) }
@@ -273,7 +275,8 @@ package struct Fields: Sendable {
         }
     }
 
-    /// Puts a value into the place of the one line of this name, where it fits and the line is written as it would be here.
+    /// Overwrites the value of the only line of this name, if it fits and the line has the form
+    /// that would be written here.
     private mutating func overwrite(_ field: KnownField, _ value: String) -> Bool {
         guard let position = index.firstIndex(where: { $0.known == field }),
             !index[(position + 1)...].contains(where: { $0.known == field })
@@ -281,7 +284,7 @@ package struct Fields: Sendable {
         let line = index[position]
         return Latin1.withBytes(value) { bytes in
             guard bytes.count == Int(line.valueLength) else { return false }
-            // The same already: what others share is not copied.
+            // The value is the same already: shared storage is not copied.
             if isWritten(line, field, bytes) { return true }
             guard ByteClass.all(bytes, are: ByteClass.value),
                 bytes.trimmingWhitespace().count == bytes.count

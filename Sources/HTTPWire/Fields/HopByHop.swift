@@ -14,7 +14,8 @@ package enum HopByHop {
         .proxyAuthorization
     )
 
-    /// Fields that a `Connection` field cannot remove: a client could otherwise strip what the origin or the cache decides by.
+    /// Fields that a `Connection` field cannot remove: a client could otherwise strip what the
+    /// origin or the cache decides by.
     package static let protected = FieldSet(
         .host,
         .contentLength,
@@ -25,9 +26,11 @@ package enum HopByHop {
         .age
     )
 
-    /// The fields to pass on: without those of this connection and without what `Connection` names, but for the protected ones.
+    /// The fields to forward: without those of this connection, and without those that `Connection`
+    /// names, except protected ones.
     ///
-    /// `Proxy` of a request goes, whoever it is for. `TE: trailers` of a request stays, if that is all TE says; the sender has to name TE in its own Connection field.
+    /// `Proxy` of a request is always removed. `TE: trailers` of a request stays, if that is all TE says; the sender
+    /// has to name TE in its own Connection field.
     package static func forwardable(_ fields: Fields, isRequest: Bool) -> Fields {
         // What most connections say removes nothing that does not go anyway.
         let named = saysKeepAliveOnly(fields) ? [] : connectionOptions(fields)
@@ -44,13 +47,15 @@ package enum HopByHop {
         return result
     }
 
-    /// No field of HTTP: CGI makes HTTP_PROXY of it, by which programs choose whom they send their own requests through.
+    /// No field of HTTP: CGI makes HTTP_PROXY of it, by which programs choose whom they send
+    /// their own requests through.
     private static let proxy: StaticString = "Proxy"
 
-    /// For this hop's client too, as ``always`` (RFC 9110 section 11.7.3); no other rule looks at it.
+    /// Hop-by-hop as well, like ``always`` (RFC 9110 section 11.7.3); no other rule reads it.
     private static let authenticationInfo: StaticString = "Proxy-Authentication-Info"
 
-    /// Whether a field is among these that ends at this hop and has no name of its own here, or one of another such name.
+    /// Whether a field is among these that ends at this hop and has no name of its own here, or
+    /// one of another such name.
     package static func hasAuthenticationInfo(_ fields: Fields, or other: StaticString) -> Bool {
         fields.contains(other: authenticationInfo, or: other)
     }

@@ -1,6 +1,6 @@
 // The field names Drydock knows: found in wire bytes without allocation, and named back in canonical spelling.
 
-/// A field name that some rule of the proxy or the cache looks at; every other name is `.other`.
+/// A field name that some rule of the proxy or the cache reads; every other name is `.other`.
 package enum KnownField: UInt8, CaseIterable, Sendable {
     case other = 0
     case host, connection, contentLength, transferEncoding, te, trailer, upgrade, expect, via, maxForwards,

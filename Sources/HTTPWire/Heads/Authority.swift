@@ -2,7 +2,8 @@
 
 /// A host with an optional port (RFC 3986 section 3.2, RFC 9110 section 7.2).
 ///
-/// Stricter than the grammar: a name is unreserved characters only, because no resolver answers for the rest, and userinfo is refused.
+/// Stricter than the grammar: a name is unreserved characters only, because no resolver answers for the
+/// rest, and userinfo is refused.
 package struct Authority: Sendable, Hashable {
     /// Lower case; an IPv6 address keeps its brackets.
     package var host: String
@@ -14,13 +15,13 @@ package struct Authority: Sendable, Hashable {
         self.port = port
     }
 
-    /// The authority written as `text`, or nil where it is malformed.
+    /// Parses an authority; nil if it is malformed.
     package static func parse(_ text: String) -> Authority? {
         var text = text
         return text.withUTF8 { parse(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    /// The authority in these bytes, or nil where it is malformed.
+    /// Parses an authority; nil if it is malformed.
     package static func parse(bytes: UnsafeRawBufferPointer) -> Authority? {
         guard let parts = split(bytes) else { return nil }
         return Authority(host: lowercased(bytes.part(0..<parts.hostLength)), port: parts.port)

@@ -1,12 +1,13 @@
-// Dot segments of a path, also as a server behind a proxy may come to see them: percent-encoded, behind a backslash, with parameters.
+// Dot segments of a path, also as a server behind a proxy may come to see them: percent-encoded, behind a
+// backslash, with parameters.
 
 /// One byte of a URL after decoding, and where what follows it begins.
 package struct DecodedByte: Sendable, Equatable {
     package let byte: UInt8
     package let next: Int
 
-    /// Decodes the byte at a position inside `text`. Percent-encoding counts however often it was applied: `%2e`, `%252e` and `%25252E` are
-    /// all a dot. A percent sign without two hexadecimal digits stands for itself.
+    /// Decodes the byte at a position inside `text`. Percent-encoding is decoded however often it was applied: `%2e`,
+    /// `%252e` and `%25252E` are all a dot. A percent sign without two hexadecimal digits stands for itself.
     package init(_ text: UnsafeRawBufferPointer, at position: Int) {
         guard text[position] == UInt8(ascii: "%") else {
             (byte, next) = (text[position], position + 1)
@@ -47,12 +48,13 @@ package enum DotSegments {
     private static let backslash = UInt8(ascii: "\\")
     private static let dot = UInt8(ascii: ".")
 
-    /// Whether a server may find a dot segment in the path of a target; the query, from the first `?` on, does not count.
+    /// Whether a server may find a dot segment in the path of a target; the query, from the
+    /// first `?` on, does not count.
     ///
-    /// Besides `.` and `..` as they are: with `%2e`, between `%2f`, `\` and `%5c`, encoded more than once, and with parameters or a NUL behind
-    /// them (`..;x`, `..%00`). No allocation.
+    /// Besides `.` and `..` as they are: with `%2e`, between `%2f`, `\` and `%5c`, encoded more than once, and with
+    /// parameters or a NUL behind them (`..;x`, `..%00`). No allocation.
     package static func mayOccur(in target: UnsafeRawBufferPointer) -> Bool {
-        // Of the segment so far: the number of its dots, where it has nothing else; else `other`.
+        // The number of dots in the segment so far, if it has nothing else; otherwise `other`.
         let other = 3
         var dots = 0
         var position = 0
@@ -80,8 +82,9 @@ package enum DotSegments {
         return target.withUTF8 { mayOccur(in: UnsafeRawBufferPointer($0)) }
     }
 
-    /// A reference's path, beginning with a slash, as a browser resolves it (WHATWG URL, RFC 3986 section 5.2.4): without its dot segments,
-    /// `%2e` being a dot and a backslash a slash. What follows `?` or `#` stays, and a path without dot segments stays byte for byte.
+    /// A reference's path, beginning with a slash, as a browser resolves it (WHATWG URL, RFC 3986 section 5.2.4):
+    /// without its dot segments, `%2e` being a dot and a backslash a slash. What follows `?` or `#` stays, and a path
+    /// without dot segments stays byte for byte.
     package static func resolved(_ reference: String) -> String {
         let end = reference.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         let path = reference.utf8[..<(end ?? reference.utf8.endIndex)]

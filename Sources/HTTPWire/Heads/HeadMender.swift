@@ -1,12 +1,13 @@
-// Writes a response head anew that its origin wrote badly, where there is only one way to read it.
+// Repairs a malformed response head, if there is only one way to read it.
 
-/// Collects one head to its end and mends it: lines that end in LF alone, whitespace before a colon (RFC 9112 section 5.1), folded lines
-/// (section 5.2), control characters in values, and a Content-Length that says one number more than once (RFC 9110 section 8.6).
+/// Collects one head to its end and mends it: lines that end in LF alone, whitespace before a colon (RFC 9112 section
+/// 5.1), folded lines (section 5.2), control characters in values, and a Content-Length that says one number more than
+/// once (RFC 9110 section 8.6).
 ///
-/// What it does not know it leaves as it is: the strict parser reads what comes out, and has the last word. Lines that say where the message
-/// ends are never made out of something else: no whitespace before their colon, no fold and no control character is taken from them.
+/// It leaves other errors as they are: the strict parser parses the result, and decides. Lines that delimit the message
+/// are never repaired into existence: whitespace before their colon, folds and control characters stay in them.
 struct HeadMender: Sendable {
-    /// Kinds of lines, for what a folded one goes on with.
+    /// The kinds of lines, which decide how a folded line is joined.
     private enum Line { case status, field, framing }
 
     /// Bytes that a head may have.
@@ -19,12 +20,13 @@ struct HeadMender: Sendable {
     /// Why another reader may find the end of the message elsewhere, the first of the reasons; nil: it will not.
     private(set) var oddFraming: WireReason?
     private var last = Line.status
-    /// What Content-Length has said.
+    /// The value of Content-Length so far.
     private var length: UInt64?
 
     init(limit: Int) { self.limit = limit }
 
-    /// Looks at the bytes that were not there at the last call; true where the head is complete. Throws with status 502.
+    /// Looks at the bytes that were not there at the last call; true where the head is
+    /// complete. Throws with status 502.
     mutating func take(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> Bool {
         let end = min(buffer.count, limit)
         while position < end {
@@ -90,7 +92,7 @@ struct HeadMender: Sendable {
 
     private mutating func writeField(_ line: UnsafeRawBufferPointer, _ start: Int) throws(WireError) {
         guard let colon = line.firstIndex(of: 0x3A) else {
-            // The parser says what is wrong with it.
+            // The parser reports the error.
             mended.append(contentsOf: [0x0D, 0x0A])
             mended.append(contentsOf: line)
             last = .field
@@ -117,7 +119,8 @@ struct HeadMender: Sendable {
         append(content)
     }
 
-    /// What to write of a Content-Length: one of its equal members, or all of it, which the parser refuses; nil where it says what was said before.
+    /// The repaired value of a Content-Length: one of its equal members, or all of it, which the parser then refuses;
+    /// nil if the line repeats an earlier one.
     private mutating func newLength(_ value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         let before = length
         var (number, isOne, count) = (before, true, 0)

@@ -1,4 +1,5 @@
-// The heads of requests and responses as values that outlive the buffer they came in, with versions, framing and limits.
+// The heads of requests and responses as values that outlive the buffer they came in, with
+// versions, framing and limits.
 
 /// A version that Drydock speaks; every other is refused with 505.
 package enum HTTPVersion: UInt8, Sendable {
@@ -80,7 +81,7 @@ package enum MessageSide: Sendable {
     case request, response
 }
 
-/// What a head may measure. Values over 1 GiB count as 1 GiB, below 16 bytes as 16.
+/// The limits of a head, in bytes. Values over 1 GiB count as 1 GiB, below 16 bytes as 16.
 package struct HeadLimits: Sendable, Equatable {
     /// Bytes of the whole head with its empty line; default 64 KiB; past it 431.
     package var head: Int
@@ -104,7 +105,8 @@ package struct HeadLimits: Sendable, Equatable {
             && left.target == right.target
     }
 
-    /// What the heads of responses may measure, unless a configuration says otherwise: policies of 9 KB exist, and hundreds of cookies.
+    /// What the heads of responses may measure, unless a configuration says otherwise: policies of 9 KB
+    /// exist, and hundreds of cookies.
     package static let response = HeadLimits(head: 262_144, fields: 1000, field: 65536)
 
     private static func bounded(_ bytes: Int) -> Int { min(max(bytes, 16), 1 << 30) }

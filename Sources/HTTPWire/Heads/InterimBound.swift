@@ -1,8 +1,8 @@
-// How many interim responses (1xx) one request may be answered with, on whatever way it goes.
+// The bound on interim responses (1xx) to one request, for every carrier.
 
 /// Without a bound, an origin that never comes to the final response fills the memory.
 package enum InterimBound {
-    package static let mostHeads = 100
+    package static let maximumHeads = 100
     /// Of all their heads together.
-    package static let mostBytes = 256 << 10
+    package static let maximumBytes = 256 << 10
 }

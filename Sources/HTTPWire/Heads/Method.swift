@@ -31,8 +31,8 @@ package enum Method: Sendable, Hashable {
         }
     }
 
-    /// Answered with the request itself, credentials included: TRACE (RFC 9110 section 9.3.8), and TRACK, which some servers take for
-    /// it. In any case, since some servers look past it.
+    /// Answered with the request itself, credentials included: TRACE (RFC 9110 section 9.3.8), and TRACK, which some
+    /// servers take for it. In any case, since some servers look past it.
     package var isLoopBack: Bool {
         switch self {
         case .trace: true
@@ -41,7 +41,7 @@ package enum Method: Sendable, Hashable {
         }
     }
 
-    /// Asks for no change of state (RFC 9110 section 9.2.1); an unknown method counts as unsafe.
+    /// Whether the method is safe (RFC 9110 section 9.2.1); an unknown method counts as unsafe.
     package var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true
@@ -68,7 +68,7 @@ package enum Method: Sendable, Hashable {
         }
     }
 
-    /// Whether GET and the space behind it stand there: four bytes are read.
+    /// Whether the bytes are `GET` and a space: it reads four bytes.
     @inline(__always)
     static func isGet(_ start: UnsafeRawPointer) -> Bool {
         UInt32(littleEndian: start.loadUnaligned(as: UInt32.self)) == 0x2054_4547

@@ -1,12 +1,15 @@
-// The head of a request, parsed in place: offsets into the read buffer, resumable at any byte, strict but for UTF-8 in targets.
+// The head of a request, parsed in place: offsets into the read buffer, resumable at any byte, strict
+// but for UTF-8 in targets.
 
 /// Parses one request head over a buffer that grows between calls.
 ///
-/// Nothing is allocated once the entries have their capacity, but for the name of an unknown method over 15 bytes. One CRLF before the request line is skipped (RFC 9112
-/// section 2.2), a second is refused. A refusal is final until `reset()`: the connection has to be closed. Not copyable, since a copy of the state would cost
+/// Nothing is allocated once the entries have their capacity, but for the name of an unknown method over 15
+/// bytes. One CRLF before the request line is skipped (RFC 9112 section 2.2), a second is refused. A refusal is
+/// final until `reset()`: the connection has to be closed. Not copyable, since a copy of the state would cost
 /// more than most questions.
 package struct RequestParser: ~Copyable, Sendable {
-    /// Where the next byte stands, in the order of the transitions; `start` goes to `emptyLineFeed` or straight to `method`.
+    /// Where the next byte stands, in the order of the transitions; `start` goes to
+    /// `emptyLineFeed` or straight to `method`.
     private enum State: UInt8 {
         case start, emptyLineFeed, method, target, version, versionEnd, lineFeed, fields, done
     }
@@ -14,9 +17,9 @@ package struct RequestParser: ~Copyable, Sendable {
     package let limits: HeadLimits
     private var state = State.start
     private var scanner = FieldScanner()
-    /// The last section of which all that the scanner found still holds; empty where it found nothing, or something else.
-    private var section = KnownSection()
-    /// Its lines as a value, once somebody has asked for it.
+    /// The last section whose scan is still valid; empty if there is none.
+    private var section = FieldSectionCache()
+    /// Its lines as a value, once they were needed.
     private var sectionFields: Fields?
     /// What that section says of the connection.
     private var keepsAlive = true
@@ -47,10 +50,10 @@ package struct RequestParser: ~Copyable, Sendable {
     package var expectsContinue: Bool { traits.contains(.expectsContinue) }
     /// Whether Upgrade is present and named in Connection, in HTTP/1.1 (RFC 9110 section 7.8).
     package var requestsUpgrade: Bool { traits.contains(.requestsUpgrade) }
-    /// Whether the target has bytes of UTF-8 in it, which stand percent-encoded in the head that ``makeHead(_:)`` gives: so one resource
-    /// has one name, whichever way it is written.
+    /// Whether the target has raw UTF-8 bytes. ``makeHead(_:)`` percent-encodes them, so that both spellings of
+    /// a target are one resource.
     package var hasRawTarget: Bool { traits.contains(.hasRawTarget) }
-    /// It expects nothing, upgrades nothing, and its target stands as it is.
+    /// The request has no Expect and no Upgrade, and its target needs no change.
     package var isOrdinary: Bool { traits.isEmpty }
 
     package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
@@ -60,12 +63,12 @@ package struct RequestParser: ~Copyable, Sendable {
     /// The field lines in order.
     package var entries: [FieldEntry] { scanner.entries }
 
-    /// Whether the fields of the last head that `makeHead` gave are kept for the next one that says the same; those of a long section are
-    /// not, nor those of a request that says more than what it asks for.
+    /// Whether the fields of the last head from `makeHead` are kept for a next head with the same section; those of
+    /// long sections and of requests with a body are not.
     package var keepsFields: Bool { sectionFields != nil }
 
-    /// Makes ready for the next head, which starts at the start of the next buffer; keeps the capacity. What the head
-    /// before said is not to be asked for any more.
+    /// Makes ready for the next head, which starts at the start of the next buffer; keeps the capacity. Values of the
+    /// earlier head must not be read afterwards.
     package mutating func reset() {
         if section.isEmpty { scanner.reset() }
         state = .start
@@ -77,7 +80,8 @@ package struct RequestParser: ~Copyable, Sendable {
         traits = []
     }
 
-    /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly more after them; it may lie elsewhere.
+    /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly
+    /// more after them; it may lie elsewhere.
     ///
     /// Throws the status to answer with: 400, 411, 414, 431, 501 or 505.
     package mutating func parse(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> ParseProgress {
@@ -90,8 +94,8 @@ package struct RequestParser: ~Copyable, Sendable {
         }
     }
 
-    /// The head as a value that outlives the buffer; valid after `.complete`. A field section that is said again gives the fields of
-    /// the time before, in the same memory.
+    /// The head as a value that outlives the buffer; valid after `.complete`. A repeated field section gives the same
+    /// fields as before, in the same memory.
     package mutating func makeHead(_ buffer: UnsafeRawBufferPointer) -> RequestHead {
         let fields = sectionFields ?? scanner.fields(buffer)
         if !section.isEmpty { sectionFields = fields }
@@ -105,7 +109,8 @@ package struct RequestParser: ~Copyable, Sendable {
         scanner.entry(field)?.value(in: buffer)
     }
 
-    /// The value of Host, and the known fields that occur. Mutating, since the compiler loads all of a parser that is only read.
+    /// The value of Host, and the known fields that occur. Mutating, since the compiler loads all of a
+    /// parser that is only read.
     package mutating func hostAndFields(in buffer: UnsafeRawBufferPointer) -> (UnsafeRawBufferPointer?, FieldSet) {
         (scanner.entry(.host)?.value(in: buffer), scanner.present)
     }
@@ -238,7 +243,7 @@ package struct RequestParser: ~Copyable, Sendable {
         if position &- partStart == 8 { state = .versionEnd }
     }
 
-    /// Checks what only the whole request line tells: the version and the form of the target.
+    /// Checks the version and the form of the target, which need the whole request line.
     private mutating func endRequestLine(_ base: UnsafeRawPointer, _ buffer: UnsafeRawBufferPointer) throws(WireError) {
         let major = base.load(fromByteOffset: partStart &+ 5, as: UInt8.self)
         let minor = base.load(fromByteOffset: partStart &+ 7, as: UInt8.self)
@@ -268,7 +273,7 @@ package struct RequestParser: ~Copyable, Sendable {
 
     // MARK: A section that is said again
 
-    /// Whether the section is the same as the last: then what was found there holds here, and the head is complete.
+    /// Whether the section repeats the last one: then its scan applies here, and the head is complete.
     private mutating func repeatsSection(_ base: UnsafeRawPointer, _ end: Int) -> Bool {
         guard version == .http11, section.isRepeated(base, at: position, before: end) else {
             section.forget()
@@ -284,7 +289,7 @@ package struct RequestParser: ~Copyable, Sendable {
         return true
     }
 
-    /// Keeps a section whose lines say the same in each request of HTTP/1.1: without a body, whatever the method is.
+    /// Caches a section that means the same in each HTTP/1.1 request: one without a body, with any method.
     private mutating func remember(_ buffer: UnsafeRawBufferPointer) {
         // The target is not of the section.
         guard version == .http11, framing == .none, traits.subtracting(.hasRawTarget).isEmpty else { return }

@@ -1,6 +1,6 @@
 // The four forms of a request target (RFC 9112 section 3.2), found without allocation and kept as sent but for UTF-8.
 
-/// A request target taken apart. Path and query stay as sent: nothing is decoded or normalised.
+/// A parsed request target. Path and query stay as sent: nothing is decoded or normalised.
 package struct RequestTarget: Sendable, Equatable {
     package enum Form: Sendable, Equatable {
         /// A path with its query, beginning with `/`.
@@ -14,10 +14,11 @@ package struct RequestTarget: Sendable, Equatable {
     }
 
     package var form: Form
-    /// OPTIONS for the server as a whole: `*`, or an absolute URL without path and query, which the last proxy sends on as `*` (RFC 9112 section 3.2.4).
+    /// OPTIONS for the server as a whole: `*`, or an absolute URL without path and query, which the last proxy sends on
+    /// as `*` (RFC 9112 section 3.2.4).
     package var isServerWide: Bool
 
-    /// Takes the target apart; throws 400 with its reason where it has none of the forms that the method allows.
+    /// Parses the target; throws 400 with its reason if it has none of the forms that the method allows.
     package static func parse(_ target: String, method: Method) throws(WireError) -> RequestTarget {
         let bytes = Array(target.utf8)
         let result: Result<RequestTarget, WireError> = bytes.withUnsafeBytes { raw in
@@ -30,7 +31,7 @@ package struct RequestTarget: Sendable, Equatable {
         return try result.get()
     }
 
-    /// Takes the target apart; throws 400 with its reason where it has none of the forms that the method allows.
+    /// Parses the target; throws 400 with its reason if it has none of the forms that the method allows.
     package static func parse(bytes: UnsafeRawBufferPointer, method: Method) throws(WireError) -> RequestTarget {
         guard ByteClass.all(bytes, are: ByteClass.target) else { throw WireError(.targetMalformed, side: .request) }
         let parts = try Parts(bytes, method: method, offset: 0)
@@ -60,7 +61,8 @@ package struct RequestTarget: Sendable, Equatable {
         return authority
     }
 
-    /// Which form a target has and where its parts lie; allocates nothing, so that the parser can ask it for every request.
+    /// Which form a target has and where its parts lie; allocates nothing, so that the parser can
+    /// ask it for every request.
     struct Parts {
         enum Kind { case origin, absolute, authority, asterisk }
 
@@ -114,7 +116,8 @@ package struct RequestTarget: Sendable, Equatable {
 }
 
 extension RequestTarget {
-    /// The target as it is matched, keyed, logged and sent: with bytes beyond ASCII percent-encoded (RFC 3986 section 2.1).
+    /// The target as it is matched, keyed, logged and sent: with bytes beyond ASCII
+    /// percent-encoded (RFC 3986 section 2.1).
     static func encoded(_ bytes: UnsafeRawBufferPointer) -> String {
         var text: [UInt8] = []
         text.reserveCapacity(bytes.count + 32)
@@ -131,7 +134,7 @@ extension RequestTarget {
 }
 
 extension RequestParser {
-    /// The target of a head that `makeHead` gave, taken apart.
+    /// Parses the target of a head from `makeHead`.
     package func makeTarget(_ head: RequestHead) throws(WireError) -> RequestTarget {
         // The parser has found that it is a target; a path is one as a whole.
         if head.target.utf8.first == 0x2F, head.method != .connect {

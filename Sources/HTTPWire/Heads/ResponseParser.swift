@@ -1,10 +1,13 @@
-// The head of a response, parsed in place or line by line: strictly, and once more where it is of a kind that can be mended.
+// The head of a response, parsed in place or line by line: strictly, and once more after a
+// repair, if it can be repaired.
 
-/// Parses one response head, interim ones included, over a buffer that grows between calls or from lines fed one at a time.
+/// Parses one response head, interim ones included, over a buffer that grows between calls or
+/// from lines fed one at a time.
 ///
-/// Every refusal has status 502 and is final until `reset()`: the upstream connection has to be discarded. Where it is lenient, a head that is
-/// refused for a reason that ``HeadMender`` knows is collected to its end, written anew, and judged again: what comes out is always a
-/// head that the strict parser takes. Not copyable, since a copy of the state would cost more than a short head.
+/// Every refusal has status 502 and is final until `reset()`: the connection must be closed. A lenient parser
+/// collects a head that was refused for a reason that ``HeadMender`` can repair, repairs it and parses it again:
+/// the result is always a head that the strict parser accepts. Not copyable, since a copy of the state would
+/// cost more than a short head.
 package struct ResponseParser: ~Copyable, Sendable {
     /// Where the next byte stands, in the order of the transitions; `afterStatus` may skip `reason`.
     private enum State: UInt8 {
@@ -16,8 +19,8 @@ package struct ResponseParser: ~Copyable, Sendable {
     package let isLenient: Bool
     private let acceptsHTTP2: Bool
     private var state = State.version
-    /// One with what there is of a head that could not be taken as it came, else none. It is long: an optional would be moved and copied
-    /// member by member, even nil.
+    /// One element while a head is collected for repair, otherwise empty. A mender is large: an optional would be moved
+    /// and copied member by member, even if nil.
     private var menders: [HeadMender] = []
     private var scanner = FieldScanner()
     /// The next byte to look at.
@@ -33,14 +36,16 @@ package struct ResponseParser: ~Copyable, Sendable {
     package private(set) var reasonRange = 0..<0
     package private(set) var version = HTTPVersion.http11
     package private(set) var framing = BodyFraming.none
-    /// Whether the server lets the connection be used again; false as well where the end of the body is the end of the connection, or its framing is dubious.
+    /// Whether the server lets the connection be used again; false as well where the end of the body is the end of the
+    /// connection, or its framing is dubious.
     package private(set) var keepAlive = true
     /// Why another reader may find the end of the message elsewhere: lines that end in LF alone (`bareLineFeed`),
     /// Content-Length twice (`contentLengthRepeated`), or the chunked coding in HTTP/1.0 (`transferEncodingInHTTP10`);
     /// nil: it will not. Only where it is lenient.
     package private(set) var oddFraming: WireReason?
 
-    /// `acceptsHTTP2` also takes the status line `HTTP/2 200`, with which libcurl prefixes the fields of an HTTP/2 response.
+    /// `acceptsHTTP2` also takes the status line `HTTP/2 200`, with which libcurl prefixes the
+    /// fields of an HTTP/2 response.
     package init(limits: HeadLimits = HeadLimits(), isLenient: Bool = false, acceptsHTTP2: Bool = false) {
         self.limits = limits
         self.isLenient = isLenient
@@ -72,7 +77,8 @@ package struct ResponseParser: ~Copyable, Sendable {
         oddFraming = nil
     }
 
-    /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly more after them; it may lie elsewhere.
+    /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly
+    /// more after them; it may lie elsewhere.
     ///
     /// The method of the request decides whether a body follows. Throws with status 502.
     package mutating func parse(
@@ -93,8 +99,8 @@ package struct ResponseParser: ~Copyable, Sendable {
         return try parse(buffer, requestMethod: requestMethod)
     }
 
-    /// Takes one raw line with its CRLF, as libcurl delivers them; the empty line completes the head. A line after a complete head begins the next one, so
-    /// that interim responses need no `reset()`. Throws with status 502.
+    /// Takes one raw line with its CRLF, as libcurl delivers them; the empty line completes the head. A line after a
+    /// complete head begins the next one, so that interim responses need no `reset()`. Throws with status 502.
     package mutating func feedLine(
         _ line: UnsafeRawBufferPointer,
         requestMethod: Method
@@ -103,7 +109,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         return try parseHeld(requestMethod: requestMethod)
     }
 
-    /// Takes one raw line as `feedLine` does, and looks at it later: once for many lines costs less.
+    /// Takes one raw line like `feedLine`, but parses it later: parsing many lines at once is faster.
     package mutating func hold(_ line: UnsafeRawBufferPointer) {
         if state == .done { reset() }
         lines.append(contentsOf: line)
@@ -146,7 +152,8 @@ package struct ResponseParser: ~Copyable, Sendable {
 
     // MARK: A head that is mended
 
-    /// Whether what was refused is worth another look, once the head has come to its end. What does not begin as a response does is none.
+    /// Whether a refused head may be repaired once it has arrived to its end. Bytes that do not begin
+    /// like a response are none.
     private func mayMend(_ error: WireError, _ buffer: UnsafeRawBufferPointer) -> Bool {
         guard isLenient, state.rawValue >= State.afterStatus.rawValue else { return false }
         switch error.reason {
@@ -217,7 +224,7 @@ package struct ResponseParser: ~Copyable, Sendable {
     private mutating func scanStatusLine(_ bytes: RawSpan) throws(WireError) {
         let end = bytes.byteCount
         if position == 0, end > 9, bytes.unsafeLoadUnaligned(as: UInt64.self) == Self.usualVersion {
-            // As below, without a look at each byte.
+            // The same as below, without reading byte by byte.
             version = .http11
             position = 8
         }
@@ -231,7 +238,7 @@ package struct ResponseParser: ~Copyable, Sendable {
                 status = status * 10 + Int(digit)
                 position &+= 1
                 if position &- partStart == 3 {
-                    // Beyond 599 they are nobody's, and mean what 5xx means (RFC 9110 section 15).
+                    // Statuses beyond 599 are undefined, and count as 5xx (RFC 9110 section 15).
                     guard status >= 100, status < 600 || isLenient else { throw refuse(.statusLineMalformed) }
                     state = .afterStatus
                 }
@@ -302,7 +309,7 @@ package struct ResponseParser: ~Copyable, Sendable {
 
     // MARK: What the whole head says
 
-    /// The framing of RFC 9112 section 6.3, with what is dubious there refused or followed by the end of the connection.
+    /// The framing of RFC 9112 section 6.3. Ambiguous framing is refused, or ends the connection after this message.
     private mutating func judge(_ buffer: UnsafeRawBufferPointer, _ requestMethod: Method) throws(WireError) {
         let head = ScannedHead(buffer: buffer, side: .response)
         let length = try scanner.contentLength(head)
@@ -317,7 +324,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         }
         if hasNoBody(requestMethod) {
             framing = .none
-            // A server that announces chunks where none may follow is likely to send them (RFC 9112 section 6.1).
+            // A server that announces chunks where none are allowed probably sends them (RFC 9112 section 6.1).
             if isChunked, status < 200 || status == 204 { keepAlive = false }
         } else if isChunked {
             framing = .chunked

@@ -41,7 +41,8 @@ package enum Serializer {
         fields.forEachRun { bytes.append(contentsOf: $0) }
     }
 
-    /// Appends the size line of a chunk of `count` bytes; the data and a CRLF follow it. Nothing for a count below 1, which would end the body.
+    /// Appends the size line of a chunk of `count` bytes; the data and a CRLF follow it. Nothing for a count below 1,
+    /// which would end the body.
     package static func chunkHeader(_ count: Int, into bytes: inout [UInt8]) {
         guard count > 0 else { return }
         var shift = (Int.bitWidth - 1 - count.leadingZeroBitCount) / 4 * 4
@@ -61,13 +62,15 @@ package enum Serializer {
         endLine(&bytes)
     }
 
-    /// Writes the number in decimal at `offset` and returns the offset after it; writes nothing where it does not fit (at most 20 bytes).
+    /// Writes the number in decimal at `offset` and returns the offset after it; writes nothing where it does
+    /// not fit (at most 20 bytes).
     package static func appendDecimal(_ value: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int) -> Int
     {
         let sign = value < 0 ? 1 : 0
         var rest = value.magnitude
         var digits = 1
-        // No overflow: the magnitude of an Int64 has 19 digits at most, and 10 to the power of 19 is less than 2 to that of 64.
+        // No overflow: the magnitude of an Int64 has 19 digits at most, and 10 to the power of 19 is
+        // less than 2 to that of 64.
         var power: UInt64 = 10
         while digits < 19, rest >= power {
             digits &+= 1

@@ -7,11 +7,11 @@ package protocol AdminActions: Sendable {
     func status() async -> AdminStatus
     /// - Throws: where the daemon is ending.
     func entries(_ query: AdminEntryQuery) async throws(Problem) -> AdminEntries
-    /// Reads the configuration anew, and takes it over where it has no error.
+    /// Reads the configuration again, and puts it in force if it has no error.
     func reload() async -> ReloadResult
     /// What would become of a request; nothing changes by it.
     /// - Throws: the refusal of the question, or the one that the request would be answered with.
-    func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation
+    func explain(_ question: ExplainQuery) async throws(Problem) -> AdminExplanation
     /// Leaves origins alone from now on, or asks them again; a reload puts the configuration's word in force.
     func setOffline(_ isOffline: Bool) async -> AdminOffline
     /// Moves the clock that lifetimes are counted by.

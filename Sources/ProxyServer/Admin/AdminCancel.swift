@@ -5,7 +5,7 @@ import HTTPWire
 
 /// Which fetches are to end.
 package enum CancelTarget: Sendable, Equatable {
-    /// Those of a URL: as a client sends it, or as the origin is asked.
+    /// The fetches of a URL, written as a client sends it or as the origin receives it.
     case url(String)
     /// Those of a service; `forward` are those of forward mode, where no service has that name.
     case service(String)
@@ -27,8 +27,8 @@ package enum CancelTarget: Sendable, Equatable {
 
 /// Implemented where the daemon is put together.
 package protocol CancelActions: Sendable {
-    /// Ends fetches; what is stored stays.
-    /// - Throws: that there is no such service.
+    /// Ends fetches; stored responses stay.
+    /// - Throws: a problem if there is no such service.
     func cancel(_ target: CancelTarget) async throws(Problem) -> AdminCancelled
 }
 
@@ -37,7 +37,7 @@ extension CancelActions {
     package var cancelRoutes: [AdminRoute] {
         [
             AdminRoute(.post, .cancel) { request async throws(Problem) in
-                try .json(await self.cancel(try CancelTarget(members: request.members)))
+                try .json(await self.cancel(try CancelTarget(members: request.queryItems)))
             }
         ]
     }

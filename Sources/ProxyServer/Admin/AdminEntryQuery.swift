@@ -1,21 +1,21 @@
-// What the listing in the admin API can be asked for.
+// The query of the listing in the admin API.
 
 package import CacheStore
-internal import Configuration
+import Configuration
 
-/// Which stored responses are asked for.
+/// Which stored responses to list.
 package struct AdminEntryQuery: Sendable, Equatable {
     /// All but what needs a clock or a policy.
     package var list = ListQuery()
-    /// Only what is fresh now, or what is not; nil for both.
+    /// True lists only fresh responses, false only others; nil lists both.
     package var isFresh: Bool?
     /// Only what arrived, or was last found current, longer ago; in seconds.
     package var olderThan: Int64?
 
     package init() {}
 
-    /// `pattern=`, `prefix=`, `service=`, `tier=memory|disk`, `fresh`, `stale`, `pinned`, `min_size=`, `older_than=`, `limit=` and
-    /// `after=`, each once at most.
+    /// `pattern=`, `prefix=`, `service=`, `tier=memory|disk`, `fresh`, `stale`, `pinned`, `min_size=`, `older_than=`,
+    /// `limit=` and `after=`, each once at most.
     init(query: [String: String]) throws(Problem) {
         for (name, value) in query {
             switch name {

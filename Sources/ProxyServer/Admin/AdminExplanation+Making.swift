@@ -1,11 +1,11 @@
 // How the document of an explanation is made from what the download core says.
 
-internal import AdminAPI
-internal import CacheStore
-internal import DownloadCore
-internal import HTTPCaching
-internal import HTTPWire
-internal import ServiceCore
+import AdminAPI
+import CacheStore
+import DownloadCore
+import HTTPCaching
+import HTTPWire
+import ServiceCore
 
 extension AdminExplanation.Route {
     init(_ match: RouteMatch) {
@@ -20,7 +20,7 @@ extension AdminExplanation.Route {
 }
 
 extension AdminExplanation {
-    /// For a request that no cache is asked about.
+    /// For a request that the cache has no part in.
     init(_ request: RequestHead, _ route: Route, now: Int64, isOffline: Bool, bypass: Ruling? = nil) {
         self.init(
             method: request.method.name,
@@ -33,7 +33,7 @@ extension AdminExplanation {
         )
     }
 
-    init(_ request: RequestHead, _ route: Route, _ ask: CacheAsk, _ stored: StoredExplanation) {
+    init(_ request: RequestHead, _ route: Route, _ ask: CacheRequest, _ stored: StoredExplanation) {
         self.init(request, route, now: stored.rules.now, isOffline: stored.rules.isOffline)
         let outcome = Outcome(stored)
         cache = Cache(
@@ -72,22 +72,23 @@ extension AdminExplanation.Standing {
         self.init(
             path: standing.path,
             status: standing.status,
-            afterMilliseconds: Int(clamping: standing.patience / 1_000_000),
+            afterMilliseconds: Int(clamping: standing.placeholderDelay / 1_000_000),
             mayAnswer: standing.mayAnswer
         )
     }
 }
 
 extension AdminExplanation.Ruling {
-    /// Where nothing is stored that the request selects and nobody is asked, the reason is why nobody is.
+    /// The reason for the outcome. If no stored response is selected and no origin is contacted, it says
+    /// why no origin is contacted.
     fileprivate init(_ stored: StoredExplanation, _ outcome: AdminExplanation.Outcome) {
         let rules = stored.rules
         self.init(reason: rules.reason, section: rules.section)
         if case .ask(_, let way)? = stored.part {
-            // What is fresh, and yet not all there, needs the rest (RFC 9111 section 3.3).
+            // A fresh but incomplete response needs a fetch of the missing bytes (RFC 9111 section 3.3).
             reason = way.reason ?? way.forward.rawValue
-            if way == Way(.partial) { section = "RFC 9111 section 3.3" }
-            guard way == Way(.stale) else { return }
+            if way == ForwardReason(.partial) { section = "RFC 9111 section 3.3" }
+            guard way == ForwardReason(.stale) else { return }
             // Parts that a whole response would be refreshed behind are checked first.
             reason = StaleReason.expired.rawValue
             section = StaleReason.expired.section

@@ -1,15 +1,16 @@
-// Batches in the admin API: what is asked of whoever runs them, and the routes.
+// Batches in the admin API: the actions that the daemon provides, and the routes.
 
 package import AdminAPI
 import HTTPWire
 
-/// What the admin API asks of whoever runs batches.
+/// The actions on batches that the admin API needs; the daemon provides them.
 package protocol JobActions: Sendable {
-    /// Begins what the body asks for: a new batch, or the download of what a job has queued.
+    /// Begins the job of the request's body: a new batch, or the download of items that a job has queued.
     /// - Parameter request: its body is an ``AdminJobRequest``, which may be long.
-    /// - Throws: what is wrong with the body, that there are too many jobs, or that the daemon is ending.
+    /// - Throws: a problem that says what is wrong with the body, that there are too many jobs, or
+    ///   that the daemon is ending.
     func submit(_ request: AdminRequest, _ kind: AdminJob.Kind) async throws(Problem) -> AdminJob
-    /// Downloads what has failed or was cancelled.
+    /// Downloads the items that failed or were cancelled.
     func retry(job id: String) async throws(Problem) -> AdminJob
     func cancel(job id: String) async throws(Problem) -> AdminJob
     /// Forgets a job that is not under way.
@@ -38,16 +39,16 @@ extension JobActions {
                 for (name, value) in query where name != "items" || value != "true" && value != "false" {
                     throw .badQuery("\(name)=\(value) is not known; there is items=true|false")
                 }
-                return try .json(await self.job(request.places[0], withItems: query["items"] != "false"))
+                return try .json(await self.job(request.pathParameters[0], withItems: query["items"] != "false"))
             },
             AdminRoute(.post, .cancelJob) { request async throws(Problem) in
-                try .json(await self.cancel(job: request.places[0]))
+                try .json(await self.cancel(job: request.pathParameters[0]))
             },
             AdminRoute(.post, .retryJob) { request async throws(Problem) in
-                try .json(await self.retry(job: request.places[0]), status: 202)
+                try .json(await self.retry(job: request.pathParameters[0]), status: 202)
             },
             AdminRoute(.delete, .job) { request async throws(Problem) in
-                try .json(await self.remove(job: request.places[0]))
+                try .json(await self.remove(job: request.pathParameters[0]))
             },
         ]
     }

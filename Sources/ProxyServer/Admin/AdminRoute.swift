@@ -3,25 +3,25 @@
 package import AdminAPI
 package import HTTPWire
 
-/// A request of the admin API, taken apart.
+/// A parsed request of the admin API.
 package struct AdminRequest: Sendable {
-    /// What stands in the path where the route has a `:name`, in order, percent-decoded.
-    package var places: [String]
+    /// The parts of the path at the `:name`s of the route, in order, percent-decoded.
+    package var pathParameters: [String]
     /// Percent-decoded, in order.
-    package var members: [(name: String, value: String)]
+    package var queryItems: [(name: String, value: String)]
     /// Empty for routes that take none.
     package var body: [UInt8]
 
-    package init(places: [String] = [], members: [(name: String, value: String)] = [], body: [UInt8] = []) {
-        self.places = places
-        self.members = members
+    package init(pathParameters: [String] = [], queryItems: [(name: String, value: String)] = [], body: [UInt8] = []) {
+        self.pathParameters = pathParameters
+        self.queryItems = queryItems
         self.body = body
     }
 
-    /// The query by name; of duplicates the last counts.
-    package var query: [String: String] { Dictionary(members.map { ($0.name, $0.value) }) { $1 } }
+    /// The query by name; the last of duplicate items is used.
+    package var query: [String: String] { Dictionary(queryItems.map { ($0.name, $0.value) }) { $1 } }
 
-    /// The body as a document.
+    /// Decodes the body as a document.
     /// - Throws: a 400 that says what is wrong with it.
     package func decode<Value: Decodable>(_ type: Value.Type) throws(Problem) -> Value {
         do {
@@ -32,7 +32,7 @@ package struct AdminRequest: Sendable {
     }
 }
 
-/// What a route answers.
+/// The answer of a route.
 package struct AdminAnswer: Sendable {
     package var status: Int
     package var type: String
@@ -54,7 +54,7 @@ package struct AdminAnswer: Sendable {
         }
     }
 
-    /// A document that may be long: it is encoded while the loop goes on.
+    /// Encodes a document that may be long, off the loop.
     /// - Throws: a 500 where it cannot be encoded.
     package static func jsonBehind(_ value: some Encodable & Sendable) async throws(Problem) -> AdminAnswer {
         let encoding = Task.detached { () -> Result<AdminAnswer, Problem> in
@@ -68,7 +68,7 @@ package struct AdminAnswer: Sendable {
     }
 }
 
-/// One method on one path. Each part of the daemon that can be asked brings its own routes.
+/// One method on one path. Each feature of the daemon has routes of its own.
 package struct AdminRoute: Sendable {
     package typealias Perform = @Sendable (AdminRequest) async throws(Problem) -> AdminAnswer
 

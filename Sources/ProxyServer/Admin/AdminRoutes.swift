@@ -1,6 +1,6 @@
-// The routes of the daemon as such: what it does, what it stores, and the switches of an operator.
+// The routes of the daemon itself: its status, its stored responses, and an operator's switches.
 
-internal import AdminAPI
+import AdminAPI
 import HTTPWire
 
 extension AdminActions {
@@ -12,7 +12,7 @@ extension AdminActions {
                 try await .jsonBehind(await self.entries(try AdminEntryQuery(query: request.query)))
             },
             AdminRoute(.get, .explain) { request async throws(Problem) in
-                let explanation = try await self.explain(try ExplainQuestion(members: request.members))
+                let explanation = try await self.explain(try ExplainQuery(members: request.queryItems))
                 guard request.query["as"] == "text" else { return try .json(explanation) }
                 return .text(explanation.text, type: "text/plain; charset=utf-8")
             },

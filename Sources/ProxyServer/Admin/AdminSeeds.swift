@@ -1,15 +1,15 @@
 // Seeds in the admin API: stored responses into a folder, and a folder into the store.
 
 package import AdminAPI
-internal import HTTPWire
+import HTTPWire
 package import Policies
 
 /// Implemented where the daemon is put together.
 package protocol SeedActions: Sendable {
-    /// Writes what is stored into a folder that the daemon may write.
-    /// - Parameter service: only what is stored for this service, `forward` or empty for forward mode; nil for all.
+    /// Writes the stored responses into a folder that the daemon can write.
+    /// - Parameter service: limits the export to one service, `forward` or empty for forward mode; nil exports all.
     func exportSeeds(to path: String, service: String?) async throws(Problem) -> AdminSeedExport
-    /// Stores what a folder has and what is not stored yet.
+    /// Stores the files of a folder that are not stored yet.
     func importSeeds(_ order: SeedImportOrder) async throws(Problem) -> AdminSeedImport
 }
 
@@ -17,7 +17,7 @@ package protocol SeedActions: Sendable {
 package struct SeedImportOrder: Sendable, Equatable {
     /// Absolute.
     package var path: String
-    /// Nil: as the names in the folder look.
+    /// Nil detects the layout by the names in the folder.
     package var layout: SeedLayout?
     /// URLs of folders that names of layout `docker` may come from.
     package var parents: [String] = []
@@ -46,7 +46,7 @@ extension SeedActions {
                         }
                         order.layout = known
                     }
-                    order.parents = request.members.filter { $0.name == "parent" }.map(\.value)
+                    order.parents = request.queryItems.filter { $0.name == "parent" }.map(\.value)
                     return try .json(await self.importSeeds(order))
                 default: throw Problem.badQuery("give either export=DIR or import=DIR")
                 }
@@ -58,7 +58,7 @@ extension SeedActions {
 extension AdminRequest {
     /// - Throws: that the query has another member than these.
     fileprivate func check(_ names: Set<String>) throws(Problem) {
-        for (name, _) in members where !names.contains(name) {
+        for (name, _) in queryItems where !names.contains(name) {
             throw Problem.badQuery("\(name) is not known here; there are \(names.sorted().joined(separator: ", "))")
         }
     }

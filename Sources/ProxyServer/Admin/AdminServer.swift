@@ -1,9 +1,9 @@
 // The admin API: HTTP and JSON on a listener of its own, never on the proxy's port.
 
-internal import AdminAPI
+import AdminAPI
 package import EventLoop
 import HTTPWire
-internal import ServiceCore
+import ServiceCore
 
 /// Answers the admin API on one loop; loop-bound.
 package final class AdminHandler: ExchangeHandler {
@@ -12,7 +12,9 @@ package final class AdminHandler: ExchangeHandler {
     /// - Parameter routes: in the order in which a 404 lists their paths.
     package init(routes: [AdminRoute]) { self.routes = routes }
 
-    package func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer { .notMine }
+    package func answerSynchronously(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
+        .notMine
+    }
 
     package func answer(_ exchange: Exchange, on loop: isolated EventLoop) async {
         do throws(Problem) {
@@ -20,13 +22,13 @@ package final class AdminHandler: ExchangeHandler {
             guard case .origin(let target) = exchange.target.form else { throw notFound(exchange.request.target) }
             let (path, members) = AdminQuery.split(target)
             let (route, places) = try route(exchange.request.method, path)
-            var request = AdminRequest(places: places, members: members)
+            var request = AdminRequest(pathParameters: places, queryItems: members)
             if route.bodyLimit > 0 { request.body = try await body(of: exchange, limit: route.bodyLimit) }
             let answer = try await route.perform(request)
             let fields = Fields([("Content-Type", answer.type), ("Cache-Control", "no-store")])
             let head = ResponseHead(
                 status: answer.status,
-                reason: StatusText.reason(answer.status),
+                reason: ReasonPhrase.reason(answer.status),
                 fields: fields
             )
             exchange.sendHead(head, body: .known(Int64(answer.body.count)))
@@ -52,7 +54,7 @@ package final class AdminHandler: ExchangeHandler {
             bytes += next
             guard bytes.count <= limit else {
                 let detail = "\(exchange.request.target) takes at most \(limit) bytes; send less, in several requests"
-                throw Problem(status: 413, title: StatusText.reason(413), detail: detail)
+                throw Problem(status: 413, title: ReasonPhrase.reason(413), detail: detail)
             }
         }
         return bytes
@@ -70,7 +72,7 @@ package final class AdminHandler: ExchangeHandler {
 
     /// On TCP any page in a browser could reach the API: Host must be loopback or the listen address, and a foreign
     /// Origin is refused (http-rules.md 41). A unix socket has its permissions.
-    static func check(_ fields: Fields, listener: ListenerFacts) throws(Problem) {
+    static func check(_ fields: Fields, listener: ListenerInfo) throws(Problem) {
         guard !listener.address.isUnix else { return }
         let host = fields.first(.host).flatMap { Authority.parse($0) }
         guard let host, HostRules(names: [], listeners: [listener.address]).allows(host) else {

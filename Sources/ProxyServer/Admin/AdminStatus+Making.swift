@@ -1,4 +1,4 @@
-// How the counts of a status are made from the counters of the loops.
+// Sums the counters of the loops for the status document.
 
 package import AdminAPI
 

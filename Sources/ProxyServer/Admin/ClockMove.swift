@@ -1,6 +1,6 @@
-// What can be asked of the clock in the admin API.
+// A change of the clock that the admin API accepts.
 
-internal import Configuration
+import Configuration
 
 /// What `POST /v1/clock` asks for.
 package enum ClockMove: Sendable, Equatable {

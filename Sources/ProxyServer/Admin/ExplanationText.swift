@@ -1,9 +1,9 @@
 // An explanation as `drydock explain` prints it: a line for each step, and the section of the rule behind it.
 
 package import AdminAPI
-internal import CacheStore
-internal import Configuration
-internal import HTTPWire
+import CacheStore
+import Configuration
+import HTTPWire
 
 extension AdminExplanation {
     /// Lines with a line end each; labels begin in column 0, what belongs to them in column 15.

@@ -1,4 +1,5 @@
-// What a connection does for the exchange under way: heads, content and ends as HTTP/1.1 has them, and the bytes of the request.
+// What a connection does for the exchange under way: heads, content and ends as HTTP/1.1 has them, and
+// the bytes of the request.
 
 import CacheStore
 import EventLoop
@@ -30,10 +31,10 @@ extension Connection: ExchangeCarrier {
         outputGrew()
     }
 
-    func passHead(
+    func forwardHead(
         _ head: ResponseHead,
         length: Int64,
-        _ lines: PassedLines,
+        _ lines: ForwardedLines,
         to version: HTTPVersion,
         isReusable: Bool,
         hasContent: Bool
@@ -63,36 +64,36 @@ extension Connection: ExchangeCarrier {
     func send(_ piece: BodyPiece) {
         switch piece {
         case .bytes(let chunk, let range):
-            enclose(range.count) { output.append(chunk, range.prefix($0)) }
+            frameContent(range.count) { output.append(chunk, range.prefix($0)) }
         case .file(let file, let offset, let count):
-            enclose(count) { output.append(.file(file, offset: offset, count: $0)) }
+            frameContent(count) { output.append(.file(file, offset: offset, count: $0)) }
         }
     }
 
     func send(_ bytes: [UInt8]) {
-        enclose(bytes.count) { count in output.append(count == bytes.count ? bytes : Array(bytes[..<count])) }
+        frameContent(bytes.count) { count in output.append(count == bytes.count ? bytes : Array(bytes[..<count])) }
     }
 
     func pass(_ bytes: UnsafeRawBufferPointer) {
         var isLast = false
         if let left = framing.lengthLeft { isLast = left <= Int64(bytes.count) }
-        enclose(bytes.count) { pass(bytes.part(0..<$0), isLast: isLast) }
+        frameContent(bytes.count) { pass(bytes.part(0..<$0), isLast: isLast) }
     }
 
-    func move(_ count: Int, from socket: Int32) -> IOResult? {
+    func splice(_ count: Int, from socket: Int32) -> IOResult? {
         guard let left = framing.lengthLeft, left >= Int64(count), let pipe = freePipe,
             let result = pipe.fill(from: socket, count: min(count, OutputQueue.highWatermark))
         else { return nil }
         if case .bytes(let moved) = result {
-            _ = framing.enclose(moved)
+            _ = framing.frameContent(moved)
             pass(moved, outOf: pipe)
         }
         return result
     }
 
-    /// Adds what the framing wants around `count` bytes, and drops what a declared length does not cover.
-    private func enclose(_ count: Int, _ append: (Int) -> Void) {
-        switch framing.enclose(count) {
+    /// Frames `count` bytes of content, and drops bytes beyond the declared length.
+    private func frameContent(_ count: Int, _ append: (Int) -> Void) {
+        switch framing.frameContent(count) {
         case .nothing: return
         case .content(let allowed): append(allowed)
         case .chunk(let head):
@@ -103,9 +104,9 @@ extension Connection: ExchangeCarrier {
         outputGrew()
     }
 
-    /// Part of an answer that comes from elsewhere: much of it leaves from where it lies, behind what is queued, and what
-    /// the socket does not take is queued. The connection may end by it.
-    /// - Parameter isLast: nothing follows with which a little could leave together.
+    /// Sends a part of a forwarded answer. A large part is written without a copy, after the queued bytes, and the rest
+    /// is queued. This may end the connection.
+    /// - Parameter isLast: no part follows that a small one could be written together with.
     private func pass(_ bytes: UnsafeRawBufferPointer, isLast: Bool) {
         guard isLast || bytes.count >= OutputQueue.copyLimit, state.phase == .answering, !state.isBlocked else {
             return output.append(copying: bytes)
@@ -113,7 +114,7 @@ extension Connection: ExchangeCarrier {
         let before = output.written
         let (outcome, taken) = output.write(to: transport, followedBy: bytes)
         noteWritten(since: before)
-        // Also where it failed: what is queued did not go out, for the access log.
+        // Bytes are queued after a failure, too, so that the access log does not count them as sent.
         if taken < bytes.count { output.append(copying: bytes.part(taken..<bytes.count)) }
         if outcome == .failed { return clientLeft() }
         guard outcome == .blocked, taken < bytes.count else { return }
@@ -122,12 +123,12 @@ extension Connection: ExchangeCarrier {
         updateInterest()
     }
 
-    /// The loop's pipe to the client; nil while something else is to be sent first, and where there is none.
+    /// The loop's pipe, for splicing to the client; nil while other output is queued, or if the loop has no pipe.
     private var freePipe: SocketPipe? {
         state.phase == .answering && !state.isBlocked && output.isEmpty && transport.takesPipes ? context.pipe : nil
     }
 
-    /// Sends what is in the pipe, and queues what the socket does not take. The connection may end by it.
+    /// Sends the bytes in the pipe, and queues those that the socket does not take. This may end the connection.
     private func pass(_ count: Int, outOf pipe: SocketPipe) {
         var left = count
         var last = IOResult.wouldBlock
@@ -136,10 +137,10 @@ extension Connection: ExchangeCarrier {
             left -= last.count
         } while left > 0 && last.count > 0
         noteWritten(count - left)
-        context.counters.add(.bytesMoved, UInt64(count - left))
+        context.counters.add(.bytesSpliced, UInt64(count - left))
         guard left > 0 else { return }
         let rest = pipe.read(left)
-        // Also where it failed: what is queued did not go out, for the access log.
+        // Bytes are queued after a failure, too, so that the access log does not count them as sent.
         output.append(rest)
         if rest.count < left { context.dropPipe() }
         guard last == .wouldBlock, rest.count == left else { return clientLeft() }
@@ -165,7 +166,7 @@ extension Connection: ExchangeCarrier {
     }
 
     /// The tunnel keeps the connection's place and its log line to the end.
-    func surrender(unsent: [UInt8]) -> TakenTransport? {
+    func detach(unsent: [UInt8]) -> DetachedTransport? {
         guard !state.isOver, let exchange = current else { return nil }
         let received = Array(input.bytes)
         var waitedFor = WaitedFor(kind: .tunnel, client: records.client, since: exchange.startedAt)
@@ -173,7 +174,7 @@ extension Connection: ExchangeCarrier {
         _ = state.end(.taken)
         letGo()
         context.remove(self)
-        return TakenTransport(transport, received: received, unsent: unsent, waitedFor: waitedFor) { [self] sent in
+        return DetachedTransport(transport, received: received, unsent: unsent, waitedFor: waitedFor) { [self] sent in
             let extent = AnswerExtent(bytes: sent, unsent: 0, began: requestBegan)
             records.record(exchange, extent, isAborted: false)
             releasePlace()

@@ -4,7 +4,7 @@ import EventLoop
 import HTTPWire
 
 extension Connection {
-    /// Requests served in one turn of the loop before others get theirs.
+    /// The number of pipelined requests that one connection may have served in a turn of the loop.
     private static let requestsPerTurn = 32
 
     func read() {
@@ -33,7 +33,7 @@ extension Connection {
         updateInterest()
     }
 
-    /// Reads away what a client still sends after the last answer.
+    /// Reads and drops the bytes that a client sends after the last answer.
     private func discard() {
         switch input.read(from: transport) {
         case .bytes: input.release()
@@ -42,7 +42,7 @@ extension Connection {
         }
     }
 
-    /// Uses what has been read.
+    /// Processes the bytes in the read buffer.
     func process() {
         guard !isProcessing else { return }
         isProcessing = true
@@ -67,7 +67,7 @@ extension Connection {
         updateInterest()
     }
 
-    /// Serves the request at the front of the buffer; false where it is not whole yet.
+    /// Serves the request at the front of the buffer; false if its head is incomplete.
     private func serveNext() -> Bool {
         do throws(WireError) {
             let bytes = input.bytes
@@ -96,7 +96,7 @@ extension Connection {
         version = request.version
         state.keepAlive = request.keepAlive && !context.isDraining
         isFollowed = bytes.count > length
-        let answer = handler.answerAtOnce(request, through: self)
+        let answer = handler.answerSynchronously(request, through: self)
         switch answer {
         case .notMine: return false
         case .refused, .broken: break
@@ -143,7 +143,7 @@ extension Connection {
         if isForTunnel { exchange.endsWithClient = true }
         perform(state.requestBegan())
         waitingSince = Monotonic.coarse()
-        if handler.passOn(exchange) { return }
+        if handler.passThrough(exchange) { return }
         // This callback runs on the loop, but outside any task: its isolation is entered once, by address.
         let address = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
         loop.assumeIsolated { loop in
@@ -172,14 +172,14 @@ extension Connection {
     func refuse(_ error: WireError) {
         context.counters.add(.errorWire)
         var problem = Problem(error)
-        // The buffer still begins with what was refused.
+        // The buffer still begins with the refused request.
         let foreign = ClientTrouble(firstBytes: input.bytes)
         if let foreign { problem.detail = "\(foreign.text)" }
         tell(foreign ?? .malformed, error)
         refuse(problem)
     }
 
-    /// Tells the daemon's log what is wrong with what the client sent.
+    /// Reports a client's malformed request to the daemon's log.
     func tell(_ trouble: ClientTrouble, _ error: WireError) {
         let reason = trouble == .malformed ? error.detail : ""
         context.daemonLog.tell(

@@ -70,7 +70,8 @@ extension Connection: HotSender {
         return .queued
     }
 
-    /// Writes the parts of an answer; no body stands for one that follows from a file. The caller and the owner hold them.
+    /// Writes the parts of an answer; no body means that it follows from a file. The caller and the
+    /// owner keep the bytes alive.
     private func write(
         _ prepared: UnsafeRawBufferPointer,
         _ dynamic: UnsafeRawBufferPointer,
@@ -99,7 +100,7 @@ extension Connection: HotSender {
         return transport.write(vectors, count: count, isBeforeFile: isBeforeFile)
     }
 
-    /// Queues what is left of a head.
+    /// Queues the unsent rest of a head.
     private func queueRest(
         _ prepared: UnsafeRawBufferPointer,
         _ dynamic: UnsafeRawBufferPointer,
@@ -127,7 +128,7 @@ extension Connection: HotSender {
 
     // MARK: - Answers put together
 
-    /// A longer body is not copied, but written with what was put together before it.
+    /// A longer body is not copied into the buffer, but written from its place after the buffer's bytes.
     static let joinLimit = 16 << 10
 
     /// Whether the answer to the request under way may wait for those behind it in the buffer.
@@ -135,7 +136,7 @@ extension Connection: HotSender {
         (isFollowed || hasJoined) && bodyCount <= Self.joinLimit && state.keepAlive
     }
 
-    /// Sends what has been put together; what the socket does not take waits in the queue, before whatever comes next.
+    /// Sends the joined answers; bytes that the socket does not take are queued, ahead of later output.
     func flushJoined() {
         guard hasJoined else { return }
         hasJoined = false
@@ -159,7 +160,7 @@ extension Connection: HotSender {
 
     // MARK: - The queue
 
-    /// Something was queued: it leaves now where it is much, else with what else this turn brings.
+    /// Called when output was queued: much of it is written now, little of it at the end of this turn with the rest.
     func outputGrew() {
         guard !state.isBlocked, !output.isEmpty else { return }
         if output.count >= 64 << 10 { flush() } else { context.flushSoon(self) }

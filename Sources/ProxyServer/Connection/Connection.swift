@@ -3,9 +3,9 @@
 package import EventLoop
 import HTTPWire
 
-/// Loop-bound. HTTP/1.1 and 1.0: one request after the other, answers in order. What it does when something happens, its
-/// ``ConnectionState`` says.
-package final class Connection: IOHandler, SweptMember {
+/// Loop-bound. HTTP/1.1 and 1.0: one request after the other, answers in order. What it does when something happens,
+/// its ``ConnectionState`` says.
+package final class Connection: IOHandler, LoopMember {
     /// An answer that was written in part on the hot path.
     struct PendingHot {
         let entry: AccessEntry
@@ -17,14 +17,14 @@ package final class Connection: IOHandler, SweptMember {
     package nonisolated let loop: EventLoop
     package let context: LoopContext
     package let peer: SocketAddress
-    package let listener: ListenerFacts
+    package let listener: ListenerInfo
     let handler: any ExchangeHandler
     let records: AnswerRecords
     let transport: any Transport
     /// What the transport watches, here so that a look at it needs no reference.
     private var watched: IOReadiness = []
 
-    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) var state = ConnectionState()
     // Ours alone, freed in deinit. A value in this object would pay for a check of exclusive access with every use.
     let parser: UnsafeMutablePointer<RequestParser>
@@ -32,15 +32,15 @@ package final class Connection: IOHandler, SweptMember {
     let output = OutputQueue()
     var current: Exchange?
     /// Of the answer of `current`.
-    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) var framing = HTTP1Framing()
-    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) var pendingHot: PendingHot?
     /// A body that an early answer left unread.
     var leftover: RequestBody?
     /// What of it may still be read.
     var leftoverBudget = 0
-    /// What became of the fields of the last request that was passed on.
+    /// The outgoing fields of the last forwarded request, reused if the next request has the same fields.
     var lastOutgoing: OutgoingFields?
     /// Bytes written since the connection began.
     var sent: UInt64 = 0
@@ -52,8 +52,8 @@ package final class Connection: IOHandler, SweptMember {
     var isFollowed = false
     /// Answers of this callback wait in the loop's ``JoinedAnswers``.
     var hasJoined = false
-    /// When the head was complete, monotonic nanoseconds; for the duration in the log. 0 for a request that is answered at
-    /// once while nothing is logged.
+    /// When the head was complete, monotonic nanoseconds; for the duration in the log. 0 for a request that is answered
+    /// at once while nothing is logged.
     var requestBegan: UInt64 = 0
     /// When the present wait began, monotonic nanoseconds.
     var waitingSince: UInt64
@@ -68,7 +68,7 @@ package final class Connection: IOHandler, SweptMember {
         handler: any ExchangeHandler,
         transport: any Transport,
         peer: SocketAddress,
-        listener: ListenerFacts,
+        listener: ListenerInfo,
         isCounted: Bool
     ) {
         self.loop = loop
@@ -102,7 +102,7 @@ package final class Connection: IOHandler, SweptMember {
         if readiness == .write { flush() } else { read() }
     }
 
-    /// The loop's turn for what was put off.
+    /// Called by the loop for work that the connection has deferred.
     func runAgain() {
         if !output.isEmpty, !state.isBlocked { flush() }
         process()
@@ -135,7 +135,8 @@ package final class Connection: IOHandler, SweptMember {
 
     // MARK: - The end
 
-    /// Ends the sending side and lets the client take what was sent: closing with unread bytes would reset the connection.
+    /// Ends the sending side and keeps reading, so that the client gets all that was sent: closing a socket with unread
+    /// bytes resets the connection.
     func linger() {
         input.release()
         guard state.linger() else { return close() }
@@ -151,8 +152,8 @@ package final class Connection: IOHandler, SweptMember {
         close()
     }
 
-    /// Cuts the answer under way so that the client cannot take it for complete.
-    /// - Parameter resets: the end of the connection alone would look like a proper end.
+    /// Ends the connection in the middle of the answer, so that the client cannot take it for complete.
+    /// - Parameter resets: resets the connection, because a plain close would look like the proper end of this answer.
     func cutAnswer(resets: Bool) {
         guard !state.isOver else { return }
         if !state.isBlocked, !resets {
@@ -182,7 +183,7 @@ package final class Connection: IOHandler, SweptMember {
         exchange?.connectionEnded()
     }
 
-    /// The connection no longer counts against the limits.
+    /// Gives back the connection's place in the limits.
     func releasePlace() {
         context.counters.add(.connectionsClosed)
         context.remove(self)

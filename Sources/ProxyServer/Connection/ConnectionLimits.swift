@@ -23,7 +23,7 @@ package final class ConnectionLimits: Sendable {
 
     package init(total: Int, perClient: Int) { state = Mutex(State(total: total, perClient: perClient)) }
 
-    /// Takes effect for the next connection; nobody is closed.
+    /// Applies to new connections; open ones stay open.
     package func update(total: Int, perClient: Int) {
         state.withLock { state in
             state.total = total

@@ -1,10 +1,11 @@
 // Where a connection is between its requests and their answers: what happens to it, and what it is to do then.
 
-/// A value: events go in, and each says what the connection does next. It reads nothing, writes nothing and asks no clock.
+/// A value: events go in, and each says what the connection does next. It reads nothing, writes
+/// nothing and asks no clock.
 ///
-/// Phases: waiting → answering (a task or a relay answers) or flushing (answered at once, bytes left) → flushing → draining (an unread
-/// body) or waiting; from flushing to lingering where the connection ends after an answer; answering → taken where a
-/// tunnel takes the transport; from any to closed. Taken and closed are final.
+/// Phases: waiting → answering (a task or a relay answers) or flushing (answered at once, bytes left) → flushing →
+/// draining (an unread body) or waiting; from flushing to lingering where the connection ends after an answer;
+/// answering → taken where a tunnel takes the transport; from any to closed. Taken and closed are final.
 struct ConnectionState: Equatable {
     enum Phase: CaseIterable { case waiting, answering, flushing, draining, lingering, taken, closed }
 
@@ -139,8 +140,8 @@ struct ConnectionState: Equatable {
         switch phase {
         case .flushing: return .none
         case .waiting where hasInput && isQueued: return .none
-        // Behind a whole request a client may end its side and read on. Whether it does, or has left, cannot be seen before it
-        // refuses what is sent to it; where leaving ends a fetch, this counts as leaving.
+        // The client ended its side after a complete request. It may still read, or may have left: that shows only when
+        // it refuses the answer. If the route's fetch ends with its client, this counts as leaving.
         case .answering: return endsWithClient() ? .leave : .watchOver
         case .waiting, .draining, .lingering, .taken, .closed: return .close
         }
@@ -188,7 +189,8 @@ struct ConnectionState: Equatable {
 
     /// - Parameters:
     ///   - waited: since the present wait began, in nanoseconds.
-    ///   - hasHeadBytes: more was read than a lone empty line, which some clients send after a body, and which begins no head.
+    ///   - hasHeadBytes: more was read than a lone empty line, which some clients send after a body,
+    ///     and which begins no head.
     ///   - isHungUp: nobody is at the other end; asked only where nothing is watched that would tell.
     ///   - isBodyLate: the body of the request comes too slowly.
     func late(

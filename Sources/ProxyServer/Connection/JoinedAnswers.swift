@@ -1,9 +1,10 @@
-// Small answers, put together so that one write sends all parts of one, or several to pipelined requests (RFC 9112 section 9.3.2).
+// Small answers, put together so that one write sends all parts of one, or several to pipelined requests
+// (RFC 9112 section 9.3.2).
 
 import EventLoop
 
-/// One a loop, and empty between its callbacks: a connection that puts an answer here sends it before its callback ends.
-/// Loop-bound.
+/// One a loop, and empty between its callbacks: a connection that puts an answer here sends it before its
+/// callback ends. Loop-bound.
 final class JoinedAnswers {
     /// Bytes at most.
     private static let capacity = 64 << 10
@@ -16,7 +17,7 @@ final class JoinedAnswers {
     /// Valid until the next change.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: room[..<count]) }
 
-    /// Adds the four parts of an answer, or none of them: false where there is no room.
+    /// Adds the four parts of an answer, or none of them: false if the buffer has no space.
     func append(
         _ prepared: UnsafeRawBufferPointer,
         _ dynamic: UnsafeRawBufferPointer,
@@ -35,7 +36,7 @@ final class JoinedAnswers {
         return true
     }
 
-    /// Writes the four parts of an answer with one call; nil where others wait here, and where there is no room.
+    /// Writes the four parts of an answer with one call; nil if other answers wait in the buffer, or it has no space.
     func write(
         _ prepared: UnsafeRawBufferPointer,
         _ dynamic: UnsafeRawBufferPointer,

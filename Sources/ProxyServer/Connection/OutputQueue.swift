@@ -1,4 +1,4 @@
-// What a connection still has to write, in order: owned bytes, chunks of bodies, parts of files.
+// The output of a connection that is not written yet, in order: owned bytes, chunks of bodies, parts of files.
 
 import CacheStore
 import EventLoop
@@ -30,9 +30,9 @@ final class OutputQueue {
     static let highWatermark = 256 << 10
     /// The same where bodies have taken most of their memory.
     static let tightWatermark = 64 << 10
-    /// A waiting sender goes on when no more than this is queued.
+    /// A waiting sender continues when no more than this is queued, in bytes.
     static let lowWatermark = 128 << 10
-    /// The most that one `sendfile` is asked for.
+    /// The largest count of bytes for one `sendfile`.
     static let fileWindow = 1 << 20
     /// The most that one connection writes in one callback.
     static let callLimit = 1 << 20
@@ -41,7 +41,7 @@ final class OutputQueue {
     private static let vectorCount = 12
     private static let mergeLimit = 16 << 10
 
-    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) private var segments: [Segment] = []
     private var first = 0
     /// Bytes in the queue, those in files included.
@@ -118,7 +118,7 @@ final class OutputQueue {
         return .drained
     }
 
-    /// Writes what is queued, and bytes that are valid during the call behind it, as far as the socket takes them.
+    /// Writes the queue and then `bytes`, which are valid during the call, as far as the socket takes them.
     /// - Returns: how that ended, and how many of `bytes` are out.
     func write(
         to transport: any Transport,
@@ -202,7 +202,8 @@ final class OutputQueue {
         }
     }
 
-    /// Collects the memory segments from `index` on; each one's pointer is valid inside its own nested call, at most `vectorCount` deep.
+    /// Collects the memory segments from `index` on; each one's pointer is valid inside its own nested call,
+    /// at most `vectorCount` deep.
     private func gather(
         _ index: Int,
         _ filled: Int,
@@ -212,7 +213,7 @@ final class OutputQueue {
         func add(_ whole: UnsafeRawBufferPointer) -> IOResult {
             let length = min(whole.count, Self.callLimit)
             vectors[filled] = iovec(iov_base: UnsafeMutableRawPointer(mutating: whole.baseAddress), iov_len: length)
-            // Nothing may follow a part that is not whole.
+            // A part that was cut must be the last one of the call, or bytes would be left out.
             let next = length < whole.count ? segments.count : index + 1
             return gather(next, filled + 1, vectors, write)
         }
@@ -267,8 +268,9 @@ final class OutputQueue {
 }
 
 extension Chunk {
-    /// The file to send a range from; nil where it is not in one, or too small to gain by it.
-    func sendable(_ range: Range<Int>) -> MemoryFile? { range.count >= Self.leastFile ? file : nil }
+    /// The file to send a range from; nil if the chunk has no file, or the range is too small
+    /// for `sendfile` to be faster.
+    func sendable(_ range: Range<Int>) -> MemoryFile? { range.count >= Self.memfdThreshold ? file : nil }
 }
 
 @available(*, unavailable) extension OutputQueue: Sendable {}

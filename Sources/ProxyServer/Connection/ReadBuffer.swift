@@ -2,7 +2,7 @@
 
 import EventLoop
 
-/// Blocks of one size, reused; loop-bound. Idle connections hold none.
+/// A pool of read buffers of one size; loop-bound. Idle connections hold no block.
 final class BlockPool {
     let blockSize: Int
     // The first free block; each holds the address of the next in its first word. Owned by the pool until taken; freed
@@ -50,20 +50,20 @@ final class ReadBuffer {
     var isEmpty: Bool { start == end }
     var isFull: Bool { count == pool.blockSize }
 
-    /// What was read and not consumed; valid until the next mutation.
+    /// The bytes that were read and not consumed; valid until the next mutation.
     var bytes: UnsafeRawBufferPointer {
         // Valid until the next mutation, as said above.
         UnsafeRawBufferPointer(start: block.map { UnsafeRawPointer($0 + start) }, count: count)
     }
 
-    /// Reads once, behind what is there; not for a full buffer.
+    /// Reads once, after the bytes that are there. The buffer must not be full.
     func read(from transport: any Transport) -> IOResult {
         let result = transport.read(into: room())
         if case .bytes(let count) = result { end += count }
         return result
     }
 
-    /// Room for a read, after what is there; moves the bytes to the front when the end comes near.
+    /// The free space for a read, after the bytes that are there; moves these to the front when little space is left.
     private func room() -> UnsafeMutableRawBufferPointer {
         let block = self.block ?? pool.take()
         self.block = block
@@ -87,7 +87,7 @@ final class ReadBuffer {
         }
     }
 
-    /// Gives the block back; what was left in it is dropped.
+    /// Gives the block back to the pool; bytes in it are dropped.
     func release() {
         if let block { pool.give(block) }
         block = nil

@@ -13,7 +13,7 @@ package enum RequestBodyError: Error, Sendable, Equatable {
     /// The client sends below the least rate.
     case tooSlow
 
-    /// What to answer where nothing has been answered yet; nil where nobody is there to read it.
+    /// The answer to a client that has none yet; nil where the client has gone.
     package var problem: Problem? {
         switch self {
         case .clientGone: nil
@@ -31,7 +31,7 @@ package enum RequestBodyError: Error, Sendable, Equatable {
 
 /// What one pull came to.
 package enum RequestBodyRead: Sendable, Equatable {
-    /// So many bytes, more than none.
+    /// The next bytes of the body; the count is at least one.
     case bytes(Int)
     /// Nothing now: ``RequestBody/onAvailable`` is called when it is worth asking again.
     case wait
@@ -49,11 +49,11 @@ package final class RequestBody {
     private var decoder: BodyDecoder
     /// Bytes at the front of the read buffer that are content, and not handed out yet.
     private var undelivered = 0
-    /// Why the body ended early, where it did.
+    /// Why the body ended early; nil if it has not.
     package private(set) var failure: RequestBodyError?
     /// The client waits for a 100 before it sends.
     private var awaitsContinue: Bool
-    /// Somebody asked, and there was nothing.
+    /// A reader found no bytes, and waits for more.
     private var isWanted = false
     /// Waiting for the client so far, in nanoseconds.
     private var waited: UInt64 = 0
@@ -138,7 +138,7 @@ package final class RequestBody {
         notify()
     }
 
-    /// The body is of no more use; whoever waits for it learns why.
+    /// Ends the body with an error; a waiting reader gets the error.
     func fail(_ error: RequestBodyError) {
         if failure == nil { failure = error }
         notify()
@@ -168,7 +168,7 @@ package final class RequestBody {
         !isComplete && !wasPulled && !mayBeDrained(limit: Self.unreadLimit)
     }
 
-    /// Drops what has been read; returns how many bytes of content that was.
+    /// Drops the content in the read buffer; returns its count of bytes.
     func discard(limit: Int) throws(WireError) -> Int {
         var dropped = 0
         while dropped <= limit, try findContent(), let input {
@@ -190,7 +190,7 @@ package final class RequestBody {
 
     // MARK: - Decoding
 
-    /// Brings content to the front of the read buffer; false where there is none now.
+    /// Moves content to the front of the read buffer; false if there is none now.
     private func findContent() throws(WireError) -> Bool {
         while undelivered == 0 {
             guard let input, !decoder.isComplete, !input.input.isEmpty else { return false }

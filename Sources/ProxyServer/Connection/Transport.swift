@@ -7,7 +7,8 @@ package import Glibc
 ///
 /// No call waits. A result of `.wouldBlock` means: `watch` for readiness, and make the call again.
 package protocol Transport: AnyObject {
-    /// From now on `handler` is called for what is watched, which is nothing at first. It replaces the handler before it.
+    /// From now on `handler` is called for what is watched, which is nothing at first. It
+    /// replaces the handler before it.
     func begin(on loop: isolated EventLoop, _ handler: any IOHandler)
     /// Changes what is watched; without effect before `begin` and after `stop`.
     func watch(_ wanted: IOReadiness)
@@ -42,7 +43,7 @@ package protocol Transport: AnyObject {
 /// A socket, TCP or local, as it is.
 package final class PlainTransport: Transport {
     /// Taken over; -1 once closed.
-    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) private var descriptor: Int32
     private let isLocal: Bool
     private var event: IOEvent?

@@ -1,4 +1,4 @@
-// How an answer goes out: the length of its body, and that nobody takes it any more.
+// The length of an answer's body, and the error for a client that has gone.
 
 /// How long the body of an answer is.
 package enum AnswerLength: Sendable, Equatable {

@@ -4,19 +4,19 @@ import EventLoop
 import HTTPWire
 
 extension Exchange {
-    /// Sends the head of an answer to GET as it is, but for the lines of its origin's connection.
+    /// Sends the head of an answer to GET unchanged, except for the lines of the origin's connection.
     /// - Parameters:
     ///   - head: with one Content-Length, which says `length`, and with Date.
     ///   - lines: made for its status, reason and way; the version of the head is 1.1.
-    ///   - hasContent: content comes at once, and takes the head with it.
-    /// - Returns: false where this is no request for such an answer: nothing was sent then.
-    func passHead(_ head: ResponseHead, length: UInt64, _ lines: PassedLines, hasContent: Bool) -> Bool {
+    ///   - hasContent: content follows at once, so that head and content are written together.
+    /// - Returns: false, with nothing sent, if the request cannot take such an answer.
+    func forwardHead(_ head: ResponseHead, length: UInt64, _ lines: ForwardedLines, hasContent: Bool) -> Bool {
         guard state == .open, request.method == .get, let carrier, let length = Int64(exactly: length) else {
             return false
         }
         status = head.status
         state = .body
-        carrier.passHead(
+        carrier.forwardHead(
             head,
             length: length,
             lines,
@@ -27,8 +27,8 @@ extension Exchange {
         return true
     }
 
-    /// Writes bytes from where they lie, and queues what the client does not take. False where so much is queued that the next
-    /// ones should wait.
+    /// Writes bytes from where they lie, and queues what the client does not take. False where so much is queued that
+    /// the next ones should wait.
     /// - Throws: `ClientGone` when nothing can be sent any more.
     func pass(_ bytes: UnsafeRawBufferPointer) throws(ClientGone) -> Bool {
         guard let carrier, state == .body else { throw ClientGone() }
@@ -37,11 +37,13 @@ extension Exchange {
         return carrier.queuedBytes <= OutputQueue.highWatermark
     }
 
-    /// Moves bytes of the body out of another socket to the client, at most `count`, without a copy through this process.
-    /// - Returns: how the other socket gave them; nil where they are to be read there, since they cannot go to the client alone.
-    func move(_ count: Int, from socket: Int32) -> IOResult? {
+    /// Moves bytes of the body out of another socket to the client, at most `count`, without a
+    /// copy through this process.
+    /// - Returns: how the other socket gave them; nil where they are to be read there, since they
+    ///   cannot go to the client alone.
+    func splice(_ count: Int, from socket: Int32) -> IOResult? {
         guard state == .body, let carrier else { return nil }
-        return carrier.move(count, from: socket)
+        return carrier.splice(count, from: socket)
     }
 
     /// No more is queued than may be; true where the client has left, too.

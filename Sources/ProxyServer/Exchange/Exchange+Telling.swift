@@ -1,7 +1,7 @@
 // What an exchange tells besides its answer: problem documents, the daemon's log, its trace, and its id to the origin.
 
 import EventLoop
-internal import HTTPWire
+import HTTPWire
 import ServiceCore
 
 extension Exchange {
@@ -11,7 +11,7 @@ extension Exchange {
         let body = problem.body
         var head = problem.head(name: context.settings.name)
         if outcome.error.isEmpty { outcome.error = problem.detail }
-        // Whoever tells of the error can name its line.
+        // A client that reports the problem can then name the request's line in the log.
         if listener.role == .proxy, trace != nil || context.log?.needsID == true {
             head.fields.set(RequestID.fieldName, requestID.text)
         }
@@ -27,12 +27,13 @@ extension Exchange {
             ("target", LoggedReferer.text(request.target, context.secrets)),
         ]
         facts.append(("service", outcome.route))
-        // Addresses that name servers gave are not told to clients, and stand here.
+        // The log has the addresses that name servers gave; problem documents leave them out.
         facts.append(("error", outcome.error.isEmpty ? reason : outcome.error))
         context.daemonLog.tell(trouble, facts)
     }
 
-    /// Says the id in the fields that go to an origin, where it is passed on: in the place of one of the client's that is not taken.
+    /// Puts the request id into the fields for an origin, if ids are forwarded; it replaces an id of the
+    /// client that may not be used.
     func identify(_ fields: inout Fields) {
         guard context.passesIDs else { return }
         if case .taken = requestID, fields.contains(RequestID.fieldName) { return }

@@ -18,13 +18,14 @@ package final class Exchange {
     package let target: RequestTarget
     package let framing: BodyFraming
     package let peer: SocketAddress
-    package let listener: ListenerFacts
+    package let listener: ListenerInfo
     /// When the head was complete, monotonic nanoseconds.
     package let startedAt: UInt64
-    /// The body that came with the request; none until somebody asks for it where none was announced.
+    /// The body of the request. If none was announced, it is made at the first use.
     private(set) var knownBody: RequestBody?
     /// What the access log and the counters will say.
-    // Unchecked, as `status` and `isRecorded`: nobody is called while they are changed, and a check would be paid for with every use.
+    // Unchecked, as `status` and `isRecorded`: nobody is called while they are changed, and a check would
+    // be paid for with every use.
     @exclusivity(unchecked) package var outcome = ExchangeOutcome()
     /// Nothing can be sent any more, because the client has left.
     package private(set) var isClientGone = false
@@ -44,10 +45,12 @@ package final class Exchange {
     var trace: RequestTrace?
     var task: Task<Void, Never>?
     @exclusivity(unchecked) var isRecorded = false
-    /// The client counts as gone once it has ended its side: what it asked for ends with it. Else it may read its answer.
+    /// A client that has ended its sending side counts as gone, and its fetch ends. If false, such a client
+    /// may still read its answer.
     var endsWithClient = false
-    /// Hears of the client's room and of its leaving while an answer is passed on; nil at the end.
-    var relay: (any ExchangeRelay)?
+    /// Told when the client can take more bytes and when it leaves, while an answer is forwarded
+    /// without a task; nil at the end.
+    var responder: (any SynchronousResponder)?
     /// Nil from the end on.
     private(set) var carrier: (any ExchangeCarrier)?
     var state = State.open
@@ -61,7 +64,7 @@ package final class Exchange {
         carrier: any ExchangeCarrier,
         expectsContinue: Bool,
         from peer: SocketAddress,
-        over listener: ListenerFacts,
+        over listener: ListenerInfo,
         startedAt: UInt64,
         in context: LoopContext
     ) {
@@ -88,13 +91,13 @@ package final class Exchange {
         return body
     }
 
-    /// What became of the fields of the connection's last request that was passed on.
+    /// The outgoing fields of the connection's last forwarded request.
     var lastOutgoing: OutgoingFields? { carrier?.lastOutgoing }
 
     /// Keeps that for the next request, where the parser keeps the fields, too: else they could not be the same again.
     func keep(_ outgoing: OutgoingFields) { carrier?.keep(outgoing) }
 
-    /// From now on the client's end of its side counts as leaving, also where it has come already.
+    /// From now on a client that has ended its sending side counts as gone, even if it did so before.
     func endWithClient() {
         endsWithClient = true
         carrier?.endWithClient()
@@ -105,8 +108,8 @@ package final class Exchange {
 
     // MARK: - The head
 
-    /// Passes an interim response on (1xx other than 101); dropped for HTTP/1.0 clients and after the final head.
-    /// A 100 is passed on only to a client that waits for one and has had none.
+    /// Forwards an interim response (1xx other than 101); it is dropped for HTTP/1.0 clients and after the final head.
+    /// A 100 is forwarded only to a client that waits for one and has had none.
     package func sendInterim(_ head: ResponseHead) {
         guard state == .open, request.version == .http11, 100..<200 ~= head.status, head.status != 101 else { return }
         if head.status == 100, knownBody?.claimContinue() != true { return }
@@ -115,7 +118,8 @@ package final class Exchange {
         carrier?.sendInterim(head)
     }
 
-    /// Sends the head. `head` holds end-to-end fields only: what says how the body goes out, and a missing Date, are set here.
+    /// Sends the head. `head` holds end-to-end fields only: what says how the body goes out, and a
+    /// missing Date, are set here.
     ///
     /// To HEAD, and with 304, a Content-Length of the head is kept where `body` is `.none`. A 101 goes out as it is.
     package func sendHead(_ head: ResponseHead, body: AnswerLength) {
@@ -165,10 +169,10 @@ package final class Exchange {
         if carrier == nil { throw ClientGone() }
     }
 
-    /// The connection has written some of what is queued.
+    /// Called when the connection has written queued bytes.
     func roomMade(_ queued: Int) {
         guard queued <= OutputQueue.lowWatermark else { return }
-        relay?.roomMade()
+        responder?.roomMade()
         guard let waiter = roomWaiter else { return }
         roomWaiter = nil
         waiter.resume()
@@ -184,7 +188,7 @@ package final class Exchange {
         carrier.finish(trailers: trailers)
     }
 
-    /// Cuts the answer: the client cannot take what it has for complete.
+    /// Cuts the answer so that the client cannot take it for complete.
     package func fail() { abort(state == .open ? .reset : .truncate) }
 
     /// Ends the answer before its end, in a way that the client sees.
@@ -194,14 +198,15 @@ package final class Exchange {
         carrier.abort(kind)
     }
 
-    /// Gives the way to the client away, after the head of a 2xx to CONNECT or of a 101 has been sent; nil where the client is gone.
-    package func takeOver() -> TakenTransport? {
+    /// Gives the way to the client away, after the head of a 2xx to CONNECT or of a 101 has been sent; nil
+    /// where the client is gone.
+    package func detach() -> DetachedTransport? {
         guard state == .body, let carrier, let unsent = carrier.takeUnsent() else { return nil }
         state = .taken
-        return carrier.surrender(unsent: unsent)
+        return carrier.detach(unsent: unsent)
     }
 
-    /// The handler has returned: what it left open is ended.
+    /// Called when the handler has returned: ends the exchange if it is still open.
     func handlerReturned() {
         switch state {
         case .open where !isClientGone:
@@ -223,13 +228,13 @@ package final class Exchange {
     /// The connection is done with this exchange, or has ended under it.
     func connectionEnded() {
         carrier = nil
-        let relay = relay
-        self.relay = nil
+        let responder = responder
+        self.responder = nil
         if state == .open || state == .body {
             state = .failed
             isClientGone = true
             task?.cancel()
-            relay?.clientLeft()
+            responder?.clientLeft()
         }
         let waiter = roomWaiter
         roomWaiter = nil

@@ -14,8 +14,8 @@ package enum ExchangeAbort: Equatable {
 
 /// Carries one exchange after the other to their client: a connection of HTTP/1.1. Loop-bound.
 ///
-/// An exchange calls head, content and end in this order, and knows nothing of framing, of the connection or of its socket. Each
-/// call but `queuedBytes` may end the carrier, which then calls ``Exchange/connectionEnded()``.
+/// An exchange calls head, content and end in this order, and knows nothing of framing, of the connection or of its
+/// socket. Each call but `queuedBytes` may end the carrier, which then calls ``Exchange/connectionEnded()``.
 protocol ExchangeCarrier: RequestBodyInput {
     /// Bytes that wait to be taken by the client.
     var queuedBytes: Int { get }
@@ -34,10 +34,10 @@ protocol ExchangeCarrier: RequestBodyInput {
     /// - Parameters:
     ///   - length: of its content, as the head says it.
     ///   - hasContent: content comes at once, and takes the head with it.
-    func passHead(
+    func forwardHead(
         _ head: ResponseHead,
         length: Int64,
-        _ lines: PassedLines,
+        _ lines: ForwardedLines,
         to version: HTTPVersion,
         isReusable: Bool,
         hasContent: Bool
@@ -51,8 +51,9 @@ protocol ExchangeCarrier: RequestBodyInput {
     /// Writes content from where it lies, and queues what is not taken.
     func pass(_ bytes: UnsafeRawBufferPointer)
     /// Moves at most `count` bytes of content out of another socket, without a copy through this process.
-    /// - Returns: how the other socket gave them; nil where they are to be read there, since they cannot go to the client alone.
-    func move(_ count: Int, from socket: Int32) -> IOResult?
+    /// - Returns: how the other socket gave them; nil where they are to be read there, since they
+    ///   cannot go to the client alone.
+    func splice(_ count: Int, from socket: Int32) -> IOResult?
 
     // MARK: End
 
@@ -60,19 +61,19 @@ protocol ExchangeCarrier: RequestBodyInput {
     var isWhole: Bool { get }
     /// The answer is complete.
     func finish(trailers: Fields)
-    /// The answer is not, and the client cannot take what it has for complete: where a truncated answer would look like a
-    /// complete one, it is reset.
+    /// The answer is not, and the client cannot take what it has for complete: where a truncated answer would look like
+    /// a complete one, it is reset.
     func abort(_ kind: ExchangeAbort)
     /// What the client has not taken yet; nil where it cannot be given away, or the client has left.
     func takeUnsent() -> [UInt8]?
     /// Gives the way to the client away; the carrier carries nothing any more.
-    func surrender(unsent: [UInt8]) -> TakenTransport?
+    func detach(unsent: [UInt8]) -> DetachedTransport?
 
     // MARK: The client
 
-    /// From now on the client's end of its side counts as leaving, also where it has come already.
+    /// From now on a client that has ended its sending side counts as gone, even if it did so before.
     func endWithClient()
-    /// What became of the fields of the last request that was passed on.
+    /// The outgoing fields of the last forwarded request, reused if the next request has the same fields.
     var lastOutgoing: OutgoingFields? { get }
     /// Keeps that for the next request, where it could have the same fields.
     func keep(_ outgoing: OutgoingFields)

@@ -1,7 +1,7 @@
-// The seam between client connections and the cores: who answers requests.
+// The seam between client connections and the cores: the protocol of a handler that answers requests.
 
 package import EventLoop
-internal import HTTPWire
+import HTTPWire
 import ServiceCore
 
 /// Answers requests; loop-bound, one per loop and listener role.
@@ -10,28 +10,28 @@ package protocol ExchangeHandler: AnyObject {
     ///
     /// Answers now through `sender` and returns what that came to, or returns `.notMine` and leaves the request to
     /// ``answer(_:on:)``. Asked only for requests without a body that expect nothing and upgrade nothing.
-    func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer
+    func answerSynchronously(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer
 
-    /// The direct way: synchronous, where a request only has to be passed on. True: an ``ExchangeRelay`` ends the exchange,
-    /// now or later; false leaves it to ``answer(_:on:)``.
-    func passOn(_ exchange: Exchange) -> Bool
+    /// Pass-through: forwards a request synchronously, if nothing but its origin can answer it. True: an
+    /// ``SynchronousResponder`` ends the exchange, now or later; false leaves it to ``answer(_:on:)``.
+    func passThrough(_ exchange: Exchange) -> Bool
 
-    /// The waiting path: runs as a task on the loop and ends the exchange by `finish`, `fail`, `problem` or `takeOver`.
+    /// The waiting path: runs as a task on the loop and ends the exchange by `finish`, `fail`, `problem` or `detach`.
     /// The task is cancelled when the client leaves. An exchange that it leaves open is answered 500, or cut.
     func answer(_ exchange: Exchange, on loop: isolated EventLoop) async
 
-    /// The loop's connections have ended; nothing is asked any more.
+    /// Called when all connections of the loop have ended; no requests follow.
     func shutdown()
 }
 
 extension ExchangeHandler {
     package func shutdown() {}
 
-    package func passOn(_ exchange: Exchange) -> Bool { false }
+    package func passThrough(_ exchange: Exchange) -> Bool { false }
 }
 
 /// Passes an origin's answer on to the client; loop-bound, and held by the exchange until its end.
-package protocol ExchangeRelay: AnyObject {
+package protocol SynchronousResponder: AnyObject {
     /// The client has taken so much that there is room for more.
     func roomMade()
     /// The client has left, or was cut off, before the answer was complete.

@@ -10,7 +10,7 @@ package enum CacheOutcome: Int, Sendable, CaseIterable {
     package var label: String { "\(self)" }
 }
 
-/// What the handler tells the access log and the counters about an answer.
+/// The facts about an answer that the handler gives to the access log and the counters.
 package struct ExchangeOutcome: Sendable {
     /// The service's name, `forward`, or empty.
     package var route = ""
@@ -48,9 +48,10 @@ package struct HotRecord {
     }
 }
 
-/// Whose answer it is. For the length of one call: no text is made for an answer that is not logged.
+/// The route of an answer, valid during one call: an answer that is not logged needs no copy of the name.
 package struct HotRoute {
-    // Held by the plan in force, or by the host that it was found by: neither changes while a request is answered at once.
+    // Held by the plan in force, or by the host that it was found by: neither changes while a
+    // request is answered at once.
     private unowned(unsafe) let service: ServiceRoute?
 
     /// - Parameter service: nil of what is no service.

@@ -1,11 +1,12 @@
-// The framing of answers over HTTP/1.1: how long a body is said to be, what is around its bytes, and whether the connection goes on.
+// The framing of answers over HTTP/1.1: how long a body is said to be, what is around its bytes, and
+// whether the connection goes on.
 
 import HTTPWire
 
 /// How the content of one answer goes out (RFC 9112 sections 6, 7 and 9); a value without I/O.
 struct HTTP1Framing: Equatable {
     private enum Coding: Equatable {
-        /// HEAD, 204, 304 and the like: what is sent is dropped.
+        /// The answer has no content, as to HEAD or with 204 and 304: pieces that are sent are dropped.
         case none
         case length(left: Int64)
         case chunked
@@ -78,7 +79,7 @@ struct HTTP1Framing: Equatable {
     }
 
     /// Counts `count` bytes of content as sent, and drops what a declared length does not cover.
-    mutating func enclose(_ count: Int) -> Enclosed {
+    mutating func frameContent(_ count: Int) -> Enclosed {
         guard count > 0 else { return .nothing }
         switch coding {
         case .none: return .nothing
@@ -115,7 +116,7 @@ struct HTTP1Framing: Equatable {
         return bytes
     }
 
-    /// The last lines of a head: Connection where it says something, and the empty line.
+    /// The last lines of a head: Connection if it is needed, and the empty line.
     static func headEnd(to version: HTTPVersion, keepAlive: Bool) -> UnsafeRawBufferPointer {
         let text: StaticString =
             switch (keepAlive, version) {

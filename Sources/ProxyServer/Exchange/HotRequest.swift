@@ -2,7 +2,7 @@
 
 package import HTTPWire
 
-/// A request head in the read buffer, for the length of ``ExchangeHandler/answerAtOnce(_:through:)``.
+/// A request head in the read buffer, for the length of ``ExchangeHandler/answerSynchronously(_:through:)``.
 package struct HotRequest: ~Copyable {
     /// The method is GET.
     package let isGet: Bool

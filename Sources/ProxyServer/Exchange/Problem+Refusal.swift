@@ -1,4 +1,4 @@
-// The documents of refusals: the one place where what a router or a service refused becomes an answer.
+// Makes problem documents of refusals. Routers and services refuse with values; only this file turns them into answers.
 
 import DownloadCore
 import HTTPWire
@@ -99,7 +99,7 @@ extension Problem {
         case .notAdmitted(let failure):
             self.init(
                 status: failure.status,
-                title: StatusText.reason(failure.status),
+                title: ReasonPhrase.reason(failure.status),
                 detail: failure.description,
                 proxyError: failure.proxyStatus,
                 fields: Fields([("Retry-After", "1")])

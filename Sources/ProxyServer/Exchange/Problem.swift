@@ -34,7 +34,7 @@ package struct Problem: Error, Sendable, Equatable {
     package init(_ error: WireError) {
         self.init(
             status: error.status,
-            title: StatusText.reason(error.status),
+            title: ReasonPhrase.reason(error.status),
             detail: error.detail,
             proxyError: error.status == 502 ? "http_protocol_error" : "http_request_error"
         )
@@ -72,7 +72,7 @@ package struct Problem: Error, Sendable, Equatable {
         if let proxyError {
             fields.append(.proxyStatus, "\(name); error=\(proxyError); details=\(StructuredText.string(detail))")
         }
-        return ResponseHead(status: status, reason: StatusText.reason(status), fields: fields)
+        return ResponseHead(status: status, reason: ReasonPhrase.reason(status), fields: fields)
     }
 }
 

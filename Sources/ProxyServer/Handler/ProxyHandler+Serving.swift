@@ -1,4 +1,4 @@
-// From a request to whoever answers it: the daemon itself, a tunnel, or a service.
+// Routes a request to the part that answers it: the daemon itself, a tunnel, or a service.
 
 import DownloadCore
 import EventLoop
@@ -80,7 +80,7 @@ extension ProxyHandler {
         call.trace = exchange.trace
         exchange.identify(&call.originFields)
         call.onInterim = { [weak exchange, rewriting = call.match.route.rewriting] head in
-            if let exchange { Responder.passOn(interim: head, rewriting, via: via, exchange) }
+            if let exchange { Responder.forward(interim: head, rewriting, via: via, exchange) }
         }
         call.endWithClient = { [weak exchange] in exchange?.endWithClient() }
         guard exchange.framing != .none else { return }

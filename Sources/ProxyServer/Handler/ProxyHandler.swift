@@ -14,10 +14,10 @@ package final class ProxyHandler: ExchangeHandler {
     let context: LoopContext
     let listeners: OwnListeners
     /// Replaced by a reload. Requests under way finish by those that they began with.
-    // Unchecked: nobody is called while it is replaced, and a check would be paid for with every request.
+    // Unchecked: no code outside runs while this variable is replaced, and each request would pay for the check.
     @exclusivity(unchecked) private(set) var routes: RoutesInForce
-    /// Requests that were passed on without a task.
-    // Unchecked: nobody is called while it is changed, and a check would be paid for with every use.
+    /// Requests that were forwarded without a task.
+    // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) var directRequests = 0
 
     package init(
@@ -52,7 +52,7 @@ package final class ProxyHandler: ExchangeHandler {
     private static let slow = HotPathWindow.disqualifying.subtracting(HotPathWindow.selecting)
         .union(FieldSet(.upgrade, .expect))
 
-    package func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
+    package func answerSynchronously(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
         guard request.isGet, request.present.isDisjoint(with: Self.slow) else { return .notMine }
         return routes.hot.answer(request, core, through: sender)
     }

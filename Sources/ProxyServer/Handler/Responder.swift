@@ -15,8 +15,8 @@ final class Responder {
     private let context: LoopContext
     /// The value of Cache-Status that was written last: many answers in a row have the same.
     private var lastStatus: (status: CacheStatus, value: String)?
-    /// The lines of the last head that was passed on as it came, but for the fields of its origin.
-    var lastPassed: PassedLines?
+    /// This proxy's own lines of the last head that was forwarded unchanged.
+    var lastPassed: ForwardedLines?
 
     init(plan: RoutePlan, core: DownloadCore, context: LoopContext) {
         self.plan = plan
@@ -47,7 +47,7 @@ final class Responder {
         await stream(reader, exchange, on: loop)
     }
 
-    /// Sends the head of an answer; where there is none, what went wrong, and that is all then.
+    /// Sends the head of an answer. If the answer is a failure, it sends a problem document, which ends the exchange.
     /// - Parameter hasBody: a body follows.
     func begin(
         _ result: ServiceAnswer,
@@ -72,13 +72,13 @@ final class Responder {
         CrossOrigin.apply(added, to: &head.fields)
         // Made here, from what is stored.
         if head.reason.isEmpty, head.status == 304 || head.status == 412 || answer.isStandIn {
-            head.reason = StatusText.reason(head.status)
+            head.reason = ReasonPhrase.reason(head.status)
         }
         exchange.sendHead(head, body: answer.length.map { .known($0) } ?? (hasBody ? .unknown : .none))
     }
 
-    /// What it says of the origin's URLs is turned as in a final answer.
-    static func passOn(interim head: ResponseHead, _ rewriting: Rewriting, via: String, _ exchange: Exchange) {
+    /// Forwards an interim response, with its URLs rewritten as in a final one.
+    static func forward(interim head: ResponseHead, _ rewriting: Rewriting, via: String, _ exchange: Exchange) {
         var head = head
         // The client's 100 is this proxy's own to give (RFC 9110 section 10.1.1).
         if head.status == 100 { return }
@@ -95,7 +95,7 @@ final class Responder {
         defer { reader.close() }
         do {
             while true {
-                // What is there already goes out without a wait.
+                // Bytes that have arrived are sent without a wait.
                 if case .piece(let piece) = reader.nextIfReady(maxBytes: Self.longestPiece) {
                     if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
                 } else if let piece = try await reader.next(maxBytes: Self.longestPiece, on: loop) {
@@ -112,8 +112,8 @@ final class Responder {
         }
     }
 
-    /// - Returns: how many bytes may be queued still before the next piece comes; nil where it need not wait. Where much is on
-    ///   its way, a client that does not read has less of it queued.
+    /// - Returns: the count of queued bytes at which the next piece may be sent; nil if it may be sent now. The fuller
+    ///   the memory for bodies is, the less is queued for a client that does not read.
     private func queue(_ piece: BodyPiece, _ exchange: Exchange) throws(ClientGone) -> Int? {
         let hasRoom = try exchange.queue(piece)
         if core.budget.isTight { return OutputQueue.tightWatermark }
@@ -136,7 +136,7 @@ final class Responder {
         exchange.problem(
             Problem(
                 status: failure.status,
-                title: failure.title ?? StatusText.reason(failure.status),
+                title: failure.title ?? ReasonPhrase.reason(failure.status),
                 detail: failure.told,
                 proxyError: failure.proxyStatus,
                 fields: fields

@@ -5,8 +5,8 @@ import EventLoop
 import ServiceCore
 import Upstream
 
-/// What a loop's handler answers by; loop-bound. Made anew and replaced as a whole by a reload, so that no part of it is of another
-/// configuration than the rest.
+/// What a loop's handler answers by; loop-bound. Made anew and replaced as a whole by a reload, so that no part of it
+/// is of another configuration than the rest.
 struct RoutesInForce {
     let plan: RoutePlan
     /// Answers calls of the plan's services.

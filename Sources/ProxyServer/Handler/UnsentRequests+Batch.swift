@@ -1,4 +1,5 @@
-// How an item of a batch is asked for: as if a client had sent it, by a path of this daemon, its own URL, or the URL of an origin.
+// The route of an item of a batch: the same as for a client's request with a path of this daemon, its
+// own URL, or an origin's URL.
 
 import CacheStore
 package import DownloadCore
@@ -9,7 +10,7 @@ import ServiceCore
 import Upstream
 
 extension UnsentRequests {
-    /// Routes an item as its request would be routed; nobody is asked.
+    /// Routes an item as a client's request would be routed; it sends no request.
     /// - Throws: ``BatchRefusal`` with the refusal that the request would be answered with.
     func batchRoute(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
         let fields = try item.requestFields()
@@ -22,11 +23,11 @@ extension UnsentRequests {
 
     private func route(_ item: BatchItem, _ fields: Fields, on loop: isolated EventLoop) throws(Problem) -> BatchRoute {
         guard !["HEAD", "CONNECT", "TRACE"].contains(item.method) else {
-            throw ExplainQuestion.bad("\(item.method) downloads nothing; leave the method out, or write GET")
+            throw ExplainQuery.bad("\(item.method) downloads nothing; leave the method out, or write GET")
         }
-        var question = ExplainQuestion(url: item.url)
+        var question = ExplainQuery(url: item.url)
         question.method = item.method
-        question.fields = fields.lines.map { ExplainQuestion.Field(name: $0.name, value: $0.value) }
+        question.fields = fields.lines.map { ExplainQuery.Field(name: $0.name, value: $0.value) }
         if let body = item.body { question.fields.append(.init(name: "Content-Length", value: "\(body.count)")) }
         var host = listenerName
         if let place = throughService(item.url) {
@@ -36,7 +37,7 @@ extension UnsentRequests {
         let (request, target, framing) = try parse(try question.bytes(host: host) { isListener($0) })
         let match = try match(request, target)
         guard UpgradeTunnel.wantedProtocols(request, framing) == nil else {
-            throw ExplainQuestion.bad("a switch to another protocol downloads nothing; leave Upgrade out")
+            throw ExplainQuery.bad("a switch to another protocol downloads nothing; leave Upgrade out")
         }
         let services = routes.services
         return try services.refusing { () throws(RouteRefusal) in
@@ -73,8 +74,8 @@ extension UnsentRequests {
         }
     }
 
-    /// The target and, for a service that is found by its host, the Host under which a client reaches the URL of an origin through
-    /// the service with the longest base URL that it begins with; nil where none has.
+    /// How a client reaches an origin's URL through the service with the longest matching base URL: the target and, if
+    /// the service is found by its host, the Host. Nil if no base URL matches.
     private func throughService(_ url: String) -> (target: String, host: String?)? {
         guard url.contains("://") else { return nil }
         let url = CacheKey(service: "", url: String(url.prefix { $0 != "#" })).description
@@ -95,7 +96,7 @@ extension UnsentRequests {
 }
 
 extension Server {
-    /// Routes the items of batches on whatever loop they run on.
+    /// Routes the items of batches, on the loop of the batch.
     package var batchResolver: BatchResolver {
         { [contexts] item, loop throws(BatchRefusal) in
             guard let context = contexts.first(where: { $0.loop === loop })?.value(on: loop),

@@ -1,4 +1,4 @@
-// What would become of a request: routed as it would be, with nobody asked and nothing changed.
+// Explains a request: it is routed like a client's, but no origin is contacted and nothing changes.
 
 package import AdminAPI
 import CacheStore
@@ -9,10 +9,10 @@ import HTTPWire
 import ServiceCore
 
 extension UnsentRequests {
-    /// Routes the question as its request would be routed.
-    /// - Throws: a 422 with the refusal that the request would be answered with, or a 400 where it is none.
+    /// Routes the query as a client's request would be routed.
+    /// - Throws: a 422 with the refusal that the request would get, or a 400 if the query makes no valid request.
     func explain(
-        _ question: ExplainQuestion,
+        _ question: ExplainQuery,
         on loop: isolated EventLoop
     ) async throws(Problem) -> AdminExplanation {
         var question = question
@@ -22,7 +22,7 @@ extension UnsentRequests {
                 throw .unknown(service: service, among: plan.services.map(\.plan.name))
             }
             guard let way = way(to: question.url, through: service) else {
-                throw ExplainQuestion.bad("service '\(service)' does not lead to '\(question.url)'")
+                throw ExplainQuery.bad("service '\(service)' does not lead to '\(question.url)'")
             }
             return try await explain(question, way, on: loop)
         }
@@ -52,7 +52,7 @@ extension UnsentRequests {
 
     /// Where forward mode has nothing for a URL of an origin, as a listing shows it, and a service has: that.
     private func storedElsewhere(
-        _ question: ExplainQuestion,
+        _ question: ExplainQuery,
         _ forwarded: AdminExplanation,
         on loop: isolated EventLoop
     ) async -> AdminExplanation? {
@@ -63,12 +63,12 @@ extension UnsentRequests {
             if let found, found.cache?.variants.isEmpty == false { return found }
             first = first ?? found
         }
-        // Clients mostly tunnel to an https origin, and ask a service for what is to be stored.
+        // Most clients tunnel to an https origin, and use a service for responses that are to be stored.
         return question.url.lowercased().hasPrefix("https:") ? first : nil
     }
 
     private func explain(
-        _ question: ExplainQuestion,
+        _ question: ExplainQuery,
         _ way: ClientWay,
         on loop: isolated EventLoop
     ) async throws(Problem) -> AdminExplanation {
@@ -83,7 +83,7 @@ extension UnsentRequests {
         }
     }
 
-    /// How a client asks a service for what is no path of this daemon; a path is taken as it is.
+    /// The target by which a client reaches a URL through a service; a path of this daemon stays as it is.
     private func way(to url: String, through service: String? = nil) -> ClientWay? {
         if let way = own(url), let route = route(of: way), service == nil || route.plan.name == service {
             return service == nil ? nil : ClientWay(route, way.target, host: way.host)
@@ -107,8 +107,8 @@ extension UnsentRequests {
         return target.withUTF8 { host.service(target: UnsafeRawBufferPointer($0)) }
     }
 
-    /// How what is stored may be listed that a client, or an origin, calls by this URL, or by a URL that begins with it: the text
-    /// itself is not among it.
+    /// The other forms in which the listing may show responses of this URL, or of URLs that begin with it, whether it
+    /// is a client's or an origin's. The text itself is not among them.
     func listedForms(of text: String) -> [String] {
         var urls: [String] = []
         if let way = own(text) {
@@ -160,7 +160,7 @@ extension UnsentRequests {
     private func explain(
         _ request: RequestHead,
         _ route: AdminExplanation.Route,
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         on loop: isolated EventLoop
     ) async -> AdminExplanation {
         if let seed = ask.seed, await core.pinned(ask, seed) != nil {
@@ -201,7 +201,7 @@ extension Server {
     }
 
     /// Asks the proxy's handler of a loop; nil where the loop has ended.
-    package func explain(_ question: ExplainQuestion) async -> Result<AdminExplanation, Problem>? {
+    package func explain(_ question: ExplainQuery) async -> Result<AdminExplanation, Problem>? {
         await contexts[0].run { context, loop -> Result<AdminExplanation, Problem>? in
             guard let handler = context.handler(for: .proxy) as? ProxyHandler else { return nil }
             do throws(Problem) {

@@ -1,4 +1,5 @@
-// Requests that no client has sent: questions about them, and the items of batches. They are read and routed as a client's are.
+// Requests that no client has sent: questions about them, and the items of batches. They are read and
+// routed as a client's are.
 
 import DownloadCore
 import EventLoop
@@ -22,7 +23,7 @@ struct UnsentRequests {
         }
         switch place {
         case .service(let match): return match
-        case .daemon: throw ExplainQuestion.bad("the daemon answers such a request itself, and asks nobody")
+        case .daemon: throw ExplainQuery.bad("the daemon answers such a request itself, and asks nobody")
         case .tunnel: throw Problem(.noService(target: request.target), plan)
         }
     }
@@ -45,7 +46,7 @@ struct UnsentRequests {
         return try result.get()
     }
 
-    /// The Host of who asks by path: the first address that is listened on.
+    /// The Host for a query by path: the first address that the daemon listens on.
     var listenerName: String {
         guard let address = listeners.clients.first(where: { !$0.isUnix }) else { return "localhost" }
         let host = address.ipBytes.allSatisfy { $0 == 0 } || address.isLoopback ? "localhost" : address.host

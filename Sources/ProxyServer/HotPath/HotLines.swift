@@ -5,8 +5,8 @@ import Glibc
 import HTTPCaching
 import HTTPWire
 
-/// Lines of one answer. Room is checked in debug builds only: whoever gives the memory has allocated enough, and asks before it
-/// copies a head.
+/// Lines of one answer. Room is checked in debug builds only: whoever gives the memory has allocated enough, and
+/// asks before it copies a head.
 struct HotLines {
     // A part of the hot path's scratch memory, `capacity` bytes; used within one call on the loop.
     private let start: UnsafeMutableRawPointer
@@ -58,7 +58,7 @@ struct HotLines {
         end &+= Serializer.appendDecimal(number, into: room, at: 0)
     }
 
-    /// - Returns: the value of Cache-Status, where it stands.
+    /// - Returns: the value of Cache-Status, in the buffer.
     mutating func append(_ status: HitStatus, age: Int64, ttl: Int64) -> UnsafeRawBufferPointer {
         assert(capacity - end >= status.maximumLength)
         let room = UnsafeMutableRawBufferPointer(start: start + end, count: status.maximumLength)
@@ -84,7 +84,7 @@ struct HotLines {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Where the byte comes next; `count` where it does not.
+    /// The next position of the byte; `count` if there is none.
     fileprivate func position(of byte: UInt8, from start: Int) -> Int {
         // Within bounds: the rest of the buffer is searched, and nothing where `start` is its end.
         guard let base = baseAddress, start < count, let found = memchr(base + start, Int32(byte), count - start) else {

@@ -30,7 +30,7 @@ extension HotState {
         }
         let now = clock.now()
         let hash = CacheKey.hash(key.bytes)
-        let (response, file): (HeldResponse, ReadyFile?)
+        let (response, file): (ResidentResponse, ReadyFile?)
         if let held = memory.hit(key.bytes, hash: hash, where: { request.selects($0) }) {
             (response, file) = (held, nil)
         } else if let found = core.readyFile(key.bytes, hash: hash, where: { request.selects($0) }) {
@@ -38,12 +38,12 @@ extension HotState {
         } else {
             return .notMine
         }
-        guard let ready = response.ready, ready.window.isFresh(now: now), ready.shape == found.shape,
+        guard let ready = response.ready, ready.window.isFresh(now: now), ready.headFormatID == found.headFormatID,
             // A fallback may answer in place of a stored error.
             ready.status < 500
         else { return .notMine }
         let hit = HotHit(response: response, ready: ready, file: file, now: now, route: found.route)
-        // What is sent lives until the end of the call; the queue takes a reference of its own.
+        // The hit stays alive until the end of the call; the queue takes a reference of its own.
         defer { withExtendedLifetime(hit) {} }
         let answer =
             present.isDisjoint(with: HotPathWindow.selecting)
@@ -71,7 +71,7 @@ extension HotState {
     func mayCopy(_ head: UnsafeRawBufferPointer) -> Bool { head.count + via.count + 256 <= Self.keyCapacity }
 
     /// Age and Cache-Status.
-    /// - Returns: the value of Cache-Status, where it stands.
+    /// - Returns: the value of Cache-Status, in the buffer.
     func append(_ hit: borrowing HotHit, to lines: inout HotLines) -> UnsafeRawBufferPointer {
         let (age, ttl) = (hit.ready.window.age(now: hit.now), hit.ready.window.ttl(now: hit.now))
         // Not chosen before, since that would copy it.

@@ -1,4 +1,5 @@
-// The hot path of a request whose fields decide: which variant it selects, and whether it gets a 304, one part, or the whole of it.
+// The hot path for requests with deciding fields: they select a variant, and whether the answer is a
+// 304, one part, or all of it.
 
 import CacheStore
 import HTTPCaching
@@ -10,10 +11,11 @@ extension HotPathWindow {
     static let selecting = FieldSet(.ifNoneMatch, .ifModifiedSince, .ifRange, .range)
 }
 
-/// A fresh response, found for a request. For the length of one call; not copyable, since a copy would count references.
+/// A fresh response, found for a request. For the length of one call; not copyable, since a
+/// copy would count references.
 struct HotHit: ~Copyable {
-    let response: HeldResponse
-    let ready: HeldResponse.Ready
+    let response: ResidentResponse
+    let ready: ResidentResponse.Ready
     /// What its body is in; nil where that is memory.
     let file: ReadyFile?
     /// Unix seconds.
@@ -24,10 +26,10 @@ struct HotHit: ~Copyable {
     /// Of the body, in bytes.
     var length: Int { file?.length ?? ready.body.count }
 
-    /// The whole body; nil where it has to be waited for.
+    /// The whole body; nil if sending it needs a wait.
     var body: HotBody? { file == nil ? inMemory(ready.body) : body(0..<length) }
 
-    /// A part of the body; nil where it has to be waited for.
+    /// A part of the body; nil if sending it needs a wait.
     func body(_ range: Range<Int>) -> HotBody? {
         guard let file else { return inMemory(ready.body.part(range)) }
         return file.piece(range).map { .file($0.file, offset: $0.offset, count: range.count) }
@@ -35,7 +37,7 @@ struct HotHit: ~Copyable {
 
     /// Few bytes are copied, wherever they lie.
     private func inMemory(_ bytes: UnsafeRawBufferPointer) -> HotBody {
-        .memory(bytes, in: bytes.count >= Chunk.leastFile ? response.file : nil)
+        .memory(bytes, in: bytes.count >= Chunk.memfdThreshold ? response.file : nil)
     }
 }
 
@@ -109,7 +111,7 @@ extension HotState {
 
 extension HotRequest {
     /// Whether the request selects a stored response beyond doubt.
-    func selects(_ response: HeldResponse) -> Bool {
+    func selects(_ response: ResidentResponse) -> Bool {
         let fields = self.fields
         return fields.areEndToEnd
             && Caching.selectsPlainly(names: response.varyNames, stored: response.varyLines, fields)
@@ -131,7 +133,7 @@ extension HotRequest {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether a word stands here, but for the case of letters.
+    /// Whether these bytes contain a word, regardless of case.
     fileprivate func contains(_ word: String) -> Bool {
         word.utf8.withContiguousStorageIfAvailable { word in
             let word = UnsafeRawBufferPointer(word)

@@ -1,4 +1,5 @@
-// What the hot path keeps between requests, and how it finds what a request asks for: nothing is copied, and no reference counted.
+// The state of the hot path between requests, and its search for the route and key of a request, without a
+// copy or a reference count.
 
 import CacheStore
 import DemoMode
@@ -10,9 +11,9 @@ import ServiceCore
 /// What the hot path found for a request. For the length of one call.
 struct HotMatch {
     let route: HotRoute
-    /// What a ready head must have been made for.
-    var shape: UInt64 = 0
-    /// What is answered instead of anything stored.
+    /// The format that a prepared head must have.
+    var headFormatID: UInt64 = 0
+    /// The demo answer, which comes before stored responses.
     var demo: HotDemo?
     /// Whether a web page asks, and which one, has a say.
     var addsCredentials = false
@@ -34,11 +35,13 @@ final class HotState {
     let clock: WallClock
     let memoryStatus: HitStatus
     let diskStatus: HitStatus
-    /// Each request is told of: none is answered here, since no host and no origin is known.
+    /// Each request is traced in the log. Then no host and no origin is remembered here, so that no request
+    /// is answered on this path.
     let isTraced: Bool
     /// The Via line of an answer that has no other.
     let via: [UInt8]
-    // Room for a cache key and for the lines of one answer behind it; used within one call on the loop, freed in deinit.
+    // Room for a cache key and for the lines of one answer behind it; used within one call on
+    // the loop, freed in deinit.
     let scratch: UnsafeMutableRawPointer
     /// Bytes of the lines.
     private let lineCapacity: Int
@@ -49,7 +52,7 @@ final class HotState {
     private static let limit = 16
     static let keyCapacity = 10_240
 
-    /// - Parameter isTraced: each request is told of, and takes the waiting path.
+    /// - Parameter isTraced: each request is traced in the log, and takes the waiting path.
     init(plan: RoutePlan, memory: MemoryTier, clock: WallClock, isTraced: Bool = false) {
         self.plan = plan
         self.isTraced = isTraced
@@ -75,7 +78,7 @@ final class HotState {
     /// In the place of the key, which is not needed any more, and behind it.
     var longLines: HotLines { HotLines(scratch, Self.keyCapacity + lineCapacity) }
 
-    /// Reverse mode answers for a Host field; the one that was noted first makes room.
+    /// Remembers a Host field that reverse mode answers; the oldest one is dropped if there are too many.
     func note(_ fresh: KnownHost) {
         if isTraced { return }
         guard fresh.bytes.withUnsafeBytes({ find($0) }) == nil else { return }
@@ -96,7 +99,7 @@ final class HotState {
         return nil
     }
 
-    /// A Host field that reverse mode has answered for before: it need not be taken apart again.
+    /// Finds a Host field that reverse mode has answered before, so that it need not be parsed again.
     func known(host: UnsafeRawBufferPointer) -> KnownHost? { find(host)?.takeUnretainedValue() }
 
     /// Forward mode may ask this origin, over plain HTTP.
@@ -141,7 +144,7 @@ final class HotState {
         guard end < target.count, authorities.contains(where: { authority.holds($0) }), key.append(0),
             key.append(target)
         else { return nil }
-        return HotMatch(route: HotRoute(forward), shape: forward.itself.shape)
+        return HotMatch(route: HotRoute(forward), headFormatID: forward.itself.headFormatID)
     }
 }
 
@@ -159,7 +162,7 @@ extension ServiceRoute {
         let rest = target.part(prefix.count..<target.count)
         guard rest.first == UInt8(ascii: "/") else { return nil }
         let endpoint = borrowedEndpoint(for: .get, rest)
-        let (hotKey, shape) = endpoint._withUnsafeGuaranteedRef { ($0.hotKey, $0.shape) }
+        let (hotKey, headFormatID) = endpoint._withUnsafeGuaranteedRef { ($0.hotKey, $0.headFormatID) }
         switch hotKey {
         case .none:
             // A stored response is never found under a path that is refused; a demo answer would be.
@@ -177,6 +180,6 @@ extension ServiceRoute {
             guard key.append(isDefault ? host.bare : host.full), key.append(address.basePath) else { return nil }
         }
         guard key.append(rest) else { return nil }
-        return HotMatch(route: HotRoute(self), shape: shape, addsCredentials: addsCredentials)
+        return HotMatch(route: HotRoute(self), headFormatID: headFormatID, addsCredentials: addsCredentials)
     }
 }

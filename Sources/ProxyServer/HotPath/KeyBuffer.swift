@@ -16,7 +16,7 @@ struct KeyBuffer {
 
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-    /// False where there is no room.
+    /// False if the key does not fit.
     mutating func append(_ part: UnsafeRawBufferPointer) -> Bool {
         guard let source = part.baseAddress else { return true }
         guard part.count <= capacity &- count else { return false }

@@ -26,7 +26,7 @@ final class AccessLogBuffer {
     /// The format names the client's program, and where its user came from.
     var needsAgent: Bool { sink.format == .combined || sink.format == .json }
 
-    /// The format has an id for each request, and the host that was asked for.
+    /// The format has the request id and the host.
     var needsID: Bool { sink.format == .json }
 
     /// Requests go to origins with their ids.
@@ -45,7 +45,7 @@ final class AccessLogBuffer {
         timer?.start(after: Self.delay)
     }
 
-    /// Hands over what is there, of all loops.
+    /// Hands the lines of all loops to the writer.
     private func flush() {
         isArmed = false
         sink.flush()

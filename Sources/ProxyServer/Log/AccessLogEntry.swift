@@ -32,10 +32,10 @@ enum LogText {
     }
 }
 
-/// What is known of one answer. The configuration's secrets are never part of it: of the request's fields only Host, Referer without secrets
-/// in its query, and User-Agent. The target is as the client sent it.
+/// The facts about one answer. The configuration's secrets are never part of it: of the request's fields only Host,
+/// Referer without secrets in its query, and User-Agent. The target is as the client sent it.
 struct AccessEntry {
-    /// By ``RequestID``'s rules; empty where the format has none.
+    /// Valid by ``RequestID``'s rules; empty if the format has no id.
     var id = LogText.string("")
     var client: String
     /// The value of Host.
@@ -67,7 +67,7 @@ struct AccessEntry {
         self.status = status
     }
 
-    /// Copies what lies in buffers.
+    /// Copies the texts that point into buffers.
     mutating func own() {
         id = id.owned
         host = host?.owned
@@ -112,7 +112,7 @@ struct AccessLineWriter {
         var taken: [UInt8] = []
         swap(&taken, &bytes)
         var json = JSONText(continuing: consume taken)
-        // Names are written with all that stands around them: one piece takes less than five.
+        // Each name is written with its quotes and commas, because one write is faster than five.
         json.write("{\"time\":\"")
         json.write { writeTime(millisecond, &$0) }
         json.write("\"")
@@ -256,7 +256,7 @@ struct AccessLineWriter {
         text.withUTF8 { bytes.append(contentsOf: $0) }
     }
 
-    /// Quotes, backslashes, controls and what is not ASCII as `\xHH`.
+    /// Writes quotes, backslashes, control characters and non-ASCII bytes as `\xHH`.
     private func appendEscaped(_ text: LogText, _ bytes: inout [UInt8]) {
         text.withBytes { raw in
             // What needs no escape is copied piece by piece.

@@ -5,8 +5,8 @@ package import EventLoop
 import Glibc
 import Synchronization
 
-/// Gathers the lines of all loops in the order in which they come, and writes them in that order on the I/O pool, so that a slow disk or a
-/// stuck pipe never holds a loop.
+/// Gathers the lines of all loops in the order in which they come, and writes them in that order on the I/O pool, so
+/// that a slow disk or a stuck pipe never holds a loop.
 ///
 /// Sendable: the state is under a mutex; one job on the pool writes at a time, and only it changes the descriptor.
 package final class AccessLogSink: Sendable {
@@ -26,7 +26,7 @@ package final class AccessLogSink: Sendable {
         var target: Target
         /// Takes the target's place before the next write.
         var next: Target?
-        /// Lines that no writer has been told of.
+        /// Lines that no write job has been submitted for.
         var open: [UInt8] = []
         var pending: [[UInt8]] = []
         var pendingBytes = 0
@@ -34,17 +34,17 @@ package final class AccessLogSink: Sendable {
         var isWriting = false
         /// Nothing is waited for without a bound any more.
         var isEnding = false
-        /// Nobody has read for as long as is waited at the end.
+        /// At the end, no reader took bytes for the whole waiting time: the rest is dropped.
         var isGivenUp = false
         var dropped: UInt64 = 0
         var idle: [UnsafeContinuation<Void, Never>] = []
     }
 
-    /// Lines beyond this wait for nobody: they are dropped and counted.
+    /// Lines beyond this, in bytes, are dropped and counted.
     private static let pendingLimit = 8 << 20
     /// Bytes of lines that are handed to the writer without waiting for more.
     private static let handOver = 32 << 10
-    /// Half seconds in which nobody reads, at the end, before what is left is dropped.
+    /// At the end, half seconds without a reader until the rest is dropped.
     private static let lastWaits = 6
     private let state: Mutex<State>
     private let formatCode: Atomic<UInt8>
@@ -66,7 +66,7 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// Takes another destination and format over, and opens the file anew in any case: it may have been moved away.
+    /// Changes destination and format. The file is always opened again, because log rotation may have moved it.
     /// - Throws: `SystemError` naming the file where it cannot be opened; then nothing changes.
     package func update(_ configuration: LogConfiguration) throws(SystemError) {
         let next = try Self.open(configuration.access)
@@ -83,8 +83,8 @@ package final class AccessLogSink: Sendable {
     /// Buffers of lines that were dropped because nothing could be written.
     package var droppedBuffers: UInt64 { state.withLock { $0.dropped } }
 
-    /// Waits until all lines have been written; where nobody has read any for three seconds, the rest is dropped. Lines that come
-    /// after this are written at once.
+    /// Waits until all lines have been written; if a pipe has no reader for three seconds, the rest is dropped. Later
+    /// lines are written at once.
     package func drain() async {
         state.withLock { $0.isEnding = true }
         flush()
@@ -99,13 +99,13 @@ package final class AccessLogSink: Sendable {
 
     // MARK: - For the loops
 
-    /// Nil where nothing is logged.
+    /// Nil if nothing is logged.
     var format: AccessLineWriter.Format? { AccessLineWriter.Format(rawValue: formatCode.load(ordering: .relaxed)) }
 
     /// Requests go to origins with their ids.
     var passesIDs: Bool { isPassingIDs.load(ordering: .relaxed) }
 
-    /// Puts a line, its LF included, behind those that have come before, whichever loop they are of.
+    /// Appends a line, with its LF, to those of all loops.
     func append(_ line: [UInt8]) {
         let isMuch = state.withLock { state in
             state.open.append(contentsOf: line)
@@ -157,8 +157,8 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// What is to be written now, and where. Nothing ends the job, and those who waited for its end come with it: whoever waits from then
-    /// on waits for another job.
+    /// The lines to write now, and their destination. No lines end the job; then the result has the tasks that waited
+    /// for its end, and later ones wait for another job.
     private func take() -> (work: [[UInt8]], target: Target, idle: [UnsafeContinuation<Void, Never>]) {
         let (taken, old) = state.withLock { state in
             var old: Target?
@@ -192,7 +192,8 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// - Returns: false where not all of it could be written: the daemon ends and nobody reads, or the file takes no more.
+    /// - Returns: false if a part could not be written: the daemon ends and the pipe has no reader,
+    ///   or the file takes no more.
     private func write(_ bytes: [UInt8], to target: Target) -> Bool {
         let descriptor = target.descriptor
         guard descriptor >= 0 else { return true }
@@ -213,8 +214,9 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// A pipe that is ready takes as much as PIPE_BUF without blocking and as one piece: one of whole lines, so that those of the daemon's
-    /// own log, which may go to the same pipe, come between lines. Only a line that is longer than PIPE_BUF is cut.
+    /// A pipe that is ready takes as much as PIPE_BUF without blocking and as one piece: one of whole lines, so
+    /// that those of the daemon's own log, which may go to the same pipe, come between lines. Only a line that is
+    /// longer than PIPE_BUF is cut.
     static func pieceLength(_ bytes: UnsafeRawBufferPointer) -> Int {
         let most = Int(PIPE_BUF)
         guard bytes.count > most, let start = bytes.baseAddress else { return bytes.count }
@@ -224,7 +226,7 @@ package final class AccessLogSink: Sendable {
         return end > 0 ? end : most
     }
 
-    /// Waits for the reader of a pipe; false where it has stopped and the daemon ends.
+    /// Waits for the reader of a pipe; false if it does not read and the daemon ends.
     private func waitForRoom(_ descriptor: Int32) -> Bool {
         var waits = 0
         while true {
@@ -247,7 +249,7 @@ package final class AccessLogSink: Sendable {
         case .stdout: return Target(descriptor: STDOUT_FILENO, mayBlock: mayBlock(STDOUT_FILENO))
         case .stderr: return Target(descriptor: STDERR_FILENO, mayBlock: mayBlock(STDERR_FILENO))
         case .file(let path):
-            // Non-blocking: a named pipe that nobody reads is an error then, not a wait without an end.
+            // Non-blocking: opening a named pipe without a reader then fails, instead of waiting forever.
             let descriptor = Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o640)
             guard descriptor >= 0 else { throw SystemError("open the access log \(path)") }
             return Target(descriptor: descriptor, path: path, mayBlock: mayBlock(descriptor))
@@ -259,7 +261,7 @@ package final class AccessLogSink: Sendable {
         return fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFREG
     }
 
-    /// An id that no line has tells nobody anything.
+    /// Ids are forwarded to origins only if lines of a log have them: an id without its line is of no use.
     private static func passesIDs(_ configuration: LogConfiguration) -> Bool {
         let isLogged = code(configuration) == AccessLineWriter.Format.json.rawValue
         return configuration.requestID && (isLogged || [.trace, .debug].contains(configuration.level))

@@ -1,4 +1,4 @@
-// What an answer leaves behind: one access log line and the counters.
+// Records an answer: one access log line, and the counters.
 
 import EventLoop
 import HTTPWire
@@ -21,7 +21,8 @@ struct AnswerRecords {
     let isRecorded: Bool
     let context: LoopContext
 
-    /// What the log says of an answer of the hot path: nothing is copied, and it is valid as long as the request's bytes are.
+    /// What the log says of an answer of the hot path: nothing is copied, and it is valid as long
+    /// as the request's bytes are.
     // The parser is the connection's own, and holds during the call.
     func borrowedEntry(
         _ record: HotRecord,
@@ -108,7 +109,7 @@ struct AnswerRecords {
 @available(*, unavailable) extension AnswerRecords: Sendable {}
 
 extension RequestParser {
-    /// The id that the client gives in the head in the read buffer, where it lies; nil where it gives none that may be taken.
+    /// The bytes of the client's request id in the read buffer; nil if there is none, or it may not be used.
     fileprivate func takenID(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         guard present.contains(.other) else { return nil }
         for entry in entries where entry.known == .other {

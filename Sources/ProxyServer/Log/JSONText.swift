@@ -9,7 +9,7 @@ package struct JSONText {
 
     package init() {}
 
-    /// Goes on behind `bytes`, which end where a value may begin; the capacity is kept.
+    /// Continues `bytes`, which must end where a value may begin; the capacity is kept.
     init(continuing bytes: consuming [UInt8]) { self.bytes = bytes }
 
     /// Gives the bytes away.
@@ -40,7 +40,7 @@ package struct JSONText {
         needsComma = false
     }
 
-    /// Appends what is JSON already, commas included, up to where a value may begin, or behind the last one.
+    /// Appends JSON text, commas included. The text must end where a value may begin, or after the last value.
     mutating func write(_ text: StaticString) {
         append(text)
         needsComma = false
@@ -57,11 +57,11 @@ package struct JSONText {
         text.withUTF8 { value(utf8: UnsafeRawBufferPointer($0)) }
     }
 
-    /// A string in UTF-8; bytes that are none become the scalar of the same number.
+    /// Appends a string in UTF-8; a byte that is no valid UTF-8 becomes the scalar of the same number.
     package mutating func value(utf8 raw: UnsafeRawBufferPointer) {
         separate()
         bytes.append(0x22)
-        // What is not ASCII is checked by decoding it: a log line must stay valid UTF-8 whatever a client sends.
+        // Non-ASCII text is decoded and checked: a log line must be valid UTF-8 whatever a client sends.
         if Self.isPlain(raw) {
             bytes.append(contentsOf: raw)
         } else if raw.allSatisfy({ $0 < 0x80 })
@@ -114,8 +114,8 @@ package struct JSONText {
     /// Whether nothing has to be escaped: visible ASCII and spaces, but for quotes and backslashes.
     private static func isPlain(_ raw: UnsafeRawBufferPointer) -> Bool {
         var position = 0
-        // Eight bytes at a time: the top bit of a byte of `odd` is set where that byte is one to look at; seldom one behind it, too, so that
-        // nothing is taken for plain that is not.
+        // Eight bytes at a time: the top bit of a byte of `odd` is set if that byte needs an escape. The byte after it
+        // may be marked wrongly, which costs time; an unmarked byte is plain for sure.
         while raw.count &- position >= 8 {
             let word = raw.loadUnaligned(fromByteOffset: position, as: UInt64.self)
             let (quotes, slashes) = (word ^ 0x2222_2222_2222_2222, word ^ 0x5C5C_5C5C_5C5C_5C5C)

@@ -6,8 +6,8 @@ import ServiceCore
 
 enum LoggedReferer {
     /// - Parameters:
-    ///   - value: of the field; without a query it is not copied.
-    ///   - secrets: the query items that services add in secret: no line has them.
+    ///   - value: the value of the field; without a query it is not copied.
+    ///   - secrets: the secret query items that services add; they must not get into a line.
     static func text(_ value: UnsafeRawBufferPointer, _ secrets: SecretQuery) -> LogText {
         guard value.contains(UInt8(ascii: "?")) else { return .bytes(value) }
         return .string(text(Latin1.string(value), secrets))
@@ -15,7 +15,7 @@ enum LoggedReferer {
 
     /// - Parameters:
     ///   - value: of the field.
-    ///   - secrets: the query items that services add in secret: no line has them.
+    ///   - secrets: the secret query items that services add; they must not get into a line.
     static func text(_ value: String, _ secrets: SecretQuery) -> String {
         guard value.utf8.contains(UInt8(ascii: "?")) else { return value }
         let value = secrets.removed(from: value)

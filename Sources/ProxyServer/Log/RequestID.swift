@@ -1,4 +1,4 @@
-// The id of a request: the client's own, where it may stand in a log line, else one that is made here.
+// The id of a request: the client's own if it is safe in a log line, otherwise one that is made here.
 
 import HTTPWire
 
@@ -20,7 +20,8 @@ enum RequestID: Sendable, Equatable {
         }
     }
 
-    /// Whether an id may be taken over: neither empty nor long, of letters, digits and `-_.:=+/@`, so that no line needs it escaped.
+    /// Whether an id may be taken over: neither empty nor long, of letters, digits and `-_.:=+/@`, so that
+    /// no line needs it escaped.
     static func isSafe(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard 1...longest ~= bytes.count else { return false }
         return bytes.allSatisfy { byte in
@@ -69,7 +70,7 @@ struct RequestIDs {
 }
 
 extension RequestHead {
-    /// The id that the client gives; nil where it gives none that may be taken.
+    /// The client's request id; nil if there is none, or it may not be used.
     var takenID: String? {
         guard fields.present.contains(.other), var text = fields.first(RequestID.fieldName) else { return nil }
         return text.withUTF8 { RequestID.isSafe(UnsafeRawBufferPointer($0)) } ? text : nil

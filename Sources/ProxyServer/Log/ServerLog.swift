@@ -1,13 +1,14 @@
-// What the server tells the daemon's own log: what clients do wrong, a bounded number of lines, and at debug level what becomes of each request.
+// The server's lines in the daemon's own log: a bounded number about malformed requests of clients, and at debug
+// level one for each decision.
 
 import EventLoop
 import HTTPWire
 package import Logging
 import Synchronization
 
-/// What clients do wrong, as far as whoever runs the daemon may want to read of it.
+/// The errors of clients that an operator may want to know of.
 enum ClientTrouble: Int, Sendable, CaseIterable {
-    /// What came is no request, or breaks a rule of HTTP/1.1.
+    /// The bytes are no request, or break a rule of HTTP/1.1.
     case malformed
     case tls, http2
     /// The client may not connect, or too many connections are open.
@@ -31,7 +32,7 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
         }
     }
 
-    /// What is told of a CONNECT that came to nothing.
+    /// Classifies the problem of a CONNECT that failed.
     init(connect problem: Problem) {
         let refusals = ["http_request_denied", "destination_ip_prohibited", "proxy_loop_detected"]
         self = problem.proxyError.map(refusals.contains) == true ? .refusedTunnel : .failedTunnel
@@ -52,14 +53,14 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
 
 /// The daemon's own log, as the server uses it.
 ///
-/// Sendable: what was told is under a mutex.
+/// Sendable: the reports are under a mutex.
 package final class ServerLog: Sendable {
     /// Lines about one kind of trouble within ``period``; the rest is counted, so that no client can fill a disk.
     static let most = 10
     /// In nanoseconds.
     static let period: UInt64 = 120_000_000_000
 
-    /// What was told of one kind within the present period.
+    /// The reports of one kind in the current period.
     private struct Told {
         var began: UInt64 = 0
         var lines = 0
@@ -74,7 +75,7 @@ package final class ServerLog: Sendable {
     /// Writes nothing.
     package static var nowhere: ServerLog { ServerLog(Logger(label: "drydock") { _ in SwiftLogNoOpLogHandler() }) }
 
-    /// Whether what becomes of each request is told. Not for the hot path.
+    /// Whether the decisions about each request are logged. Not for the hot path.
     var tellsDecisions: Bool { logger.logLevel <= .debug }
 
     /// Any thread.

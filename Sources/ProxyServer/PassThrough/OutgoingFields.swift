@@ -1,10 +1,10 @@
-// The fields of a request and what becomes of them on their way out, kept for the next request that says the same.
+// The fields of a request with the outgoing fields made from them, kept for the next request with the same fields.
 
 import HTTPWire
 import ServiceCore
 
-/// The fields of a request, and what becomes of them by a plan. A connection keeps the last ones: clients mostly say the same again,
-/// and then the parser gives the same fields. Nothing in them changes.
+/// The fields of a request, and what becomes of them by a plan. A connection keeps the last ones: clients mostly say
+/// the same again, and then the parser gives the same fields. Nothing in them changes.
 final class OutgoingFields {
     /// The client's, all of them.
     let said: Fields
@@ -15,7 +15,7 @@ final class OutgoingFields {
     let endpoint: EndpointRoute
     /// The client's, without those of its connection.
     let endToEnd: Fields
-    /// As they go out, but for what the source adds.
+    /// The fields that are sent to the origin, without those that the source adds.
     let fields: Fields
 
     init(
@@ -37,7 +37,7 @@ final class OutgoingFields {
 
     /// Whether a request says the same under a plan, as far as it is a GET or HEAD without a body.
     func isOf(_ request: RequestHead, _ plan: RoutePlan) -> Bool {
-        self.plan === plan && version == request.version && said.isIdentical(to: request.fields)
+        self.plan === plan && version == request.version && said.sharesStorage(with: request.fields)
     }
 }
 

@@ -12,7 +12,7 @@ extension ProxyHandler {
     /// With one of these fields a request takes the waiting path.
     private static let indirect = FieldSet(.via, .upgrade, .expect, .origin)
 
-    package func passOn(_ exchange: Exchange) -> Bool {
+    package func passThrough(_ exchange: Exchange) -> Bool {
         // Asked piece by piece: the whole head would be copied.
         guard exchange.request.method == .get || exchange.request.method == .head,
             exchange.request.fields.present.isDisjoint(with: Self.indirect),
@@ -23,7 +23,7 @@ extension ProxyHandler {
         // A Host that has been answered for before.
         guard let known = last?.host ?? exchange.request.fields.withFirst(.host, { routes.hot.known(host: $0) }) ?? nil,
             let route = target.withUTF8({ known.service(target: UnsafeRawBufferPointer($0)) }),
-            // Who is refused hears it on the waiting path.
+            // The waiting path sends the refusal.
             !(route.addsCredentials && CrossOrigin.isForeignFetch(exchange.request.fields))
         else { return false }
         let rest = route.rest(target)
@@ -37,20 +37,20 @@ extension ProxyHandler {
         case .finish: break
         default: exchange.endWithClient()
         }
-        let relay = Relay(responder: routes.responder, exchange: exchange, route: route, ask: ask)
-        guard relay.begin(from: source) else { return wait(exchange, route, endpoint, rest) }
+        let responder = PassThroughResponder(responder: routes.responder, exchange: exchange, route: route, ask: ask)
+        guard responder.begin(from: source) else { return wait(exchange, route, endpoint, rest) }
         directRequests += 1
         return true
     }
 
-    /// Leaves the request to the waiting path, which need not find again what it is for.
+    /// Leaves the request to the waiting path, with its route, so that it is routed only once.
     private func wait(_ exchange: Exchange, _ route: ServiceRoute, _ endpoint: EndpointRoute, _ rest: String) -> Bool {
         exchange.match = RouteMatch(route, rest, exchange.request, endpoint: endpoint)
         return false
     }
 
-    /// What the origin is asked; nil where the store has to be looked into.
-    /// - Parameter last: what the client's fields came to before, where it says the same.
+    /// The request to the origin; nil if the store must be searched first.
+    /// - Parameter last: the outgoing fields of the last request, if this one has the same fields.
     private func directAsk(
         _ exchange: Exchange,
         _ route: ServiceRoute,
@@ -58,7 +58,7 @@ extension ProxyHandler {
         _ endpoint: EndpointRoute,
         _ last: OutgoingFields?,
         _ host: KnownHost
-    ) -> DirectAsk? {
+    ) -> PassThroughRequest? {
         let path = route.path(rest, endpoint)
         let isJudged = endpoint.passThrough == .uncacheable
         var key: CacheKey?
@@ -73,9 +73,9 @@ extension ProxyHandler {
         }
         let outgoing = if let last, last.endpoint === endpoint { last } else { outgoing(exchange, host, endpoint) }
         var fields = outgoing.fields
-        // Another one with each request, so that no line of this is kept for the next.
+        // The id differs in each request, so the outgoing fields are not kept for the next one.
         if exchange.context.passesIDs { exchange.identify(&fields) }
-        return DirectAsk(
+        return PassThroughRequest(
             exchange.request.method,
             path: isJudged && !endpoint.request.key.ignoreQuery.isEmpty ? endpoint.request.key.path(path) : path,
             fields: fields,
@@ -92,7 +92,8 @@ extension ProxyHandler {
         let request = exchange.request
         let head = OutgoingRequest.endToEnd(request)
         var fields = OutgoingRequest.fields(head, hasBody: false, via: routes.plan.via(head.version))
-        // The source says Host. Here nobody shares the fields any more: there they would be copied once again.
+        // The source adds Host. It is removed here, where the fields have one owner: the
+        // source would have to copy them.
         fields.remove(.host)
         if endpoint.passThrough == .uncacheable { fields = UnkeyedFields.removed(from: fields, endpoint.request.key) }
         let outgoing = OutgoingFields(request, host, routes.plan, endpoint, endToEnd: head.fields, fields)

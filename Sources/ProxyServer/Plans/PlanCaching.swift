@@ -1,8 +1,8 @@
 // The configured side of caching as the rules take it: policies and keys.
 
-internal import Configuration
-internal import HTTPCaching
-internal import ServiceCore
+import Configuration
+import HTTPCaching
+import ServiceCore
 
 extension RoutePlan {
     static func policy(

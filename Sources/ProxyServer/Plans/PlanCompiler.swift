@@ -1,15 +1,15 @@
 // Compiles a configuration into routes: the one place where configured values become plans.
 
-internal import CacheStore
+import CacheStore
 package import Configuration
-internal import DemoMode
-internal import DownloadCore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
+import DemoMode
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
 package import ServiceCore
-internal import Synchronization
-internal import Upstream
+import Synchronization
+import Upstream
 
 /// State that outlives a reload, by service name: admission, counters, draw ordinals.
 package final class PlanRegistry: Sendable {
@@ -29,11 +29,11 @@ package final class PlanRegistry: Sendable {
 }
 
 extension RoutePlan {
-    /// Reads the demo files, opens the seed folders and builds the routes. What is in force does not change, see
+    /// Reads the demo files, opens the seed folders and builds the routes. The plan in force does not change, see
     /// ``takeEffect()``. Blocks.
     /// - Parameters:
-    ///   - seeds: nil opens no seed folder.
-    ///   - machineNames: by which the machine is known on the network.
+    ///   - seeds: opens the seed folders; nil opens none.
+    ///   - machineNames: the names of the machine on the network.
     /// - Throws: `PlanError` naming the file or the folder that cannot be read.
     package static func compile(
         _ configuration: Configuration,

@@ -1,6 +1,7 @@
-// Credentials that a service adds to requests: which configuration makes it one that web pages may not use, and how Basic is written.
+// Credentials that a service adds to requests: which configuration makes it one that web pages may not use,
+// and how Basic is written.
 
-internal import Configuration
+import Configuration
 
 /// What in a service's configuration gives its requests rights that the client has not (http-rules.md 42).
 enum Credentials {

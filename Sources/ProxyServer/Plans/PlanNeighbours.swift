@@ -1,16 +1,16 @@
 // What compiling one service has to know of the others: shared web origins, and secrets that one adds for another.
 
-internal import Configuration
+import Configuration
 
-/// What a service has to know of the others.
+/// The facts about other services that the plan of a service depends on.
 struct Neighbours {
     /// Services that are matched by their prefix alone.
     private let prefixCount: Int
     /// Services by their host.
     private let hostCounts: [String: Int]
-    /// Hosts whose services leave some paths to those that are matched by their prefix alone.
+    /// Hosts whose services leave some paths to services that have a prefix and no host.
     private let sharedHosts: Set<String>
-    /// Services that are asked by one that adds secret query items, directly or through others.
+    /// Services that get requests, directly or through others, from a service with secret query items.
     let askedInSecret: Set<String>
 
     init(_ configuration: Configuration) {

@@ -1,9 +1,9 @@
-// What a configuration says of placeholders, fallbacks and expected content, as the download core takes it.
+// Translates the placeholders, fallbacks and expected content of a configuration into the types of the download core.
 
-internal import Configuration
-internal import Content
-internal import DemoMode
-internal import DownloadCore
+import Configuration
+import Content
+import DemoMode
+import DownloadCore
 
 extension SeedTable {
     /// Reads the files that have not been read for this configuration yet. Blocks.
@@ -15,17 +15,17 @@ extension SeedTable {
         var plan = PhasePlan(expect: expect)
         if let placeholder = cache.placeholder {
             plan.placeholder = try standIn(placeholder.answer)
-            plan.patience = placeholder.after
+            plan.placeholderDelay = placeholder.after
         }
         if let fallback = cache.fallback { plan.fallback = try standIn(fallback) }
         return plan.isEmpty ? nil : plan
     }
 
-    private mutating func standIn(_ configuration: StandInConfiguration) throws(PlanError) -> StandIn {
+    private mutating func standIn(_ configuration: StandInConfiguration) throws(PlanError) -> SubstituteResponse {
         if let known = standIns[configuration] { return known }
         do throws(DemoFileError) {
             let file = try DemoFile.load(path: configuration.file)
-            let made = StandIn(
+            let made = SubstituteResponse(
                 path: file.path,
                 status: configuration.status,
                 bytes: file.bytes,

@@ -1,9 +1,9 @@
-// The seed folders of a configuration: each is opened once, whoever uses it.
+// The seed folders of a configuration: each is opened once, even if several services use it.
 
 package import CacheStore
-internal import Configuration
+import Configuration
 package import DemoMode
-internal import DownloadCore
+import DownloadCore
 package import EventLoop
 
 /// What opening seed folders needs.
@@ -13,14 +13,14 @@ package struct SeedOpener: Sendable {
 
     /// - Parameters:
     ///   - pool: reads the files.
-    ///   - onTrouble: told once of each seed that is left out, and why; any thread.
+    ///   - onTrouble: called once for each seed that is left out, with the reason; any thread.
     package init(pool: IOPool, onTrouble: @escaping @Sendable (String) -> Void) {
         self.pool = pool
         self.onTrouble = onTrouble
     }
 }
 
-/// A configuration without an error in it that cannot be put in force all the same.
+/// Why a valid configuration cannot be put in force.
 package enum PlanError: Error, Sendable, Equatable, CustomStringConvertible {
     case demo(DemoFileError)
     case seed(SeedError)
@@ -39,11 +39,11 @@ package enum PlanError: Error, Sendable, Equatable, CustomStringConvertible {
 
 /// The folders of one configuration.
 struct SeedTable {
-    /// Nil opens nothing: for plans whose requests are never answered.
+    /// Nil opens no folder: for plans whose requests are never answered.
     let opener: SeedOpener?
     private(set) var opened: [SeedConfiguration: SeedFolder] = [:]
     /// The files of placeholders and fallbacks, each read once.
-    var standIns: [StandInConfiguration: StandIn] = [:]
+    var standIns: [StandInConfiguration: SubstituteResponse] = [:]
 
     init(_ opener: SeedOpener?) { self.opener = opener }
 

@@ -14,8 +14,8 @@ package struct ListeningError: Error, Sendable, CustomStringConvertible {
 
 /// Binds what the configuration names.
 package enum ListeningSet {
-    /// One socket for each address; `localhost` is 127.0.0.1 and, where the machine has it, ::1 on the same port, and `*` likewise
-    /// 0.0.0.0 and ::.
+    /// One socket for each address; `localhost` is 127.0.0.1 and, where the machine has it, ::1 on the same port, and
+    /// `*` likewise 0.0.0.0 and ::.
     ///
     /// - Parameters:
     ///   - mode: the permissions of unix sockets; folders that are missing above them are made.
@@ -38,7 +38,7 @@ package enum ListeningSet {
         return sockets
     }
 
-    /// - Parameter sockets: gets what is bound, also where the rest fails.
+    /// - Parameter sockets: gets each socket that was bound, even if a later one fails.
     private static func bind(
         _ address: ListenAddress,
         _ mode: UInt32,
@@ -80,7 +80,7 @@ package enum ListeningSet {
         }
     }
 
-    /// Makes the folders above a socket's path where they are missing; what goes wrong is seen by `bind`.
+    /// Makes the missing folders of a socket's path; `bind` reports a failure.
     private static func makeFolder(of path: String) {
         guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return }
         try? Folders.make(String(path[..<slash]), mode: 0o755)

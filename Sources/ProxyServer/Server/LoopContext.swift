@@ -15,7 +15,7 @@ package final class LoopContext {
     let joined = JoinedAnswers()
     private var ownPipe: SocketPipe?
     let log: AccessLogBuffer?
-    /// What is told of clients, and of what becomes of their requests.
+    /// The daemon's own log, for the errors of clients and the decisions about requests.
     let daemonLog: ServerLog
     /// Answers are logged.
     var isLogging: Bool { log?.isOn ?? false }
@@ -26,7 +26,7 @@ package final class LoopContext {
     private var requestIDs = RequestIDs()
     private(set) var isDraining = false
     private var handlers: [ListenerRole: any ExchangeHandler] = [:]
-    private var members: [any SweptMember] = []
+    private var members: [any LoopMember] = []
     private var soon: [Connection] = []
     private var soonTimer: LoopTimer?
     private var sweepTimer: LoopTimer?
@@ -59,14 +59,14 @@ package final class LoopContext {
         sweepTimer = sweep
     }
 
-    /// From an origin's socket to a client's; nil where the kernel gives none, for want of descriptors: it is asked again
-    /// then.
+    /// The pipe for splicing from an origin's socket to a client's; nil while the kernel has no descriptors for it.
+    /// The next use tries again.
     var pipe: SocketPipe? {
         if ownPipe == nil { ownPipe = SocketPipe() }
         return ownPipe
     }
 
-    /// What is in the pipe belongs to nobody else.
+    /// Drops the pipe with the bytes in it, which no other exchange may get.
     func dropPipe() { ownPipe = nil }
 
     /// As ``JoinedAnswers/write(_:_:_:_:to:)``, without a reference that a connection would have to count.
@@ -99,7 +99,7 @@ package final class LoopContext {
         return UInt64(loop.index) << 48 | lastExchange
     }
 
-    /// The number of an id for a request that brings none.
+    /// The number for the id of a request that has none.
     func nextRequestID() -> UInt64 { requestIDs.next() }
 
     /// The value of Date for now, by the daemon's clock (RFC 9110 section 6.6.1).
@@ -112,12 +112,13 @@ package final class LoopContext {
     // MARK: - Members
 
     /// Holds a connection or a tunnel until it is removed.
-    func add(_ member: any SweptMember) {
+    func add(_ member: any LoopMember) {
         member.position = members.count
         members.append(member)
     }
 
-    /// What connections keep for the next request holds the plan that it was worked out by, and another one is in force now.
+    /// What connections keep for the next request holds the plan that it was worked out by, and
+    /// another one is in force now.
     func forgetOutgoing() {
         for connection in connections { connection.lastOutgoing = nil }
     }
@@ -125,7 +126,7 @@ package final class LoopContext {
     /// Those of clients that are open.
     var connections: [Connection] { members.compactMap { $0 as? Connection } }
 
-    func remove(_ member: any SweptMember) {
+    func remove(_ member: any LoopMember) {
         guard let position = member.position, position < members.count, members[position] === member else { return }
         member.position = nil
         let last = members.removeLast()
@@ -151,7 +152,7 @@ package final class LoopContext {
         if queue(connection), soon.count == 1 { soonTimer?.start(after: 0) }
     }
 
-    /// Calls the connection back at the end of this turn, so that what is queued until then leaves in one write.
+    /// Calls the connection back at the end of this turn, so that all output of the turn is written with one call.
     func flushSoon(_ connection: Connection) {
         if queue(connection) { soonTimer?.startInThisTurn() }
     }
@@ -196,7 +197,7 @@ package final class LoopContext {
         return cutOff
     }
 
-    /// Closes what is left and stops the timers; nothing can be added any more.
+    /// Closes the remaining members and stops the timers; no member can be added afterwards.
     func shutdown(on loop: isolated EventLoop) {
         isDraining = true
         cutMembers()
@@ -222,17 +223,17 @@ package final class LoopContext {
 
 @available(*, unavailable) extension LoopContext: Sendable {}
 
-/// What a loop holds, sweeps for deadlines and drains.
-protocol SweptMember: AnyObject {
+/// A connection or tunnel of a loop, which checks its deadlines and drains it.
+protocol LoopMember: AnyObject {
     /// Its place in the loop's list; the list's own.
     var position: Int? { get set }
     /// - Parameters:
     ///   - now: monotonic nanoseconds.
     ///   - elapsed: nanoseconds since the sweep before.
     func sweep(now: UInt64, elapsed: UInt64)
-    /// The daemon wants to end: end after what is under way.
+    /// The daemon is ending: end after the current exchange.
     func drainBegan()
-    /// What of it is under way; nil where nothing is that anybody would miss.
+    /// The exchange that the daemon waits for at its end; nil if none is under way.
     var waitedFor: WaitedFor? { get }
     /// End now.
     func cut()

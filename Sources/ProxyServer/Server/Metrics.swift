@@ -1,11 +1,11 @@
 // The daemon's counters: plain integers on each loop, one table of descriptions, summed when somebody asks.
 
-/// What is counted. The order is that of the table.
+/// The counters, in the order of their table.
 package enum Counter: Int, CaseIterable, Sendable {
     case answers1xx, answers2xx, answers3xx, answers4xx, answers5xx
     case cacheHit, cacheMiss, cacheRevalidated, cacheStale, cachePlaceholder, cacheFallback, cacheBypass,
         cacheCollapsed, cacheDemo, cacheNone
-    case bytesIn, bytesOut, bytesMoved
+    case bytesIn, bytesOut, bytesSpliced
     case connectionsAccepted, connectionsClosed, tunnelsOpened, tunnelsClosed
     case upstreamRequests
     case errorWire, errorTimeout, errorAborted, errorRefused, errorUpstream, errorInternal
@@ -71,7 +71,7 @@ package struct CounterValues: Sendable, Equatable {
 
     /// Connections that are open.
     package var connections: UInt64 { self[.connectionsAccepted] &- self[.connectionsClosed] }
-    /// Answers, whatever their status.
+    /// Answers of every status.
     package var answers: UInt64 {
         self[.answers1xx] &+ self[.answers2xx] &+ self[.answers3xx] &+ self[.answers4xx] &+ self[.answers5xx]
     }
@@ -133,9 +133,9 @@ package enum MetricsText {
         Family("drydock_received_bytes_total", "Bytes read from clients.", .bytesIn),
         Family("drydock_sent_bytes_total", "Bytes written to clients.", .bytesOut),
         Family(
-            "drydock_moved_bytes_total",
+            "drydock_spliced_bytes_total",
             "Bytes of them that went from an origin's socket to a client's without a copy.",
-            .bytesMoved
+            .bytesSpliced
         ),
         Family("drydock_connections_total", "Client connections accepted.", .connectionsAccepted),
         Family("drydock_tunnels_total", "Tunnels opened by CONNECT or Upgrade.", .tunnelsOpened),

@@ -30,12 +30,12 @@ package struct ProxyParts: Sendable {
 }
 
 extension Server {
-    /// Makes the parts on every loop; nothing listens yet.
+    /// Makes the parts on every loop; listening begins later.
     ///
     /// - Parameters:
-    ///   - sink: where access log lines go; nil for nowhere.
-    ///   - daemonLog: told what clients do wrong and, at debug level, what becomes of each request.
-    ///   - acceptFailed: told, on loop 0, of accept errors that are not the client's, such as too many open files.
+    ///   - sink: the destination of access log lines; nil for none.
+    ///   - daemonLog: gets the errors of clients and, at debug level, the decisions about each request.
+    ///   - acceptFailed: called on loop 0 for accept errors that are not the client's, such as too many open files.
     package convenience init(
         _ parts: ProxyParts,
         loops: LoopGroup,

@@ -12,7 +12,7 @@ package final class Server: Sendable {
 
     private struct State {
         var settings: ServerSettings
-        var facts: [ListenerFacts] = []
+        var facts: [ListenerInfo] = []
         var isDraining = false
     }
 
@@ -23,13 +23,13 @@ package final class Server: Sendable {
     private let state: Mutex<State>
     private let acceptFailed: @Sendable (SystemError) -> Void
 
-    /// Makes the parts on every loop; nothing listens yet.
+    /// Makes the parts on every loop; listening begins later.
     ///
     /// - Parameters:
-    ///   - sink: where access log lines go; nil for nowhere.
-    ///   - daemonLog: told what clients do wrong and, at debug level, what becomes of each request.
-    ///   - clock: what Date is written by.
-    ///   - acceptFailed: told, on loop 0, of accept errors that are not the client's, such as too many open files.
+    ///   - sink: the destination of access log lines; nil for none.
+    ///   - daemonLog: gets the errors of clients and, at debug level, the decisions about each request.
+    ///   - clock: the clock for Date.
+    ///   - acceptFailed: called on loop 0 for accept errors that are not the client's, such as too many open files.
     ///   - makeHandler: called once on each loop.
     package init(
         loops: LoopGroup,
@@ -84,7 +84,7 @@ package final class Server: Sendable {
 
     /// Begins to accept on a socket, which is taken over.
     package func listen(on socket: ListeningSocket, role: ListenerRole) async {
-        let facts = ListenerFacts(role: role, address: socket.address)
+        let facts = ListenerInfo(role: role, address: socket.address)
         state.withLock { $0.facts.append(facts) }
         _ = await listeners.run { [self] listeners, loop in
             let listener = Listener(
@@ -129,7 +129,7 @@ package final class Server: Sendable {
     }
 
     /// On loop 0, for each accepted socket.
-    private func accepted(_ descriptor: Int32, _ peer: SocketAddress, _ facts: ListenerFacts) {
+    private func accepted(_ descriptor: Int32, _ peer: SocketAddress, _ facts: ListenerInfo) {
         var refusal: Problem?
         if facts.role == .proxy {
             let clients = state.withLock { $0.settings.clients }
@@ -151,7 +151,7 @@ package final class Server: Sendable {
     private static func adopt(
         _ descriptor: Int32,
         _ peer: SocketAddress,
-        _ facts: ListenerFacts,
+        _ facts: ListenerInfo,
         _ refusal: Problem?,
         isCounted: Bool,
         _ context: LoopContext,
@@ -201,10 +201,10 @@ package final class Server: Sendable {
 
     // MARK: - The end
 
-    /// Stops accepting, lets answers under way finish for at most `grace` nanoseconds, and closes everything.
-    /// Afterwards the loops can be stopped.
-    /// - Parameter waiting: told, on one of the loops, for whom it waits, as soon as all loops know.
-    /// - Returns: those that were cut off when the time was over.
+    /// Stops accepting, lets current answers finish for at most `grace` nanoseconds, and closes everything. Afterwards
+    /// the loops can be stopped.
+    /// - Parameter waiting: called on one of the loops with the exchanges that it waits for.
+    /// - Returns: the exchanges that were cut off after that time.
     @discardableResult
     package func drain(
         grace: UInt64,

@@ -14,7 +14,7 @@ package struct ServerSettings: Sendable {
     package var idle: UInt64
     /// Least bytes per second of a request body, while the client is waited for.
     package var bodyRate: Int
-    /// Waiting that a request body may cost before its rate counts.
+    /// Nanoseconds of waiting for a request body before its minimum rate applies.
     package var bodyGrace: UInt64 = 10_000_000_000
     /// For the client to take the last answer before the connection is closed.
     package var linger: UInt64 = 2_000_000_000
@@ -24,7 +24,7 @@ package struct ServerSettings: Sendable {
     package var connections: Int
     /// Connections of one client address.
     package var perClient: Int
-    /// Who may connect over IP.
+    /// The clients that may connect over IP.
     package var clients: [ClientRule]
 
     package init(_ configuration: Configuration) {
@@ -39,7 +39,8 @@ package struct ServerSettings: Sendable {
         clients = configuration.clients
     }
 
-    /// How often deadlines are looked at: often enough for the shortest of them, at most every 10 ms, at least every second.
+    /// How often deadlines are looked at: often enough for the shortest of them, at most every 10
+    /// ms, at least every second.
     var sweepInterval: UInt64 {
         let shortest = min(min(headTimeout, idle), min(linger, bodyGrace))
         return min(max(shortest / 4, 10_000_000), 1_000_000_000)

@@ -1,6 +1,6 @@
 // For whom the end of the daemon waits, and whom it cuts off.
 
-internal import EventLoop
+import EventLoop
 import Synchronization
 
 /// A client that has not got all of its answer, or has a tunnel.
@@ -54,7 +54,7 @@ package struct WaitedFor: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Collects what each loop waits for, and tells of all of it once.
+/// Collects the exchanges that the loops wait for, and reports them once.
 ///
 /// Sendable: its state is under its own mutex.
 final class WaitedForTally: Sendable {

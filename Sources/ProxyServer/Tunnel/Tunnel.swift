@@ -15,8 +15,8 @@ package struct TunnelTraffic: Sendable, Equatable {
 ///
 /// The end of one direction is passed on, and the other goes on; the tunnel ends with both, on an error of either
 /// of them, or when nothing has moved for the configured time.
-package final class Tunnel: SweptMember {
-    private let client: TakenTransport
+package final class Tunnel: LoopMember {
+    private let client: DetachedTransport
     private let context: LoopContext
     private let near: TunnelSide
     private let far: TunnelSide
@@ -33,7 +33,7 @@ package final class Tunnel: SweptMember {
     package init(
         on loop: isolated EventLoop,
         in context: LoopContext,
-        client: TakenTransport,
+        client: DetachedTransport,
         remote: Int32,
         received: [UInt8] = []
     ) {
@@ -134,13 +134,13 @@ package final class Tunnel: SweptMember {
 /// One end of a tunnel, and what waits to be written to it.
 final class TunnelSide: IOHandler {
     let transport: any Transport
-    /// What came from the other side.
+    /// Bytes from the other side that are not written yet.
     let pending: ReadBuffer
     /// It has nothing more to give.
     var sawEnd = false
     /// The end has been passed on to it.
     private(set) var hasFinished = false
-    /// What goes out before `pending`.
+    /// Bytes that are written before `pending`.
     private var first: [UInt8]
     private var firstSent = 0
     private var isBlocked = false

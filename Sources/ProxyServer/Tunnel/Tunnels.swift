@@ -1,4 +1,4 @@
-// CONNECT and Upgrade: who may be reached, and the tunnel to it.
+// CONNECT and Upgrade: checks the target, and makes the tunnel to it.
 
 import DownloadCore
 import EventLoop
@@ -36,15 +36,15 @@ struct Tunnels {
             throw Problem(error)
         }
         exchange.sendHead(ResponseHead(status: 200, reason: "Connection established"), body: .none)
-        guard let client = exchange.takeOver() else {
+        guard let client = exchange.detach() else {
             Socket.close(remote)
             return exchange.fail()
         }
         _ = await Tunnel(on: loop, in: exchange.context, client: client, remote: remote).run()
     }
 
-    /// Upgrade (RFC 9110 section 7.8): a tunnel only after the origin's 101. It is one of the fetches that `max_concurrent` counts,
-    /// to its end.
+    /// Upgrade (RFC 9110 section 7.8): a tunnel only after the origin's 101. It is one of the fetches that
+    /// `max_concurrent` counts, to its end.
     func upgrade(_ exchange: Exchange, _ ask: UpgradeAsk, on loop: isolated EventLoop) async throws(Problem) {
         exchange.trace?.say(
             "decided",
@@ -95,8 +95,8 @@ struct Tunnels {
     }
 
     /// - Parameters:
-    ///   - addresses: those that were looked at: the connection is made to one of them.
-    ///   - timeout: what is left of `timeout.connect`, in nanoseconds.
+    ///   - addresses: the addresses that the rules have checked; only these are connected.
+    ///   - timeout: the rest of `timeout.connect`, in nanoseconds.
     private func upstreamRequest(
         _ ask: UpgradeAsk,
         _ addresses: [SocketAddress],
@@ -134,7 +134,7 @@ struct Tunnels {
         )
     }
 
-    /// Where a tunnel may go: resolved, and refused where this daemon's own listeners are, whatever they are called.
+    /// Resolves the target of a tunnel. An address of this daemon's own listeners is refused, under any name.
     private func addresses(
         of target: DialTarget,
         _ exchange: Exchange,
@@ -157,7 +157,7 @@ struct Tunnels {
         CacheStatus(cacheName: plan.name, detail: StaleAllowance.offline.rawValue).append(to: &fields)
         return Problem(
             status: 504,
-            title: StatusText.reason(504),
+            title: ReasonPhrase.reason(504),
             detail:
                 "a tunnel needs the origin, and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that",
             proxyError: "destination_unavailable",
@@ -170,7 +170,7 @@ struct Tunnels {
 struct UpgradeAsk {
     /// The request of the exchange, with the Host that it is for.
     let request: RequestHead
-    /// The value of Upgrade that goes on.
+    /// The value of Upgrade for the origin.
     let protocols: String
     let hop: UpgradeHop
     let rewriting: Rewriting

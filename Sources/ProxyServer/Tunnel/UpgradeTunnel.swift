@@ -4,10 +4,12 @@ package import EventLoop
 package import HTTPWire
 package import Upstream
 
-/// One Upgrade request on its way (RFC 9110 section 7.8); loop-bound. The transfer holds it, and so does the exchange until its end.
+/// One Upgrade request on its way (RFC 9110 section 7.8); loop-bound. The transfer holds it, and so does
+/// the exchange until its end.
 ///
-/// States: asking → switched (a 101) → ended; asking → flowing (the head of another answer is sent) → ended; from each to ended.
-package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
+/// States: asking → switched (a 101) → ended; asking → flowing (the head of another answer is sent) →
+/// ended; from each to ended.
+package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     private enum State {
         case asking
         case switched(ResponseHead, SwitchedConnection)
@@ -46,10 +48,10 @@ package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
         guard !exchange.isClientGone else { return }
         exchange.context.counters.add(.upstreamRequests)
         // Until the end of the exchange: the client's leaving ends the transfer.
-        exchange.relay = self
+        exchange.responder = self
         transfer = client.start(request, body: nil, delegate: self)
         await withUnsafeContinuation { waiter = $0 }
-        // What came with the 101 is not held while the tunnel runs.
+        // Moved out of `state`, so that the bytes that came with the 101 are freed before the tunnel ends.
         let outcome = state
         state = .ended
         switch outcome {
@@ -73,7 +75,7 @@ package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
         if let upgrade = head.fields.combined(.upgrade) { answer.fields.set(.upgrade, upgrade) }
         exchange.sendHead(answer, body: .none)
         // Where the client has left, the connection is closed at the end of this call.
-        guard let client = exchange.takeOver() else { return exchange.fail() }
+        guard let client = exchange.detach() else { return exchange.fail() }
         let tunnel = Tunnel(
             on: loop,
             in: exchange.context,
@@ -96,7 +98,7 @@ package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
         return head
     }
 
-    /// The transfer has ended, one way or another: the task goes on.
+    /// Called when the transfer has ended: resumes the task.
     private func end(_ last: State) {
         state = last
         transfer = nil
@@ -107,7 +109,7 @@ package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
     // MARK: - From the origin
 
     /// They are written to the client or queued; what that may end is the client's connection.
-    package var takesBytesAtOnce: Bool { true }
+    package var acceptsReentrantBytes: Bool { true }
 
     package func transfer(_ transfer: Transfer, received interim: ResponseHead) {
         exchange.sendInterim(adapted(interim))
@@ -146,7 +148,7 @@ package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
     package func transfer(_ transfer: Transfer, failed error: UpstreamError) {
         guard case .flowing = state else { return end(.failed(error)) }
         end(.ended)
-        // Short, malformed or late: never passed on as complete.
+        // The body is short, malformed or late: the client must not take it for complete.
         exchange.outcome.error = error.detail
         exchange.fail()
     }
@@ -172,7 +174,7 @@ package final class UpgradeTunnel: TransferDelegate, ExchangeRelay {
 // MARK: - What may go on
 
 extension UpgradeTunnel {
-    /// The fields of a request to the origin: what is forwardable, and the upgrade that the client asked for.
+    /// The fields of a request to the origin: the end-to-end fields, and the client's Upgrade.
     package static func requestFields(_ fields: Fields) -> Fields {
         var result = HopByHop.forwardable(fields, isRequest: true)
         if let upgrade = fields.combined(.upgrade) {
@@ -183,8 +185,9 @@ extension UpgradeTunnel {
     }
 
     /// The protocols that a GET wants to switch to and that a tunnel can carry; nil where there is none, so that
-    /// Upgrade is ignored (RFC 9110 section 7.8). HTTP/2 and TLS are for the next hop, and curl asks for h2c by itself. With any other
-    /// method the request counts, which changes something or has its answer stored: it goes the way that such a request goes.
+    /// Upgrade is ignored (RFC 9110 section 7.8). HTTP/2 and TLS are for the next hop, and curl asks for h2c by
+    /// itself. With any other method Upgrade is ignored, because the request itself matters: it may change state, or
+    /// its response may be stored.
     package static func wantedProtocols(_ request: RequestHead, _ framing: BodyFraming) -> String? {
         guard request.method == .get, request.version == .http11, framing == .none || framing == .length(0),
             let text = request.fields.combined(.upgrade),

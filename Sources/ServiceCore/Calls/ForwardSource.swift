@@ -1,10 +1,10 @@
 // The origin that the target of a request names: its addresses are looked at first, and the request goes to these and
 // to no others.
 
-internal import DownloadCore
-internal import EventLoop
-internal import HTTPWire
-internal import Upstream
+import DownloadCore
+import EventLoop
+import HTTPWire
+import Upstream
 
 /// Loop-bound; made for one request.
 ///

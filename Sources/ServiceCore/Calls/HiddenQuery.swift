@@ -1,7 +1,8 @@
-// Secret query items on their way through services that stand in front of another: told apart in keys, and written only where a request goes out.
+// Secret query items on their way through services that stand in front of another: told apart in keys, and written only
+// where a request goes out.
 
-internal import DownloadCore
-internal import EventLoop
+import DownloadCore
+import EventLoop
 
 /// A secret query item that a service adds to what it asks of another one.
 package struct HiddenItem: Sendable, Equatable {

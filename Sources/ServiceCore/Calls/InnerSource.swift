@@ -1,10 +1,10 @@
 // A service as the origin of another one, inside the daemon: no socket, the same answers.
 
-internal import CacheStore
-internal import DownloadCore
-internal import EventLoop
-internal import HTTPWire
-internal import Upstream
+import CacheStore
+import DownloadCore
+import EventLoop
+import HTTPWire
+import Upstream
 
 /// The field rules and the query of the asking service apply to its request, as they would to one of an origin.
 ///

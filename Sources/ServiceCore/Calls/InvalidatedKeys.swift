@@ -1,9 +1,9 @@
 // The keys that a successful unsafe request makes invalid on its own service (RFC 9111 section 4.4), by URLs of the
 // origin.
 
-internal import CacheStore
-internal import HTTPCaching
-internal import HTTPWire
+import CacheStore
+import HTTPCaching
+import HTTPWire
 
 extension RouteMatch {
     /// Where services stand in for the origin, references are those of the origin behind them.
@@ -18,8 +18,8 @@ extension RouteMatch {
         return referred.root + referred.path(appending: rest)
     }
 
-    /// The keys under which a GET of what Location and Content-Location name on the same origin may be stored. Forward mode has none of its
-    /// own: what any service stores of such a URL is found by the URL.
+    /// The keys under which a GET of what Location and Content-Location name on the same origin may be stored. Forward
+    /// mode has none of its own: what any service stores of such a URL is found by the URL.
     /// - Parameters:
     ///   - url: of the target.
     ///   - host: the client's Host.

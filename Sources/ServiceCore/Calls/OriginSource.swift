@@ -1,8 +1,9 @@
-// A service's origin as a source of fetches: admission first, then a transfer, with what the service changes in a request.
+// A service's origin as a source of fetches: admission first, then a transfer, with what the
+// service changes in a request.
 
 package import DownloadCore
 package import EventLoop
-internal import HTTPWire
+import HTTPWire
 package import Upstream
 
 /// Loop-bound; it keeps nothing of a request, so that one serves all requests of a service and a plan.
@@ -64,12 +65,13 @@ package final class OriginSource: FetchSource {
         return fetch
     }
 
-    package func startAtOnce(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
+    package func startWithoutWaiting(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
         if service.breaker != nil, runtime.resilience.leavesAlone(terms.url) { return nil }
         return runtime.admission.takeFreeSlot() ? begin(request, sink) : nil
     }
 
-    /// Whoever calls has a slot, which the fetch gives back; nil where the origin's breaker refuses it, and the slot is free again.
+    /// Whoever calls has a slot, which the fetch gives back; nil where the origin's breaker refuses it,
+    /// and the slot is free again.
     private func begin(_ request: consuming FetchRequest, _ sink: any FetchSink) -> OriginFetch? {
         var watch: BreakerWatch?
         if let breaker = service.breaker {
@@ -177,9 +179,9 @@ final class OriginFetch: FetchHandle, TransferDelegate {
         end()
     }
 
-    var takesBytesAtOnce: Bool { sink?.takesBytesAtOnce ?? false }
+    var acceptsReentrantBytes: Bool { sink?.acceptsReentrantBytes ?? false }
 
-    var mostAtOnce: Int { sink?.mostAtOnce ?? .max }
+    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
 
     func transfer(_ transfer: Transfer, received interim: ResponseHead) { sink?.received(interim: interim) }
 
@@ -196,10 +198,10 @@ final class OriginFetch: FetchHandle, TransferDelegate {
         sink?.received(bytes) ?? .continue
     }
 
-    var movesContent: Bool { sink?.movesContent ?? false }
+    var supportsSplice: Bool { sink?.supportsSplice ?? false }
 
-    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent? {
-        sink?.move(count, from: socket)
+    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent? {
+        sink?.splice(count, from: socket)
     }
 
     func transferFinished(_ transfer: Transfer, trailers: Fields) {

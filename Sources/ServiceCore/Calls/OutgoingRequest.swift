@@ -1,6 +1,6 @@
 // What of a request goes on to the origin (RFC 9110 section 7.6), and what in it says how far it may go.
 
-internal import HTTPCaching
+import HTTPCaching
 package import HTTPWire
 
 /// Pure functions of a request.
@@ -42,7 +42,7 @@ package enum OutgoingRequest {
     }
 
     /// Whether the client expects something that is not known here (RFC 9110 section 10.1.1). HTTP/1.0 expects nothing.
-    package static func expectsTheUnknown(_ request: RequestHead) -> Bool {
+    package static func hasUnsupportedExpectation(_ request: RequestHead) -> Bool {
         guard request.version == .http11, let text = request.fields.combined(.expect) else { return false }
         return text.split(separator: ",").contains {
             $0.filter { $0 != " " && $0 != "\t" }.lowercased() != "100-continue"

@@ -1,23 +1,24 @@
-// A POST whose answer may be stored: its content is read first, since it is part of the key; one that is long is passed on.
+// A POST whose answer may be stored: its content is read first, since it is part of the key; one
+// that is long is forwarded.
 
-internal import CacheStore
+import CacheStore
 package import DownloadCore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
-internal import Upstream
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import Upstream
 
 /// The content of a request as far as it was read.
 package struct PostedContent {
-    /// Bytes of content that are read for a key; a request with more is passed on as it comes.
+    /// Bytes of content that are read for a key; a request with more is forwarded as it comes.
     static let longest = 64 * 1024
 
     private(set) var bytes: [UInt8] = []
     /// There is no more of it.
     private(set) var isWhole = false
 
-    /// Whether a request is a POST whose answer the plan has stored. Preconditions are for the origin to judge, and what is known to be
-    /// long is not read.
+    /// Whether a request is a POST whose answer the plan has stored. Preconditions are for the origin to judge, and
+    /// what is known to be long is not read.
     static func mayBeStored(_ head: RequestHead, _ framing: BodyFraming, _ plan: RequestPlan) -> Bool {
         guard plan.storesPost, head.method == .post, plan.policy.mode == .library else { return false }
         if case .length(let length) = framing, length > UInt64(longest) { return false }
@@ -58,7 +59,7 @@ package struct PostedContent {
     }
 
     /// The question that a POST with this content is: answered like a GET, under a key of its own.
-    package static func question(_ ask: CacheAsk, _ content: [UInt8]) -> CacheAsk {
+    package static func question(_ ask: CacheRequest, _ content: [UInt8]) -> CacheRequest {
         var ask = ask
         ask.key = ask.key.adding(lines: KeyRules.lines(post: content, ask.request.fields))
         ask.request.method = .get

@@ -1,12 +1,12 @@
 // What becomes of one request, told line by line: made only where somebody wants to read it.
 
-internal import CacheStore
-internal import DemoMode
-internal import DownloadCore
-internal import EventLoop
-internal import HTTPCaching
-internal import HTTPWire
-internal import Upstream
+import CacheStore
+import DemoMode
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import Upstream
 
 /// The receiver of the log lines about one request.
 package struct RequestTrace: Sendable {
@@ -88,7 +88,8 @@ extension CacheStatus {
     }
 }
 
-/// A source that tells what it is asked, before secret items are added to that, and what comes back. Loop-bound, made for one request.
+/// A source that tells what it is asked, before secret items are added to that, and what comes back.
+/// Loop-bound, made for one request.
 final class TracedSource: FetchSource {
     private let source: any FetchSource
     private let trace: RequestTrace
@@ -140,9 +141,9 @@ private final class TracedSink: FetchSink {
 
     private var took: [(String, String)] { [("took", "\((Monotonic.now() &- began) / 1_000_000) ms")] }
 
-    var takesBytesAtOnce: Bool { sink.takesBytesAtOnce }
-    var mostAtOnce: Int { sink.mostAtOnce }
-    var movesContent: Bool { sink.movesContent }
+    var acceptsReentrantBytes: Bool { sink.acceptsReentrantBytes }
+    var maximumAtOnce: Int { sink.maximumAtOnce }
+    var supportsSplice: Bool { sink.supportsSplice }
 
     func received(interim head: ResponseHead) { sink.received(interim: head) }
 
@@ -153,7 +154,7 @@ private final class TracedSink: FetchSink {
 
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { sink.received(bytes) }
 
-    func move(_ count: Int, from socket: Int32) -> MovedContent? { sink.move(count, from: socket) }
+    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink.splice(count, from: socket) }
 
     func finished(trailers: Fields) { sink.finished(trailers: trailers) }
 

@@ -58,7 +58,7 @@ package struct ServiceCall {
     package var isPlain: Bool { framing == .none || framing == .length(0) }
 
     /// Obeys what the route says of clients that leave.
-    func heed(_ ask: CacheAsk) {
+    func heed(_ ask: CacheRequest) {
         if ask.onClientAbort != .finish { endWithClient?() }
     }
 
@@ -73,9 +73,9 @@ package struct ServiceCall {
 package enum ServiceStep {
     case demo(DemoRule)
     /// A GET or HEAD: from the store, or from the source through it.
-    case store(CacheAsk, any FetchSource)
+    case store(CacheRequest, any FetchSource)
     /// A POST whose answer may be stored, by its content, which is yet to be read.
-    case post(CacheAsk, any FetchSource)
+    case post(CacheRequest, any FetchSource)
     /// Any other method, or a request with a body: on to the path at the source.
     case pass(path: String, any FetchSource)
 }

@@ -1,13 +1,14 @@
-// Answers calls of services: from a demo answer, from the download core, or passed on to the origin. Forward mode is one of the services.
+// Answers calls of services: from a demo answer, from the download core, or forwarded to the origin. Forward
+// mode is one of the services.
 
-internal import CacheStore
-internal import Content
-internal import DemoMode
+import CacheStore
+import Content
+import DemoMode
 package import DownloadCore
 package import EventLoop
-internal import HTTPCaching
+import HTTPCaching
 package import HTTPWire
-internal import Policies
+import Policies
 package import Upstream
 
 /// An answer that says why there is no other.
@@ -95,8 +96,9 @@ package final class ServiceClient {
         return .store(Self.get(ask(call, path, endpoint), endpoint.request), source)
     }
 
-    /// Where a service has endpoints, a base path or credentials, no path may lead out of what its first bytes name: it is refused
-    /// before anything is matched, since what a server makes of it is not what is matched, stored and logged here.
+    /// Where a service has endpoints, a base path or credentials, no path may lead out of what its first
+    /// bytes name: it is refused before anything is matched, since what a server makes of it is not what is
+    /// matched, stored and logged here.
     /// - Throws: the refusal of a path with dot segments.
     static func checkPath(_ rest: String, _ route: ServiceRoute) throws(RouteRefusal) {
         guard route.guardsPaths, DotSegments.mayOccur(in: rest) else { return }
@@ -106,16 +108,16 @@ package final class ServiceClient {
     /// The question that a call is.
     /// - Parameters:
     ///   - path: path and query on the origin.
-    ///   - endpoint: of the call; of a GET of its target where the call is passed on.
-    private func ask(_ call: ServiceCall, _ path: String, _ endpoint: EndpointRoute) -> CacheAsk {
+    ///   - endpoint: of the call; of a GET of its target where the call is forwarded.
+    private func ask(_ call: ServiceCall, _ path: String, _ endpoint: EndpointRoute) -> CacheRequest {
         let (route, plan, fields) = (call.match.route, endpoint.request, call.originFields)
-        var ask = CacheAsk(
+        var ask = CacheRequest(
             key: route.key(path: path, call.head.fields, endpoint, on: call.match.origin),
             request: call.head,
             originFields: plan.policy.mode == .none ? fields : UnkeyedFields.removed(from: fields, plan.key),
             path: plan.storesAnything ? plan.key.path(path) : path,
             policy: plan.policy,
-            shape: endpoint.shape,
+            headFormatID: endpoint.headFormatID,
             collapse: plan.collapse,
             prepare: { [via = self.plan.via] in Self.prepare($0, route, via: via) }
         )
@@ -140,7 +142,7 @@ package final class ServiceClient {
     }
 
     /// The question of a GET, where answers to GET are stored; else one about which nothing is stored or looked up.
-    private static func get(_ ask: CacheAsk, _ plan: RequestPlan) -> CacheAsk {
+    private static func get(_ ask: CacheRequest, _ plan: RequestPlan) -> CacheRequest {
         guard !plan.storesGet else { return ask }
         var ask = ask
         ask.policy.mode = .none
@@ -152,7 +154,7 @@ package final class ServiceClient {
     /// A POST that is a question like a GET, unless it turns out to be long.
     private func post(
         _ call: ServiceCall,
-        _ ask: CacheAsk,
+        _ ask: CacheRequest,
         _ source: any FetchSource,
         on loop: isolated EventLoop
     ) async -> Answer {
@@ -160,7 +162,7 @@ package final class ServiceClient {
         do throws(FetchError) {
             content = try await PostedContent.read(call.body, bind: call.bindBody, on: loop)
         } catch {
-            return core.failure(error, Way(.method))
+            return core.failure(error, ForwardReason(.method))
         }
         guard content.isWhole else {
             var call = call
@@ -175,7 +177,8 @@ package final class ServiceClient {
 
     // MARK: - Unsafe methods
 
-    /// A method that is not answered from the store, and what its success does to what is stored (RFC 9111 section 4.4).
+    /// A method that is not answered from the store, and what its success does to what is
+    /// stored (RFC 9111 section 4.4).
     private func pass(
         _ call: ServiceCall,
         _ path: String,
@@ -200,7 +203,7 @@ package final class ServiceClient {
         let storedPath = route.path(match.rest, stored, behind: call.hidden)
         let ask = Self.get(ask(call, storedPath, stored), stored.request)
         call.heed(ask)
-        var pass = PassAsk(fetch, ask, url: url) { match.keys(named: $0, url, host: host) }
+        var pass = UncachedRequest(fetch, ask, url: url) { match.keys(named: $0, url, host: host) }
         // The origin's own URL counts, too: another service, or forward mode, may have stored its response under it.
         if let origin = match.origin {
             let urls =
@@ -219,11 +222,11 @@ package final class ServiceClient {
         _ urls: [String],
         _ url: String,
         but route: ServiceRoute?
-    ) -> (ResponseHead) -> PassAsk.Elsewhere {
+    ) -> (ResponseHead) -> UncachedRequest.Elsewhere {
         { [plan] answer in
             let urls = urls + Caching.invalidatedURLs(url: url, response: answer)
             let places = plan.places(storing: urls, but: route)
-            return PassAsk.Elsewhere(keys: Array(places.keys), anyHost: Array(places.anyHost))
+            return UncachedRequest.Elsewhere(keys: Array(places.keys), anyHost: Array(places.anyHost))
         }
     }
 
@@ -311,7 +314,7 @@ package final class ServiceClient {
         let hasBody = draw.status != 204 && draw.status != 304 && draw.status >= 200
         let body = hasBody ? Body.complete(draw.body) : nil
         if let body, draw.status == 200, method == .get || method == .head {
-            let head = ResponseHead(status: 200, reason: StatusText.reason(200), fields: draw.representationFields)
+            let head = ResponseHead(status: 200, reason: ReasonPhrase.reason(200), fields: draw.representationFields)
             return ServiceAnswer(answer: core.own(call.head, head, body, on: loop), demo: draw.fieldValue)
         }
         var answer = Answer(
@@ -320,7 +323,7 @@ package final class ServiceClient {
             length: body?.knownLength,
             cacheStatus: nil
         )
-        answer.head.reason = StatusText.reason(draw.status)
+        answer.head.reason = ReasonPhrase.reason(draw.status)
         return ServiceAnswer(answer: answer, demo: draw.fieldValue)
     }
 }

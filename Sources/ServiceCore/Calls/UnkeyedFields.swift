@@ -1,9 +1,11 @@
-// Request fields by which origins choose an answer although neither the key nor Vary holds them: what proxies tell applications, and what stands for it.
+// Request fields by which origins choose an answer although neither the key nor Vary holds them: what proxies tell
+// applications, and what stands for it.
 
 package import HTTPCaching
 package import HTTPWire
 
-/// Fields that a request goes without where its answer may be shared (http-rules.md 24), unless they are in the key by configuration.
+/// Fields that a request goes without where its answer may be shared (http-rules.md 24), unless they are in
+/// the key by configuration.
 ///
 /// Names are compared without regard to case, and with `_` as `-`: CGI, WSGI and Rack know no difference.
 package enum UnkeyedFields {
@@ -18,7 +20,8 @@ package enum UnkeyedFields {
         return fields
     }
 
-    /// Whether a name that is not known here is one of them, or stands for one that is known with an underscore for a hyphen.
+    /// Whether a name that is not known here is one of them, or stands for one that is known with
+    /// an underscore for a hyphen.
     static func contains(_ name: UnsafeRawBufferPointer) -> Bool {
         if name.count < byLength.count, byLength[name.count].contains(where: { isSame(name, $0) }) { return true }
         if prefixes.contains(where: { $0.utf8CodeUnitCount < name.count && isSame(name, $0) }) { return true }

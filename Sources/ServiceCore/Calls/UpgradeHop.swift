@@ -1,8 +1,8 @@
 // Where an upgrade goes: through the services that stand in for an origin, to the last of them.
 
-internal import DownloadCore
+import DownloadCore
 package import EventLoop
-internal import HTTPWire
+import HTTPWire
 package import Upstream
 
 /// The origin of an upgrade, and what the services on the way to it do to the request.

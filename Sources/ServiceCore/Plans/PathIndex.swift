@@ -1,6 +1,7 @@
-// Endpoints by path: a tree of segments, so that the first of a thousand that matches is found without asking each of them.
+// Endpoints by path: a tree of segments, so that the first of a thousand that matches is found
+// without asking each of them.
 
-internal import Glibc
+import Glibc
 package import HTTPWire
 
 /// Finds what ``PathPattern/matches(_:)`` would find, endpoint by endpoint in their order.

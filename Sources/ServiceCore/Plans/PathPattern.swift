@@ -1,6 +1,8 @@
-// The path of an endpoint, `/users/:id` or `/files/*`, matched against the bytes of a request target without allocation.
+// The path of an endpoint, `/users/:id` or `/files/*`, matched against the bytes of a request
+// target without allocation.
 
-/// A path pattern. A parameter matches one segment that is not empty; the rest matches whatever follows, slashes included.
+/// A path pattern. A parameter matches one segment that is not empty; the rest matches whatever
+/// follows, slashes included.
 package struct PathPattern: Sendable, Equatable {
     package enum Segment: Sendable, Equatable {
         /// These bytes exactly.
@@ -41,7 +43,8 @@ package struct PathPattern: Sendable, Equatable {
         }
     }
 
-    /// Orders patterns so that the more specific comes first: a literal before a parameter before the end before the rest.
+    /// Orders patterns so that the more specific comes first: a literal before a parameter
+    /// before the end before the rest.
     package func isMoreSpecific(than other: PathPattern) -> Bool {
         for index in 0..<max(segments.count, other.segments.count) {
             let (mine, theirs) = (rank(at: index), other.rank(at: index))

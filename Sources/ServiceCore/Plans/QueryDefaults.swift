@@ -3,7 +3,8 @@
 /// A parameter that the request names already, with whatever value and however it is encoded, is left as it is; the
 /// client's bytes are never re-encoded.
 ///
-/// Secret parameters are kept apart: they are added where a request goes out, and so stand in no cache key, log line or message.
+/// Secret parameters are kept apart: they are added where a request goes out, and so stand in no cache
+/// key, log line or message.
 package struct QueryDefaults: Sendable, Equatable {
     /// A parameter of the configuration.
     private struct Parameter: Sendable, Equatable {
@@ -34,7 +35,8 @@ package struct QueryDefaults: Sendable, Equatable {
     package var hasSecrets: Bool { !secrets.isEmpty }
 
     /// Adds the parameters that are missing to a target (path and query), but for secret ones.
-    /// - Parameter hidden: items that are added later, as ``hidden(missingIn:behind:)`` gives them: their names count as named.
+    /// - Parameter hidden: items that are added later, as ``hidden(missingIn:behind:)`` gives them:
+    ///   their names count as named.
     package func apply(to target: String, behind hidden: [String] = []) -> String {
         Self.adding(Self.missing(parameters, in: target, hidden), to: target)
     }

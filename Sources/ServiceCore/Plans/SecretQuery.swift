@@ -1,6 +1,7 @@
-// The secret query items of a service and of those behind it, and how they are taken out of what an origin says of its URLs.
+// The secret query items of a service and of those behind it, and how they are taken out of what
+// an origin says of its URLs.
 
-internal import HTTPWire
+import HTTPWire
 
 /// Query items that are added to requests and that no client may see.
 package struct SecretQuery: Sendable, Hashable {
@@ -25,8 +26,8 @@ package struct SecretQuery: Sendable, Hashable {
         items += other.items.filter { !items.contains($0) }
     }
 
-    /// A URL, or another text with URLs in it, without these items, however they are encoded: an origin may send a client back to the URL that
-    /// it was asked for, or put that URL into the query of another.
+    /// A URL, or another text with URLs in it, without these items, however they are encoded: an origin may send a
+    /// client back to the URL that it was asked for, or put that URL into the query of another.
     package func removed(from text: String) -> String {
         if items.isEmpty { return text }
         var text = text

@@ -1,4 +1,5 @@
-// One service, compiled from the configuration: what it asks, whom, and within which limits. Immutable; a reload makes a new one.
+// One service, compiled from the configuration: what it asks, whom, and within which limits. Immutable;
+// a reload makes a new one.
 
 package import CacheStore
 package import DownloadCore

@@ -1,7 +1,7 @@
 // Tells a circuit breaker how one fetch ended, at most once.
 
-internal import Policies
-internal import Upstream
+import Policies
+import Upstream
 
 /// Loop-bound. A class, so that a fetch of a service without a breaker pays for one reference that is nil.
 final class BreakerWatch {

@@ -2,8 +2,8 @@
 
 package import Policies
 
-/// Closed, every fetch goes to the origin. After failures in a row it is open, and none does. After a while it is half-open: one fetch
-/// probes the origin, and its outcome closes the breaker or opens it again.
+/// Closed, every fetch goes to the origin. After failures in a row it is open, and none does. After a while it is
+/// half-open: one fetch probes the origin, and its outcome closes the breaker or opens it again.
 ///
 ///     closed ──failures in a row within the window──▶ open ──time──▶ half-open
 ///       ▲                                              ▲                │

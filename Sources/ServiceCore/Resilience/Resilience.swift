@@ -1,4 +1,5 @@
-// What a service does about an origin that fails, across reloads: the circuit breakers, the budget of retries, and what is counted.
+// What a service does about an origin that fails, across reloads: the circuit breakers, the budget of
+// retries, and what is counted.
 
 import Policies
 import Synchronization

@@ -3,7 +3,7 @@
 package import DownloadCore
 package import HTTPWire
 package import Policies
-internal import Upstream
+import Upstream
 
 /// How an attempt ended before anything of its answer was sent on.
 package enum AttemptEnd: Sendable, Equatable {

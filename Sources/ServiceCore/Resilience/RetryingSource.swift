@@ -1,14 +1,15 @@
-// Makes a fetch again after a failure, below the shared fetch: everybody who waits for it waits for its attempts together.
+// Makes a fetch again after a failure, below the shared fetch: everybody who waits for it waits
+// for its attempts together.
 
 package import Content
 package import DownloadCore
 package import EventLoop
-internal import HTTPWire
+import HTTPWire
 package import Policies
-internal import Upstream
+import Upstream
 
-/// Loop-bound; it keeps nothing of a request. Between two attempts the fetch has no slot of its service, and it queues for one like any
-/// other.
+/// Loop-bound; it keeps nothing of a request. Between two attempts the fetch has no slot of its service, and it
+/// queues for one like any other.
 package final class RetryingSource: FetchSource {
     private let source: any FetchSource
     private let policy: RetryPolicy
@@ -21,7 +22,8 @@ package final class RetryingSource: FetchSource {
     ///   - expect: what a body must be, where the policy repeats what is something else.
     ///   - resilience: of the service: its budget, its counters and its log.
     ///   - clock: for a Retry-After that is a date.
-    ///   - mayAsk: whether another attempt may be made now; not while the daemon is offline, or the origin's breaker is open.
+    ///   - mayAsk: whether another attempt may be made now; not while the daemon is offline, or the
+    ///     origin's breaker is open.
     package init(
         _ source: any FetchSource,
         _ policy: RetryPolicy,
@@ -74,9 +76,10 @@ package final class RetryingSource: FetchSource {
 
 /// One fetch with its attempts; loop-bound.
 ///
-/// States: asking → passing (the sink hears everything) | holding (the body is looked at first) → passing | waiting → asking | ended.
+/// States: asking → passing (the sink hears everything) | holding (the body is looked at first) → passing |
+/// waiting → asking | ended.
 private final class RetryingFetch: FetchHandle, FetchSink {
-    /// Bytes that are held until the body is known to be what is expected; a longer one is passed on as it comes.
+    /// Bytes that are held until the body is known to be what is expected; a longer one is forwarded as it comes.
     private static let held = 1 << 20
 
     private enum State { case asking, holding, passing, waiting, ended }
@@ -98,7 +101,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
     private var retries = 0
     private var wait: UInt64?
     private var waiter: UnsafeContinuation<UInt64?, Never>?
-    private var inspection: Inspection?
+    private var inspection: ContentInspection?
     private var head: (ResponseHead, BodyFraming)?
     private var bytes: [UInt8] = []
     /// The trailers of a body that ended while the sink held back.
@@ -224,10 +227,10 @@ private final class RetryingFetch: FetchHandle, FetchSink {
 
     // MARK: - FetchSink
 
-    var takesBytesAtOnce: Bool { state == .passing && sink?.takesBytesAtOnce ?? false }
-    var mostAtOnce: Int { sink?.mostAtOnce ?? .max }
-    var movesContent: Bool { state == .passing && sink?.movesContent ?? false }
-    func move(_ count: Int, from socket: Int32) -> MovedContent? { sink?.move(count, from: socket) }
+    var acceptsReentrantBytes: Bool { state == .passing && sink?.acceptsReentrantBytes ?? false }
+    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
+    var supportsSplice: Bool { state == .passing && sink?.supportsSplice ?? false }
+    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink?.splice(count, from: socket) }
 
     func received(interim head: ResponseHead) { sink?.received(interim: head) }
 
@@ -240,7 +243,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         guard expect != .any, head.status == 200 || head.status == 203, request.method != .head else {
             return pass(head, framing)
         }
-        let inspection = Inspection(expect, head.fields, limit: Self.held)
+        let inspection = ContentInspection(expect, head.fields, limit: Self.held)
         // Coded so that nobody can look into it: the next one would be, too.
         if inspection.mismatch != nil { return pass(head, framing) }
         state = .holding

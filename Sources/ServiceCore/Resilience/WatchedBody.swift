@@ -1,7 +1,7 @@
 // The body of a request that may have to be sent again: whether the origin has had any of it.
 
-internal import DownloadCore
-internal import Upstream
+import DownloadCore
+import Upstream
 
 /// Loop-bound.
 final class WatchedBody: RequestBodySource {

@@ -1,4 +1,5 @@
-// Requests from web pages: any page in the user's browser can call localhost, so a service with credentials answers only the origins it names.
+// Requests from web pages: any page in the user's browser can call localhost, so a service with credentials answers
+// only the origins it names.
 
 package import HTTPWire
 
@@ -66,7 +67,8 @@ package enum CrossOrigin {
 
     // MARK: - Requests without Origin: scripts, images, frames
 
-    /// Whether a page of another web origin asks. Another port of the same host is another origin, which browsers call `same-site`.
+    /// Whether a page of another web origin asks. Another port of the same host is another origin, which
+    /// browsers call `same-site`.
     package static func isForeignFetch(_ fields: Fields) -> Bool {
         var isForeign = false
         fields.forEachValue(.secFetchSite) { if Self.isForeign(site: $0) { isForeign = true } }
@@ -78,7 +80,8 @@ package enum CrossOrigin {
         !site.equalsIgnoringCase("same-origin") && !site.equalsIgnoringCase("none")
     }
 
-    /// Whether a page, rather than a part of one, is opened: a link that is followed. A frame is a part of the page around it.
+    /// Whether a page, rather than a part of one, is opened: a link that is followed. A frame is a
+    /// part of the page around it.
     private static func isNavigation(_ request: RequestHead) -> Bool {
         guard request.method == .get || request.method == .head,
             request.fields.combined("Sec-Fetch-Mode") == "navigate"

@@ -3,9 +3,9 @@
 
 package import DemoMode
 package import DownloadCore
-internal import HTTPCaching
-internal import HTTPWire
-internal import Policies
+import HTTPCaching
+import HTTPWire
+import Policies
 
 /// An endpoint with everything that its answers need; the service itself stands in one, too.
 ///
@@ -16,17 +16,17 @@ package final class EndpointRoute: Sendable {
     package let request: RequestPlan
     /// The number of the settings that shape a head. A ready head with another number was made under other settings,
     /// and is not sent.
-    package let shape: UInt64
+    package let headFormatID: UInt64
     /// The targets that the hot path can look up.
     package let hotKey: HotKey
     /// Answers instead of anything stored or fetched; nil where demo mode is off.
     package let demo: DemoRule?
     /// The bytes of those demo answers that need no waiting; nil if there are none.
     package let readyDemo: ReadyDemo?
-    /// Whether requests only have to be passed on.
+    /// Whether requests only have to be forwarded.
     package let passThrough: PassThrough
-    /// The rules of caching by which an answer that is passed on is judged.
-    package let directRules: DirectRules
+    /// The rules of caching by which an answer that is forwarded is judged.
+    package let directRules: PassThroughRules
     /// The service answers only its endpoints, and these are the requests that none of them names: they are not found.
     package let isUnlisted: Bool
 
@@ -35,7 +35,7 @@ package final class EndpointRoute: Sendable {
     init(
         _ endpoint: EndpointPlan?,
         _ request: RequestPlan,
-        shape: UInt64,
+        headFormatID: UInt64,
         demo: DemoRule?,
         readyDemo: ReadyDemo?,
         isUnlisted: Bool,
@@ -43,14 +43,14 @@ package final class EndpointRoute: Sendable {
     ) {
         self.endpoint = endpoint
         self.request = request
-        self.shape = shape
+        self.headFormatID = headFormatID
         self.demo = demo
         self.readyDemo = readyDemo
         self.isUnlisted = isUnlisted
         let answersItself = demo != nil || isUnlisted
         hotKey = request.query.isEmpty && !answersItself ? HotKey(request.key) : .none
         passThrough = PassThrough(request, isPlain: passesOnly && !answersItself)
-        directRules = DirectRules(request.policy)
+        directRules = PassThroughRules(request.policy)
     }
 
     /// The endpoint's name; empty for the requests that no endpoint names.
@@ -71,7 +71,7 @@ package enum HotKey: Sendable {
     }
 }
 
-/// Whether requests of a route only have to be passed on.
+/// Whether requests of a route only have to be forwarded.
 package enum PassThrough: Sendable {
     /// Something besides the origin may answer, or has to be waited for.
     case never

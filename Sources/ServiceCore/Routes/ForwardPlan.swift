@@ -1,8 +1,8 @@
 // Forward mode: which targets a client may be forwarded to, and under which policy.
 
-internal import EventLoop
+import EventLoop
 package import HTTPWire
-internal import Upstream
+import Upstream
 
 /// The rules of forward mode (absolute-form targets, and CONNECT).
 package struct ForwardPlan: Sendable {
@@ -33,7 +33,8 @@ package struct ForwardPlan: Sendable {
         Self.verdict(allow.filter { $0.matches(host, port) }.map(\.host))
     }
 
-    /// CONNECT, and an https URL in absolute form, needs a rule for host and port, and a target that forward mode allows.
+    /// CONNECT, and an https URL in absolute form, needs a rule for host and port, and a target
+    /// that forward mode allows.
     package func verdict(connect authority: Authority) -> Verdict {
         guard let port = authority.port else { return .refused }
         let byPort = connect.filter { $0.matches(authority.host, port) }

@@ -2,7 +2,7 @@
 
 package import EventLoop
 package import HTTPWire
-internal import Upstream
+import Upstream
 
 /// The Host values that are served (http-rules.md 42).
 package struct HostRules: Sendable, Equatable {
@@ -22,7 +22,8 @@ package struct HostRules: Sendable, Equatable {
         isWildcard = listeners.contains { !$0.isUnix && $0.ipBytes.allSatisfy { $0 == 0 } }
     }
 
-    /// Whether requests for this host are answered by every service. Ports are not compared: a forwarded port changes them.
+    /// Whether requests for this host are answered by every service. Ports are not compared: a
+    /// forwarded port changes them.
     package func allows(_ host: Authority) -> Bool {
         let name = host.name
         if Self.isLoopback(name) || names.contains(name) || addresses.contains(name) { return true }
@@ -54,7 +55,8 @@ extension Authority {
 
 /// Where a request of a web page comes from (RFC 6454).
 package enum OriginRules {
-    /// Whether `origin` (the value of Origin) names the host that the request went to. `null` and what is no origin do not.
+    /// Whether `origin` (the value of Origin) names the host that the request went to. `null` and
+    /// what is no origin do not.
     package static func isSameSite(origin: String, host: Authority) -> Bool {
         guard let end = origin.range(of: "://") else { return false }
         let scheme = origin[..<end.lowerBound]

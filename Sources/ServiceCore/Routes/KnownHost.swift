@@ -41,8 +41,8 @@ package final class KnownHost {
     /// Whether any service answers for the host.
     package var isServed: Bool { places.contains(where: \.isServed) }
 
-    /// The service with the longest prefix among those of this very host, else among the others; nil where none matches, or where the one
-    /// that does answers for other hosts. No allocation.
+    /// The service with the longest prefix among those of this very host, else among the others; nil where none
+    /// matches, or where the one that does answers for other hosts. No allocation.
     package func service(target: UnsafeRawBufferPointer) -> ServiceRoute? {
         borrowedService(target: target)?.takeUnretainedValue()
     }

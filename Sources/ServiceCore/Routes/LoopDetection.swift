@@ -18,7 +18,8 @@ package enum LoopDetection {
     }
 
     /// Whether a connection to `address` would end at one of the daemon's own listeners.
-    /// - Parameter isOfMachine: whether an interface has the address; asked only where a listener on every address has its port.
+    /// - Parameter isOfMachine: whether an interface has the address; asked only where a listener on
+    ///   every address has its port.
     package static func isOwn(
         _ address: SocketAddress,
         listeners: [SocketAddress],
@@ -27,7 +28,8 @@ package enum LoopDetection {
         listeners.contains { listener in
             guard !listener.isUnix, listener.port == address.port else { return false }
             if listener.ipBytes == address.ipBytes { return true }
-            // A listener on every address is reached by loopback and by those of the interfaces; the unspecified address leads there, too.
+            // A listener on every address is reached by loopback and by those of the interfaces; the unspecified
+            // address leads there, too.
             let isWildcard = listener.ipBytes.allSatisfy { $0 == 0 }
             let isUnspecified = address.ipBytes.allSatisfy { $0 == 0 }
             return isWildcard && (address.isLoopback || isOfMachine(address))

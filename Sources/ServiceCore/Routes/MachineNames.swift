@@ -1,13 +1,13 @@
 // What this machine is called, and which addresses it has: by these clients of the network ask, too.
 
 package import EventLoop
-internal import FoundationEssentials
-internal import Glibc
+import FoundationEssentials
+import Glibc
 
 /// Read from the system each time; no name server is asked.
 package enum Machine {
-    /// The host name, its first label, that label below `local` (multicast DNS, RFC 6762), and the full names that `/etc/hosts` gives it;
-    /// in lower case. Reads a file.
+    /// The host name, its first label, that label below `local` (multicast DNS, RFC 6762), and the full names that
+    /// `/etc/hosts` gives it; in lower case. Reads a file.
     package static func names() -> Set<String> {
         names(hostName(), hosts: (try? String(contentsOfFile: "/etc/hosts", encoding: .utf8)) ?? "")
     }

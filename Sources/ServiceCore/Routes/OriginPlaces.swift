@@ -30,8 +30,8 @@ extension RoutePlan {
     /// Where these URLs may be stored, whichever way they were asked for.
     /// - Parameters:
     ///   - urls: absolute, as an origin is asked for them.
-    ///   - route: the service that has asked, whose own keys its caller knows: with the client's Host in them, those with
-    ///     another one are other resources. Nil in forward mode.
+    ///   - route: the service that has asked, whose own keys its caller knows: with the client's Host in them, those
+    ///     with another one are other resources. Nil in forward mode.
     package func places(storing urls: [String], but route: ServiceRoute? = nil) -> OriginPlaces {
         var places = OriginPlaces()
         for url in urls.map({ CacheKey(service: "", url: $0).description }) {
@@ -60,7 +60,8 @@ extension RoutePlan {
         return beginnings + places(storing: [url]).keys.map(\.description)
     }
 
-    /// How clients ask services for a URL: that of an origin, or one that a listing shows of a service in front of another.
+    /// How clients ask services for a URL: that of an origin, or one that a listing shows of a
+    /// service in front of another.
     /// - Parameter service: only this one; nil for all, those with the longest base URL first.
     package func ways(to url: String, through service: String? = nil) -> [ClientWay] {
         let url = CacheKey(service: "", url: String(url.prefix { $0 != "#" })).description

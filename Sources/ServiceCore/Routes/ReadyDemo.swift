@@ -2,7 +2,7 @@
 
 package import CacheStore
 package import DemoMode
-internal import HTTPWire
+import HTTPWire
 
 /// The answers of one demo rule, ready to be written. Immutable, shared by all loops.
 package final class ReadyDemo: Sendable {
@@ -59,7 +59,7 @@ package final class ReadyDemo: Sendable {
         fields.append("Drydock-Demo", draw.fieldValue)
         var head: [UInt8] = []
         Serializer.writeStatusLine(
-            ResponseHead(status: draw.status, reason: StatusText.reason(draw.status)),
+            ResponseHead(status: draw.status, reason: ReasonPhrase.reason(draw.status)),
             into: &head
         )
         Serializer.write(fields, into: &head)

@@ -1,4 +1,5 @@
-// Fields of an answer that speak of the origin's URLs, turned to speak of the proxy's. What is stored stays as the origin sent it.
+// Fields of an answer that speak of the origin's URLs, turned to speak of the proxy's. What is stored
+// stays as the origin sent it.
 
 package import HTTPWire
 
@@ -68,8 +69,9 @@ package struct Rewriting: Sendable, Hashable {
         for value in new { fields.append(field, value) }
     }
 
-    /// Service-Worker-Allowed (Service Workers section 7.2): a script may watch over the service's pages, never over those of the others. Nil
-    /// where nothing of the service is meant; then the script's own folder is what it may watch over.
+    /// Service-Worker-Allowed (Service Workers section 7.2): a script may watch over the service's pages,
+    /// never over those of the others. Nil where nothing of the service is meant; then the script's own folder
+    /// is what it may watch over.
     private func scope(_ value: String, _ references: References) -> String? {
         if prefix == references.origin.basePath, !sharesWebOrigin { return value }
         guard let path = references.path(value) else { return nil }
@@ -79,13 +81,15 @@ package struct Rewriting: Sendable, Hashable {
     }
 }
 
-/// References (RFC 3986 section 4.1) of one origin, as a browser reads them: without tabs, and with a backslash that counts as a slash.
+/// References (RFC 3986 section 4.1) of one origin, as a browser reads them: without tabs, and with a
+/// backslash that counts as a slash.
 struct References {
     /// Where the service is mounted, without a slash at the end.
     let prefix: String
     let origin: OriginAddress
 
-    /// Where a reference leads here. Nil: leave it as it is. One that is relative to the path means the same below the prefix.
+    /// Where a reference leads here. Nil: leave it as it is. One that is relative to the path means
+    /// the same below the prefix.
     func moved(_ reference: String) -> String? {
         let value = Self.read(reference)
         if value.hasPrefix("//"), reference.hasPrefix("//") {
@@ -141,7 +145,8 @@ struct References {
         return second == "/" || second == "\\" ? "/." + result : result
     }
 
-    /// What follows scheme and authority, beginning with a slash, if these are the origin's; an explicit default port counts as none.
+    /// What follows scheme and authority, beginning with a slash, if these are the origin's; an explicit
+    /// default port counts as none.
     private func pathOnOrigin(_ value: String) -> String? {
         let roots = [origin.root, "\(origin.scheme)://\(origin.host):\(origin.effectivePort)"]
         let lowered = value.lowercased()
@@ -155,7 +160,8 @@ struct References {
         return nil
     }
 
-    /// Without tabs and other controls, which browsers drop wherever they stand, and with a slash for a backslash at the start.
+    /// Without tabs and other controls, which browsers drop wherever they stand, and with a slash for
+    /// a backslash at the start.
     private static func read(_ reference: String) -> String {
         var value = reference
         value.unicodeScalars.removeAll { $0.value < 0x20 }
@@ -199,8 +205,8 @@ private struct Cookies {
         return references.mounted(path)
     }
 
-    /// Whether a browser takes a cookie of this domain from the service: only where it is matched by a host within the domain. Otherwise the
-    /// domain is the origin's, and the cookie would be thrown away with it.
+    /// Whether a browser takes a cookie of this domain from the service: only where it is matched by a host within the
+    /// domain. Otherwise the domain is the origin's, and the cookie would be thrown away with it.
     private func covers(_ domain: String) -> Bool {
         guard let host else { return false }
         let bare = (domain.hasPrefix(".") ? String(domain.dropFirst()) : domain).lowercased()

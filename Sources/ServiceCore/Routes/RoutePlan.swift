@@ -1,7 +1,7 @@
 // All routes of a configuration, and which of them answers for a host.
 
 package import CacheStore
-internal import EventLoop
+import EventLoop
 package import HTTPWire
 
 /// All routes of a configuration.

@@ -3,8 +3,8 @@
 package import DownloadCore
 package import HTTPWire
 
-/// A refusal of the router, or of a service client, before anything was asked of a store or of an origin; or while a demo answer was
-/// waited for.
+/// A refusal of the router, or of a service client, before anything was asked of a store or of an origin; or while a
+/// demo answer was waited for.
 package enum RouteRefusal: Error, Sendable, Equatable {
     /// TRACE and its kind: an origin would send back the credentials that were added to the request.
     case loopBack(Method)
@@ -21,7 +21,8 @@ package enum RouteRefusal: Error, Sendable, Equatable {
     case noEndpoint(service: String)
     /// The path could leave what the service answers for (http-rules.md 20).
     case dotSegments(service: String)
-    /// The service adds credentials, and a page of another web origin asks; nil where it loads a script, an image or a frame.
+    /// The service adds credentials, and a page of another web origin asks; nil where it loads a
+    /// script, an image or a frame.
     case foreignPage(service: String, origin: String?)
     /// The service has no base URL, and no demo answer for the request.
     case noAnswer(service: String)

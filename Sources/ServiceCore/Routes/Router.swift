@@ -2,7 +2,7 @@
 // explanations and batches all use it.
 
 package import EventLoop
-internal import HTTPCaching
+import HTTPCaching
 package import HTTPWire
 package import Upstream
 
@@ -124,7 +124,7 @@ package struct Router {
     private func accept(_ request: RequestHead) throws(RouteRefusal) {
         if request.method.isLoopBack { throw .loopBack(request.method) }
         if LoopDetection.hasPassed(request.fields, pseudonym: plan.name) { throw .loop }
-        if OutgoingRequest.expectsTheUnknown(request) { throw .expectation }
+        if OutgoingRequest.hasUnsupportedExpectation(request) { throw .expectation }
     }
 
     // MARK: - Reverse mode
@@ -160,8 +160,9 @@ package struct Router {
         throw .noService(target: target)
     }
 
-    /// Whether clients reach this daemon by an authority: then a target in absolute form is answered as one in origin form, which is what
-    /// programs send for a URL of the daemon while `http_proxy` names it. The admin API's listeners are not among those.
+    /// Whether clients reach this daemon by an authority: then a target in absolute form is answered as one in origin
+    /// form, which is what programs send for a URL of the daemon while `http_proxy` names it. The admin API's
+    /// listeners are not among those.
     package func isServedHere(_ authority: Authority) -> Bool {
         let port = authority.port ?? 80
         guard listeners.takesClients(on: port) else { return false }

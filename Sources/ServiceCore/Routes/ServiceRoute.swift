@@ -1,8 +1,8 @@
 // A service with everything that its answers need: where it is mounted, whom it asks, and its endpoints.
 
-internal import CacheStore
+import CacheStore
 package import DemoMode
-internal import HTTPCaching
+import HTTPCaching
 package import HTTPWire
 
 /// The way from a service to its origin, through the services that it asks.
@@ -30,7 +30,8 @@ package final class ServiceRoute: Sendable {
     package let label: String
     package let runtime: ServiceRuntime
     package let ordinals: DrawOrdinals
-    /// The bytes that the target of a request begins with; empty for a service matched by its host alone, or at the root.
+    /// The bytes that the target of a request begins with; empty for a service matched by its
+    /// host alone, or at the root.
     package let prefix: [UInt8]
     /// Lower case; nil for a service matched by its prefix alone.
     package let host: String?
@@ -134,7 +135,7 @@ package final class ServiceRoute: Sendable {
             return EndpointRoute(
                 endpoint,
                 request,
-                shape: UInt64(bitPattern: Int64(hasher.finalize())),
+                headFormatID: UInt64(bitPattern: Int64(hasher.finalize())),
                 demo: demo,
                 readyDemo: demo.flatMap { ReadyDemo($0, rewriting, addsVary: addsVary) },
                 isUnlisted: endpoint == nil && listedOnly,

@@ -95,7 +95,7 @@ package struct CacheRuntime: Sendable {
         _ limits: CacheLimits,
         on threads: CacheThreads,
         onTrouble: @escaping @Sendable (DiskTrouble) -> Void,
-        report: @escaping @Sendable (CoreReport) -> Void
+        report: @escaping @Sendable (CoreEvent) -> Void
     ) async throws -> CacheRuntime {
         var disk: DiskTier?
         if let tier = limits.disk {
@@ -112,7 +112,7 @@ package struct CacheRuntime: Sendable {
             size: limits.memorySize,
             objects: limits.memoryObjects,
             maxObject: limits.memoryMaxObject,
-            pins: disk?.generations.pins ?? Pins()
+            pins: disk?.invalidations.pins ?? Pins()
         )
         let core = DownloadCore(
             cacheName: name,
@@ -120,17 +120,18 @@ package struct CacheRuntime: Sendable {
             memoryMaxObject: limits.memoryMaxObject,
             behind: disk.map { [$0] } ?? [],
             diskMaxObject: limits.disk.map { Int(clamping: $0.limits.maxObject ?? $0.limits.size) } ?? 0,
-            budget: FillBudget(maxObject: limits.memoryMaxObject),
+            budget: BodyBudget(maxObject: limits.memoryMaxObject),
             clock: WallClock(),
             report: report
         )
         return CacheRuntime(threads: threads, core: core)
     }
 
-    /// Ends the loops with whatever still runs on them, closes the tiers behind memory, and ends the pools, which finish what is
-    /// queued. Blocks: not on one of these threads.
+    /// Ends the loops with whatever still runs on them, closes the tiers behind memory, and ends the pools, which
+    /// finish what is queued. Blocks: not on one of these threads.
     package func stop() {
-        // The tiers take what loops hand them until these have ended, and their own work needs the pool until they are closed.
+        // The tiers take what loops hand them until these have ended, and their own work needs the
+        // pool until they are closed.
         threads.loops.stop()
         core.closeStore()
         threads.files.stop()

@@ -1,6 +1,7 @@
-// What is wrong with an origin's certificate, beyond libcurl's words: since when, and which one of its chain.
+// The fault of an origin's certificate, in more detail than libcurl gives: since when, and which
+// certificate of the chain.
 
-internal import CLibcurl
+import CLibcurl
 
 /// Why a certificate does not verify.
 struct BadCertificate {
@@ -8,7 +9,7 @@ struct BadCertificate {
         /// Unix seconds.
         case expired(since: Int64)
         case notYetValid(before: Int64)
-        /// Its authority is none that is trusted.
+        /// It was issued by an authority that is not trusted.
         case unknownAuthority
         case other
     }
@@ -75,7 +76,7 @@ final class CertificateWatch {
         found[easy] = BadCertificate(bad)
     }
 
-    /// What was found at the latest handshake of a handle; it is forgotten then.
+    /// Takes the result of a handle's latest handshake.
     func take(_ easy: UnsafeMutableRawPointer) -> BadCertificate? {
         let easy = Address(easy)
         made.removeAll { $0.easy == easy }

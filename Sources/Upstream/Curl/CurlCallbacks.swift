@@ -1,7 +1,7 @@
 // The functions that libcurl calls: each recovers its handle and calls one method.
 
-internal import CLibcurl
-internal import EventLoop
+import CLibcurl
+import EventLoop
 import Glibc
 
 enum CurlCallbacks {

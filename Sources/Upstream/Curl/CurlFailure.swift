@@ -1,10 +1,10 @@
 // libcurl's result codes as upstream errors.
 
-internal import CLibcurl
-internal import HTTPWire
+import CLibcurl
+import HTTPWire
 
 enum CurlFailure {
-    /// What is known at the end of a failed transfer.
+    /// The facts about a failed transfer at its end.
     struct Context {
         let place: String
         let address: String?
@@ -13,7 +13,7 @@ enum CurlFailure {
         let osError: Int32
         /// libcurl's own words.
         let text: String
-        /// Where OpenSSL has said more of it.
+        /// The certificate's fault, if OpenSSL reported one.
         let certificate: BadCertificate?
         let tls: TLSOptions
     }
@@ -54,7 +54,7 @@ enum CurlFailure {
         let key = context.tls.caKey
         var authority = "name the PEM file of its authority in \(key)"
         if let file { authority = "put the PEM of its authority into \(file), which \(key) names" }
-        // OpenSSL says so of a missing link, too, wherever in the chain that is.
+        // OpenSSL gives this text for every missing certificate of the chain.
         if context.text.contains("unable to get local issuer certificate") {
             authority += ", or, if the origin does not send its intermediate certificate, add that there"
         }
@@ -106,7 +106,7 @@ enum CurlFailure {
     }
 
     private static func closed(_ context: Context) -> UpstreamError {
-        // TLS 1.3 tells of a missing client certificate only after the handshake.
+        // In TLS 1.3 the alert about a missing client certificate comes only after the handshake.
         if context.text.contains("alert") { return tls(context) }
         return ConnectionFailure.closed(
             context.place,

@@ -1,7 +1,7 @@
 // The multi handle on its loop: sockets and timers as libcurl wants them watched, and the connections that lie idle.
 
-internal import CLibcurl
-internal import EventLoop
+import CLibcurl
+import EventLoop
 import Glibc
 
 /// One libcurl multi handle, and the context of its callbacks; loop-bound.
@@ -16,8 +16,8 @@ final class CurlMulti {
     private var idle: [ConnectionName: Int32] = [:]
     private let timer: LoopTimer
     private let timerTarget: TimerTarget
-    /// When libcurl wants to be called, and when the timer fires: at that time or before, so that it need not be set anew
-    /// for each transfer. Monotonic nanoseconds.
+    /// When libcurl wants to be called, and when the timer fires: at that time or before, so that it need not be set
+    /// anew for each transfer. Monotonic nanoseconds.
     private var wantedAt: UInt64?
     private var timerAt: UInt64?
     /// libcurl is on the stack: nothing of it may be called.
@@ -25,7 +25,7 @@ final class CurlMulti {
     /// libcurl's timer is due.
     private(set) var isDue = false
     private var running: Int32 = 0
-    /// The TLS sessions whose ends are listened for, and whether they have said so; addresses that are compared and never read.
+    /// The TLS sessions whose close_notify is watched, and whether it came; the addresses are compared and never read.
     private var tlsEnds: [UnsafeRawPointer: Bool] = [:]
 
     /// - Parameter settle: called after every event, outside libcurl.
@@ -69,7 +69,7 @@ final class CurlMulti {
         return body(raw)
     }
 
-    /// Runs what libcurl's timer asked for.
+    /// Runs the work that libcurl's timer is due for.
     func runDue() {
         isDue = false
         _ = enter { curl_multi_socket_action($0, CURL_SOCKET_BAD, 0, &running) }
@@ -121,7 +121,7 @@ final class CurlMulti {
 
     private func watch(_ descriptor: Int32, _ what: Int32) {
         if what == CURL_POLL_REMOVE {
-            // Stays in epoll where it is: the next transfer on this connection then costs no system call.
+            // The socket stays in epoll, so that the next transfer on this connection needs no system call.
             sockets[descriptor]?.wanted = nil
             return
         }
@@ -142,7 +142,8 @@ final class CurlMulti {
 
     func openSocket(_ address: curl_sockaddr) -> Int32 {
         let descriptor = socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
-        // libcurl closes a socket that never connected without telling: what was known of that number is void.
+        // libcurl closes a socket that never connected without a callback, so anything known of this
+        // descriptor is out of date.
         if descriptor >= 0 { forget(descriptor) }
         return descriptor
     }
@@ -158,8 +159,8 @@ final class CurlMulti {
         if let name = watch.name, idle[name] == descriptor { idle[name] = nil }
     }
 
-    /// A transfer left its connection in libcurl's cache.
-    /// - Parameter longestIdle: for how long it may be used again, in nanoseconds; nil: the origin has not said.
+    /// Called when a transfer has left its connection in libcurl's cache.
+    /// - Parameter longestIdle: for how long it may be reused, in nanoseconds; nil if the origin has not said.
     func becameIdle(_ descriptor: Int32, name: ConnectionName, longestIdle: UInt64?) {
         guard let watch = sockets[descriptor] else { return }
         watch.name = name
@@ -169,8 +170,8 @@ final class CurlMulti {
         watch.event?.watch(.read)
     }
 
-    /// Whether an idle connection is not to be used again: its origin's time for it is over, or it has something to read, so that it
-    /// ended or holds bytes that nobody asked for.
+    /// Whether an idle connection must not be reused: the origin's time for it is over, or it is readable, so that it
+    /// has ended or has bytes that belong to no request.
     func isSpent(_ name: ConnectionName) -> Bool {
         guard let descriptor = idle[name] else { return false }
         if let watch = sockets[descriptor], watch.idleUntil <= Monotonic.coarse() { return true }
@@ -178,8 +179,8 @@ final class CurlMulti {
         return Glibc.poll(&poll, 1, 0) > 0
     }
 
-    /// A transfer sends its request on this connection now. libcurl may tell so much later: a transfer that is held back
-    /// at its first bytes never had its socket watched.
+    /// A transfer sends its request on this connection now. libcurl may tell so much later: a transfer that is held
+    /// back at its first bytes never had its socket watched.
     func noLongerIdle(_ name: ConnectionName) {
         guard let descriptor = idle.removeValue(forKey: name) else { return }
         sockets[descriptor]?.isIdle = false
@@ -187,14 +188,14 @@ final class CurlMulti {
 
     // MARK: - The ends of TLS
 
-    /// Listens for close_notify on the connection of a handle; within libcurl.
-    /// - Returns: what to ask for it by; nil where it cannot be heard.
+    /// Watches for close_notify on the connection of a handle; within libcurl.
+    /// - Returns: the session to query later; nil if it cannot be watched.
     func hearEnd(of easy: UnsafeMutableRawPointer) -> UnsafeRawPointer? {
         let context = Unmanaged.passUnretained(self).toOpaque()
         let session = c_curl_hear_tls(
             easy,
             { isSent, _, type, bytes, length, session, context in
-                // An alert (RFC 8446 section 6): its level, which is ignored, and what it says.
+                // An alert (RFC 8446 section 6): its level, which is ignored, and its description.
                 guard isSent == 0, type == 21, length == 2, let bytes, let session, let context else { return }
                 guard bytes.load(fromByteOffset: 1, as: UInt8.self) == CurlMulti.closeNotify else { return }
                 // Unretained: sessions last no longer than the multi handle, which this object outlives.
@@ -237,14 +238,15 @@ final class CurlMulti {
 
 @available(*, unavailable) extension CurlMulti: Sendable {}
 
-/// Which connection: libcurl tells its addresses before each request, and its descriptor only afterwards.
+/// Identifies a connection by its addresses: libcurl gives these before each request, and the
+/// descriptor only afterwards.
 struct ConnectionName: Hashable {
     let local: String
     let localPort: Int32
     let remote: String
     let remotePort: Int32
 
-    /// The local port tells connections apart, mostly.
+    /// The local port alone differs between most connections.
     func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
 }
 
@@ -254,7 +256,7 @@ private final class SocketWatch: IOHandler {
     var event: IOEvent?
     /// What a transfer waits for; nil: none does.
     var wanted: IOReadiness?
-    /// It lies in libcurl's cache.
+    /// Whether it is idle in libcurl's cache.
     var isIdle = false
     /// To when it may be used again: coarse monotonic nanoseconds.
     var idleUntil = UInt64.max

@@ -1,17 +1,17 @@
 // Where libcurl is to connect: what its URL parser and its table of addresses are told of an origin, worked out once.
 
-internal import CLibcurl
+import CLibcurl
 
-/// An origin as libcurl knows it; loop-bound, held by the ``UpstreamPlace`` and by every handle that uses its URL.
+/// An origin as libcurl knows it; loop-bound, held by the ``Origin`` and by every handle that uses its URL.
 final class CurlPlace {
-    /// What libcurl connects to, taken apart already; a request's target never passes through its URL parser.
+    /// What libcurl connects to, parsed already; a request's target never passes through its URL parser.
     // Freed with this object; handles that use it hold that.
     let url: OpaquePointer
     /// Host and port, as libcurl is told the addresses of a name.
     let pinName: String
 
     /// Nil where libcurl takes no such URL.
-    init?(_ place: UpstreamPlace) {
+    init?(_ place: Origin) {
         guard let url = curl_url() else { return nil }
         let text = "\(place.isTLS ? "https" : "http")://\(place.connectName):\(place.url.port)/"
         guard curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK else {

@@ -1,7 +1,7 @@
-// What of libcurl one loop has: its multi handle, the easy handles that wait for work, and the addresses that it was told.
+// The libcurl objects of one loop: its multi handle, the spare easy handles, and the pinned addresses.
 
-internal import CLibcurl
-internal import EventLoop
+import CLibcurl
+import EventLoop
 
 /// The transfers that libcurl carries; loop-bound, the client's own.
 final class CurlPool {
@@ -11,7 +11,7 @@ final class CurlPool {
     private var idle: [EasyHandle] = []
     private var pins: [String: Pin] = [:]
 
-    /// Addresses that libcurl was told.
+    /// Addresses that libcurl was given for a name.
     private struct Pin {
         var addresses: [SocketAddress]
         var at: UInt64
@@ -24,7 +24,7 @@ final class CurlPool {
 
     /// Gives the transfer a handle, whose timer it needs at once.
     /// - Throws: `.internal` where libcurl has none, `.request` where it takes no such host.
-    func take(_ transfer: Transfer, to place: UpstreamPlace) throws(UpstreamError) {
+    func take(_ transfer: Transfer, to place: Origin) throws(UpstreamError) {
         guard let target = target(place) else {
             throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.url.place): check the host")
         }
@@ -35,7 +35,7 @@ final class CurlPool {
         transfer.armTimer()
     }
 
-    private func target(_ place: UpstreamPlace) -> CurlPlace? {
+    private func target(_ place: Origin) -> CurlPlace? {
         if let known = place.carried as? CurlPlace { return known }
         let new = CurlPlace(place)
         place.carried = new
@@ -48,7 +48,7 @@ final class CurlPool {
     ///   - isFresh: by a connection of its own, not by an idle one.
     func carry(
         _ transfer: Transfer,
-        to place: UpstreamPlace,
+        to place: Origin,
         at addresses: [SocketAddress],
         isFresh: Bool
     ) throws(UpstreamError) {
@@ -66,7 +66,7 @@ final class CurlPool {
         }
     }
 
-    /// Tells libcurl, unless it was told the same a short while ago; it forgets after 60 s.
+    /// Gives libcurl the addresses of a name, unless it got the same ones a short time ago; it forgets them after 60 s.
     private func pin(_ handle: EasyHandle, _ addresses: [SocketAddress], always: Bool) {
         guard let name = handle.target?.pinName else { return }
         let now = Monotonic.now()

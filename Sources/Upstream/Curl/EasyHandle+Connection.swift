@@ -1,9 +1,10 @@
-// Which connection libcurl may open, use again and send a request on: asked while it is on the stack, only to decide.
+// Decides which connection libcurl may open, reuse and send a request on. libcurl is on the stack during these
+// calls, so they change nothing.
 
-internal import CLibcurl
-internal import EventLoop
+import CLibcurl
+import EventLoop
 import Glibc
-internal import HTTPWire
+import HTTPWire
 
 extension EasyHandle {
     /// Before a socket is opened.
@@ -24,7 +25,7 @@ extension EasyHandle {
     /// Before libcurl resolves by itself, which it must not: the addresses were given to it.
     func mayResolve() -> Bool {
         guard let transfer else { return false }
-        // A numeric host is no question for a name server.
+        // A numeric host needs no resolution.
         if transfer.destination?.isNumeric == true { return true }
         return startAnew(.unresolved, lostError(transfer))
     }
@@ -33,7 +34,7 @@ extension EasyHandle {
         UpstreamError(.resolver, detail: "the addresses of \(transfer.place) were lost: try again")
     }
 
-    /// The connection stands, and the request would go out now; also asked before libcurl sends it again.
+    /// Whether the request may be sent on the connection, which is open; also called before libcurl repeats a request.
     func mayRequest(on name: ConnectionName) -> Bool {
         guard let transfer, transfer.client != nil, !transfer.isGivenUp, refusal == nil else { return false }
         connection = name

@@ -1,8 +1,8 @@
 // One request as options of an easy handle.
 
-internal import CLibcurl
-internal import EventLoop
-internal import HTTPWire
+import CLibcurl
+import EventLoop
+import HTTPWire
 
 /// What the options of a handle were set to last.
 struct AppliedOptions {
@@ -22,7 +22,7 @@ extension EasyHandle {
     /// - Parameters:
     ///   - line: what goes into the request line.
     ///   - isFresh: a connection of its own, not one from the cache.
-    func apply(_ request: UpstreamRequest, _ line: String, _ place: UpstreamPlace, isFresh: Bool) {
+    func apply(_ request: UpstreamRequest, _ line: String, _ place: Origin, isFresh: Bool) {
         rewind()
         if let target, applied.place !== target {
             c_curl_set_pointer(raw, CURLOPT_CURLU, UnsafeMutableRawPointer(target.url))
@@ -44,7 +44,7 @@ extension EasyHandle {
     private func applyMethod(_ request: UpstreamRequest) {
         let shape: AppliedOptions.Shape = request.hasBody ? .upload : request.method == .head ? .head : .get
         if applied.shape != shape {
-            // In this order: each of them changes what the others stand for.
+            // The order matters: each of these options changes the effect of the others.
             set(CURLOPT_HTTPGET, 1)
             if shape == .head { set(CURLOPT_NOBODY, 1) }
             if shape == .upload { set(CURLOPT_UPLOAD, 1) }
@@ -78,7 +78,8 @@ extension EasyHandle {
             fields.appendTogether(request.fields)
         } else {
             request.fields.forEachLine { name, value, known in
-                // libcurl would wait for the 100 by itself, and ask again after a 417, whose body it throws away.
+                // With Expect, libcurl would wait for the 100 itself, and repeat the request after
+                // a 417, dropping its body.
                 if known != .host, known != .expect { fields.append(name: name, value: value) }
             }
         }

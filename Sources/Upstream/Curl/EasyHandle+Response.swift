@@ -1,11 +1,11 @@
 // A response that libcurl reads, line by line and piece by piece; how it ends, and a second try of it where nothing was
 // sent.
 
-internal import CLibcurl
-internal import HTTPWire
+import CLibcurl
+import HTTPWire
 
 /// What became of body bytes.
-enum BodyTaking { case taken, pause, refused }
+enum BodyVerdict { case taken, pause, refused }
 
 extension EasyHandle {
     func received(line: UnsafeRawBufferPointer) -> Bool {
@@ -26,7 +26,7 @@ extension EasyHandle {
         return true
     }
 
-    func received(body: UnsafeRawBufferPointer) -> BodyTaking {
+    func received(body: UnsafeRawBufferPointer) -> BodyVerdict {
         guard let transfer else { return .refused }
         if transfer.mustPause(buffered: reader.bytes.count) { return .pause }
         // Asked before: the reader cannot be looked at while it takes bytes.
@@ -68,7 +68,7 @@ extension EasyHandle {
         transfer.conclude(verdict(transfer, result, osError: osError))
     }
 
-    /// Tells the multi which socket lies idle now.
+    /// Tells the multi handle which socket is idle now.
     private func keepConnection() {
         let descriptor = c_curl_get_active_socket(raw)
         guard descriptor != CURL_SOCKET_BAD, let connection else { return }

@@ -1,13 +1,13 @@
 // A pooled easy handle: its options are set once, and between requests only what differs.
 
-internal import CLibcurl
-internal import EventLoop
-internal import HTTPWire
+import CLibcurl
+import EventLoop
+import HTTPWire
 
 /// One libcurl easy handle with what belongs to it; loop-bound, used by one transfer after another.
 ///
 /// A request is tried anew, with this handle, where libcurl was stopped before it sent anything (``Retry``).
-final class EasyHandle: Carrier {
+final class EasyHandle: TransferCarrier {
     let raw: UnsafeMutableRawPointer
     // Unowned: the pool holds its idle handles, and those at work end before it is closed.
     private unowned let pool: CurlPool
@@ -35,7 +35,7 @@ final class EasyHandle: Carrier {
     private let errorBuffer: UnsafeMutablePointer<CChar>
     private var isForbidden = false
     private var isVerbose = false
-    /// Whose end is listened for: an address that is compared and never read.
+    /// The session whose close_notify is watched: an address that is compared and never read.
     private var tlsSession: UnsafeRawPointer?
     /// The origin has ended the connection by close_notify.
     private(set) var wasEndSaid = false
@@ -134,13 +134,13 @@ final class EasyHandle: Carrier {
         set(CURLOPT_HTTP_CONTENT_DECODING, 0)
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_PATH_AS_IS, 1)
-        // Drydock's deadline for connections is the one that counts; libcurl's default of 300 s would cut longer ones.
+        // Drydock has its own deadline for connecting; libcurl's default of 300 s would cut longer ones.
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(Int32.max))
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         c_curl_set_string(raw, CURLOPT_PROTOCOLS_STR, "http,https")
         // The empty string, not nil: else libcurl obeys http_proxy of the environment.
         c_curl_set_string(raw, CURLOPT_PROXY, "")
-        // The same for no_proxy, which libcurl would look for before each request.
+        // The same for no_proxy, which libcurl would look up in the environment before each request.
         c_curl_set_string(raw, CURLOPT_NOPROXY, "")
     }
 
@@ -151,13 +151,15 @@ final class EasyHandle: Carrier {
         set(CURLOPT_FORBID_REUSE, 1)
     }
 
-    /// libcurl drops bytes after a response without a body and says so only in its log: that log is read from here on.
+    /// Watches libcurl's log from here on: libcurl drops bytes after a response without a body,
+    /// and reports that only there.
     func listenForExcess() {
         isVerbose = true
         set(CURLOPT_VERBOSE, 1)
     }
 
-    /// libcurl takes every end of a TLS connection for one that the origin meant: from here on it is looked at how it comes.
+    /// libcurl takes every end of a TLS connection for one that the origin meant: from here on it
+    /// is looked at how it comes.
     func listenForEnd() { tlsSession = multi.hearEnd(of: raw) }
 
     /// Back to the state between two transfers.

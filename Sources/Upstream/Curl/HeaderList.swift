@@ -1,7 +1,7 @@
 // The request's field lines in the form libcurl wants, in memory that is used again for every request.
 
-internal import CLibcurl
-internal import HTTPWire
+import CLibcurl
+import HTTPWire
 
 /// A list of C strings that libcurl reads during one transfer; loop-bound. It is not libcurl's to free.
 final class HeaderList {
@@ -44,8 +44,8 @@ final class HeaderList {
         write(0)
     }
 
-    /// Adds all lines but Host as one entry: libcurl writes an entry as it is, and looks through all entries for each field
-    /// that it might add itself. No value may be empty.
+    /// Adds all lines except Host as one entry: libcurl writes an entry as it is, and searches all entries for each
+    /// field that it might add itself. No value may be empty.
     func appendTogether(_ fields: Fields) {
         let start = used
         fields.forEachRun(without: .host) { write($0) }

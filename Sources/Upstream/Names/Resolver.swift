@@ -1,4 +1,4 @@
-// Names to addresses: asked on threads of its own, remembered for a while, and judged by the target rules.
+// Resolves names on threads of its own, caches the addresses for a while, and checks them against the target rules.
 
 package import EventLoop
 import Synchronization
@@ -18,9 +18,9 @@ package final class Resolver: Sendable {
     private let table: Mutex<ResolverTable>
 
     /// - Parameters:
-    ///   - pool: gets one job per name; not shared with file I/O, which a slow name server would hold up.
-    ///   - capacity: how many names are remembered, and how many may be asked for at once.
-    ///   - lifetime: nanoseconds for which addresses are remembered; default 60 s.
+    ///   - pool: runs one job per name; not shared with file I/O, which a slow name server would delay.
+    ///   - capacity: how many names are cached, and how many may be resolved at once.
+    ///   - lifetime: nanoseconds for which addresses are cached; default 60 s.
     ///   - failureLifetime: the same for names without addresses; default 5 s.
     package init(
         pool: IOPool,
@@ -47,7 +47,7 @@ package final class Resolver: Sendable {
         known(ResolverKey(host: host, port: port), isNumeric: nil, rules: rules)
     }
 
-    /// - Parameter isNumeric: nil where it is not known.
+    /// - Parameter isNumeric: nil if unknown.
     func known(
         _ key: ResolverKey,
         isNumeric: Bool?,

@@ -1,8 +1,8 @@
-// What the resolver remembers: answers until they expire, and who waits for which question.
+// The state of the resolver: cached answers until they expire, and the waiters of each name.
 
 package import EventLoop
 
-/// What a question for a name came to.
+/// The outcome of resolving a name.
 package enum ResolverAnswer: Sendable, Equatable {
     case addresses([SocketAddress])
     case notFound
@@ -66,7 +66,7 @@ struct ResolverTable {
         return .mustAsk
     }
 
-    /// Takes one waiter out; the question itself goes on, and its answer is remembered.
+    /// Removes one waiter; the resolution continues, and its answer is cached.
     mutating func leave(_ key: ResolverKey, _ identifier: UInt64) -> Waiter? {
         waiting[key]?.removeValue(forKey: identifier)
     }

@@ -1,7 +1,7 @@
 // The system's resolver: getaddrinfo as a blocking call, and numeric addresses without it.
 
 // For SOCK_STREAM: an optimised build takes CLibcurl for the owner of the socket types that curl.h includes.
-internal import CLibcurl
+import CLibcurl
 package import EventLoop
 import Glibc
 

@@ -1,11 +1,11 @@
-// What is said of a connection that did not come about, or did not last, whoever made it.
+// The errors of connections that failed or broke off, for both carriers.
 
 import Glibc
 
 enum ConnectionFailure {
     /// - Parameters:
-    ///   - osError: `errno`; 0 where it is not known.
-    ///   - text: what is said then.
+    ///   - osError: `errno`; 0 if unknown.
+    ///   - text: the message in that case.
     static func connect(_ place: String, _ osError: Int32, text: String) -> UpstreamError {
         let reason = osError == 0 ? text : String(cString: strerror(osError))
         let isRefused = osError == ECONNREFUSED
@@ -37,7 +37,7 @@ enum ConnectionFailure {
 
     /// - Parameters:
     ///   - address: of the connection, with its port.
-    ///   - text: what is known of the end.
+    ///   - text: how the connection ended.
     static func closed(_ place: String, _ address: String?, isHeadComplete: Bool, text: String) -> UpstreamError {
         let address = address.map { " at \($0)" } ?? ""
         let what =

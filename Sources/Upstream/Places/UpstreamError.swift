@@ -16,7 +16,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
         case request
         /// The name has no address.
         case nameNotFound
-        /// The resolver could not be asked, or failed.
+        /// The resolver was not available, or failed.
         case resolver
         /// Every address of the name is one that `TargetRules` refuses.
         case addressRefused
@@ -36,7 +36,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
         case truncated
         /// Bytes that are no HTTP/1.1, or a framing that is refused.
         case protocolViolation(WireError)
-        /// A status that answers nothing that was asked: 101, or 304 to a request without conditions.
+        /// A status that does not fit the request: 101, or 304 to a request without conditions.
         case unexpectedStatus(Int)
         /// The source of the request's body failed or ended early.
         case requestBody
@@ -50,7 +50,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
     /// One reference: an outcome that may be such an error is copied with each answer, and a long one by slow calls.
     private let words: Words
 
-    /// Names the host, the place and what to do; for logs and for whoever runs the daemon.
+    /// Names the host, the cause and the remedy; for logs and operators.
     package var detail: String { words.detail }
     /// The same for clients, which do not learn from it where a name leads.
     package var told: String { words.told }
@@ -64,7 +64,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
         static func == (one: Words, other: Words) -> Bool { (one.detail, one.told) == (other.detail, other.told) }
     }
 
-    /// - Parameter told: where the detail has an address that the name servers gave.
+    /// - Parameter told: the text for clients, if the detail has an address that name servers gave.
     package init(_ kind: Kind, detail: String, told: String? = nil) {
         self.kind = kind
         words = Words(detail, told ?? detail)
@@ -114,7 +114,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
         }
     }
 
-    /// Nothing of the request was sent, whatever its method: it may be tried again.
+    /// No byte of the request was sent, so it may be repeated with any method.
     package var isUnsent: Bool {
         switch kind {
         case .nameNotFound, .resolver, .addressRefused, .connectionRefused, .unreachable, .certificate, .tls, .tlsFile,
@@ -126,7 +126,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
 }
 
 extension UpstreamError {
-    /// The rules of forward mode allow none of the addresses of a place.
+    /// The rules of forward mode allow none of the host's addresses.
     static func refused(_ place: String, at addresses: String) -> UpstreamError {
         let advice = "name the host under forward.allow to allow it"
         return UpstreamError(

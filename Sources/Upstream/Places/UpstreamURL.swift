@@ -1,13 +1,13 @@
-// An absolute URL taken apart: where to connect, and the request target byte for byte.
+// A parsed absolute URL: where to connect, and the request target byte for byte.
 
-internal import HTTPWire
+import HTTPWire
 
 struct UpstreamURL: Equatable {
     let isTLS: Bool
     /// Lower case; an IPv6 address keeps its brackets.
     let host: String
     let port: UInt16
-    /// What goes into the request line.
+    /// The request target.
     let target: String
 
     /// For messages.
@@ -57,7 +57,7 @@ struct UpstreamURL: Equatable {
         )
     }
 
-    /// What goes into the request line for what follows the authority; nil where that holds other bytes than visible ASCII.
+    /// The request target for the part after the authority; nil if that has other bytes than visible ASCII.
     static func target(_ suffix: Slice<UnsafeBufferPointer<UInt8>>, method: Method) -> String? {
         // RFC 9112 section 3.2.4: OPTIONS for a URL without a path asks about the server as a whole.
         guard let first = suffix.first else { return method == .options ? "*" : "/" }

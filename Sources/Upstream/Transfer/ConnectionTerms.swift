@@ -1,15 +1,16 @@
-// What the fields of a request and its response say about the connection they came over: whose it is from then on, and for how long it lasts.
+// What the fields of a request and its response say about their connection: whether it belongs to one client from then
+// on, and how long it may be idle.
 
-internal import HTTPWire
+import HTTPWire
 
 enum ConnectionTerms {
-    /// Schemes that authenticate a connection and not a request (RFC 4559 section 6): whatever is sent on it later counts as from
-    /// the same user.
+    /// Schemes that authenticate a connection and not a request (RFC 4559 section 6): later requests on it
+    /// count as from the same user.
     private static let schemes: [StaticString] = ["NTLM", "Negotiate", "Kerberos", "Nego2"]
 
-    /// Whether such a scheme stands in the credentials of a request or the challenges of a response.
+    /// Whether the credentials of a request or the challenges of a response name such a scheme.
     static func authenticateConnection(_ fields: Fields) -> Bool {
-        // One look, mostly: neither a request nor a response has any of them.
+        // The usual case: neither the request nor the response has any of them.
         let present = fields.present
         guard
             present.contains(.authorization) || present.contains(.wwwAuthenticate)
@@ -22,8 +23,8 @@ enum ConnectionTerms {
         return isFound
     }
 
-    /// Whether one of the schemes stands anywhere in a value as a word: also where the list is malformed, or in a quoted string, since
-    /// a connection that is closed too often is only slow.
+    /// Whether a value contains one of the schemes as a word, even in a malformed list or a quoted string: closing a
+    /// connection too often is only slow.
     private static func names(_ value: UnsafeRawBufferPointer) -> Bool {
         var start = 0
         for position in 0...value.count where position == value.count || !isLetter(value[position]) {
@@ -38,12 +39,12 @@ enum ConnectionTerms {
         (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
     }
 
-    /// For so long before its end by the origin's count a connection is not used again, in nanoseconds: what is sent then would
-    /// meet the end on its way.
+    /// Nanoseconds before the origin's timeout in which a connection is not reused: a request sent then
+    /// would cross with the close.
     static let margin: UInt64 = 1_000_000_000
 
-    /// For how long the connection may lie idle after this response, in nanoseconds, by `Keep-Alive: timeout=N` (RFC 2068 section
-    /// 19.7.1.1) less the margin; nil: nothing was said. The least of several counts.
+    /// For how long the connection may lie idle after this response, in nanoseconds, by `Keep-Alive: timeout=N` (RFC
+    /// 2068 section 19.7.1.1) less the margin; nil if there is none. The smallest of several is used.
     static func longestIdle(_ fields: Fields) -> UInt64? {
         guard fields.present.contains(.keepAlive) else { return nil }
         var least: UInt64?
@@ -55,7 +56,7 @@ enum ConnectionTerms {
         return least.map { $0 > 1_000_000_000 ? .max >> 2 : max($0 * 1_000_000_000, margin) - margin }
     }
 
-    /// The seconds of `timeout=N`, its number perhaps quoted; nil: it is another parameter, or none.
+    /// The seconds of `timeout=N`, quoted or not; nil for any other parameter.
     private static func timeout(_ member: UnsafeRawBufferPointer) -> UInt64? {
         guard let equals = member.firstIndex(of: UInt8(ascii: "=")),
             member.part(0..<equals).trimmingWhitespace().equalsIgnoringCase("timeout")

@@ -44,7 +44,7 @@ package struct Deadlines {
         }
     }
 
-    /// The earliest deadline; nil while suspended or where none applies.
+    /// The earliest deadline; nil while suspended or if none applies.
     package var next: (at: UInt64, what: TimeoutPhase)? {
         guard suspendedAt == nil else { return nil }
         let (limit, what): (UInt64?, TimeoutPhase) =

@@ -1,8 +1,9 @@
-// What comes from the origin, judged by Drydock's own parser and kept where it is not handed on at once.
+// Parses an origin's bytes with Drydock's own parser, and keeps content that cannot be delivered at once.
 
-internal import HTTPWire
+import HTTPWire
 
-/// Takes raw heads and body bytes: whole, as they were read, or line by line as libcurl has them. Loop-bound, its carrier's own.
+/// Takes raw heads and body bytes: whole, as they were read, or line by line as libcurl has them.
+/// Loop-bound, its carrier's own.
 final class ResponseReader {
     // Both unchecked, since a check would be paid for with every look at bytes. They are private, and whoever changes
     // them calls nothing but themselves: `take(body:handOn:)` hands a piece on between two steps of the decoder, never
@@ -16,11 +17,11 @@ final class ResponseReader {
     /// Something of a response came, so that the request may have been acted on.
     private(set) var hasReceived = false
     private(set) var isHeadComplete = false
-    /// The origin's connection may not be used again: it said so, or its framing is dubious.
+    /// The connection must not be reused: the origin said so, or its framing is ambiguous.
     private(set) var mustClose = false
-    /// For how long the connection may lie idle after this response, in nanoseconds; nil: the origin has not said.
+    /// For how long the connection may lie idle after this response, in nanoseconds; nil if the origin has not said.
     private(set) var longestIdle: UInt64?
-    /// The request's credentials are the connection's from here on, so that nobody else's request goes over it.
+    /// The request's credentials authenticate the connection, so that it must not carry another client's request.
     private var authenticatesConnection = false
     /// Why the bytes were refused.
     private(set) var failure: UpstreamError.Kind?
@@ -83,16 +84,16 @@ final class ResponseReader {
             return refuse(.protocolViolation(WireError(.statusLineMalformed, side: .response)))
         }
         hasReceived = true
-        // The lines of the final head are among them, whose own length the parser limits.
-        guard count(interim: line.count, atMost: InterimBound.mostBytes + parser.limits.head) else { return false }
+        // The count includes the final head, whose own length the parser limits.
+        guard count(interim: line.count, atMost: InterimBound.maximumBytes + parser.limits.head) else { return false }
         parser.hold(line)
         // The empty line ends the head; the lines before it are judged with it, or when they are many.
-        guard line.count <= 2 || parser.unseen >= Self.mostUnseen else { return true }
+        guard line.count <= 2 || parser.unseen >= Self.maximumUnseen else { return true }
         return judgeHead()
     }
 
     /// In bytes.
-    private static let mostUnseen = 8192
+    private static let maximumUnseen = 8192
 
     /// Looks at the lines that have come. False: refused, see ``failure``.
     private func judgeHead() -> Bool {
@@ -116,11 +117,11 @@ final class ResponseReader {
         if oddFraming == nil { oddFraming = parser.oddFraming }
         if head.status == 101 {
             guard isUpgrade else { return refuse(.unexpectedStatus(101)) }
-            // What follows is no HTTP: where it begins must be beyond doubt.
+            // The bytes after a 101 are not HTTP: their beginning must be unambiguous.
             if let oddFraming { return refuse(.protocolViolation(WireError(oddFraming, side: .response))) }
         } else if head.status < 200 {
             interimCount += 1
-            guard interimCount <= InterimBound.mostHeads else {
+            guard interimCount <= InterimBound.maximumHeads else {
                 return refuse(.protocolViolation(WireError(.tooManyInterims, side: .response)))
             }
             interims.append(head)
@@ -138,7 +139,7 @@ final class ResponseReader {
         return true
     }
 
-    /// What a look at bytes of a head came to; a head has its status and how many of these bytes belong to it.
+    /// The result of parsing bytes of a head; a head comes with its status and its count of bytes.
     enum HeadStep { case needMore, interim(status: Int, length: Int), final(status: Int, length: Int), refused }
 
     /// Takes bytes up to the end of the next head.
@@ -153,7 +154,7 @@ final class ResponseReader {
             return .needMore
         }
         let status = parser.status
-        if status < 200, !count(interim: whole, atMost: InterimBound.mostBytes) { return .refused }
+        if status < 200, !count(interim: whole, atMost: InterimBound.maximumBytes) { return .refused }
         guard accept(earlier > 0 ? part.withUnsafeBytes { parser.makeHead($0) } : parser.makeHead(bytes)) else {
             return .refused
         }
@@ -162,12 +163,13 @@ final class ResponseReader {
         part.removeAll(keepingCapacity: true)
         let length = whole - earlier
         guard isHeadComplete else { return .interim(status: status, length: length) }
-        // Without a body, what follows is nobody's.
+        // After a response without a body, further bytes belong to no response.
         if decoder.isComplete, length < bytes.count { mustClose = true }
         return .final(status: status, length: length)
     }
 
-    /// Looks at all bytes of a head that have come: how long it is; nil: more are needed, or it was refused, see ``failure``.
+    /// Looks at all bytes of a head that have come: how long it is; nil: more are needed, or it was
+    /// refused, see ``failure``.
     private func parse(_ bytes: UnsafeRawBufferPointer) -> Int? {
         do throws(WireError) {
             guard case .complete(let length) = try parser.parse(bytes, requestMethod: method) else { return nil }
@@ -191,8 +193,8 @@ final class ResponseReader {
     /// All that came of the response so far has been handed on, its head at least.
     var isHandedOn: Bool { isHeadComplete && isHandedOut }
 
-    /// Takes raw bytes of the body, chunked coding included. False: refused, see ``failure``.
-    /// - Parameter handOn: takes content from where it lies, or leaves it to be kept.
+    /// Takes raw bytes of the body, chunked coding included. False if refused, see ``failure``.
+    /// - Parameter handOn: takes content in place, or returns false so that it is kept.
     func take(body: UnsafeRawBufferPointer, handOn: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         guard failure == nil else { return false }
         guard isHeadComplete else {
@@ -212,7 +214,7 @@ final class ResponseReader {
     func next(_ body: UnsafeRawBufferPointer, from position: Int) -> BodyStep? {
         do {
             let step = try decoder.next(body, from: position)
-            // Said before the last piece is handed on: whoever takes it may end the transfer.
+            // Set before the last piece is delivered, because the delegate may end the transfer in that call.
             switch step {
             case .data(let range) where decoder.isComplete && range.upperBound < body.count: mustClose = true
             case .finished(let consumed) where consumed < body.count: mustClose = true
@@ -237,13 +239,13 @@ final class ResponseReader {
     /// The connection is not fit for another request.
     func forbidReuse() { mustClose = true }
 
-    /// Gives back what a long response needed.
+    /// Frees the memory that a long response needed.
     func shrink() {
         if bytes.capacity > 1 << 14 { bytes = [] }
         if part.capacity > 1 << 14 { part = [] }
     }
 
-    /// No more lines come: what has come of a head is judged.
+    /// Called when no more lines follow: judges the head so far.
     func endOfLines() {
         if failure == nil, !isHeadComplete, parser.unseen > 0 { _ = judgeHead() }
     }

@@ -1,10 +1,11 @@
-// A connection to an origin that speaks another protocol from now on: a socket, and what has come on it already.
+// A connection to an origin after a protocol switch: its socket, and the bytes that were received already.
 
-internal import EventLoop
+import EventLoop
 
-/// Handed over after a 101 (RFC 9110 section 7.8); loop-bound. The socket is closed with this object, unless it has been taken.
+/// Handed over after a 101 (RFC 9110 section 7.8); loop-bound. The socket is closed with this object,
+/// unless it has been taken.
 package final class SwitchedConnection {
-    /// What came behind the head of the 101.
+    /// The bytes after the head of the 101.
     package let received: [UInt8]
     // Open until it is taken or this object ends.
     private var descriptor: Int32
@@ -18,7 +19,7 @@ package final class SwitchedConnection {
         if descriptor >= 0 { Socket.close(descriptor) }
     }
 
-    /// The socket, which does not block; whoever takes it closes it.
+    /// Takes the socket, which is non-blocking; the caller must close it.
     package func take() -> Int32 {
         defer { descriptor = -1 }
         return descriptor

@@ -1,8 +1,8 @@
 // What every carrier promises, written once: how often a request goes out, its body, its deadlines, what waits, and how
 // it ends.
 
-internal import EventLoop
-internal import HTTPWire
+import EventLoop
+import HTTPWire
 
 /// A carrier may call these with its engine on the stack (libcurl's, for instance): they decide, append and mark.
 /// Delegates hear later, but for bytes that they take at once and for ``concludeAtOnce(_:)``.
@@ -76,14 +76,14 @@ extension Transfer {
         armTimer()
     }
 
-    /// Has the source asked for the first bytes, but not from within this call.
+    /// Schedules the first read from the source, not within this call.
     func askSourceLater() {
         isSendPaused = true
         isBodyAnnounced = true
         markLater()
     }
 
-    /// The source is not asked any more: nobody waits for it.
+    /// Stops reading from the source.
     func stopAsking() {
         guard isSendPaused else { return }
         isSendPaused = false
@@ -102,7 +102,7 @@ extension Transfer {
     /// Whether bytes go to the delegate as they come: nothing waits before them, and it takes them while its carrier's
     /// engine is on the stack.
     var handsOnAtOnce: Bool {
-        guard let slot, !isGivenUp, delegate?.takesBytesAtOnce == true else { return false }
+        guard let slot, !isGivenUp, delegate?.acceptsReentrantBytes == true else { return false }
         return slot.reader.isHandedOn
     }
 
@@ -113,17 +113,17 @@ extension Transfer {
         return true
     }
 
-    var movesContent: Bool { delegate?.movesContent ?? false }
+    var supportsSplice: Bool { delegate?.supportsSplice ?? false }
 
-    /// Has the delegate take content from where it waits; nil: it does not now.
-    func move(_ count: Int, from socket: Int32) -> IOResult? {
+    /// Lets the delegate splice content from the socket; nil if it does not do so now.
+    func splice(_ count: Int, from socket: Int32) -> IOResult? {
         guard !isHeld, let delegate, let moved = delegate.transfer(self, moves: count, from: socket) else { return nil }
         if moved.flow == .pause { hold() }
         return moved.result
     }
 
     /// Bytes that should be read at a time, at most.
-    var mostAtOnce: Int { delegate?.mostAtOnce ?? .max }
+    var maximumAtOnce: Int { delegate?.maximumAtOnce ?? .max }
 
     // MARK: - The end
 

@@ -1,6 +1,6 @@
-// How a transfer ends: its delegate is told, whatever it held is let go, and the words for why.
+// The end of a transfer: tells the delegate, releases what it holds, and words the error.
 
-internal import HTTPWire
+import HTTPWire
 
 extension Transfer {
     // MARK: - Release

@@ -1,7 +1,7 @@
-// One request and its response under way, as the rooms above see it.
+// One request and its response under way, as the modules above see it.
 
-internal import EventLoop
-internal import HTTPWire
+import EventLoop
+import HTTPWire
 
 /// A transfer; loop-bound. Its methods may be called at any time on the loop, from its delegate and its source, too.
 ///
@@ -12,14 +12,14 @@ package final class Transfer {
     package let request: UpstreamRequest
     /// Among the client's active ones; the client's own.
     var activePlace: Int
-    /// What goes into the request line, once its URL has been taken apart.
+    /// The request target, once its URL has been parsed.
     var target = ""
-    var destination: UpstreamPlace?
+    var destination: Origin?
     // All nil from the end on.
     var client: (any TransferClient)?
     var delegate: (any TransferDelegate)?
     var source: (any RequestBodySource)?
-    private(set) var carrier: (any Carrier)?
+    private(set) var carrier: (any TransferCarrier)?
     /// The carrier's, held for itself: each look at a response through the protocol would be a call.
     private(set) var slot: CarrierSlot?
     /// The number under which it waits for the addresses of its origin; the client's own, nil where it does not wait.
@@ -52,8 +52,8 @@ package final class Transfer {
     @exclusivity(unchecked) var provesEnd = true
     /// Content of known length came with the final head, which is handed on now: bytes are next.
     package var hasContent: Bool { contentIsNext }
-    /// False where a body that lasts to the end of its connection came over TLS, and that ended without close_notify: anybody on
-    /// the way may have cut it (RFC 9112 section 9.8). For the delegate's `transferFinished`.
+    /// False where a body that lasts to the end of its connection came over TLS, and that ended without close_notify:
+    /// anybody on the way may have cut it (RFC 9112 section 9.8). For the delegate's `transferFinished`.
     package var isEndProven: Bool { provesEnd }
     /// How it ended, while bytes before the end wait for the delegate.
     var outcome: Result<Fields, UpstreamError>?
@@ -74,7 +74,7 @@ package final class Transfer {
         deadlines = Deadlines(request.terms.timeouts, now: Monotonic.now())
     }
 
-    // MARK: - For the rooms above
+    // MARK: - For the modules above
 
     /// The delegate wants bytes again. They come later, not from within this call.
     package func resume() {
@@ -91,7 +91,8 @@ package final class Transfer {
         armTimer()
     }
 
-    /// The request body's source has bytes again, or its end. It is asked later, not from within this call.
+    /// Called when the source of the request body has bytes again, or its end. It is read later,
+    /// not from within this call.
     package func bodyAvailable() {
         guard state != .ended else { return }
         isBodyAnnounced = true
@@ -99,7 +100,8 @@ package final class Transfer {
         client?.poke()
     }
 
-    /// Gives the transfer up; its connection is closed unless the response was complete. The delegate hears no more.
+    /// Cancels the transfer; its connection is closed unless the response was complete. The
+    /// delegate is not called again.
     package func cancel() {
         guard state != .ended else { return }
         delegate = nil
@@ -114,7 +116,7 @@ package final class Transfer {
     // MARK: - The carrier
 
     /// A carrier has the transfer from now on.
-    func attach(to carrier: any Carrier) {
+    func attach(to carrier: any TransferCarrier) {
         if let former = self.carrier, former !== carrier { former.slot.transfer = nil }
         self.carrier = carrier
         slot = carrier.slot
@@ -122,7 +124,7 @@ package final class Transfer {
     }
 
     /// The carrier has it no longer.
-    func leaveCarrier() -> (any Carrier)? {
+    func leaveCarrier() -> (any TransferCarrier)? {
         guard let carrier else { return nil }
         carrier.slot.transfer = nil
         self.carrier = nil
@@ -139,7 +141,7 @@ package final class Transfer {
         client?.mark(self)
     }
 
-    /// Hands on what there is, in order; outside libcurl.
+    /// Delivers the pending parts of the response in order; outside libcurl.
     func deliver() {
         isMarked = false
         if isCancelled { return detach() }
@@ -162,7 +164,7 @@ package final class Transfer {
             delegate?.transfer(self, received: head, framing: reader.framing)
         }
         guard state != .ended, !isHeld, !reader.bytes.isEmpty else { return }
-        // Taken out, so that nobody appends to what the delegate reads.
+        // Moved out of the reader, so that no bytes are appended while the delegate reads them.
         var bytes: [UInt8] = []
         swap(&bytes, &reader.bytes)
         let flow = bytes.withUnsafeBytes { delegate?.transfer(self, received: $0) }
@@ -180,11 +182,11 @@ package final class Transfer {
     // MARK: - Back-pressure
 
     /// How much may wait to be handed on before nothing more is read, in bytes.
-    private static var mostBuffered: Int { 1 << 18 }
+    private static var maximumBuffered: Int { 1 << 18 }
 
     /// Asked before more bytes come than the `buffered` that wait.
     func mustPause(buffered: Int) -> Bool {
-        guard isHeld || buffered >= Self.mostBuffered else { return false }
+        guard isHeld || buffered >= Self.maximumBuffered else { return false }
         isReceivePaused = true
         mark()
         return true
@@ -209,7 +211,7 @@ package final class Transfer {
         armTimer()
     }
 
-    /// Starts the timer unless it fires early enough anyway: then it looks again.
+    /// Starts the timer, unless it fires early enough already; then the deadline is checked again.
     func armTimer() {
         if let next = deadlines.next { slot?.wake(at: next.at) }
     }

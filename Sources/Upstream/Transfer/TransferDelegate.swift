@@ -1,4 +1,4 @@
-// The two sides of a transfer: who is told of the response, and where the request's body comes from.
+// The two sides of a transfer: the delegate that gets the response, and the source of the request's body.
 
 package import EventLoop
 package import HTTPWire
@@ -6,21 +6,23 @@ package import HTTPWire
 /// Whether more bytes are wanted.
 package enum TransferFlow: Sendable, Equatable {
     case `continue`
-    /// No bytes come until `Transfer.resume()`; the transfer's deadlines stand still until then.
+    /// No bytes are delivered until `Transfer.resume()`; the transfer's deadlines are suspended until then.
     case pause
 }
 
 /// Told of a response; loop-bound. Called on the loop and outside libcurl, so that every method of ``Transfer`` and
-/// ``UpstreamClient`` may be called from here; but see ``takesBytesAtOnce``. Held by the transfer until its end.
+/// ``UpstreamClient`` may be called from here; but see ``acceptsReentrantBytes``. Held by the transfer until its end.
 ///
-/// The order is: interim heads, the final head, bytes, and then exactly one of `transferFinished` and `failed`. A request that asks for
-/// another protocol may end with `switched` instead, right after its interim heads. After `Transfer.cancel()` nothing comes any more.
+/// The order is: interim heads, the final head, bytes, and then exactly one of `transferFinished` and `failed`. A
+/// request that asks for another protocol may end with `switched` instead, right after its interim heads. After
+/// `Transfer.cancel()` nothing comes any more.
 package protocol TransferDelegate: AnyObject {
-    /// Bytes may come while libcurl is on the stack, which saves a copy of them: then the delegate may cancel, resume or
-    /// allow silence, and begin no other transfer. False unless it says otherwise.
-    var takesBytesAtOnce: Bool { get }
-    /// Bytes that should come at a time, at most; over libcurl that is for libcurl to say. No limit unless it says otherwise.
-    var mostAtOnce: Int { get }
+    /// Bytes may come while libcurl is on the stack, which saves a copy of them: then the delegate may cancel, resume
+    /// or allow silence, and begin no other transfer. False unless it says otherwise.
+    var acceptsReentrantBytes: Bool { get }
+    /// Bytes that should come at a time, at most; over libcurl that is for libcurl to say. No limit
+    /// unless it says otherwise.
+    var maximumAtOnce: Int { get }
     /// A 1xx head; never 101.
     func transfer(_ transfer: Transfer, received interim: ResponseHead)
     /// The final head. Its fields are as the origin sent them, hop-by-hop fields included.
@@ -28,29 +30,29 @@ package protocol TransferDelegate: AnyObject {
     /// Content without its chunked coding; the buffer is valid during the call.
     func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow
     /// Whether ``transfer(_:moves:from:)`` may ever answer. False unless it says otherwise.
-    var movesContent: Bool { get }
-    /// Content waits in a socket: the delegate may take at most `count` bytes of it from there by itself, without a copy through
-    /// this process. Nil, as unless it says otherwise: not now, so that they are read and come as bytes.
-    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent?
+    var supportsSplice: Bool { get }
+    /// Content waits in a socket: the delegate may splice at most `count` bytes of it, without a copy through this
+    /// process. Nil, the default, declines: then the bytes are read and delivered.
+    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent?
     /// The message is complete by the framing it declared; but see `Transfer.isEndProven`.
     func transferFinished(_ transfer: Transfer, trailers: Fields)
-    /// A 101, to a request that is an upgrade: the connection is the delegate's from here on, and is closed where it is not taken, as unless
-    /// the delegate says otherwise.
+    /// A 101 to an upgrade request: the connection now belongs to the delegate. If the delegate does not take it, as
+    /// by default, it is closed.
     func transfer(_ transfer: Transfer, switched head: ResponseHead, to connection: SwitchedConnection)
-    /// The message did not come, or not to its end: what came of it must not pass as complete.
+    /// The response failed or broke off: the received part must not be taken for complete.
     func transfer(_ transfer: Transfer, failed error: UpstreamError)
 }
 
 extension TransferDelegate {
-    package var takesBytesAtOnce: Bool { false }
-    package var mostAtOnce: Int { .max }
-    package var movesContent: Bool { false }
-    package func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> MovedContent? { nil }
+    package var acceptsReentrantBytes: Bool { false }
+    package var maximumAtOnce: Int { .max }
+    package var supportsSplice: Bool { false }
+    package func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent? { nil }
     package func transfer(_ transfer: Transfer, switched head: ResponseHead, to connection: SwitchedConnection) {}
 }
 
-/// What came of a try to take content out of a socket.
-package struct MovedContent {
+/// The result of an attempt to splice content from a socket.
+package struct SplicedContent {
     /// How that ended: bytes count as taken, also with `.pause`.
     package var result: IOResult
     package var flow: TransferFlow
@@ -61,9 +63,9 @@ package struct MovedContent {
     }
 }
 
-/// What a source of a request body has to give.
+/// The result of reading from the source of a request body.
 package enum BodyRead: Sendable, Equatable {
-    /// So many bytes were written into the buffer; more than none.
+    /// The count of bytes written into the buffer; at least one.
     case bytes(Int)
     /// Nothing yet: `Transfer.bodyAvailable()` will be called.
     case wait
@@ -74,7 +76,7 @@ package enum BodyRead: Sendable, Equatable {
 
 /// Gives the bytes of a request body; loop-bound. Held by the transfer until its end.
 package protocol RequestBodySource: AnyObject {
-    /// Fills the buffer from its start. Called on the loop, perhaps from within libcurl: it must not wait; `Transfer`'s methods may
-    /// be called, and take effect afterwards.
+    /// Fills the buffer from its start. Called on the loop, perhaps from within libcurl: it must not wait; `Transfer`'s
+    /// methods may be called, and take effect afterwards.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
 }

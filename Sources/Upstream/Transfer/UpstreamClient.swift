@@ -1,8 +1,8 @@
 // The requests of one loop to all origins.
 
-internal import CLibcurl
+import CLibcurl
 package import EventLoop
-internal import HTTPWire
+import HTTPWire
 
 /// Sends requests to origins; loop-bound, one per loop. End it with ``shutdown()`` before the last reference goes.
 package final class UpstreamClient: TransferClient {
@@ -13,7 +13,7 @@ package final class UpstreamClient: TransferClient {
     private var curl: CurlPool?
     private var multi: CurlMulti?
     /// The connections that do without libcurl: plain HTTP/1.1.
-    private let wire: WirePool
+    private let wire: HTTP1Pool
     /// Connections for those that speak for themselves, such as tunnels.
     package let dialler: Dialler
     private let carriers: Carriers
@@ -68,7 +68,7 @@ package final class UpstreamClient: TransferClient {
         wake = LoopTimer(on: loop) { reference.client?.settle() }
         multi = carriers == .wireAlone ? nil : CurlMulti(on: loop, limits: limits) { reference.client?.settle() }
         curl = multi.map { CurlPool($0, bufferSize: limits.bufferSize) }
-        wire = WirePool(on: loop, limits: limits)
+        wire = HTTP1Pool(on: loop, limits: limits)
         dialler = Dialler(on: loop, resolver: resolver)
         reference.client = self
         wire.client = self
@@ -119,7 +119,7 @@ package final class UpstreamClient: TransferClient {
         return transfer
     }
 
-    /// Fails what is under way and closes every connection; outside libcurl. Later requests fail.
+    /// Fails all transfers and closes all connections; outside libcurl. Later requests fail.
     package func shutdown() {
         guard !isShutDown else { return }
         precondition(!mustKeepTransfers, "a source of a request body cannot shut its client down")
@@ -141,9 +141,9 @@ package final class UpstreamClient: TransferClient {
     }
 
     /// Whether a connection of Drydock's own carries requests there.
-    private func isForWire(_ place: UpstreamPlace) -> Bool { !place.isTLS && carriers != .libcurlAlone }
+    private func isForWire(_ place: Origin) -> Bool { !place.isTLS && carriers != .libcurlAlone }
 
-    private func libcurl(for place: UpstreamPlace) throws(UpstreamError) -> CurlPool {
+    private func libcurl(for place: Origin) throws(UpstreamError) -> CurlPool {
         guard let curl else {
             throw UpstreamError(
                 .internal,
@@ -153,7 +153,7 @@ package final class UpstreamClient: TransferClient {
         return curl
     }
 
-    private static func noUpgrade(_ place: UpstreamPlace) -> UpstreamError {
+    private static func noUpgrade(_ place: Origin) -> UpstreamError {
         UpstreamError(.request, detail: "an upgrade to \(place.url.place) goes over plain http only: ask for none")
     }
 
@@ -172,7 +172,7 @@ package final class UpstreamClient: TransferClient {
             return resolved(transfer, known, isFresh: isFresh)
         }
         // The carrier's timer is needed already.
-        if transfer.carrier == nil { transfer.attach(to: WireConnection(wire, wire.connections(to: place))) }
+        if transfer.carrier == nil { transfer.attach(to: HTTP1Connection(wire, wire.connections(to: place))) }
         transfer.armTimer()
         lastQuestion += 1
         let number = lastQuestion
@@ -202,7 +202,7 @@ package final class UpstreamClient: TransferClient {
 
     private func proceed(
         _ transfer: Transfer,
-        _ place: UpstreamPlace,
+        _ place: Origin,
         _ addresses: [SocketAddress],
         isFresh: Bool
     ) {
@@ -234,7 +234,7 @@ package final class UpstreamClient: TransferClient {
         wakeLater()
     }
 
-    /// Runs libcurl's due work and hands on what it brought, a bounded number of times; outside libcurl.
+    /// Runs libcurl's due work and delivers the results, a bounded number of times; outside libcurl.
     func settle() {
         guard !isSettling else { return }
         isSettling = true

@@ -2,9 +2,10 @@
 
 /// What one client may hold open.
 package struct UpstreamLimits: Sendable, Equatable {
-    /// Connections to one host and port at once; more transfers wait within their connect deadline; 0 (the default): no limit.
+    /// Connections to one host and port at once; more transfers wait within their connect deadline;
+    /// 0 (the default): no limit.
     package var connectionsPerHost: Int
-    /// Connections that are kept for later; default 256.
+    /// The limit of idle connections; default 256.
     package var idleConnections: Int
     /// Bytes that are read at once, 1 KiB to 512 KiB; default 256 KiB.
     package var bufferSize: Int

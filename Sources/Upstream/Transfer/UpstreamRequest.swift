@@ -1,16 +1,17 @@
-// What a room above asks of an origin: a request, its deadlines, its TLS settings and the addresses it may go to.
+// A request to an origin, with its deadlines, TLS settings and allowed addresses.
 
 package import EventLoop
 package import HTTPWire
 
-/// What the requests of one service by one plan to one origin have in common, held by one reference where it would be copied with each.
+/// The settings that all requests of one plan of a service to one origin share. It is an object, so that a
+/// request copies one reference.
 ///
 /// Sendable: nothing in it changes.
 package final class UpstreamTerms: Sendable {
     /// Absolute, `http` or `https`; what follows the authority goes into the request line byte for byte. A target of
     /// `OPTIONS *` is written as a URL without a path that ends in `*`.
     package let url: String
-    /// Sent as Host where a request has none; nil: it is made from ``url``. Visible ASCII.
+    /// The Host for requests without one; nil makes it from ``url``. Visible ASCII.
     package let host: String?
     package let timeouts: Timeouts
     package let tls: TLSOptions
@@ -19,8 +20,8 @@ package final class UpstreamTerms: Sendable {
     /// The only addresses that the requests go to, if the host was looked up and they were looked at before; nil: the
     /// resolver is asked.
     package let addresses: [SocketAddress]?
-    /// What a response head may measure; libcurl has limits of its own besides: 100 KiB a line and, where it is not older than 8.3 or has
-    /// that fix, 300 KiB in all.
+    /// The limits of a response head. libcurl also has limits: 100 KiB for a line and, from 8.3 on or
+    /// with its fix, 300 KiB in all.
     package let limits: HeadLimits
     /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken.
     package let isLenient: Bool
@@ -49,16 +50,16 @@ package final class UpstreamTerms: Sendable {
 /// One request to an origin.
 package struct UpstreamRequest: Sendable {
     package var method: Method
-    /// Follows the URL of ``terms``, where that is no more than scheme and authority: so it is known again without being put
-    /// together.
+    /// Follows the URL of ``terms``, where that is no more than scheme and authority: so it is known again
+    /// without being put together.
     package var path: String
     /// The field lines to send, in this order, as they are; Host included, which goes first.
     package var fields: Fields
     /// How the request's body is framed: `.none`, `.length` or `.chunked`. `fields` must say the same.
     package var bodyFraming: BodyFraming
     package var terms: UpstreamTerms
-    /// The request asks for another protocol (RFC 9110 section 7.8): it goes over a connection of its own, which after a 101 is handed to
-    /// the delegate. To an `http` origin, without a body.
+    /// The request asks for another protocol (RFC 9110 section 7.8): it goes over a connection of its own, which after
+    /// a 101 is handed to the delegate. To an `http` origin, without a body.
     package var isUpgrade: Bool
 
     package init(
@@ -79,7 +80,7 @@ package struct UpstreamRequest: Sendable {
 }
 
 extension UpstreamRequest {
-    /// Whether the source has to be asked for the bytes of a body.
+    /// Whether the request has a body that must be read from the source.
     var hasBody: Bool {
         switch bodyFraming {
         case .none, .length(0), .untilClose: false
@@ -88,7 +89,7 @@ extension UpstreamRequest {
     }
 
     /// - Parameter place: host and port, as errors name them.
-    /// - Throws: `.request` where fields and framing disagree, or the method is none that is sent.
+    /// - Throws: `.request` if fields and framing disagree, or the method is not supported.
     func checkFraming(_ place: @autoclosure () -> String) throws(UpstreamError) {
         let isPlain = !fields.contains(.contentLength) && !fields.contains(.transferEncoding)
         if case .none = bodyFraming, isPlain, method == .get { return }
@@ -120,12 +121,12 @@ extension UpstreamRequest {
     }
 }
 
-/// Deadlines in nanoseconds; nil is none. None of them runs while the consumer holds the transfer back or while the
+/// Deadlines in nanoseconds; nil is none. They are suspended while the consumer pauses the transfer, and while the
 /// request's body waits for the client.
 package struct Timeouts: Sendable, Equatable {
-    /// Name resolution, TCP and TLS; a wait for one of the limited connections counts, too.
+    /// For name resolution, TCP and TLS, including a wait for one of the limited connections.
     package var connect: UInt64?
-    /// From the end of the request (or the connection, where it has no body) to the end of the final response head.
+    /// From the end of the request (from the connection, if it has no body) to the end of the final response head.
     package var firstByte: UInt64?
     /// Without a byte of a body in either direction.
     package var idle: UInt64?
@@ -152,7 +153,7 @@ package struct Timeouts: Sendable, Equatable {
 package struct TLSOptions: Sendable, Hashable {
     /// Certificate and name; default true.
     package var verify: Bool
-    /// A PEM file whose authorities replace the system's; nil: the system's.
+    /// A PEM file whose authorities replace the system's; nil uses the system's.
     package var ca: String?
     /// A PEM file with the client certificate, its chain included.
     package var clientCertificate: String?
@@ -180,7 +181,7 @@ package struct TLSOptions: Sendable, Hashable {
 package enum TargetRules: Sendable, Equatable {
     /// Wherever the name leads: for what the configuration names.
     case any
-    /// Forward mode: no loopback, private, link-local or otherwise internal address (`SocketAddress.isInternal`). A host
-    /// that a rule names is asked for with ``any``.
+    /// Forward mode: no loopback, private, link-local or otherwise internal address (`SocketAddress.isInternal`). A
+    /// host that a rule names is resolved with ``any``.
     case noPrivate
 }

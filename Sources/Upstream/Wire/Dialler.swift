@@ -2,7 +2,7 @@
 
 package import EventLoop
 
-/// Where a connection is to lead, and until when it has to stand: its time runs from the making of this value on.
+/// The target of a connection and the deadline for it; the time runs from the creation of this value.
 package struct DialTarget: Sendable {
     /// A name or an address, IPv6 with or without brackets.
     package let host: String
@@ -41,7 +41,7 @@ package final class Dialler {
         let timer: LoopTimer?
         let fail: (UpstreamError) -> Void
         var question: ResolverQuestion?
-        var dial: WireDial?
+        var dial: Dial?
         var owner: TaskDial?
     }
 
@@ -51,7 +51,7 @@ package final class Dialler {
     private var waits: [UInt64: Wait] = [:]
     private var last: UInt64 = 0
     private var isClosed = false
-    /// Sockets that are open here, before they are given to those who wait.
+    /// The count of sockets that are open but not yet given to their tasks.
     fileprivate(set) var socketCount = 0
 
     init(on loop: EventLoop, resolver: Resolver) {
@@ -84,7 +84,8 @@ package final class Dialler {
     /// Connects to the first of the addresses that answers, each with a head start before the next.
     /// - Parameter addresses: those that the rules allow.
     /// - Returns: a socket that does not block, the caller's to close.
-    /// - Throws: `.timeout(.connect)` at the target's deadline; `.cancelled` when the task is cancelled; then no socket stays open.
+    /// - Throws: `.timeout(.connect)` at the target's deadline; `.cancelled` when the task is cancelled;
+    ///   then no socket stays open.
     package func connect(
         to addresses: [SocketAddress],
         of target: DialTarget,
@@ -92,7 +93,7 @@ package final class Dialler {
     ) async throws(UpstreamError) -> Int32 {
         try await wait(target, .connect, on: loop) { number, waiter in
             let owner = TaskDial(self, number) { waiter.resume(returning: .success($0)) }
-            let dial = WireDial(addresses, target.rules, for: owner, on: self.loop)
+            let dial = Dial(addresses, target.rules, for: owner, on: self.loop)
             waits[number]?.owner = owner
             waits[number]?.dial = dial
             dial.next()
@@ -134,7 +135,7 @@ package final class Dialler {
 
     // MARK: - The end
 
-    /// Nobody waits under this number any more; nil where nobody did.
+    /// Ends the wait of this number; nil if there is none.
     fileprivate func end(_ number: UInt64) -> DialTarget? {
         guard let wait = waits.removeValue(forKey: number) else { return nil }
         wait.timer?.cancel()
@@ -148,7 +149,7 @@ package final class Dialler {
         fail(error(target))
     }
 
-    fileprivate func fail(_ number: UInt64, _ failure: WireDial.Failure) { fail(number) { failure.error($0.place) } }
+    fileprivate func fail(_ number: UInt64, _ failure: Dial.Failure) { fail(number) { failure.error($0.place) } }
 
     private static func left(_ target: DialTarget) -> UpstreamError {
         UpstreamError(.cancelled, detail: "the client left before \(target.place) was reached")
@@ -180,7 +181,7 @@ private final class TaskDial: DialOwner {
         self.succeed = succeed
     }
 
-    /// Whoever waits is told by its continuation, not from within this call.
+    /// The waiting task is resumed by its continuation, not from within this call.
     func dialEvent(_ body: () -> Void) { body() }
 
     func dialCounts(_ sockets: Int) { dialler.socketCount += sockets }
@@ -191,7 +192,7 @@ private final class TaskDial: DialOwner {
         succeed(descriptor)
     }
 
-    func dialFailed(_ failure: WireDial.Failure) { dialler.fail(number, failure) }
+    func dialFailed(_ failure: Dial.Failure) { dialler.fail(number, failure) }
 }
 
 /// How another thread's answer finds the dialler: the reference travels, its content is looked at on the loop alone.

@@ -1,10 +1,10 @@
-// Bytes on their way to an origin: a request's head and what has been read of its body.
+// Unsent bytes for an origin: a request's head, and the part of its body that was read.
 
-internal import HTTPWire
+import HTTPWire
 
 /// Memory that is written at its end and sent from its start; loop-bound, used by one request after another.
 final class SendBuffer {
-    /// What a body is read into at once, in bytes.
+    /// The space for one read of a body, in bytes.
     private static let bodyRoom = 65_536
     /// The longest size line of a chunk that fits the room: four digits and CRLF.
     private static let sizeLine = 6
@@ -18,7 +18,7 @@ final class SendBuffer {
     deinit { memory.deallocate() }
 
     var isEmpty: Bool { start == end }
-    /// What is to be sent; valid until the next change.
+    /// The unsent bytes; valid until the next change.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[start..<end]) }
     var capacity: Int { memory.count }
 
@@ -96,7 +96,7 @@ final class SendBuffer {
 
 extension SendBuffer {
     /// The request line and the fields: Host first, which the request may say apart, or is made from the URL.
-    func append(head request: UpstreamRequest, _ target: String, _ place: UpstreamPlace) {
+    func append(head request: UpstreamRequest, _ target: String, _ place: Origin) {
         let present = request.fields.present
         if request.method == .get {
             append("GET ")

@@ -1,8 +1,8 @@
 // The system calls on the sockets of origins, where a peer may be gone and must not be heard of by a signal.
 
 // For the flags: an optimised build takes CLibcurl for the owner of the socket types that curl.h includes.
-internal import CLibcurl
-internal import EventLoop
+import CLibcurl
+import EventLoop
 import Glibc
 
 enum WireSocket {
@@ -23,7 +23,7 @@ enum WireSocket {
     enum Look { case nothing, bytes, end }
 
     /// What could be read from the socket; it stays there.
-    static func look(_ descriptor: Int32) -> Look {
+    static func peek(_ descriptor: Int32) -> Look {
         var byte: UInt8 = 0
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
         if count > 0 { return .bytes }

@@ -9,7 +9,7 @@ import Testing
 @testable import CacheStore
 
 @Suite(.timeLimit(.minutes(5))) struct BodyTests {
-    let budget = FillBudget()
+    let budget = BodyBudget()
     let folder = Folder()
 
     private func withLoops(_ count: Int, _ body: ([EventLoop], IOPool) async throws -> Void) async throws {
@@ -24,7 +24,7 @@ import Testing
 
     /// Makes a body on `loop`, lets readers join, then writes it.
     private func fill(
-        _ options: FillOptions,
+        _ options: GrowingBodyOptions,
         total: Int,
         stopAt: Int? = nil,
         on loop: EventLoop,
@@ -42,7 +42,7 @@ import Testing
     @Test(arguments: [(65_536, true, true), (200_000, false, true), (700_000, true, true), (65_535, true, false)])
     func `a large body that is kept lies in a file in memory`(size: Int, hasLength: Bool, isInFile: Bool) async throws {
         try await withLoops(1) { loops, _ in
-            let options = FillOptions(window: 1 << 20, budget: budget)
+            let options = GrowingBodyOptions(window: 1 << 20, budget: budget)
             let whole = Mutex<Body?>(nil)
             let length = hasLength ? Int64(size) : nil
             await fill(options, total: size, on: loops[0], expectedLength: length) { body in
@@ -65,7 +65,7 @@ import Testing
     ])
     func `what is kept lies in files while it comes`(size: Int, hasLength: Bool, isInFiles: Bool) async throws {
         try await withLoops(1) { loops, _ in
-            let options = FillOptions(window: (1 << 20) + 1, budget: budget)
+            let options = GrowingBodyOptions(window: (1 << 20) + 1, budget: budget)
             await onLoop(loops[0]) { [budget] loop in
                 let (body, writer) = Body.growing(options, expectedLength: hasLength ? Int64(size) : nil, on: loop)
                 guard let reader = body.makeReader(on: loop) else {
@@ -107,7 +107,7 @@ import Testing
         let total = 1024 * 1024 + 77
         try await withLoops(3) { loops, pool in
             let spill = spills ? SpillFile.unlimited("\(folder.path)/spill", pool: pool) : nil
-            let options = FillOptions(window: 128 * 1024, spill: spill, budget: budget)
+            let options = GrowingBodyOptions(window: 128 * 1024, spill: spill, budget: budget)
             let results = await withTaskGroup(of: ReadResult.self) { group in
                 let (readers, handOut) = AsyncStream<Body>.makeStream()
                 group.addTask {
@@ -144,7 +144,7 @@ import Testing
     @Test func `a late reader joins from the file`() async throws {
         let total = 2 * 1024 * 1024
         try await withLoops(1) { loops, pool in
-            let options = FillOptions(
+            let options = GrowingBodyOptions(
                 window: 64 * 1024,
                 spill: .unlimited("\(folder.path)/spill", pool: pool),
                 budget: budget
@@ -164,7 +164,7 @@ import Testing
     @Test func `without a file nobody joins once byte 0 has left`() async throws {
         try await withLoops(1) { loops, _ in
             await onLoop(loops[0]) { [budget] loop in
-                let (body, writer) = Body.growing(FillOptions(window: 64 * 1024, budget: budget), on: loop)
+                let (body, writer) = Body.growing(GrowingBodyOptions(window: 64 * 1024, budget: budget), on: loop)
                 let reader = body.makeReader(on: loop)
                 let pump = Pump(writer, total: 512 * 1024)
                 #expect(!pump.run())
@@ -183,7 +183,7 @@ import Testing
         let total = 2 * 1024 * 1024
         try await withLoops(1) { loops, _ in
             await onLoop(loops[0]) { [budget] loop in
-                let options = FillOptions(window: 256 * 1024, budget: budget, lagLimit: 1)
+                let options = GrowingBodyOptions(window: 256 * 1024, budget: budget, lagLimit: 1)
                 let (body, writer) = Body.growing(options, on: loop)
                 guard let reader = body.makeReader(on: loop) else { return }
                 let pump = Pump(writer, total: total)
@@ -205,7 +205,7 @@ import Testing
     @Test func `a stalled reader is cut and the others get everything`() async throws {
         let total = 1024 * 1024
         try await withLoops(2) { loops, _ in
-            let options = FillOptions(window: 128 * 1024, budget: budget, lagLimit: 20_000_000)
+            let options = GrowingBodyOptions(window: 128 * 1024, budget: budget, lagLimit: 20_000_000)
             await onLoop(loops[0]) { loop in
                 let (body, writer) = Body.growing(options, on: loop)
                 let stalled = body.makeReader(on: loop)
@@ -227,7 +227,7 @@ import Testing
     func `a cut fill gives what came, then fails, and nobody joins it`(spills: Bool) async throws {
         try await withLoops(1) { loops, pool in
             let spill = spills ? SpillFile.unlimited("\(folder.path)/cut", pool: pool) : nil
-            let options = FillOptions(window: 1024 * 1024, spill: spill, budget: budget)
+            let options = GrowingBodyOptions(window: 1024 * 1024, spill: spill, budget: budget)
             await onLoop(loops[0]) { loop in
                 let (body, writer) = Body.growing(options, on: loop)
                 guard let reader = body.makeReader(on: loop) else { return }
@@ -245,7 +245,7 @@ import Testing
     func `a body of another than its declared length is truncated, not complete`(declared: Int, sent: Int) async throws
     {
         try await withLoops(1) { loops, _ in
-            let options = FillOptions(budget: budget)
+            let options = GrowingBodyOptions(budget: budget)
             await onLoop(loops[0]) { loop in
                 let (body, writer) = Body.growing(options, expectedLength: Int64(declared), on: loop)
                 Pump(writer, total: sent).run()
@@ -256,7 +256,7 @@ import Testing
 
     @Test func `a writer that goes away fails its body`() async throws {
         try await withLoops(1) { loops, _ in
-            let options = FillOptions(budget: budget)
+            let options = GrowingBodyOptions(budget: budget)
             await onLoop(loops[0]) { loop in
                 let body = Body.growing(options, on: loop).body
                 #expect(body.end == .failed(.abandoned))
@@ -266,7 +266,7 @@ import Testing
 
     @Test func `a waiting reader is cancelled`() async throws {
         try await withLoops(1) { loops, _ in
-            let options = FillOptions(budget: budget)
+            let options = GrowingBodyOptions(budget: budget)
             await onLoop(loops[0]) { loop in
                 let (body, writer) = Body.growing(options, on: loop)
                 let outcome = Mutex<BodyError?>(nil)
@@ -289,7 +289,7 @@ import Testing
     func `when the last reader leaves, only a fill that is not stored is given up`(spills: Bool) async throws {
         try await withLoops(1) { loops, pool in
             let spill = spills ? SpillFile.unlimited("\(folder.path)/left", pool: pool) : nil
-            let options = FillOptions(spill: spill, budget: budget)
+            let options = GrowingBodyOptions(spill: spill, budget: budget)
             await onLoop(loops[0]) { loop in
                 let (body, writer) = Body.growing(options, on: loop)
                 let told = Flag()
@@ -304,7 +304,7 @@ import Testing
     @Test func `a file that cannot be written costs the storing, never the response`() async throws {
         let total = 1024 * 1024
         try await withLoops(1) { loops, pool in
-            let options = FillOptions(
+            let options = GrowingBodyOptions(
                 window: 64 * 1024,
                 spill: .unlimited("\(folder.path)/missing/spill", pool: pool),
                 budget: budget
@@ -317,15 +317,15 @@ import Testing
                 let result = await readAll(reader, on: loop)
                 #expect(result.count == total)
                 #expect(result.wrongAt == nil)
-                guard case .fill(let fill) = body.source else { return }
-                await #expect(throws: BodyError.self) { try await fill.flush() }
+                guard case .growing(let growing) = body.source else { return }
+                await #expect(throws: BodyError.self) { try await growing.flush() }
             }
         }
     }
 
     @Test func `a complete body in memory becomes one chunk`() async throws {
         try await withLoops(1) { loops, _ in
-            let options = FillOptions(budget: budget)
+            let options = GrowingBodyOptions(budget: budget)
             await onLoop(loops[0]) { loop in
                 let (body, writer) = Body.growing(options, on: loop)
                 let pump = Pump(writer, total: 100_001, step: 999)

@@ -1,4 +1,5 @@
-// The memory that bodies take beside the memory tier: what is counted, until when, and what becomes of bodies where it is spent.
+// The memory that bodies take beside the memory tier: what is counted, until when, and what becomes of
+// bodies where it is spent.
 
 import EventLoop
 import LoopSupport
@@ -8,23 +9,23 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct BudgetTests {
     @Test func `the fuller the budget, the smaller the windows, and never below the least`() {
-        let budget = FillBudget(limit: 16 << 20)
+        let budget = BodyBudget(limit: 16 << 20)
         #expect(budget.window(800 << 10) == 800 << 10)
         budget.add(8 << 20)
         #expect(budget.window(1 << 20) == 384 << 10)
         #expect(budget.mayKeep(4 << 20) && !budget.mayKeep(4 << 20, more: 1) && !budget.isTight)
         budget.add(1)
-        #expect(!budget.mayKeep(4 << 20) && budget.mayKeep(FillBudget.smallBody) && !budget.isTight)
+        #expect(!budget.mayKeep(4 << 20) && budget.mayKeep(BodyBudget.smallBody) && !budget.isTight)
         budget.add(8 << 20)
-        #expect(budget.isTight && budget.window(1 << 20) == FillBudget.leastWindow)
-        #expect(budget.mayKeep(FillBudget.leastWindow) && !budget.mayKeep(FillBudget.leastWindow + 1))
+        #expect(budget.isTight && budget.window(1 << 20) == BodyBudget.minimumWindow)
+        #expect(budget.mayKeep(BodyBudget.minimumWindow) && !budget.mayKeep(BodyBudget.minimumWindow + 1))
         budget.add(-(16 << 20) - 1)
         #expect(budget.used == 0 && budget.window(800 << 10) == 800 << 10)
     }
 
     @Test(arguments: [(0, 64 << 20), (8 << 20, 64 << 20), (32 << 20, 128 << 20), (Int.max, Int.max)])
     func `it is 64 MiB, or four times the largest entry of the memory tier`(maxObject: Int, limit: Int) {
-        #expect(FillBudget(maxObject: maxObject).limit == limit)
+        #expect(BodyBudget(maxObject: maxObject).limit == limit)
     }
 
     private func withLoop(_ body: @escaping @Sendable (isolated EventLoop) async -> Void) async throws {
@@ -34,11 +35,11 @@ import Testing
     }
 
     @Test func `pieces count as long as somebody has them`() async throws {
-        let budget = FillBudget()
+        let budget = BodyBudget()
         try await withLoop { loop in
             var kept: [BodyPiece] = []
             do {
-                let (body, writer) = Body.growing(FillOptions(budget: budget, keepsStart: false), on: loop)
+                let (body, writer) = Body.growing(GrowingBodyOptions(budget: budget, keepsStart: false), on: loop)
                 let reader = body.makeReader(on: loop)
                 Pump(writer, total: 300_000).run()
                 #expect(budget.used >= 300_000)
@@ -53,9 +54,9 @@ import Testing
 
     @Test(arguments: [true, false])
     func `what is kept whole waits for nobody, and is there once at its end`(hasLength: Bool) async throws {
-        let (budget, size) = (FillBudget(), 3_000_000)
+        let (budget, size) = (BodyBudget(), 3_000_000)
         try await withLoop { loop in
-            var options = FillOptions(budget: budget)
+            var options = GrowingBodyOptions(budget: budget)
             options.keepsUpTo = size
             let length = hasLength ? Int64(size) : nil
             let (body, writer) = Body.growing(options, expectedLength: length, on: loop)
@@ -80,9 +81,9 @@ import Testing
     func `where the budget is spent nothing is kept whole, and who stands still has a small window`(
         hasLength: Bool
     ) async throws {
-        let (budget, size) = (FillBudget(limit: 1 << 20), 3_000_000)
+        let (budget, size) = (BodyBudget(limit: 1 << 20), 3_000_000)
         try await withLoop { loop in
-            var options = FillOptions(budget: budget)
+            var options = GrowingBodyOptions(budget: budget)
             options.keepsUpTo = size
             let length = hasLength ? Int64(size) : nil
             let (body, writer) = Body.growing(options, expectedLength: length, on: loop)
@@ -90,11 +91,11 @@ import Testing
             let pump = Pump(writer, total: size)
             #expect(!pump.run())
             #expect(!body.isKeptWhole && budget.refusals == 1)
-            #expect(budget.used <= budget.limit / 2 + FillBudget.leastWindow)
+            #expect(budget.used <= budget.limit / 2 + BodyBudget.minimumWindow)
             let (other, second) = Body.growing(options, expectedLength: length, on: loop)
             let stands = other.makeReader(on: loop)
             Pump(second, total: size).run()
-            #expect(budget.used <= budget.limit / 2 + 2 * FillBudget.leastWindow + FillBudget.smallBody)
+            #expect(budget.used <= budget.limit / 2 + 2 * BodyBudget.minimumWindow + BodyBudget.smallBody)
             let result = await readAll(reader, on: loop)
             #expect(result.count == size && result.wrongAt == nil && result.error == nil)
             #expect(body.inMemory() == nil)
@@ -104,7 +105,7 @@ import Testing
     }
 
     @Test func `who counts a chunk: the budget, the memory tier, and then what is lent`() {
-        let (budget, lent) = (FillBudget(), LentBytes())
+        let (budget, lent) = (BodyBudget(), LentBytes())
         do {
             let chunk = Chunk(capacity: 100_000, isKept: true, budget: budget)
             #expect(budget.used == 100_000)

@@ -59,7 +59,11 @@ import Testing
         try await withPool { _, loop in
             let extents = Extents(length: 30, file: nil)
             let got = await onLoop(loop) { loop -> [String] in
-                let (body, writer) = Body.growing(FillOptions(budget: FillBudget()), expectedLength: 20, on: loop)
+                let (body, writer) = Body.growing(
+                    GrowingBodyOptions(budget: BodyBudget()),
+                    expectedLength: 20,
+                    on: loop
+                )
                 extents.begin(0..<20, body)
                 let before = self.text(extents, 0..<30)
                 extents.add(5..<10, .complete(pattern(5)))
@@ -161,7 +165,7 @@ import Testing
             defer { tier.close() }
             let sparse = tier.makeSparse()
             let spill = spills ? sparse.part(at: 50, count: 1_000_000) : nil
-            let options = FillOptions(window: 128 * 1024, spill: spill, budget: FillBudget())
+            let options = GrowingBodyOptions(window: 128 * 1024, spill: spill, budget: BodyBudget())
             let body = await onLoop(loop) { loop in
                 let (body, writer) = Body.growing(options, expectedLength: 1_000_000, on: loop)
                 let pump = Pump(writer, total: total, step: 1000)

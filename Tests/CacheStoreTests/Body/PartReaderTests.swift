@@ -87,9 +87,9 @@ import Testing
     func `a part of what still grows ends with its last byte`(spills: Bool, start: Int) async throws {
         let folder = Folder()
         try await withPool { pool, loop in
-            let budget = FillBudget()
+            let budget = BodyBudget()
             let spill = spills ? SpillFile.unlimited("\(folder.path)/spill", pool: pool) : nil
-            let options = FillOptions(window: 128 * 1024, spill: spill, budget: budget)
+            let options = GrowingBodyOptions(window: 128 * 1024, spill: spill, budget: budget)
             let got = await onLoop(loop) { loop in
                 let (body, writer) = Body.growing(options, expectedLength: 1_000_000, on: loop)
                 let reader = body.makeReader(Int64(start)..<Int64(start + 50_000), on: loop)
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test func `who waits far ahead makes nobody else slow`() {
-        var state = FillState(window: 65536, spills: false, keepsStart: true)
+        var state = GrowingBodyState(window: 65536, spills: false, keepsStart: true)
         let near = state.join()
         let far = state.join()
         state.readers[far].position = 1 << 40

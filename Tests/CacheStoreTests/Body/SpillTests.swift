@@ -22,7 +22,7 @@ import Testing
     ) async -> Result<ReadResult?, DiskTierError> {
         await onLoop(loop) { loop in
             let spill = tier.makeSpill()
-            let options = FillOptions(window: 64 * 1024, spill: spill, budget: FillBudget())
+            let options = GrowingBodyOptions(window: 64 * 1024, spill: spill, budget: BodyBudget())
             let (body, writer) = Body.growing(options, on: loop)
             let pump = Pump(writer, total: total, stopAt: stopAt)
             await pump.finish(on: loop)
@@ -98,7 +98,7 @@ import Testing
             let tier = try await DiskTier.open(path: path, limits: limits, pool: pool)
             let read = await onLoop(loop) { loop in
                 let spill = tier.makeSpill()
-                let options = FillOptions(window: 64 * 1024, spill: spill, budget: FillBudget())
+                let options = GrowingBodyOptions(window: 64 * 1024, spill: spill, budget: BodyBudget())
                 let (body, writer) = Body.growing(options, on: loop)
                 guard let reader = body.makeReader(on: loop) else { return ReadResult() }
                 let pump = Pump(writer, total: 2_000_000)

@@ -26,7 +26,7 @@ import Testing
     ) {
         await onLoop(loop) { loop in
             let spill = tier.makeSpill()
-            let options = FillOptions(window: 64 * 1024, spill: spill, budget: FillBudget())
+            let options = GrowingBodyOptions(window: 64 * 1024, spill: spill, budget: BodyBudget())
             let (body, writer) = Body.growing(options, on: loop)
             guard let reader = body.makeReader(on: loop) else { return (ReadResult(), false) }
             let pump = Pump(writer, total: 1_000_000)

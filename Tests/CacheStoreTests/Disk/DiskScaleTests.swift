@@ -25,7 +25,7 @@ import Testing
             let hash = random.next()
             let slot = DiskTable.Slot(
                 keyHash: hash,
-                name: Digest(high: random.next(), low: hash),
+                name: StoredFileName(high: random.next(), low: hash),
                 fileID: UInt64(number + 1),
                 bodyLength: 1,
                 size: 8192,

@@ -8,7 +8,7 @@ import Testing
     private func slot(_ number: Int, variant: Int = 0, size: Int64 = 4096) -> DiskTable.Slot {
         var mixer = SeededRandom(state: UInt64(number))
         let hash = mixer.next()
-        let name = Digest(high: mixer.next(), low: variant == 0 ? hash : hash &+ UInt64(variant))
+        let name = StoredFileName(high: mixer.next(), low: variant == 0 ? hash : hash &+ UInt64(variant))
         return DiskTable.Slot(
             keyHash: hash,
             name: name,
@@ -50,7 +50,7 @@ import Testing
     func `a random sequence of changes behaves like a dictionary`(seed: UInt64) {
         var random = SeededRandom(state: seed)
         var table = DiskTable()
-        var model: [Digest: DiskTable.Slot] = [:]
+        var model: [StoredFileName: DiskTable.Slot] = [:]
         for _ in 0..<20_000 {
             let slot = slot(
                 Int.random(in: 0..<300, using: &random),
@@ -148,7 +148,7 @@ import Testing
         #expect(use == 6060 | 3 << 32)
         #expect(IndexRow.standing(use) == second.standing)
         #expect(IndexRow.standing(6060 | 5 << 32) == EvictionStanding(isInMain: true, uses: 1))
-        news = table.use(file.keyHash, Digest(high: 0, low: 0), 6060)
+        news = table.use(file.keyHash, StoredFileName(high: 0, low: 0), 6060)
         #expect(news == nil)
     }
 }

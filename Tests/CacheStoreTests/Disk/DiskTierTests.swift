@@ -75,7 +75,7 @@ import Testing
     @Test func `writes that overtake one another leave the newest variants, and the newest of each`() async throws {
         try await withPool { pool, _ in
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
-            let numbers = (0..<6).map { _ in tier.generations.nextNumber() }
+            let numbers = (0..<6).map { _ in tier.invalidations.nextNumber() }
             func store(_ number: Int, _ language: String) async throws {
                 let head = storedHead(vary: [("Accept-Language", language)])
                 try await tier.commit(
@@ -153,29 +153,29 @@ import Testing
     @Test func `a fill that began before an invalidation is never stored`() async throws {
         try await withPool { pool, _ in
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool)
-            let generations = Generations()
-            let early = generations.note(key(1))
-            generations.bump(key(1))
+            let invalidations = Invalidations()
+            let early = invalidations.token(for: key(1))
+            invalidations.invalidate(key(1))
             await #expect(throws: DiskTierError.invalidated) {
                 _ = try await tier.commit(
                     .complete(pattern(10)),
                     key: key(1),
                     head: storedHead(),
-                    generation: (generations, early)
+                    generation: (invalidations, early)
                 )
             }
             #expect(tier.lookup(key(1)).isEmpty)
             #expect(Folder.files(below: "\(path)/objects").isEmpty)
-            let late = generations.note(key(1))
+            let late = invalidations.token(for: key(1))
             try await tier.commit(
                 .complete(pattern(10)),
                 key: key(1),
                 head: storedHead(),
-                generation: (generations, late)
+                generation: (invalidations, late)
             )
             #expect(tier.lookup(key(1)).count == 1)
-            generations.bumpAll()
-            #expect(!generations.isUnchanged(late))
+            invalidations.invalidateAll()
+            #expect(!invalidations.isUnchanged(late))
             tier.close()
         }
     }

@@ -1,5 +1,5 @@
-// Somebody removes what is in the folder under the daemon, or puts something else there: nothing hangs, nothing of anybody's is
-// lost, the log says so once, and what comes next is stored.
+// Somebody removes what is in the folder under the daemon, or puts something else there: nothing hangs, nothing of
+// anybody's is lost, the log says so once, and what comes next is stored.
 
 import EventLoop
 import Glibc
@@ -45,8 +45,8 @@ import Testing
             let tier = try await open(pool)
             for number in 0..<20 { try await tier.store(pattern(1000), key(number)) }
             let secret = contents("\(path)/secret")
-            _ = tier.generations.purge([PurgeRule(.url("http://example.com/7"), isSoft: true)], now: 5)
-            #expect(try tier.generations.pins.add("http://example.com/3"))
+            _ = tier.invalidations.purge([PurgeRule(.url("http://example.com/7"), isSoft: true)], now: 5)
+            #expect(try tier.invalidations.pins.add("http://example.com/3"))
             removeContents()
             switch first {
             case .load: #expect(await tier.bytes(key(3)) == nil)
@@ -78,7 +78,7 @@ import Testing
             let again = try await open(pool)
             #expect(!again.statistics.isRebuilding && again.lookup(key(31)).count == 1)
             #expect(await again.bytes(key(31)) == pattern(700))
-            #expect(again.generations.pins.all == ["http://example.com/3"] && again.generations.ruleCount == 1)
+            #expect(again.invalidations.pins.all == ["http://example.com/3"] && again.invalidations.ruleCount == 1)
             again.close()
         }
     }
@@ -87,7 +87,7 @@ import Testing
     private func spill(_ tier: DiskTier, _ number: Int, on loop: EventLoop) async -> Bool {
         await onLoop(loop) { loop in
             let spill = tier.makeSpill()
-            let options = FillOptions(window: 64 * 1024, spill: spill, budget: FillBudget())
+            let options = GrowingBodyOptions(window: 64 * 1024, spill: spill, budget: BodyBudget())
             let (body, writer) = Body.growing(options, on: loop)
             guard let reader = body.makeReader(on: loop) else { return false }
             let pump = Pump(writer, total: 1_000_000)
@@ -167,8 +167,8 @@ import Testing
             for number in 0..<10 { try await tier.store(pattern(1000), key(number)) }
             tier.close()
             pool.stop()
-            tier.remove([DiskFileID(keyHash: 1, name: Digest(high: 0, low: 1), fileID: 1)])
-            tier.deleteBehind([DiskTable.Slot(guess: Digest(high: 0, low: 1))])
+            tier.remove([DiskFileID(keyHash: 1, name: StoredFileName(high: 0, low: 1), fileID: 1)])
+            tier.deleteBehind([DiskTable.Slot(guess: StoredFileName(high: 0, low: 1))])
             tier.sweep()
             await tier.flushRemovals()
             await tier.settleSweep()
@@ -213,8 +213,8 @@ import Testing
             #expect(tier.isFailing)
             #expect(told.kinds == [.removed] && told.all.first?.text.contains("cannot be made again") == true)
             let rule = PurgeRule(.url("http://a.test/purged"))
-            try tier.generations.persist([rule], number: tier.generations.purge([rule], now: 5), now: 5)
-            #expect(throws: PinError.self) { _ = try tier.generations.pins.add("http://a.test/pinned") }
+            try tier.invalidations.persist([rule], number: tier.invalidations.purge([rule], now: 5), now: 5)
+            #expect(throws: PinError.self) { _ = try tier.invalidations.pins.add("http://a.test/pinned") }
             await #expect(throws: DiskTierError.self) { try await tier.removeAll() }
             tier.close()
             // Temporaries go behind.

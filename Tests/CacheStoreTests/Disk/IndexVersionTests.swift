@@ -33,7 +33,7 @@ import Testing
                 try await first.store(pattern(100 + number), key(number), head: storedHead([("Cache-Tag", "one")]))
             }
             first.close()
-            try writeAnew(first.folder.index, version, stamp: first.folder.digestKey.stamp)
+            try writeAnew(first.folder.index, version, stamp: first.folder.fileNameKey.stamp)
             if !version.hasMark { for name in ["version", "CACHEDIR.TAG"] { unlink("\(path)/\(name)") } }
             let told = Told()
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool) { told.note($0) }
@@ -53,8 +53,8 @@ import Testing
         }
     }
 
-    /// The same rows and one more, in a new file that is written with the statements of those versions: they spoke to SQLite through GRDB,
-    /// which made a table and dropped it at first.
+    /// The same rows and one more, in a new file that is written with the statements of those versions: they spoke to
+    /// SQLite through GRDB, which made a table and dropped it at first.
     private func writeAnew(_ index: String, _ version: Version, stamp: Int64) throws {
         let current = try SQLiteConnection(path: index) { _ in }
         var rows = try current.read { session throws(SQLiteError) in
@@ -74,7 +74,7 @@ import Testing
         #expect(rows.count == 20)
         let slot = DiskTable.Slot(
             keyHash: 5,
-            name: Digest(high: 4, low: 5),
+            name: StoredFileName(high: 4, low: 5),
             fileID: 1,
             bodyLength: 1,
             size: 4096,

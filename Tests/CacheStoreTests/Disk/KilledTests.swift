@@ -1,4 +1,5 @@
-// A process that is killed at the worst moment: what was invalidated or purged before stays gone, and nothing else goes.
+// A process that is killed at the worst moment: what was invalidated or purged before stays
+// gone, and nothing else goes.
 
 import Dispatch
 import EventLoop
@@ -38,7 +39,7 @@ import Testing
         var count = 0
         for entry in tier.lookup(key) {
             let response = try? await tier.load(entry, via: nil, policy: CachePolicy())
-            if let response, tier.generations.verdict(response) != .gone { count += 1 }
+            if let response, tier.invalidations.verdict(response) != .gone { count += 1 }
         }
         return count
     }
@@ -49,7 +50,7 @@ import Testing
         let rules = [
             InvalidationRule.url(of: page(number)), .group("g\(number)", of: page(number)),
         ]
-        let made = tier.generations.invalidate(rules)
+        let made = tier.invalidations.invalidate(rules)
         await tier.keep(rules, number: made)
     }
 
@@ -110,16 +111,16 @@ import Testing
             files.fail(Fault(call: .unlink, code: EROFS, place: "/objects/"))
             for number in 0..<280 { await invalidate(tier, number) }
             await tier.settleSweep()
-            #expect(tier.generations.unsweptCount == 560, "280 URLs and as many groups")
+            #expect(tier.invalidations.unsweptCount == 560, "280 URLs and as many groups")
             files.fail(nil)
             tier.sweep()
             await tier.settleSweep()
-            #expect(tier.generations.unsweptCount == 280, "groups are swept where there are many rules")
+            #expect(tier.invalidations.unsweptCount == 280, "groups are swept where there are many rules")
             await expectGone(tier, { $0 < 280 }, of: 300)
             tier.close()
             let again = try await DiskTier.open(path: path, limits: ample, pool: pool)
             await again.settle()
-            #expect(again.generations.unsweptCount == 280)
+            #expect(again.invalidations.unsweptCount == 280)
             await expectGone(again, { $0 < 280 }, of: 300)
             again.close()
         }
@@ -127,7 +128,8 @@ import Testing
 
     enum Place: CaseIterable { case url, tag, service }
 
-    /// The words of the row stand in the table and in SQLite's indexes; a purge that looks for them must not pass it over.
+    /// The words of the row stand in the table and in SQLite's indexes; a purge that looks for
+    /// them must not pass it over.
     @Test(arguments: Place.allCases)
     func `a purge finds what it concerns, whatever word of the index is damaged`(place: Place) async throws {
         try await withPool { pool, _ in
@@ -159,12 +161,12 @@ import Testing
                     case .tag: PurgeRule(.tag("offer-17"))
                     case .service: PurgeRule(.all, service: "catalogue")
                     }
-                let number = tier.generations.purge([rule], now: 5)
-                try tier.generations.persist([rule], number: number, now: 5)
+                let number = tier.invalidations.purge([rule], now: 5)
+                try tier.invalidations.persist([rule], number: number, now: 5)
                 await tier.settle()
                 tier.sweep()
                 await tier.settleSweep()
-                #expect(tier.generations.unsweptCount == 0)
+                #expect(tier.invalidations.unsweptCount == 0)
                 #expect(told.kinds == [.index], "\(told.all)")
                 tier.close()
                 // What has forgotten its rules and knows the files alone.

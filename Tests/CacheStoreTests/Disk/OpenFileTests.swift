@@ -196,31 +196,31 @@ import Testing
     }
 
     /// The response as the memory tier would hold it, without its body.
-    private func held(_ response: StoredResponse, shape: UInt64) -> HeldResponse? {
+    private func held(_ response: StoredResponse, headFormatID: UInt64) -> ResidentResponse? {
         let plain = StoredResponse(
             key: response.key,
             head: response.head,
             body: .complete([]),
-            preparedHead: Array("HTTP/1.1 200 OK\r\nShape: \(shape)\r\n".utf8),
+            preparedHead: Array("HTTP/1.1 200 OK\r\nShape: \(headFormatID)\r\n".utf8),
             hot: Caching.hotPath(stored: response.head, policy: CachePolicy()),
             tier: .disk,
-            shape: shape,
+            headFormatID: headFormatID,
             number: response.number
         )
-        return HeldResponse(plain)
+        return ResidentResponse(plain)
     }
 
     @Test func `an open file is made ready once for each shape, and counted when it answers`() async throws {
         try await withOpenFile { tier, entry, _ in
             let response = try #require(tier.loaded(entry))
             #expect(ready(tier, key(1)) == nil)
-            for (shape, isMade) in [(1, true), (1, false), (2, true), (1, true)] as [(UInt64, Bool)] {
+            for (headFormatID, isMade) in [(1, true), (1, false), (2, true), (1, true)] as [(UInt64, Bool)] {
                 var made = 0
-                tier.makeReady(response, shape: shape) {
+                tier.makeReady(response, headFormatID: headFormatID) {
                     made += 1
-                    return held(response, shape: shape)
+                    return held(response, headFormatID: headFormatID)
                 }
-                #expect(made == (isMade ? 1 : 0) && ready(tier, key(1))?.held.shape == shape)
+                #expect(made == (isMade ? 1 : 0) && ready(tier, key(1))?.held.headFormatID == headFormatID)
             }
             let hits = tier.statistics.hits
             let found = try #require(ready(tier, key(1)))
@@ -237,7 +237,7 @@ import Testing
     func `a file is ready no more`(when how: String) async throws {
         try await withOpenFile { tier, entry, _ in
             let response = try #require(tier.loaded(entry))
-            tier.makeReady(response, shape: 1) { held(response, shape: 1) }
+            tier.makeReady(response, headFormatID: 1) { held(response, headFormatID: 1) }
             #expect(ready(tier, key(1)) != nil)
             switch how {
             case "freshened": #expect(await tier.freshen(entry, head: storedHead([("X-New", "1")])))
@@ -254,7 +254,7 @@ import Testing
             }
             #expect(ready(tier, key(1), selects: true) == nil)
             // Who has found the response before makes nothing ready in the place of another.
-            tier.makeReady(response, shape: 2) { held(response, shape: 2) }
+            tier.makeReady(response, headFormatID: 2) { held(response, headFormatID: 2) }
             #expect(ready(tier, key(1), selects: true) == nil)
         }
     }
@@ -266,7 +266,7 @@ import Testing
                 Issue.record("not a file")
                 return
             }
-            let names = (0..<4).map { Digest([$0], key: tier.folder.digestKey) }
+            let names = (0..<4).map { StoredFileName([$0], key: tier.folder.fileNameKey) }
             let files = OpenFiles(limit: 3)
             for name in names[..<3] { files.keep(name, response, file, stamp) { true } }
             #expect(files.find(names[0], response.number) != nil)

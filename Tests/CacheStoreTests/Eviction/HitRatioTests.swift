@@ -121,7 +121,7 @@ struct FileThings {
     private var table = DiskTable()
     private var now: UInt32 = 1_000_000
     /// What the index has of each file.
-    private var rows: [Digest: DiskTable.Slot] = [:]
+    private var rows: [StoredFileName: DiskTable.Slot] = [:]
     private let room: Int
 
     init(_ room: Int) { self.room = room }
@@ -130,7 +130,7 @@ struct FileThings {
     mutating func ask(_ thing: Int) -> Bool {
         now += 1
         let hash = hash(thing)
-        let name = Digest(high: hash, low: hash)
+        let name = StoredFileName(high: hash, low: hash)
         if table.find(hash, name) != nil {
             if let news = table.use(hash, name, now) { rows[name] = news }
             return true

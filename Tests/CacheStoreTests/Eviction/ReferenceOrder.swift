@@ -6,8 +6,8 @@ import Testing
 @testable import CacheStore
 
 /// S3-FIFO (Yang and others, SOSP 2023) with the parameters of its authors' simulator: a small queue of a tenth, a main
-/// queue of nine tenths, as many ghosts as the main queue has room for, two uses to move on, counters up to three. While
-/// the room fills, what the small queue has no room for goes to the main queue.
+/// queue of nine tenths, as many ghosts as the main queue has room for, two uses to move on, counters up to three.
+/// While the room fills, what the small queue has no room for goes to the main queue.
 struct ReferenceOrder {
     private enum Place { case small, main, ghost }
     private struct Queue {

@@ -154,13 +154,13 @@ private struct Case: Sendable, CustomTestStringConvertible {
 
     @Test func `past the bound swept patterns only refuse what is under way`() {
         var rules = RuleSet()
-        for number in 1...UInt64(RuleSet.mostPatterns) + 1 {
+        for number in 1...UInt64(RuleSet.maximumPatterns) + 1 {
             let rule = PurgeRule(.prefix("http://\(number).test/"))
             rules.add(rule, mark(number))
             if number % 2 == 0 { rules.markSwept(rule, number) }
         }
-        #expect(rules.patterns.count == RuleSet.mostPatterns * 3 / 4 + 1)
-        #expect(rules.fetchFloor == UInt64(RuleSet.mostPatterns / 2))
+        #expect(rules.patterns.count == RuleSet.maximumPatterns * 3 / 4 + 1)
+        #expect(rules.fetchFloor == UInt64(RuleSet.maximumPatterns / 2))
         #expect(!rules.admits(subject("http://new.test/"), 3) && rules.admits(subject("http://new.test/"), 2000))
         #expect(rules.verdict(subject("http://new.test/"), 3) == .valid)
         #expect(rules.verdict(subject("http://7.test/"), 3) == .gone, "not removed yet: it stays")
@@ -168,11 +168,11 @@ private struct Case: Sendable, CustomTestStringConvertible {
 
     @Test func `past the bound old soft patterns become one that makes everything before them stale`() {
         var rules = RuleSet()
-        for number in 1...UInt64(RuleSet.mostPatterns) + 1 {
+        for number in 1...UInt64(RuleSet.maximumPatterns) + 1 {
             rules.add(PurgeRule(.prefix("http://\(number).test/"), isSoft: true), mark(number * 10))
         }
-        #expect(rules.patterns.count == RuleSet.mostPatterns / 2 + 1)
-        let last = UInt64(RuleSet.mostPatterns / 2) * 10
+        #expect(rules.patterns.count == RuleSet.maximumPatterns / 2 + 1)
+        let last = UInt64(RuleSet.maximumPatterns / 2) * 10
         #expect(rules.softFloor == mark(last))
         #expect(rules.verdict(subject("http://1.test/"), 5) == .stale(since: Int64(last * 10)))
         #expect(rules.verdict(subject("http://other.test/"), last - 1) == .stale(since: Int64(last * 10)))
@@ -182,14 +182,14 @@ private struct Case: Sendable, CustomTestStringConvertible {
     @Test func `past the bound purges of names keep their word, too`() {
         var rules = RuleSet()
         rules.add(PurgeRule(.tag("kept")), mark(1))
-        for number in 2...UInt64(RuleSet.mostNames) + 1 {
+        for number in 2...UInt64(RuleSet.maximumNames) + 1 {
             rules.add(PurgeRule(.tag("\(number)"), isSoft: number % 2 == 0), mark(number))
             if number % 2 == 1 { rules.markSwept(PurgeRule(.tag("\(number)")), number) }
         }
-        #expect(rules.named.count <= RuleSet.mostNames / 2 + 1)
+        #expect(rules.named.count <= RuleSet.maximumNames / 2 + 1)
         #expect(rules.unswept().map(\.rule) == [PurgeRule(.tag("kept"))])
         #expect(rules.verdict(subject("http://a.test/", tags: ["kept"]), 0) == .gone)
-        for number in stride(from: UInt64(2), to: UInt64(RuleSet.mostNames), by: 98) {
+        for number in stride(from: UInt64(2), to: UInt64(RuleSet.maximumNames), by: 98) {
             guard case .stale = rules.verdict(subject("http://a.test/", tags: ["\(number)"]), number - 1) else {
                 Issue.record("\(number) is not stale")
                 return
@@ -206,15 +206,15 @@ private struct Case: Sendable, CustomTestStringConvertible {
             RuleSubject(key: key, names: [.keyed(key)], arrivedAt: 0, isPinned: { false })
         }
         rules.invalidate([.url(of: key("few.test", 1))], 1)
-        for number in 2...RuleSet.mostNames + 1 {
+        for number in 2...RuleSet.maximumNames + 1 {
             rules.invalidate([.url(of: key("many.test", number))], UInt64(number))
         }
         #expect(rules.named.count < 10 && rules.unsweptNames == rules.unswept(hasGroups: true).count)
-        for number in stride(from: 2, through: RuleSet.mostNames, by: 997) {
+        for number in stride(from: 2, through: RuleSet.maximumNames, by: 997) {
             #expect(rules.verdict(about(key("many.test", number)), UInt64(number) - 1) == .gone)
         }
         #expect(rules.verdict(about(key("many.test", 0)), 1) == .gone, "it costs a fetch")
-        #expect(rules.verdict(about(key("many.test", 0)), UInt64(RuleSet.mostNames) + 1) == .valid)
+        #expect(rules.verdict(about(key("many.test", 0)), UInt64(RuleSet.maximumNames) + 1) == .valid)
         for other in [
             key("few.test", 2), key("many.test.example", 2), CacheKey(service: "s", url: "https://many.test/2"),
         ] {
@@ -253,17 +253,17 @@ private struct Case: Sendable, CustomTestStringConvertible {
         var again = RuleSet()
         again.restore(rules.records)
         #expect(again.verdict(page("s", "http://c.test/x?y=*&z"), 4) == .gone)
-        for number in 6...UInt64(RuleSet.mostNames) + 6 {
+        for number in 6...UInt64(RuleSet.maximumNames) + 6 {
             rules.invalidate([.anyHost(of: CacheKey(service: "s", url: "http://a.test/\(number)"))], number)
         }
-        #expect(rules.named.count <= RuleSet.mostNames / 2 + 1)
+        #expect(rules.named.count <= RuleSet.maximumNames / 2 + 1)
         #expect(rules.verdict(page("s", "http://c.test/x?y=*&z"), 4) == .gone)
     }
 
     @Test func `rules that nothing stored is concerned by any more are forgotten, and no other is`() {
         var rules = RuleSet()
         let page = { (path: UInt64) in subject("http://a.test/\(path)") }
-        let count = UInt64(RuleSet.mostNames / 2 + 100)
+        let count = UInt64(RuleSet.maximumNames / 2 + 100)
         for number in 1...count { rules.invalidate([.url(of: page(number).key)], number) }
         #expect(rules.isCrowded && rules.unsweptNames == Int(count))
         for rule in rules.unswept() where rule.number % 2 == 0 { rules.markSwept(rule) }
@@ -282,13 +282,13 @@ private struct Case: Sendable, CustomTestStringConvertible {
 
     @Test func `where there are more origins than names, the older half of what they invalidated is for everything`() {
         var rules = RuleSet()
-        for number in 1...UInt64(RuleSet.mostNames) + 1 {
+        for number in 1...UInt64(RuleSet.maximumNames) + 1 {
             rules.invalidate([.url(of: CacheKey(service: "", url: "http://\(number).test/"))], number)
         }
-        #expect(rules.named.count <= RuleSet.mostNames / 2 + 1 && rules.patterns.map(\.rule) == [PurgeRule(.all)])
+        #expect(rules.named.count <= RuleSet.maximumNames / 2 + 1 && rules.patterns.map(\.rule) == [PurgeRule(.all)])
         let all = rules.patterns.first?.mark.number ?? 0
         #expect(rules.verdict(subject("http://other.test/"), all) == .valid)
-        for number in stride(from: UInt64(1), to: UInt64(RuleSet.mostNames), by: 997) {
+        for number in stride(from: UInt64(1), to: UInt64(RuleSet.maximumNames), by: 997) {
             #expect(rules.verdict(subject("http://\(number).test/"), number - 1) == .gone)
         }
     }
@@ -325,7 +325,7 @@ private struct Case: Sendable, CustomTestStringConvertible {
 
     @Test func `what is written and read again says the same`() {
         var rules = RuleSet()
-        for number in 1...UInt64(RuleSet.mostPatterns) + 10 {
+        for number in 1...UInt64(RuleSet.maximumPatterns) + 10 {
             rules.add(PurgeRule(.prefix("http://\(number).test/"), isSoft: number % 3 != 0), mark(number))
             rules.add(PurgeRule(.tag("\(number)"), isSoft: number % 2 == 0), mark(number))
         }
@@ -336,7 +336,7 @@ private struct Case: Sendable, CustomTestStringConvertible {
         let inForce = { (rules: RuleSet) in rules.named.mapValues { [$0.hard, $0.soft?.number ?? 0] } }
         #expect(inForce(again) == inForce(rules) && again.recordCount == rules.records.count)
         #expect(again.softFloor == rules.softFloor && again.groupFloor == rules.groupFloor)
-        for number in 1...UInt64(RuleSet.mostPatterns) {
+        for number in 1...UInt64(RuleSet.maximumPatterns) {
             let page = subject("http://\(number).test/", tags: ["\(number)"])
             #expect(again.verdict(page, number - 1) == rules.verdict(page, number - 1))
         }

@@ -25,14 +25,14 @@ import Testing
         )
     }
 
-    private func held(_ tier: MemoryTier, _ key: CacheKey) -> HeldResponse? {
+    private func held(_ tier: MemoryTier, _ key: CacheKey) -> ResidentResponse? {
         key.bytes.withUnsafeBytes { tier.hit($0, hash: key.hash) }
     }
 
     private func hit(_ tier: MemoryTier, _ key: CacheKey) -> StoredResponse? { held(tier, key)?.response }
 
     /// Whether it is the response of this number, byte for byte, with five bytes of body for each.
-    private func isResponse(_ held: HeldResponse, _ number: Int) -> Bool {
+    private func isResponse(_ held: ResidentResponse, _ number: Int) -> Bool {
         held.keyBytes.elementsEqual(key(number).bytes) && held.body.elementsEqual(pattern(number * 5))
     }
 
@@ -70,7 +70,7 @@ import Testing
         tier.insert(newer)
         #expect(tier.variants(key(1)).count == 1)
         #expect(hit(tier, key(1))?.body.knownLength == 20)
-        #expect(tier.statistics.bytes == HeldResponse(newer)?.cost)
+        #expect(tier.statistics.bytes == ResidentResponse(newer)?.cost)
         // One that is too large takes the outdated one with it.
         #expect(!tier.insert(response(1, size: 1 << 17)))
         #expect(tier.variants(key(1)).isEmpty)
@@ -120,7 +120,7 @@ import Testing
         #expect(statistics.objects > 20)
         #expect(statistics.evictions == evicted.withLock { $0 })
         #expect(statistics.evictions + statistics.objects == statistics.insertions)
-        #expect(HeldResponse(response(1, size: 5000)).map { (5100..<5400).contains($0.cost) } == true)
+        #expect(ResidentResponse(response(1, size: 5000)).map { (5100..<5400).contains($0.cost) } == true)
         tier.shrink(toBytes: 10_000)
         #expect(tier.statistics.bytes <= 10_000)
         tier.removeAll()
@@ -219,7 +219,7 @@ import Testing
                 group.addTask {
                     var random = SeededRandom(state: UInt64(worker))
                     // Some are kept while their entries change and go.
-                    var kept: [(number: Int, response: HeldResponse)] = []
+                    var kept: [(number: Int, response: ResidentResponse)] = []
                     for _ in 0..<3000 {
                         let number = Int.random(in: 0..<300, using: &random)
                         switch Int.random(in: 0..<8, using: &random) {

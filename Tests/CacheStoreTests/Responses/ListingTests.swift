@@ -45,8 +45,8 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
     private func withTiers(_ body: (StoreListing, DiskTier, MemoryTier) async throws -> Void) async throws {
         try await withPool { pool, _ in
             let disk = try await DiskTier.open(path: "\(folder.path)/c", limits: ample, pool: pool)
-            let memory = MemoryTier(size: 1 << 26, shards: 4, pins: disk.generations.pins)
-            let listing = StoreListing(memory: memory, behind: [disk], generations: disk.generations, pool: pool)
+            let memory = MemoryTier(size: 1 << 26, shards: 4, pins: disk.invalidations.pins)
+            let listing = StoreListing(memory: memory, behind: [disk], invalidations: disk.invalidations, pool: pool)
             try await body(listing, disk, memory)
             disk.close()
         }
@@ -79,7 +79,7 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
                 let head = storedHead(vary: vary)
                 let onDisk = number % 3 != 0
                 let inMemory = number % 4 != 0 || !onDisk
-                var fileID = disk.generations.nextNumber()
+                var fileID = disk.invalidations.nextNumber()
                 if onDisk { fileID = try await disk.store(pattern(3), key, head: head).fileID }
                 if inMemory { hold(memory, key, head, number: fileID) }
                 let tiers = (inMemory ? ["memory"] : []) + (onDisk ? ["disk"] : [])
@@ -103,7 +103,7 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
                     head: head
                 )
             }
-            hold(memory, page("m"), storedHead(), number: disk.generations.nextNumber())
+            hold(memory, page("m"), storedHead(), number: disk.invalidations.nextNumber())
             func count(_ change: (inout ListQuery) -> Void) async throws -> Int {
                 var query = ListQuery()
                 change(&query)
@@ -123,12 +123,12 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
             #expect(try await count { $0.arrivedBefore = 1000 } == 0)
             #expect(try await count { $0.arrivedBefore = 1001 } == 10)
             #expect(try await count { $0.isPinned = true } == 0)
-            _ = try disk.generations.pins.add("http://a.test/x/3")
+            _ = try disk.invalidations.pins.add("http://a.test/x/3")
             #expect(try await count { $0.isPinned = true } == 1)
             #expect(try await count { $0.after = "http://a.test/x/8" } == 1)
-            _ = disk.generations.purge([PurgeRule(.tag("even"))], now: 5)
+            _ = disk.invalidations.purge([PurgeRule(.tag("even"))], now: 5)
             #expect(try await count { _ in } == 6)
-            _ = disk.generations.purge([PurgeRule(.prefix("http://a.test/x"), isSoft: true)], now: 5)
+            _ = disk.invalidations.purge([PurgeRule(.prefix("http://a.test/x"), isSoft: true)], now: 5)
             let stale = try await listing.page(ListQuery()) { $0.head.staleSince == 5 }
             #expect(stale.responses.count == 5)
         }
@@ -139,7 +139,7 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
         var numbers = SeededRandom(state: 3)
         for number in (0..<5000).map({ _ in Int.random(in: 100_000..<999_999, using: &numbers) }) + [1] {
             let response = listed(String("\(1_000_000 + number)".dropFirst()))
-            first.add(try #require(HeldResponse(response)), response.key)
+            first.add(try #require(ResidentResponse(response)), response.key)
         }
         let (kept, isCut) = first.finish()
         #expect(isCut && kept.count >= 10 && kept[0].key == page("000001"))
@@ -169,14 +169,14 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
                 try await tier.store([1], page(number % 2 == 0 ? "a/\(number)" : "b/\(number)"))
             }
             let rules = [PurgeRule(.prefix("http://a.test/a/")), PurgeRule(.glob("*/b/1*"))]
-            let number = tier.generations.purge(rules, now: 5)
+            let number = tier.invalidations.purge(rules, now: 5)
             try await tier.store([2], page("a/0"))
             let expected = 1500 + (0..<3000).count { $0 % 2 == 1 && "\($0)".hasPrefix("1") }
             let count = try await tier.count(rules, before: number)
             #expect(count == expected - 1, "a/0 is a later one")
             tier.sweep()
             await tier.settleSweep()
-            #expect(tier.generations.unsweptCount == 0)
+            #expect(tier.invalidations.unsweptCount == 0)
             #expect(tier.statistics.objects == 3000 - expected + 1)
             #expect(Folder.files(below: "\(folder.path)/c/objects").count == tier.statistics.objects)
             #expect(await tier.bytes(page("a/0")) == [2])
@@ -200,8 +200,8 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
                 try await tier.store([1], page("\(number)"), head: storedHead(tags))
             }
             let rules = [PurgeRule(.tag("even"))]
-            let number = tier.generations.purge(rules, now: 5)
-            try tier.generations.persist(rules, number: number, now: 5)
+            let number = tier.invalidations.purge(rules, now: 5)
+            try tier.invalidations.persist(rules, number: number, now: 5)
             tier.close()
             unlink("\(path)/index.sqlite")
             let again = try await DiskTier.open(path: path, limits: ample, pool: pool)
@@ -211,12 +211,13 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
             #expect(again.statistics.objects == 10)
             #expect(await again.bytes(page("2")) == nil)
             #expect(await again.bytes(page("3")) == [1])
-            #expect(again.generations.unsweptCount == 0)
+            #expect(again.invalidations.unsweptCount == 0)
             again.close()
         }
     }
 
-    // Whatever came from a clock that was ahead was given up once anything was purged, which lost what nobody had purged.
+    // Whatever came from a clock that was ahead was given up once anything was purged, which
+    // lost what nobody had purged.
     @Test(arguments: [false, true])
     func
         `a file from a clock that was ahead is held against its own rules by its head, and stays where none is its own`(
@@ -226,7 +227,7 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
         try await withPool { pool, _ in
             let path = "\(folder.path)/c"
             let live = try await DiskTier.open(path: path, limits: ample, pool: pool)
-            let ahead = live.generations.nextNumber() + 1_000_000_000_000_000
+            let ahead = live.invalidations.nextNumber() + 1_000_000_000_000_000
             for number in 0..<6 {
                 let body = Body.complete([1])
                 try await live.commit(body, key: page("\(number)"), head: storedHead(), number: ahead + UInt64(number))
@@ -238,12 +239,12 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
             if !hasIndex { DiskIndex.remove("\(copy)/index.sqlite") }
             let tier = try await DiskTier.open(path: copy, limits: ample, pool: pool)
             let rules = [InvalidationRule.url(of: page("1"))]
-            let number = tier.generations.invalidate(rules)
+            let number = tier.invalidations.invalidate(rules)
             await tier.keep(rules, number: number)
             await tier.settle()
             for number in 0..<6 {
                 let response = try await tier.load(page("\(number)"))
-                let isThere = response.map { tier.generations.verdict($0) != .gone } ?? false
+                let isThere = response.map { tier.invalidations.verdict($0) != .gone } ?? false
                 #expect(isThere == (number != 1), "\(number)")
             }
             tier.close()
@@ -253,23 +254,23 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
     @Test func `a row with a number from the future is left to the walk once there are rules`() throws {
         let pool = try IOPool(threads: 1)
         defer { pool.stop() }
-        let generations = Generations(path: "\(folder.path)/rules", pins: Pins(), pool: pool)
-        #expect(generations.suspectNumber == .max, "no rule: it has its place in the order")
-        let number = generations.purge([PurgeRule(.url("http://other.test/"))], now: 5)
-        #expect(generations.suspectNumber < number)
+        let invalidations = Invalidations(path: "\(folder.path)/rules", pins: Pins(), pool: pool)
+        #expect(invalidations.suspectNumber == .max, "no rule: it has its place in the order")
+        let number = invalidations.purge([PurgeRule(.url("http://other.test/"))], now: 5)
+        #expect(invalidations.suspectNumber < number)
         var state = DiskTier.State()
         func row(_ number: UInt64) -> DiskTable.Slot {
-            var slot = DiskTable.Slot(guess: Digest(high: number, low: number))
+            var slot = DiskTable.Slot(guess: StoredFileName(high: number, low: number))
             slot.fileID = number
             return slot
         }
-        let suspect = generations.suspectNumber
+        let suspect = invalidations.suspectNumber
         let earlier = state.load(row(suspect - 1), unless: suspect)
         let later = state.load(row(number + 1), unless: suspect)
         state.table.insert(row(number + 2))
         let own = state.load(row(number + 2), unless: suspect)
         #expect(earlier == .known && later == .unknown && own == .known, "what this process has written is known")
-        generations.close()
+        invalidations.close()
     }
 
     @Test func `what is pinned is not evicted, over a restart too`() async throws {
@@ -278,8 +279,8 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
             let limits = DiskLimits(size: 400_000, minFree: 0)
             let tier = try await DiskTier.open(path: path, limits: limits, pool: pool)
             try await tier.store(pattern(5000), page("kept"))
-            _ = try tier.generations.pins.add("http://a.test/kept")
-            _ = try tier.generations.pins.add("http://a.test/later")
+            _ = try tier.invalidations.pins.add("http://a.test/kept")
+            _ = try tier.invalidations.pins.add("http://a.test/later")
             await tier.takeOverPin("http://a.test/kept")
             try await tier.store(pattern(5000), page("later"))
             for number in 0..<100 { try await tier.store(pattern(5000), page("\(number)")) }
@@ -289,7 +290,7 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
             await again.settle()
             for number in 100..<200 { try await again.store(pattern(5000), page("\(number)")) }
             #expect(again.lookup(page("kept")).count == 1 && again.lookup(page("later")).count == 1)
-            _ = try again.generations.pins.remove("http://a.test/kept")
+            _ = try again.invalidations.pins.remove("http://a.test/kept")
             await again.takeOverPin("http://a.test/kept")
             #expect(again.state.withLock { $0.pinned.count } == 1)
             again.close()

@@ -75,7 +75,7 @@ struct StoredRecordTests {
             hot: nil,
             tier: .memory
         )
-        let held = try #require(HeldResponse(response))
+        let held = try #require(ResidentResponse(response))
         #expect(values(held.response.head) == values(full))
     }
 

@@ -1,4 +1,5 @@
-// Dates of seeds: the forms that are read, the one that is written, and what damage does to the lists of the old library.
+// Dates of seeds: the forms that are read, the one that is written, and what damage does to the
+// lists of the old library.
 
 import Foundation
 import HTTPCaching

@@ -1,4 +1,5 @@
-// What the files of seeds are called: readable names, the names of the old download manager, and no way out of the folder.
+// What the files of seeds are called: readable names, the names of the old download manager, and
+// no way out of the folder.
 
 import HTTPCaching
 import Policies

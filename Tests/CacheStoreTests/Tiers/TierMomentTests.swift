@@ -7,11 +7,11 @@ import Testing
 struct TierMomentTests {
     @Test("what began before anything was told knows nothing; what began later knows the last that was told")
     func last() {
-        let (generations, moments) = (Generations(), TierMoments())
-        let early = generations.nextNumber()
-        let first = moments.note(5, generations)
-        let between = generations.nextNumber()
-        let second = moments.note(9, generations)
+        let (invalidations, moments) = (Invalidations(), TierMoments())
+        let early = invalidations.nextNumber()
+        let first = moments.note(5, invalidations)
+        let between = invalidations.nextNumber()
+        let second = moments.note(9, invalidations)
         #expect(moments.last(before: early) == 0)
         #expect(moments.last(before: first) == 5)
         #expect(moments.last(before: between) == 5)
@@ -22,17 +22,17 @@ struct TierMomentTests {
 
     @Test("an answer that others have overtaken takes nothing back")
     func overtaken() {
-        let (generations, moments) = (Generations(), TierMoments())
-        _ = moments.note(9, generations)
-        let late = moments.note(5, generations)
+        let (invalidations, moments) = (Invalidations(), TierMoments())
+        _ = moments.note(9, invalidations)
+        let late = moments.note(5, invalidations)
         #expect(moments.last(before: late) == 9)
     }
 
     @Test("of very many moments some are forgotten: then an earlier one is named, never a later one")
     func bounded() {
-        let (generations, moments) = (Generations(), TierMoments())
+        let (invalidations, moments) = (Invalidations(), TierMoments())
         var noted: [(number: UInt64, moment: UInt64)] = []
-        for moment in 1...20_000 as ClosedRange<UInt64> { noted.append((moments.note(moment, generations), moment)) }
+        for moment in 1...20_000 as ClosedRange<UInt64> { noted.append((moments.note(moment, invalidations), moment)) }
         for (number, moment) in noted { #expect(moments.last(before: number) <= moment) }
         #expect(moments.last(before: .max) == 20_000)
         let recent = noted[19_900]

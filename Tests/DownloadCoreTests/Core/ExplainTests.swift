@@ -141,15 +141,20 @@ struct ExplainTests {
     @Test("what a placeholder and a fallback would do")
     func standing() async throws {
         try await withRig { rig in
-            let file = { (path: String) in StandIn(path: path, status: 202, bytes: [1], contentType: "image/png") }
-            let phases = PhasePlan(placeholder: file("/p.png"), patience: 250_000_000, fallback: file("/f.png"))
+            let file = { (path: String) in
+                SubstituteResponse(path: path, status: 202, bytes: [1], contentType: "image/png")
+            }
+            let phases = PhasePlan(placeholder: file("/p.png"), placeholderDelay: 250_000_000, fallback: file("/f.png"))
             var ask = rig.ask()
             ask.phases = phases
             let nothing = await rig.explain(ask)
             let waits = try #require(nothing.placeholder)
-            #expect(waits.path == "/p.png" && waits.status == 202 && waits.patience == 250_000_000 && waits.mayAnswer)
+            #expect(
+                waits.path == "/p.png" && waits.status == 202 && waits.placeholderDelay == 250_000_000
+                    && waits.mayAnswer
+            )
             let fails = try #require(nothing.fallback)
-            #expect(fails.path == "/f.png" && fails.status == 202 && fails.patience == 0 && fails.mayAnswer)
+            #expect(fails.path == "/f.png" && fails.status == 202 && fails.placeholderDelay == 0 && fails.mayAnswer)
             #expect(await rig.explain(rig.ask()).placeholder == nil)
             var reload = rig.ask("/a", [("Cache-Control", "no-cache")])
             reload.phases = phases
@@ -173,14 +178,14 @@ struct ExplainTests {
             _ = await rig.get()
             rig.clock.advance(seconds: 6100)
             let before = await rig.explain(rig.ask())
-            #expect(before.rules.check?.kind == .head && before.habits.head == .unknown)
+            #expect(before.rules.check?.kind == .head && before.capabilities.head == .unknown)
             #expect(before.rules.check?.conditions.first(.ifNoneMatch) == "\"1\"")
             _ = await rig.get()
             #expect(await rig.settle())
-            #expect(await rig.explain(rig.ask()).habits.head == .refused)
+            #expect(await rig.explain(rig.ask()).capabilities.head == .refused)
             rig.clock.advance(seconds: 6100)
             let after = await rig.explain(rig.ask())
-            #expect(after.rules.check?.kind == .head && after.habits.head == .unknown)
+            #expect(after.rules.check?.kind == .head && after.capabilities.head == .unknown)
         }
     }
 

@@ -197,16 +197,16 @@ struct LookupTests {
             func ready() -> String {
                 String(decoding: rig.memory.variants(rig.key()).first?.preparedHead ?? [], as: UTF8.self)
             }
-            _ = await rig.get(rig.ask(shape: 1))
+            _ = await rig.get(rig.ask(headFormatID: 1))
             #expect(await rig.settle())
             #expect(ready().contains("Via: 1.1 shape1\r\n"))
-            _ = await rig.get(rig.ask(shape: 2))
+            _ = await rig.get(rig.ask(headFormatID: 2))
             #expect(ready().contains("Via: 1.1 shape2\r\n"))
-            #expect(rig.memory.variants(rig.key()).first?.shape == 2)
+            #expect(rig.memory.variants(rig.key()).first?.headFormatID == 2)
             rig.memory.removeAll()
-            #expect(await rig.get(rig.ask(shape: 3)).cache == "hit; ttl=6000; detail=disk")
+            #expect(await rig.get(rig.ask(headFormatID: 3)).cache == "hit; ttl=6000; detail=disk")
             #expect(ready().contains("Via: 1.1 shape3\r\n"))
-            #expect(await rig.get(rig.ask(shape: 3)).cache == "hit; ttl=6000; detail=memory")
+            #expect(await rig.get(rig.ask(headFormatID: 3)).cache == "hit; ttl=6000; detail=memory")
             #expect(rig.origin.count == 1)
         }
     }

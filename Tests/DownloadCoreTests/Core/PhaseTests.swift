@@ -11,8 +11,18 @@ import TestSupport
 import Testing
 import Upstream
 
-private let loading = StandIn(path: "/l.png", status: 202, bytes: Array("loading".utf8), contentType: "image/png")
-private let broken = StandIn(path: "/b.png", status: 200, bytes: Array("broken".utf8), contentType: "image/gif")
+private let loading = SubstituteResponse(
+    path: "/l.png",
+    status: 202,
+    bytes: Array("loading".utf8),
+    contentType: "image/png"
+)
+private let broken = SubstituteResponse(
+    path: "/b.png",
+    status: 200,
+    bytes: Array("broken".utf8),
+    contentType: "image/gif"
+)
 
 extension Rig {
     /// A question of a route with a placeholder that answers at once.
@@ -20,18 +30,18 @@ extension Rig {
         _ path: String = "/a",
         method: Method = .get,
         _ fields: [(String, String)] = [],
-        patience: UInt64 = 1_000_000,
+        timeout: UInt64 = 1_000_000,
         policy: CachePolicy = CachePolicy(),
         onClientAbort: ClientAbort = .finish
-    ) -> CacheAsk {
+    ) -> CacheRequest {
         var ask = ask(path, method: method, fields, policy: policy)
-        ask.phases = PhasePlan(placeholder: loading, patience: patience)
+        ask.phases = PhasePlan(placeholder: loading, placeholderDelay: timeout)
         ask.onClientAbort = onClientAbort
         return ask
     }
 
     fileprivate func failing(_ path: String = "/a", method: Method = .get, policy: CachePolicy = CachePolicy())
-        -> CacheAsk
+        -> CacheRequest
     {
         var ask = ask(path, method: method, policy: policy)
         ask.phases = PhasePlan(fallback: broken)
@@ -70,7 +80,7 @@ struct PlaceholderTests {
     func inTime() async throws {
         try await withRig(loops: 2) { rig in
             rig.origin.answers { _ in .whole() }
-            let first = await rig.get(rig.waiting(patience: 60_000_000_000))
+            let first = await rig.get(rig.waiting(timeout: 60_000_000_000))
             #expect(first.text == "hello" && first.cache == "fwd=uri-miss; fwd-status=200; stored")
             let head = Valve()
             rig.origin.answers { _ in .whole(head: head) }
@@ -87,7 +97,7 @@ struct PlaceholderTests {
     func somethingIsStored() async throws {
         try await withRig { rig in
             rig.origin.answers { _ in .whole(200, [("Cache-Control", "max-age=6000"), ("ETag", "\"1\"")]) }
-            _ = await rig.get(rig.waiting(patience: 60_000_000_000))
+            _ = await rig.get(rig.waiting(timeout: 60_000_000_000))
             #expect(await rig.get(rig.waiting()).cache.hasPrefix("hit"))
             rig.clock.advance(seconds: 6100)
             let head = Valve()
@@ -217,7 +227,7 @@ struct PlaceholderTests {
             head.open()
             #expect(await rig.settle())
             rig.origin.answers { _ in .whole() }
-            #expect(await rig.get(rig.waiting(patience: 60_000_000_000)).text == "hello")
+            #expect(await rig.get(rig.waiting(timeout: 60_000_000_000)).text == "hello")
         }
     }
 }

@@ -237,9 +237,9 @@ struct PurgeTests {
             try FileManager.default.copyItem(atPath: rig.folder.file("cache"), toPath: before)
             // What a purge does first, before anything is swept.
             let rule = PurgeRule(way.target, service: way.service, isSoft: isSoft)
-            let (generations, now) = (rig.core.generations, rig.clock.now())
-            let number = generations.purge([rule], now: now)
-            try await rig.pool.run { try generations.persist([rule], number: number, now: now) }
+            let (invalidations, now) = (rig.core.invalidations, rig.clock.now())
+            let number = invalidations.purge([rule], now: now)
+            try await rig.pool.run { try invalidations.persist([rule], number: number, now: now) }
             try readBytes("\(rig.folder.file("cache"))/rules").withUnsafeBytes {
                 #expect(FileManager.default.createFile(atPath: "\(before)/rules", contents: Data($0)))
             }
@@ -258,7 +258,7 @@ struct PurgeTests {
                 disk.sweep()
                 await disk.settleSweep()
                 #expect(disk.statistics.objects == 3 - way.purges.count)
-                #expect(disk.generations.unsweptCount == 0)
+                #expect(disk.invalidations.unsweptCount == 0)
             }
         }
     }
@@ -282,7 +282,7 @@ struct PurgeTests {
             let count5 = try await rig.purge(.url(host + "/a"))
             #expect(count5 == 1)
             #expect(!(await rig.get("/a").cache.hasPrefix("hit")))
-            #expect(rig.core.generations.pins.all == [host + "/a"])
+            #expect(rig.core.invalidations.pins.all == [host + "/a"])
             let isUnpinned = try await rig.core.unpin(host + "/a", on: rig.pool)
             #expect(isUnpinned)
         }

@@ -23,7 +23,7 @@ import Testing
 
     private static let lasting = "\"fields\": [[\"Cache-Control\", \"max-age=1000\"]]"
 
-    private func with(_ seed: SeedFolder, _ ask: CacheAsk) -> CacheAsk {
+    private func with(_ seed: SeedFolder, _ ask: CacheRequest) -> CacheRequest {
         var ask = ask
         ask.seed = seed
         return ask

@@ -21,7 +21,7 @@ import Testing
         return try SeedFolder(path: folder, pool: rig.pool)
     }
 
-    private func with(_ seed: SeedFolder, _ ask: CacheAsk) -> CacheAsk {
+    private func with(_ seed: SeedFolder, _ ask: CacheRequest) -> CacheRequest {
         var ask = ask
         ask.seed = seed
         return ask
@@ -82,7 +82,7 @@ import Testing
             #expect(await rig.get(with(seed, rig.ask())).text == "0123456789")
             // The hot path looks at no seed.
             #expect(rig.memory.peek(rig.key()).map { $0.hot == nil } == [true])
-            #expect(await rig.get(rig.ask(shape: 2)).text == "hello")
+            #expect(await rig.get(rig.ask(headFormatID: 2)).text == "hello")
             #expect(rig.memory.peek(rig.key()).map { $0.hot == nil } == [false])
             rig.core.isOffline = true
             #expect(await rig.get(with(seed, rig.ask("/a", [("Cache-Control", "no-cache")]))).text == "0123456789")

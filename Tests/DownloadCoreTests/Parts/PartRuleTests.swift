@@ -282,7 +282,8 @@ struct PartRuleTests {
             let got = await rig.get(rig.ask("/a", method: .head, [("Range", "bytes=0-9")]))
             #expect(got.status == 200 && rig.origin.methods == "GET HEAD")
             #expect(await rig.range("0-9").cache.hasPrefix("hit"))
-            // RFC 9111 section 4.3.5: it tells that the parts are no longer current; they are asked about, and not removed.
+            // RFC 9111 section 4.3.5: it tells that the parts are no longer current; they are
+            // asked about, and not removed.
             rig.origin.answers { _ in .headOnly(200, [("ETag", "\"b\""), lasting]) }
             _ = await rig.get(rig.ask("/a", method: .head))
             rig.origin.answers(file.reply)

@@ -1,4 +1,5 @@
-// Parts of a representation: stored, joined, fetched where they are missing, made whole (RFC 9111 sections 3.3 and 3.4).
+// Parts of a representation: stored, joined, fetched where they are missing, made whole (RFC
+// 9111 sections 3.3 and 3.4).
 
 import CacheStore
 import DownloadCore

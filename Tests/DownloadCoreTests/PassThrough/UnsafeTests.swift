@@ -169,7 +169,7 @@ struct UnsafeTests {
     @Test("thousands of invalidations of keyed URLs cost nothing but these", arguments: [true, false])
     func manyKeyed(_ hasDisk: Bool) async throws {
         try await withRig(disk: hasDisk) { rig in
-            func ask(_ service: String, _ path: String) -> CacheAsk {
+            func ask(_ service: String, _ path: String) -> CacheRequest {
                 var ask = rig.ask(path)
                 ask.key = CacheKey(service: service, url: host + path, lines: ["x-user: 1"])
                 ask.sharesURL = true

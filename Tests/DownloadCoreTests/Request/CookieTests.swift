@@ -204,7 +204,7 @@ struct CookieTests {
             #expect(await rig.get("/a", policy: before).fields.first(.setCookie) == "a=1")
             for rule in [SetCookiePolicy.strict, .strip, .skip] {
                 if isOnDisk { rig.memory.removeAll() }
-                let got = await rig.get(rig.ask("/a", policy: CachePolicy(setCookie: rule), shape: 2))
+                let got = await rig.get(rig.ask("/a", policy: CachePolicy(setCookie: rule), headFormatID: 2))
                 #expect(got.cache.hasPrefix("hit") && got.body?.count == count && !got.fields.contains(.setCookie))
             }
             #expect(rig.origin.count == 1)

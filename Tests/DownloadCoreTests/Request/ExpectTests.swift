@@ -14,7 +14,8 @@ import Testing
 struct ExpectTests {
     private static let fresh = [("Cache-Control", "max-age=6000")]
 
-    private static func ask(_ rig: Rig, _ expect: ContentExpectation, _ fields: [(String, String)] = []) -> CacheAsk {
+    private static func ask(_ rig: Rig, _ expect: ContentExpectation, _ fields: [(String, String)] = []) -> CacheRequest
+    {
         var ask = rig.ask("/a", fields)
         ask.phases = PhasePlan(expect: expect)
         return ask

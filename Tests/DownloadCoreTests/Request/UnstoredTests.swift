@@ -114,7 +114,7 @@ struct UnstoredTests {
     @Test("what is told of a response names no key of a configuration: a program that uses the library has none")
     func namesNoKeys() {
         let key = CacheKey(service: "s", url: host + "/a")
-        let reports: [CoreReport] =
+        let reports: [CoreEvent] =
             UnstoredReason.allCases.map { .unstored(key, $0) }
             + [.unexpected(key, .image, found: "is empty"), .abandoned(key, received: 5), .unproven(key)]
         for report in reports {

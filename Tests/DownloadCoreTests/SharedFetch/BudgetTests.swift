@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct BudgetTests {
     private static let piece = Pattern.bytes(0..<65_536)
     /// What a body holds at most where the budget is spent: its window, and what came at once or waits for the disk.
-    private static let least = 4 * FillBudget.leastWindow
+    private static let least = 4 * BodyBudget.minimumWindow
 
     /// A body of so many pieces that stops before its last one.
     private static func stalled(_ pieces: Int, until tail: Valve) -> Reply {

@@ -11,7 +11,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct ClientAbortTests {
-    private static func ask(_ rig: Rig, _ policy: ClientAbort, _ fields: [(String, String)] = []) -> CacheAsk {
+    private static func ask(_ rig: Rig, _ policy: ClientAbort, _ fields: [(String, String)] = []) -> CacheRequest {
         var ask = rig.ask("/a", fields)
         ask.onClientAbort = policy
         return ask

@@ -12,7 +12,7 @@ import Upstream
 
 extension Rig {
     /// The question of a POST in library mode.
-    fileprivate func post(_ content: String, _ fields: [(String, String)] = [], ttl: Int64 = 7200) -> CacheAsk {
+    fileprivate func post(_ content: String, _ fields: [(String, String)] = [], ttl: Int64 = 7200) -> CacheRequest {
         var ask = ask("/a", fields, policy: CachePolicy(mode: .library, ttl: ttl))
         let bytes = Array(content.utf8)
         let lines = KeyRules.lines(post: bytes, ask.request.fields)
@@ -112,7 +112,7 @@ struct ContentTests {
             await onLoop(rig.loops[0]) { loop in
                 let request = FetchRequest(method: .put, path: "/a", fields: Fields())
                 let answer = await core.pass(
-                    PassAsk(request, ask, url: host + "/a") { _ in [] },
+                    UncachedRequest(request, ask, url: host + "/a") { _ in [] },
                     from: ScriptedSource(origin),
                     on: loop
                 )

@@ -1,4 +1,5 @@
-// The last client leaves at every moment around the head: what nobody reads and nothing keeps is ended, and counts go back.
+// The last client leaves at every moment around the head: what nobody reads and nothing keeps is
+// ended, and counts go back.
 
 import CacheStore
 import DownloadCore
@@ -32,8 +33,8 @@ struct LeavingTests {
         }
     }
 
-    /// Lets the head come, and the client leave as many turns of the loop later: before the head (0), between the head and
-    /// the outcome (1), with the outcome (2), as a reader (3).
+    /// Lets the head come, and the client leave as many turns of the loop later: before the head (0), between the head
+    /// and the outcome (1), with the outcome (2), as a reader (3).
     private static func leave(_ task: Task<Got, Never>, after turns: Int, opening head: Valve, on loop: EventLoop) {
         loop.submit { _ in
             head.open()

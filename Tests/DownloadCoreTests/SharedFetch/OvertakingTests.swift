@@ -1,4 +1,5 @@
-// Answers that overtake one another: what was asked for later wins, in both tiers, and nothing of one user reaches another.
+// Answers that overtake one another: what was asked for later wins, in both tiers, and nothing of
+// one user reaches another.
 
 import CacheStore
 import DownloadCore

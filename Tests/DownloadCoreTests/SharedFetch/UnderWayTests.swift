@@ -15,7 +15,7 @@ struct UnderWayTests {
     @Test("nobody waits where nothing is under way")
     func nothing() async throws {
         try await withRig { rig in
-            #expect(await rig.core.settle(patience: Self.long, on: rig.loops[0]))
+            #expect(await rig.core.settle(timeout: Self.long, on: rig.loops[0]))
         }
     }
 
@@ -31,10 +31,10 @@ struct UnderWayTests {
             var waiting: [Task<Bool, Never>] = []
             for loop in rig.loops {
                 waiting.append(
-                    await begin(on: loop) { [core = rig.core] loop in await core.settle(patience: Self.long, on: loop) }
+                    await begin(on: loop) { [core = rig.core] loop in await core.settle(timeout: Self.long, on: loop) }
                 )
             }
-            #expect(await !rig.core.settle(patience: 1_000_000, on: rig.loops[0]), "it is under way")
+            #expect(await !rig.core.settle(timeout: 1_000_000, on: rig.loops[0]), "it is under way")
             tail.open()
             for task in waiting { #expect(await task.value) }
             #expect(rig.core.fillCount == 0)
@@ -49,7 +49,7 @@ struct UnderWayTests {
             rig.origin.answers { _ in .pieces(length: 1, [.valve(tail), .bytes([1]), .end(Fields())]) }
             let first = await rig.start(rig.ask())
             let waiter = await begin(on: rig.loops[0]) { [core = rig.core] loop in
-                await core.settle(patience: Self.long, on: loop)
+                await core.settle(timeout: Self.long, on: loop)
             }
             waiter.cancel()
             #expect(await !waiter.value)
@@ -64,7 +64,7 @@ struct UnderWayTests {
             rig.origin.answers { _ in .whole(200, [("Cache-Control", "no-store")], [1]) }
             for number in 0..<200 {
                 let task = await rig.start(rig.ask("/\(number)"))
-                #expect(await rig.core.settle(patience: Self.long, on: rig.loops[1]))
+                #expect(await rig.core.settle(timeout: Self.long, on: rig.loops[1]))
                 #expect(await task.value.body == [1])
             }
         }

@@ -162,7 +162,7 @@ private let ways: [(CachePolicy, String)] = [
 
 @Suite(.timeLimit(.minutes(5)))
 struct BrokenHeadTests {
-    private static let patience: UInt64 = 50_000_000
+    private static let timeout: UInt64 = 50_000_000
 
     /// Stored, and stale since 100 seconds.
     private func withStale(
@@ -171,7 +171,7 @@ struct BrokenHeadTests {
         disk: Bool = false,
         _ test: (Rig, [(String, String)]) async throws -> Void
     ) async throws {
-        try await withRig(disk: disk, headPatience: Self.patience) { rig in
+        try await withRig(disk: disk, headTimeout: Self.timeout) { rig in
             let fields = [("Cache-Control", control), ("ETag", "\"1\"")]
             rig.origin.answers { _ in .whole(200, fields, long) }
             _ = await rig.get("/a", policy: policy)
@@ -201,7 +201,7 @@ struct BrokenHeadTests {
             #expect(await rig.get("/a", policy: policy).cache.hasPrefix("hit; ttl=100; detail="))
             rig.clock.advance(seconds: 200)
             let explained = await rig.explain(rig.ask(policy: policy))
-            #expect(explained.habits.head == .refused && explained.rules.check?.kind == .conditional)
+            #expect(explained.capabilities.head == .refused && explained.rules.check?.kind == .conditional)
             #expect(await rig.get("/a", policy: policy).cache == good)
             #expect(rig.origin.methods == "GET HEAD GET GET")
             rig.clock.advance(seconds: 200)
@@ -242,7 +242,7 @@ struct BrokenHeadTests {
                 #expect(await rig.settle())
             }
             #expect(rig.origin.methods == "GET HEAD GET HEAD GET HEAD GET")
-            #expect(await rig.explain(rig.ask(policy: policy)).habits.head == .unknown)
+            #expect(await rig.explain(rig.ask(policy: policy)).capabilities.head == .unknown)
         }
     }
 

@@ -1,4 +1,5 @@
-// What must not take the place of a good copy: a client's HEAD, a server error, a variant of old, a clock that was set back.
+// What must not take the place of a good copy: a client's HEAD, a server error, a variant of old,
+// a clock that was set back.
 
 import CacheStore
 import DownloadCore

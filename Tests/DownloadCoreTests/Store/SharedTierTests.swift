@@ -1,4 +1,5 @@
-// Two stores over one tier that is slow or fails: neither answers what the other has invalidated, and nothing later is undone.
+// Two stores over one tier that is slow or fails: neither answers what the other has invalidated,
+// and nothing later is undone.
 
 import DownloadCore
 import EventLoop
@@ -42,9 +43,9 @@ private func withPair(
     let tiers = (SharedTier(server, hearsNews: hearsNews), SharedTier(server, hearsNews: hearsNews))
     try await withRig(disk: disk, shared: [tiers.0]) { a in
         try await withRig(disk: disk, shared: [tiers.1]) { b in
-            let ahead = a.core.generations.nextNumber() + 3_600_000_000_000
-            if skew == .first { a.core.generations.advance(past: ahead) }
-            if skew == .second { b.core.generations.advance(past: ahead) }
+            let ahead = a.core.invalidations.nextNumber() + 3_600_000_000_000
+            if skew == .first { a.core.invalidations.advance(past: ahead) }
+            if skew == .second { b.core.invalidations.advance(past: ahead) }
             try await test(Pair(server: server, a: a, b: b, tierA: tiers.0, tierB: tiers.1))
         }
     }

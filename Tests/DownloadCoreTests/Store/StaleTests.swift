@@ -1,4 +1,5 @@
-// Stale responses that answer at once and are refreshed behind, exactly once; and those that stand in when the origin fails.
+// Stale responses that answer at once and are refreshed behind, exactly once; and those that stand
+// in when the origin fails.
 
 import CacheStore
 import DownloadCore

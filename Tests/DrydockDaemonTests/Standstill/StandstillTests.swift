@@ -1,4 +1,5 @@
-// The watch over loops and pools: what counts as standing still, what is told of it, and how a daemon that hangs is ended.
+// The watch over loops and pools: what counts as standing still, what is told of it, and how a
+// daemon that hangs is ended.
 
 import EventLoop
 import Glibc

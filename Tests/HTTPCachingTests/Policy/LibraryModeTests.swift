@@ -90,7 +90,7 @@ struct LibraryModeTests {
                 cc("must-revalidate"),
                 request: "max-stale",
                 after: 7210,
-                .staleAllowed(age: 7210, by: 10, allowance: .maxStale),
+                .staleAllowed(age: 7210, staleness: 10, allowance: .maxStale),
                 policy: policy
             ),
             ReuseCase(
@@ -102,7 +102,7 @@ struct LibraryModeTests {
             ReuseCase(
                 cc("stale-while-revalidate=0"),
                 after: 7210,
-                .staleAllowed(age: 7210, by: 10, allowance: .whileRevalidate),
+                .staleAllowed(age: 7210, staleness: 10, allowance: .whileRevalidate),
                 policy: CachePolicy(mode: .library, staleWhileRevalidate: 30)
             ),
         ]

@@ -47,7 +47,8 @@ struct StoreSettingsTests {
     func strictly(control: String, isKept: Bool) {
         let head = stored([("Set-Cookie", "id=1"), ("Set-Cookie", "b=2"), ("Cache-Control", control)])
         #expect(head.fields.all(.setCookie) == (isKept ? ["id=1", "b=2"] : []))
-        // It is for nobody who waited, whatever is stored of it, and what was stored before answers as it would be stored now.
+        // It is for nobody who waited, whatever is stored of it, and what was stored before answers
+        // as it would be stored now.
         let fields = Fields([("Set-Cookie", "id=1"), ("Cache-Control", "public")])
         for rule in SetCookiePolicy.allCases {
             #expect(!Caching.shared(fields, policy: CachePolicy(setCookie: rule)).contains(.setCookie))

@@ -1,4 +1,5 @@
-// Parts from the origin: Content-Range, what may be stored and what belongs together (RFC 9110 14.4, RFC 9111 3.3 and 3.4).
+// Parts from the origin: Content-Range, what may be stored and what belongs together (RFC 9110
+// 14.4, RFC 9111 3.3 and 3.4).
 
 import HTTPWire
 import Testing

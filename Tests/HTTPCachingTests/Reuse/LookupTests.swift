@@ -78,15 +78,25 @@ struct LookupTests {
             ReuseCase(fresh, request: "min-fresh=50", after: 10, .fresh(age: 10, ttl: 50)),
             ReuseCase(fresh, request: "min-fresh=50", after: 11, .stale(age: 11, by: -49, reason: .requestMinFresh)),
             ReuseCase(fresh, request: "no-store", after: 1, .fresh(age: 1, ttl: 59)),
-            ReuseCase(fresh, request: "max-stale", after: 90, .staleAllowed(age: 90, by: 30, allowance: .maxStale)),
-            ReuseCase(fresh, request: "max-stale=30", after: 90, .staleAllowed(age: 90, by: 30, allowance: .maxStale)),
+            ReuseCase(
+                fresh,
+                request: "max-stale",
+                after: 90,
+                .staleAllowed(age: 90, staleness: 30, allowance: .maxStale)
+            ),
+            ReuseCase(
+                fresh,
+                request: "max-stale=30",
+                after: 90,
+                .staleAllowed(age: 90, staleness: 30, allowance: .maxStale)
+            ),
             ReuseCase(fresh, request: "max-stale=30", after: 91, .stale(age: 91, by: 31, reason: .expired)),
             ReuseCase(fresh, request: "max-stale, min-fresh=1", after: 90, .stale(age: 90, by: 30, reason: .expired)),
             ReuseCase(
                 fresh,
                 request: "max-stale, max-age=100",
                 after: 100,
-                .staleAllowed(age: 100, by: 40, allowance: .maxStale)
+                .staleAllowed(age: 100, staleness: 40, allowance: .maxStale)
             ),
             ReuseCase(
                 fresh,
@@ -107,7 +117,7 @@ struct LookupTests {
                 fresh,
                 request: "only-if-cached, max-stale",
                 after: 61,
-                .staleAllowed(age: 61, by: 1, allowance: .maxStale)
+                .staleAllowed(age: 61, staleness: 1, allowance: .maxStale)
             ),
         ]
     )
@@ -181,12 +191,12 @@ struct LookupTests {
             ReuseCase(
                 cc("max-age=60, stale-while-revalidate=10"),
                 after: 60,
-                .staleAllowed(age: 60, by: 0, allowance: .whileRevalidate)
+                .staleAllowed(age: 60, staleness: 0, allowance: .whileRevalidate)
             ),
             ReuseCase(
                 cc("max-age=60, stale-while-revalidate=10"),
                 after: 70,
-                .staleAllowed(age: 70, by: 10, allowance: .whileRevalidate)
+                .staleAllowed(age: 70, staleness: 10, allowance: .whileRevalidate)
             ),
             ReuseCase(
                 cc("max-age=60, stale-while-revalidate=10"),
@@ -216,7 +226,7 @@ struct LookupTests {
                 cc("max-age=60, stale-while-revalidate=10"),
                 request: "only-if-cached",
                 after: 70,
-                .staleAllowed(age: 70, by: 10, allowance: .unrefreshed)
+                .staleAllowed(age: 70, staleness: 10, allowance: .unrefreshed)
             ),
             ReuseCase(
                 cc("max-age=60, stale-while-revalidate=10"),
@@ -231,12 +241,15 @@ struct LookupTests {
     @Test(
         "The configured stale-while-revalidate holds where the response has none of its own; prohibitions hold, too",
         arguments: [
-            ("max-age=60", 60, 10, .staleAllowed(age: 60, by: 0, allowance: .whileRevalidate)),
+            ("max-age=60", 60, 10, .staleAllowed(age: 60, staleness: 0, allowance: .whileRevalidate)),
             // RFC 5861 section 3: a bound of 0, or one that cannot be read, is none, also at the very moment of expiry.
             ("max-age=60, stale-while-revalidate=0", 60, 10, .stale(age: 60, by: 0, reason: .expired)),
             ("max-age=60, stale-while-revalidate=ever", 60, 10, .stale(age: 60, by: 0, reason: .expired)),
-            ("max-age=60, stale-while-revalidate=1", 60, 0, .staleAllowed(age: 60, by: 0, allowance: .whileRevalidate)),
-            ("max-age=60", 70, 10, .staleAllowed(age: 70, by: 10, allowance: .whileRevalidate)),
+            (
+                "max-age=60, stale-while-revalidate=1", 60, 0,
+                .staleAllowed(age: 60, staleness: 0, allowance: .whileRevalidate)
+            ),
+            ("max-age=60", 70, 10, .staleAllowed(age: 70, staleness: 10, allowance: .whileRevalidate)),
             ("max-age=60", 71, 10, .stale(age: 71, by: 11, reason: .expired)),
             ("max-age=60", 60, 0, .stale(age: 60, by: 0, reason: .expired)),
             ("max-age=60, stale-while-revalidate=5", 66, 10, .stale(age: 66, by: 6, reason: .expired)),
@@ -254,15 +267,15 @@ struct LookupTests {
         "RFC 9111 4.2.4: offline, what the request selects answers whatever its age and whatever asks for a check",
         arguments: [
             (fresh, nil, 59, .fresh(age: 59, ttl: 1)),
-            (fresh, nil, 60, .staleAllowed(age: 60, by: 0, allowance: .offline)),
-            (fresh, nil, 1 << 40, .staleAllowed(age: 1 << 31, by: (1 << 31) - 60, allowance: .offline)),
-            (fresh, "no-cache", 1, .staleAllowed(age: 1, by: -59, allowance: .offline)),
-            (fresh, "max-age=0", 1, .staleAllowed(age: 1, by: -59, allowance: .offline)),
-            (fresh, "only-if-cached", 61, .staleAllowed(age: 61, by: 1, allowance: .offline)),
-            (fresh, "max-stale", 61, .staleAllowed(age: 61, by: 1, allowance: .offline)),
-            (cc("max-age=60, must-revalidate"), nil, 61, .staleAllowed(age: 61, by: 1, allowance: .offline)),
-            (cc("no-cache"), nil, 1, .staleAllowed(age: 1, by: 1, allowance: .offline)),
-            ([("ETag", "\"a\"")], nil, 1, .staleAllowed(age: 1, by: 1, allowance: .offline)),
+            (fresh, nil, 60, .staleAllowed(age: 60, staleness: 0, allowance: .offline)),
+            (fresh, nil, 1 << 40, .staleAllowed(age: 1 << 31, staleness: (1 << 31) - 60, allowance: .offline)),
+            (fresh, "no-cache", 1, .staleAllowed(age: 1, staleness: -59, allowance: .offline)),
+            (fresh, "max-age=0", 1, .staleAllowed(age: 1, staleness: -59, allowance: .offline)),
+            (fresh, "only-if-cached", 61, .staleAllowed(age: 61, staleness: 1, allowance: .offline)),
+            (fresh, "max-stale", 61, .staleAllowed(age: 61, staleness: 1, allowance: .offline)),
+            (cc("max-age=60, must-revalidate"), nil, 61, .staleAllowed(age: 61, staleness: 1, allowance: .offline)),
+            (cc("no-cache"), nil, 1, .staleAllowed(age: 1, staleness: 1, allowance: .offline)),
+            ([("ETag", "\"a\"")], nil, 1, .staleAllowed(age: 1, staleness: 1, allowance: .offline)),
             (fresh + [("Vary", "Cache-Control")], "max-age=1", 1, .mismatch(.vary)),
         ] as [([(String, String)], String?, Int64, ReuseDecision)]
     )
@@ -294,7 +307,7 @@ struct LookupTests {
             #expect(decision("\"a\"", wish, after: after, isOffline: true) == asks)
         }
         #expect(decision("\"a\"", "only-if-cached", after: 61) == .onlyIfCachedMiss(.requestPrecondition))
-        #expect(decision("\"b\"", "x", after: 61) == .staleAllowed(age: 61, by: 1, allowance: .whileRevalidate))
+        #expect(decision("\"b\"", "x", after: 61) == .staleAllowed(age: 61, staleness: 1, allowance: .whileRevalidate))
         #expect(decision("\"b\"", "x", after: 1, isOffline: true) == .fresh(age: 1, ttl: 59))
     }
 

@@ -1,4 +1,5 @@
-// Several stored responses under one URL: listing their tags, and what a 304 updates (RFC 9111 sections 4.3.1 and 4.3.4).
+// Several stored responses under one URL: listing their tags, and what a 304 updates (RFC 9111
+// sections 4.3.1 and 4.3.4).
 
 import HTTPWire
 import Testing

@@ -17,18 +17,19 @@ struct CheckChoiceTests {
             (.auto, .unknown, .unknown, nil, .head), (.auto, .honoured, .refused, 16385, .head),
             (.auto, .honoured, .refused, 16384, .conditional), (.auto, .honoured, .honoured, 1 << 30, .conditional),
             (.auto, .refused, .refused, 1 << 30, .conditional), (.auto, .refused, .unknown, nil, .conditional),
-        ] as [(RevalidateMethod, OriginHabits.Habit, OriginHabits.Habit, Int64?, Revalidation.Kind?)]
+        ] as [(RevalidateMethod, OriginCapabilities.Support, OriginCapabilities.Support, Int64?, Revalidation.Kind?)]
     )
     func choice(
         method: RevalidateMethod,
-        head: OriginHabits.Habit,
-        conditional: OriginHabits.Habit,
+        head: OriginCapabilities.Support,
+        conditional: OriginCapabilities.Support,
         length: Int64?,
         expected: Revalidation.Kind?
     ) {
-        let habits = OriginHabits(head: head, conditional: conditional)
+        let capabilities = OriginCapabilities(head: head, conditional: conditional)
         #expect(
-            Caching.chooseCheck(policy: CachePolicy(revalidate: method), habits: habits, length: length) == expected
+            Caching.chooseCheck(policy: CachePolicy(revalidate: method), capabilities: capabilities, length: length)
+                == expected
         )
         var head = stored([("ETag", "\"a\"")])
         head.bodyLength = length
@@ -36,7 +37,7 @@ struct CheckChoiceTests {
             request: request(),
             stored: head,
             policy: CachePolicy(revalidate: method),
-            habits: habits
+            capabilities: capabilities
         )
         #expect(check?.kind == expected)
     }
@@ -44,41 +45,42 @@ struct CheckChoiceTests {
     @Test(
         "What the answer to a HEAD teaches",
         arguments: [
-            (304, .unchanged(stored()), OriginHabits(head: .honoured, conditional: .honoured)),
-            (200, .unchanged(stored()), OriginHabits(head: .honoured, conditional: .refused)),
-            (200, .changed(.etag), OriginHabits(head: .honoured)), (200, .changed(.noValidator), OriginHabits()),
-            (405, .unsupported, OriginHabits()), (404, .gone(404), OriginHabits()),
-            (500, .failed(500), OriginHabits()),
-        ] as [(Int, HeadVerdict, OriginHabits)]
+            (304, .unchanged(stored()), OriginCapabilities(head: .honoured, conditional: .honoured)),
+            (200, .unchanged(stored()), OriginCapabilities(head: .honoured, conditional: .refused)),
+            (200, .changed(.etag), OriginCapabilities(head: .honoured)),
+            (200, .changed(.noValidator), OriginCapabilities()),
+            (405, .unsupported, OriginCapabilities()), (404, .gone(404), OriginCapabilities()),
+            (500, .failed(500), OriginCapabilities()),
+        ] as [(Int, HeadVerdict, OriginCapabilities)]
     )
-    func head(status: Int, verdict: HeadVerdict, expected: OriginHabits) {
-        var habits = OriginHabits()
-        habits.noteHead(status: status, verdict: verdict)
-        #expect(habits == expected)
+    func head(status: Int, verdict: HeadVerdict, expected: OriginCapabilities) {
+        var capabilities = OriginCapabilities()
+        capabilities.noteHead(status: status, verdict: verdict)
+        #expect(capabilities == expected)
     }
 
     @Test(
         "A HEAD that failed where GET did not is left alone for five minutes, and no longer where the clock is set back",
         arguments: [
             (0, .refused), (299, .refused), (300, .unknown), (100_000, .unknown), (-1, .unknown), (.min, .unknown),
-        ] as [(Int64, OriginHabits.Habit)]
+        ] as [(Int64, OriginCapabilities.Support)]
     )
-    func failedHead(seconds: Int64, expected: OriginHabits.Habit) {
-        var habits = OriginHabits(head: .honoured, conditional: .honoured)
-        habits.noteFailedHead(now: arrival)
-        let later = habits.current(at: seconds == .min ? .min : arrival + seconds)
+    func failedHead(seconds: Int64, expected: OriginCapabilities.Support) {
+        var capabilities = OriginCapabilities(head: .honoured, conditional: .honoured)
+        capabilities.noteFailedHead(now: arrival)
+        let later = capabilities.current(at: seconds == .min ? .min : arrival + seconds)
         #expect(later.head == expected && later.conditional == .honoured)
-        let kind = Caching.chooseCheck(policy: CachePolicy(), habits: later, length: nil)
+        let kind = Caching.chooseCheck(policy: CachePolicy(), capabilities: later, length: nil)
         #expect(kind == (expected == .refused ? .conditional : .head))
-        habits.noteHead(status: 200, verdict: .unchanged(stored()))
-        #expect(habits.head == .honoured && habits.headFailedAt == nil)
+        capabilities.noteHead(status: 200, verdict: .unchanged(stored()))
+        #expect(capabilities.head == .honoured && capabilities.headFailedAt == nil)
     }
 
     @Test("What was seen of conditional GETs outweighs what a HEAD suggests")
     func order() {
-        var habits = OriginHabits(conditional: .honoured)
-        habits.noteHead(status: 200, verdict: .unchanged(stored()))
-        #expect(habits == OriginHabits(head: .honoured, conditional: .honoured))
+        var capabilities = OriginCapabilities(conditional: .honoured)
+        capabilities.noteHead(status: 200, verdict: .unchanged(stored()))
+        #expect(capabilities == OriginCapabilities(head: .honoured, conditional: .honoured))
     }
 
     @Test(
@@ -88,13 +90,13 @@ struct CheckChoiceTests {
             (200, [("ETag", "W/\"a\"")], .unknown), (200, [("Last-Modified", date(-9))], .refused),
             (200, [("Last-Modified", date(-8))], .unknown), (200, [], .unknown), (404, [("ETag", "\"a\"")], .unknown),
             (500, [], .unknown),
-        ] as [(Int, [(String, String)], OriginHabits.Habit)]
+        ] as [(Int, [(String, String)], OriginCapabilities.Support)]
     )
-    func conditional(status: Int, fields: [(String, String)], expected: OriginHabits.Habit) {
-        var habits = OriginHabits()
+    func conditional(status: Int, fields: [(String, String)], expected: OriginCapabilities.Support) {
+        var capabilities = OriginCapabilities()
         let head = stored([("ETag", "\"a\""), ("Last-Modified", date(-9))])
-        habits.noteConditional(stored: head, answer: response(status, fields))
-        #expect(habits.conditional == expected)
-        #expect(habits.head == .unknown)
+        capabilities.noteConditional(stored: head, answer: response(status, fields))
+        #expect(capabilities.conditional == expected)
+        #expect(capabilities.head == .unknown)
     }
 }

@@ -107,9 +107,9 @@ struct FailedCheckTests {
     @Test(
         "check_pause: what may stand in answers without another check, unless the request or the response asks for one",
         arguments: [
-            ("max-age=60", nil, 70, nil, .staleAllowed(age: 70, by: 10, allowance: .checkPause)),
+            ("max-age=60", nil, 70, nil, .staleAllowed(age: 70, staleness: 10, allowance: .checkPause)),
             ("max-age=60", nil, 59, nil, .fresh(age: 59, ttl: 1)),
-            ("max-age=60", nil, 70, 503, .staleAllowed(age: 70, by: 10, allowance: .checkPause)),
+            ("max-age=60", nil, 70, 503, .staleAllowed(age: 70, staleness: 10, allowance: .checkPause)),
             ("max-age=60", nil, 70, 404, .stale(age: 70, by: 10, reason: .expired)),
             ("max-age=60, must-revalidate", nil, 70, nil, .stale(age: 70, by: 10, reason: .expired)),
             ("no-cache", nil, 70, nil, .stale(age: 70, by: 70, reason: .noCache)),
@@ -119,9 +119,9 @@ struct FailedCheckTests {
             ("max-age=60", "min-fresh=1", 70, nil, .stale(age: 70, by: 10, reason: .expired)),
             (
                 "max-age=60, stale-while-revalidate=30", nil, 70, nil,
-                .staleAllowed(age: 70, by: 10, allowance: .checkPause)
+                .staleAllowed(age: 70, staleness: 10, allowance: .checkPause)
             ),
-            ("max-age=60", "only-if-cached", 70, nil, .staleAllowed(age: 70, by: 10, allowance: .checkPause)),
+            ("max-age=60", "only-if-cached", 70, nil, .staleAllowed(age: 70, staleness: 10, allowance: .checkPause)),
         ] as [(String, String?, Int64, Int?, ReuseDecision)]
     )
     func pause(control: String, wish: String?, after: Int64, status: Int?, expected: ReuseDecision) {

@@ -147,11 +147,11 @@ struct LibraryCheckTests {
     }
 
     @Test("a HEAD without conditions tells nothing about what the origin makes of them")
-    func habits() {
-        var habits = OriginHabits()
-        habits.noteHead(status: 200, verdict: .unchanged(stored()), hadConditions: false)
-        #expect(habits == OriginHabits(head: .honoured, conditional: .unknown))
-        habits.noteHead(status: 200, verdict: .unchanged(stored()))
-        #expect(habits == OriginHabits(head: .honoured, conditional: .refused))
+    func capabilities() {
+        var capabilities = OriginCapabilities()
+        capabilities.noteHead(status: 200, verdict: .unchanged(stored()), hadConditions: false)
+        #expect(capabilities == OriginCapabilities(head: .honoured, conditional: .unknown))
+        capabilities.noteHead(status: 200, verdict: .unchanged(stored()))
+        #expect(capabilities == OriginCapabilities(head: .honoured, conditional: .refused))
     }
 }

@@ -21,7 +21,8 @@ struct ByteClassTests {
     @Test("The end of a target is found wherever it is, and whatever byte it is", arguments: UInt8.min...UInt8.max)
     func skipTarget(byte: UInt8) {
         let mayStand = ByteClass.table[Int(byte)] & ByteClass.target != 0
-        // Beside it stand the bytes that come nearest to those that may not: they must not hide it, nor be taken for it.
+        // Beside it stand the bytes that come nearest to those that may not: they must not
+        // hide it, nor be taken for it.
         for neighbour in [0x21, 0x22, 0x24, 0x7E, 0x7F, 0x20, 0xFF] as [UInt8] {
             let isEnd = ByteClass.table[Int(neighbour)] & ByteClass.target == 0
             for position in 0..<20 {

@@ -52,14 +52,14 @@ struct FieldsTests {
     @Test("One value in memory is known again, and an equal one is only equal")
     func identity() {
         let same = fields
-        #expect(same.isIdentical(to: fields) && Fields().isIdentical(to: Fields()))
+        #expect(same.sharesStorage(with: fields) && Fields().sharesStorage(with: Fields()))
         var changed = fields
         changed.set("x-one", "2")
         let copy = Fields(fields.lines.map { ($0.name, $0.value) })
-        #expect(copy == fields && !copy.isIdentical(to: fields) && !changed.isIdentical(to: fields))
+        #expect(copy == fields && !copy.sharesStorage(with: fields) && !changed.sharesStorage(with: fields))
         var shorter = fields
         shorter.remove(.host)
-        #expect(!shorter.isIdentical(to: fields) && !Fields().isIdentical(to: fields))
+        #expect(!shorter.sharesStorage(with: fields) && !Fields().sharesStorage(with: fields))
     }
 
     @Test(
@@ -74,15 +74,15 @@ struct FieldsTests {
         ] as [([(String, String)], Bool)]
     )
     func spelling(lines: [(String, String)], isSpelt: Bool) {
-        #expect(Fields(lines).spells(.contentLength, 10) == isSpelt)
+        #expect(Fields(lines).hasOnly(.contentLength, equalTo: 10) == isSpelt)
     }
 
     @Test("Zero, and the largest number")
     func spellingLimits() {
-        #expect(Fields([("Age", "0")]).spells(.age, 0) && !Fields([("Age", "00")]).spells(.age, 0))
-        #expect(!Fields([("Age", "")]).spells(.age, 0))
-        #expect(Fields([("Age", "18446744073709551615")]).spells(.age, .max))
-        #expect(!Fields([("Age", "18446744073709551616")]).spells(.age, 0))
+        #expect(Fields([("Age", "0")]).hasOnly(.age, equalTo: 0) && !Fields([("Age", "00")]).hasOnly(.age, equalTo: 0))
+        #expect(!Fields([("Age", "")]).hasOnly(.age, equalTo: 0))
+        #expect(Fields([("Age", "18446744073709551615")]).hasOnly(.age, equalTo: .max))
+        #expect(!Fields([("Age", "18446744073709551616")]).hasOnly(.age, equalTo: 0))
     }
 
     @Test("Set replaces all lines at the place of the first")

@@ -1,4 +1,5 @@
-// What a lenient reader of responses takes, and what it does not: each head in every split of its bytes and line by line.
+// What a lenient reader of responses takes, and what it does not: each head in every split of
+// its bytes and line by line.
 
 import HTTPWire
 import Testing

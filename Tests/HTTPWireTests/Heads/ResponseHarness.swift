@@ -85,7 +85,8 @@ func rawLines(_ bytes: [UInt8]) -> [[UInt8]] {
     return lines.filter { !$0.isEmpty }
 }
 
-/// The outcome for the whole, having checked that every split into two reads, the bytes one by one, and the lines one by one give the same.
+/// The outcome for the whole, having checked that every split into two reads, the bytes one by one, and the lines
+/// one by one give the same.
 func responseOutcome(
     _ bytes: [UInt8],
     method: HTTPWire.Method = .get,

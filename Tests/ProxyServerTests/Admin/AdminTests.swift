@@ -15,7 +15,7 @@ import Testing
 private final class ScriptedActions: AdminActions {
     let queries = Monitor([AdminEntryQuery]())
     let reloads = Counter()
-    let questions = Monitor([ExplainQuestion]())
+    let questions = Monitor([ExplainQuery]())
     let switches = Monitor([Bool]())
     let moves = Monitor([ClockMove]())
     let ready = Monitor(true)
@@ -65,7 +65,7 @@ private final class ScriptedActions: AdminActions {
             : ReloadResult(isReloaded: false, summary: "1 error", errors: ["drydock.yaml:1:1: unknown key"])
     }
 
-    func explain(_ question: ExplainQuestion) async throws(Problem) -> AdminExplanation {
+    func explain(_ question: ExplainQuery) async throws(Problem) -> AdminExplanation {
         questions.update { $0.append(question) }
         throw Problem(status: 422, title: "Refused", detail: "as the request would be")
     }
@@ -205,7 +205,7 @@ private final class ScriptedActions: AdminActions {
         ("https://own.test:8080/a", "GET https://own.test:8080/a", "own.test:8080"),
     ])
     func `a question is written as a client writes it`(url: String, line: String, host: String) throws {
-        let bytes = try ExplainQuestion(url: url).bytes(host: "here:80") { $0.host == "own.test" }
+        let bytes = try ExplainQuery(url: url).bytes(host: "here:80") { $0.host == "own.test" }
         #expect(String(decoding: bytes, as: UTF8.self) == "\(line) HTTP/1.1\r\nHost: \(host)\r\n\r\n")
     }
 
@@ -311,9 +311,9 @@ private final class ScriptedActions: AdminActions {
 
     /// Answers what a request came as: its places, its members, its body.
     private static let echo: AdminRoute.Perform = { request async throws(Problem) in
-        let members = request.members.map { "\($0.name)=\($0.value)" }
+        let members = request.queryItems.map { "\($0.name)=\($0.value)" }
         let body = String(decoding: request.body, as: UTF8.self)
-        return .text("\(request.places.joined(separator: "|")) \(members.joined(separator: "|")) \(body)")
+        return .text("\(request.pathParameters.joined(separator: "|")) \(members.joined(separator: "|")) \(body)")
     }
 
     private static func exchange(

@@ -27,7 +27,7 @@ import Testing
         let actions = Actions()
         let route = try #require(actions.cancelRoutes.first)
         #expect(route.method == .post && route.path == .cancel)
-        let answer = try await route.perform(AdminRequest(members: members.map { (name: $0.0, value: $0.1) }))
+        let answer = try await route.perform(AdminRequest(queryItems: members.map { (name: $0.0, value: $0.1) }))
         #expect(
             answer.status == 200 && String(decoding: answer.body, as: UTF8.self) == "{\"fetches\":2,\"waiters\":5}\n"
         )
@@ -43,7 +43,7 @@ import Testing
         let actions = Actions()
         let route = try #require(actions.cancelRoutes.first)
         do {
-            _ = try await route.perform(AdminRequest(members: members.map { (name: $0.0, value: $0.1) }))
+            _ = try await route.perform(AdminRequest(queryItems: members.map { (name: $0.0, value: $0.1) }))
             Issue.record("\(members) was understood")
         } catch {
             #expect(error.status == 400 && error.detail == "give one of url=URL, service=NAME and all")

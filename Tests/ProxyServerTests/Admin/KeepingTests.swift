@@ -7,11 +7,11 @@ import Testing
 
 @testable import ProxyServer
 
-private final class ScriptedKeeping: KeepingActions {
-    let questions = Monitor<[PurgeQuestion]>([])
+private final class ScriptedKeeping: HousekeepingActions {
+    let questions = Monitor<[PurgeQuery]>([])
     let pinned = Monitor<[String]>([])
 
-    func purge(_ question: PurgeQuestion) async throws(Problem) -> AdminPurge {
+    func purge(_ question: PurgeQuery) async throws(Problem) -> AdminPurge {
         questions.update { $0.append(question) }
         return AdminPurge(purged: 3, isSoft: question.isSoft)
     }
@@ -26,16 +26,16 @@ private final class ScriptedKeeping: KeepingActions {
 
 @Suite struct KeepingTests {
     @Test(arguments: [
-        ("url=http%3A%2F%2Fa%2F", PurgeQuestion(.urls(["http://a/"]))),
-        ("url=%2Fa&url=%2Fb&soft", PurgeQuestion(.urls(["/a", "/b"]), isSoft: true)),
-        ("prefix=http%3A", PurgeQuestion(.prefixes(["http:"]))),
-        ("glob=*&service=", PurgeQuestion(.globs(["*"]), service: "")),
-        ("tag=a%20b&service=s", PurgeQuestion(.tags(["a b"]), service: "s")),
-        ("older_than=7d", PurgeQuestion(.olderThan(604_800))), ("all", PurgeQuestion(.all)),
-        ("all&soft", PurgeQuestion(.all, isSoft: true)),
+        ("url=http%3A%2F%2Fa%2F", PurgeQuery(.urls(["http://a/"]))),
+        ("url=%2Fa&url=%2Fb&soft", PurgeQuery(.urls(["/a", "/b"]), isSoft: true)),
+        ("prefix=http%3A", PurgeQuery(.prefixes(["http:"]))),
+        ("glob=*&service=", PurgeQuery(.globs(["*"]), service: "")),
+        ("tag=a%20b&service=s", PurgeQuery(.tags(["a b"]), service: "s")),
+        ("older_than=7d", PurgeQuery(.olderThan(604_800))), ("all", PurgeQuery(.all)),
+        ("all&soft", PurgeQuery(.all, isSoft: true)),
     ])
-    func questions(query: String, question: PurgeQuestion) throws {
-        #expect(try PurgeQuestion(members: AdminQuery.split("/v1/entries?\(query)").members) == question)
+    func questions(query: String, question: PurgeQuery) throws {
+        #expect(try PurgeQuery(members: AdminQuery.split("/v1/entries?\(query)").members) == question)
     }
 
     @Test(arguments: [
@@ -44,20 +44,20 @@ private final class ScriptedKeeping: KeepingActions {
         "tag=a&soft=1", "tag=a&service=s&service=t", "tg=a", "tag=a&verbose",
     ])
     func refusals(query: String) {
-        #expect(throws: Problem.self) { try PurgeQuestion(members: AdminQuery.split("/v1/entries?\(query)").members) }
+        #expect(throws: Problem.self) { try PurgeQuery(members: AdminQuery.split("/v1/entries?\(query)").members) }
     }
 
     @Test func `there is a bound on one request`() throws {
-        let many = (0...PurgeQuestion.most).map { "tag=\($0)" }
+        let many = (0...PurgeQuery.most).map { "tag=\($0)" }
         #expect(throws: Problem.self) {
-            try PurgeQuestion(members: AdminQuery.split("/?\(many.joined(separator: "&"))").members)
+            try PurgeQuery(members: AdminQuery.split("/?\(many.joined(separator: "&"))").members)
         }
         let few = many.dropLast().joined(separator: "&")
         #expect(
-            try PurgeQuestion(members: AdminQuery.split("/?\(few)").members).target == .tags((0..<100).map(String.init))
+            try PurgeQuery(members: AdminQuery.split("/?\(few)").members).target == .tags((0..<100).map(String.init))
         )
-        let long = String(repeating: "x", count: PurgeQuestion.longest + 1)
-        #expect(throws: Problem.self) { try PurgeQuestion(members: [("url", long)]) }
+        let long = String(repeating: "x", count: PurgeQuery.longest + 1)
+        #expect(throws: Problem.self) { try PurgeQuery(members: [("url", long)]) }
     }
 
     @Test func `routes take their methods, and nothing else`() async throws {
@@ -65,7 +65,7 @@ private final class ScriptedKeeping: KeepingActions {
         let routes = actions.keepingRoutes
         func perform(_ method: String, _ path: String, _ query: String) async throws -> String {
             let route = try #require(routes.first { $0.method.name == method && $0.path.places(in: path) != nil })
-            let answer = try await route.perform(AdminRequest(members: AdminQuery.split("?\(query)").members))
+            let answer = try await route.perform(AdminRequest(queryItems: AdminQuery.split("?\(query)").members))
             return String(decoding: answer.body, as: UTF8.self)
         }
         #expect(try await perform("DELETE", "/v1/entries", "tag=a") == "{\"is_soft\":false,\"purged\":3}\n")

@@ -6,8 +6,8 @@ import TestSupport
 
 @testable import ProxyServer
 
-/// Takes and gives few bytes a call, and refuses every second call for now. The client ends its side when the server has.
-/// Loop-bound.
+/// Takes and gives few bytes a call, and refuses every second call for now. The client ends its side when
+/// the server has. Loop-bound.
 final class MemoryTransport: Transport {
     struct Result {
         var received: [UInt8] = []

@@ -7,7 +7,8 @@ import Testing
 @testable import ProxyServer
 
 @Suite(.timeLimit(.minutes(5))) struct TransportTests {
-    /// In one piece: hits and others, from memory and from files, with bodies of every framing; the last ends the connection.
+    /// In one piece: hits and others, from memory and from files, with bodies of every framing; the
+    /// last ends the connection.
     private static let requests = [
         "GET /hot/10 HTTP/1.1\r\nHost: h\r\n\r\n", "GET /hot/20000 HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET /kept/30000 HTTP/1.1\r\nHost: h\r\n\r\n", "GET /fixed/3000 HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -47,7 +48,7 @@ import Testing
                 handler: handler,
                 transport: MemoryTransport(Array(sent.utf8), step: step, stutters: stutters, result),
                 peer: address,
-                listener: ListenerFacts(role: .proxy, address: address),
+                listener: ListenerInfo(role: .proxy, address: address),
                 isCounted: false
             )
         }

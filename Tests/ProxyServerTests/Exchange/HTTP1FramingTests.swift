@@ -126,8 +126,8 @@ import Testing
         Serializer.write(head.fields, into: &lines)
         #expect(String(decoding: lines, as: UTF8.self) == test.says)
         #expect(keepAlive == test.goesOn)
-        #expect(framing.enclose(0) == .nothing)
-        #expect(framing.enclose(5) == test.five)
+        #expect(framing.frameContent(0) == .nothing)
+        #expect(framing.frameContent(5) == test.five)
         let counted =
             switch test.five {
             case .nothing: 0

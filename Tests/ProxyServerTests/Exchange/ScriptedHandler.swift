@@ -32,7 +32,7 @@ final class ScriptedHandler: ExchangeHandler {
     func shutdown() { client.shutdown() }
 
     /// `/hot/N`: N bytes of the pattern, on the hot path; `/kept/N`: of the pattern in a file of its own.
-    func answerAtOnce(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
+    func answerSynchronously(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
         let target = String(decoding: request.target, as: UTF8.self)
         let isKept = target.hasPrefix("/kept/")
         guard isKept || target.hasPrefix("/hot/"), let count = Int(target.dropFirst(isKept ? 6 : 5)) else {
@@ -219,7 +219,7 @@ final class ScriptedHandler: ExchangeHandler {
             let addresses = try await client.dialler.addresses(of: target, on: loop)
             let remote = try await client.dialler.connect(to: addresses, of: target, on: loop)
             exchange.sendHead(ResponseHead(status: 200, reason: "Connected"), body: .none)
-            guard let client = exchange.takeOver() else { return Socket.close(remote) }
+            guard let client = exchange.detach() else { return Socket.close(remote) }
             let traffic = await Tunnel(on: loop, in: exchange.context, client: client, remote: remote).run()
             observations.seen.update { $0.delivered = traffic.sent }
         } catch {

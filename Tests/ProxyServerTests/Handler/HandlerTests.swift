@@ -1,4 +1,5 @@
-// Requests through the real handler to a scripted origin: what goes on, what comes back, what is stored and under which key.
+// Requests through the real handler to a scripted origin: what goes on, what comes back, what is
+// stored and under which key.
 
 import DownloadCore
 import EventLoop

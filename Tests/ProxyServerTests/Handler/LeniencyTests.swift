@@ -1,4 +1,5 @@
-// Origins that break a rule of HTTP/1.1, through the whole server: what clients get is always framed anew, and what was oddly framed is not stored.
+// Origins that break a rule of HTTP/1.1, through the whole server: what clients get is always framed anew, and what was
+// oddly framed is not stored.
 
 import TestSupport
 import Testing

@@ -22,7 +22,8 @@ private struct Case {
     /// Which of its answers come from the hot path.
     let isHot: [Bool]
 
-    /// - Parameter text: requests, `|` between them; what follows the target is on lines of their own, `;` between them.
+    /// - Parameter text: requests, `|` between them; what follows the target is on lines of
+    ///   their own, `;` between them.
     init(_ text: String, _ isHot: Bool...) { (self.text, self.isHot) = (text, isHot) }
 
     var methods: [String] { text.split(separator: "|").map { String($0.prefix { $0 != " " }) } }
@@ -126,7 +127,8 @@ private let cases = [
         return answer
     }
 
-    /// What a client gets for a text of requests, the lines of each head in order of their spelling, and what was counted.
+    /// What a client gets for a text of requests, the lines of each head in order of their
+    /// spelling, and what was counted.
     private static func result(_ harness: HandlerHarness, _ one: Case, _ way: Way) throws -> (
         lines: [String], isHot: [Bool], counted: [UInt64]
     ) {
@@ -299,7 +301,8 @@ private let cases = [
 
     // MARK: - Clients
 
-    /// Returns when the loop has turned fifty times without ending an answer: the client's socket takes no more of this one.
+    /// Returns when the loop has turned fifty times without ending an answer: the client's socket
+    /// takes no more of this one.
     private static func awaitFullSocket(_ harness: HandlerHarness) throws {
         var (hits, turns) = (try harness.counters()[.cacheHit], 0)
         for _ in 0..<3000 where turns < 50 {

@@ -1,4 +1,5 @@
-// The direct way and the waiting path, side by side: the same requests to the same origin have the same answers and counts.
+// The direct way and the waiting path, side by side: the same requests to the same origin have
+// the same answers and counts.
 
 import CacheStore
 import DownloadCore
@@ -18,11 +19,13 @@ private enum Way: String {
 
 private struct Case: CustomTestStringConvertible, Sendable {
     let name: String
-    /// The methods of what is sent at once on one connection, and the text, in which `#` stands for Host and the field of the way.
+    /// The methods of what is sent at once on one connection, and the text, in which `#` stands for Host
+    /// and the field of the way.
     let methods: [String]
     let text: String
     let reply: @Sendable (OriginRequest) -> OriginReply
-    /// The origin says how long its answer is. Else the waiting path under a policy says so, too, where all came in time.
+    /// The origin says how long its answer is. Else the waiting path under a policy says so,
+    /// too, where all came in time.
     let hasLength: Bool
     /// How long a head may take. Long, but where this is looked at: a busy machine must not decide what the answer is.
     let firstByte: String
@@ -226,7 +229,7 @@ private let cases: [Case] = [
         try harness.waitForConnections(0)
         let after = try harness.counters()
         // How the bytes go is no part of the answer.
-        let counted = Counter.allCases.filter { $0 != .bytesMoved }.map { after[$0] &- before[$0] }
+        let counted = Counter.allCases.filter { $0 != .bytesSpliced }.map { after[$0] &- before[$0] }
         return (lines, counted, try harness.direct() - direct)
     }
 

@@ -1,4 +1,5 @@
-// What becomes of the fields of requests that are passed on, on connections whose client says the same fields again and again.
+// What becomes of the fields of requests that are passed on, on connections whose client says the
+// same fields again and again.
 
 import HTTPWire
 import TestSupport

@@ -1,4 +1,5 @@
-// What the rooms below do by default is what the table of keys says: the library has their defaults, the daemon the table's.
+// What the modules below do by default is what the table of keys says: the library has their
+// defaults, the daemon the table's.
 
 import CacheStore
 import Configuration
@@ -35,7 +36,7 @@ import Upstream
         #expect(Self.service.cache.collapse == CollapseLimits())
         #expect(Self.service.cache.onClientAbort == .finish && Self.service.expect == .any)
         let placeholder = PlaceholderConfiguration(answer: StandInConfiguration(file: "/x"))
-        #expect(placeholder.after == PhasePlan().patience)
+        #expect(placeholder.after == PhasePlan().placeholderDelay)
     }
 
     @Test func ofHeads() {

@@ -1,4 +1,5 @@
-// Paths with dot segments: refused before anything is matched where they could leave what a service answers for, else passed on as they are.
+// Paths with dot segments: refused before anything is matched where they could leave what a service answers for,
+// else passed on as they are.
 
 import DownloadCore
 import TestSupport

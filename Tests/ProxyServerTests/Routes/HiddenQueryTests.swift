@@ -113,7 +113,8 @@ import Testing
         }
         try await HandlerHarness.run(Self.text(origin)) { harness throws in
             let upgrade = [("Connection", "Upgrade"), ("Upgrade", "x")]
-            // Answers that may be stored, that are passed on, by another service, to a body, and on the way to a tunnel.
+            // Answers that may be stored, that are passed on, by another service, to a body,
+            // and on the way to a tunnel.
             let ways: [(method: String, target: String, fields: [(String, String)])] = [
                 ("GET", "/api/x", []), ("GET", "/only/x", []), ("GET", "/direct/x", []), ("GET", "/outer/x", []),
                 ("POST", "/api/x", []), ("GET", "/api/x", upgrade), ("GET", "/direct/x", upgrade),

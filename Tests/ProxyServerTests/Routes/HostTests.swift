@@ -1,4 +1,5 @@
-// Which services answer for which Host: names under hosts, services of a host and a prefix, and the names of the machine.
+// Which services answer for which Host: names under hosts, services of a host and a prefix, and
+// the names of the machine.
 
 import Configuration
 import HTTPWire

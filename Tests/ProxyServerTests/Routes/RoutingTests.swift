@@ -1,4 +1,5 @@
-// From a target to whoever answers: prefixes, hosts, reloads, services in front of services, demo answers, own listeners.
+// From a target to whoever answers: prefixes, hosts, reloads, services in front of services,
+// demo answers, own listeners.
 
 import EventLoop
 import HTTPWire

@@ -1,4 +1,5 @@
-// Fields and query items that are in no key: what is stored cannot depend on them, since nothing that may be stored is asked with them.
+// Fields and query items that are in no key: what is stored cannot depend on them, since nothing that may be
+// stored is asked with them.
 
 import HTTPCaching
 import HTTPWire

@@ -21,8 +21,8 @@ struct ScenarioOutcome {
 
 /// Used by one thread at a time.
 final class WayRig {
-    /// Where the clock begins, in seconds ahead of the system's: a Date of the scripts is never so old that it could be of the system's
-    /// time, by which a response of an origin that was not moved along is as old as it is there.
+    /// Where the clock begins, in seconds ahead of the system's: a Date of the scripts is never so old that it could be
+    /// of the system's time, by which a response of an origin that was not moved along is as old as it is there.
     private static let begin: Int64 = 10 * 86_400
     /// The clock is put back when it is so far ahead, in seconds: its limit is 25000 days.
     private static let farAhead: Int64 = 100 * 86_400

@@ -1,4 +1,5 @@
-// Daemons whose configuration names no admin address: their user's commands find them, and nobody else's folder is trusted.
+// Daemons whose configuration names no admin address: their user's commands find them, and nobody
+// else's folder is trusted.
 
 import Foundation
 import TestSupport

@@ -6,7 +6,8 @@ import Testing
 
 extension Scenarios {
     @Suite(.timeLimit(.minutes(2))) struct PassedSockets {
-        /// Listens as systemd does, gives the sockets the descriptors from 3 on, and becomes the program: NAME=ADDRESS... -- PROGRAM...
+        /// Listens as systemd does, gives the sockets the descriptors from 3 on, and becomes the program:
+        /// NAME=ADDRESS... -- PROGRAM...
         private static let launcher = """
             import os, socket, sys
             end = sys.argv.index("--")

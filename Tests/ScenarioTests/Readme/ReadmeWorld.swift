@@ -108,7 +108,8 @@ final class ReadmeWorld: Sendable {
         try folder.write("nginx/nginx.conf", origins)
     }
 
-    /// The addresses are in the network for 6to4 relays, which nobody uses any more (RFC 7526), so that forward mode takes them for public.
+    /// The addresses are in the network for 6to4 relays, which nobody uses any more (RFC 7526), so that forward
+    /// mode takes them for public.
     private static func world(_ folder: String, _ binary: String, _ reader: Reader) -> String {
         let runtime = "/run/user/\(reader.user)"
         return """

@@ -1,4 +1,5 @@
-// An origin that fails now and then, or stays away: attempts, Retry-After, and the circuit breaker, as clients and operators see them.
+// An origin that fails now and then, or stays away: attempts, Retry-After, and the circuit breaker, as
+// clients and operators see them.
 
 import Foundation
 import TestSupport

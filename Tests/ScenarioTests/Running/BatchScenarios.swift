@@ -8,7 +8,8 @@ extension Scenarios {
     @Suite(.timeLimit(.minutes(4))) struct Batches {
         static let fields = [("Cache-Control", "max-age=6000"), ("ETag", "\"1\"")]
 
-        /// `/missing` 404, `/nohead` refuses HEAD, `/unknown` says no length, everything else ten bytes; GETs wait for the gate.
+        /// `/missing` 404, `/nohead` refuses HEAD, `/unknown` says no length, everything else ten
+        /// bytes; GETs wait for the gate.
         static func origin(_ gate: Gate? = nil) throws -> ScriptedOrigin {
             try ScriptedOrigin { request in
                 let isHead = request.method == "HEAD"

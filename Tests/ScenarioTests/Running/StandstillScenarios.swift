@@ -9,9 +9,10 @@ extension Scenarios {
         /// Seconds of load: `DRYDOCK_SOAK_SECONDS`, 3 where it is not set.
         static let seconds = ProcessInfo.processInfo.environment["DRYDOCK_SOAK_SECONDS"].flatMap { Double($0) } ?? 3
 
-        /// Loads the daemon with as many clients as there are, for ``seconds`` and for `requests` requests at least; in no
-        /// case for longer than a minute more. The daemon shares the clients out to its loops.
-        /// - Parameter ask: one request over a connection of its own choice; the number is of the client, then of the request.
+        /// Loads the daemon with as many clients as there are, for ``seconds`` and for `requests` requests at least; in
+        /// no case for longer than a minute more. The daemon shares the clients out to its loops.
+        /// - Parameter ask: one request over a connection of its own choice; the number is of the
+        ///   client, then of the request.
         static func load(
             clients: Int,
             requests: Int,
@@ -129,8 +130,8 @@ extension Scenarios {
             #expect(try daemon.exchange("/api/a").status == 200)
             #expect(daemon.notify.wait(for: "WATCHDOG=1", count: 4))
             #expect(try Self.metric(daemon, "drydock_standing_still") == 0)
-            // Whoever opens a pipe waits for its reader, and the others wait for him: each write of a job takes a thread of the
-            // pool, until none is left.
+            // Whoever opens a pipe waits for its reader, and the others wait for him: each write of a job takes a
+            // thread of the pool, until none is left.
             let jobs = "\(daemon.place.cache)/jobs"
             try FileManager.default.createDirectory(atPath: jobs, withIntermediateDirectories: true)
             for job in 1...4 { #expect(mkfifo("\(jobs)/\(job).tmp", 0o600) == 0) }

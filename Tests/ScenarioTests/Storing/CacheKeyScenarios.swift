@@ -41,7 +41,8 @@ extension Scenarios {
             #expect(try daemon.exchange("/long/x").cacheStatus?.detail == "revalidated")
         }
 
-        /// `auto` checks what is short by a conditional GET, and what is long by HEAD until the origin has answered 304.
+        /// `auto` checks what is short by a conditional GET, and what is long by HEAD until
+        /// the origin has answered 304.
         @Test(arguments: [("head", ["HEAD", "HEAD"]), ("conditional", ["GET", "GET"]), ("auto", ["GET", "GET"])])
         func revalidateOfWhatIsShort(_ method: String, asked: [String]) throws {
             try checks(method, length: 100, asked)

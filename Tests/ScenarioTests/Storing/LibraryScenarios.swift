@@ -1,4 +1,5 @@
-// mode: library and the keys that go with it, in a running daemon: lifetimes, checks, what is gone, POST, keys, cookies, lengths.
+// mode: library and the keys that go with it, in a running daemon: lifetimes, checks, what is gone,
+// POST, keys, cookies, lengths.
 
 import Foundation
 import TestSupport
@@ -49,7 +50,8 @@ extension Scenarios {
             #expect(ages.contains { explained.contains($0) }, "the check's time is the moved one: \(explained)")
         }
 
-        /// An older date is a change, too; the copy answers while the origin fails, and is asked about again after check_pause.
+        /// An older date is a change, too; the copy answers while the origin fails, and is asked
+        /// about again after check_pause.
         @Test func aFailedCheckRenewsNothing() throws {
             let version = Counter()
             let origin = try ScriptedOrigin { request in

@@ -1,4 +1,5 @@
-// Memory pressure around a real daemon, told by files that stand in for the kernel's: what is given back is really gone.
+// Memory pressure around a real daemon, told by files that stand in for the kernel's: what is
+// given back is really gone.
 
 import Foundation
 import TestSupport

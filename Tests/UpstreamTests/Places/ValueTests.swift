@@ -1,4 +1,4 @@
-// The values of this room: URLs, errors and their statuses, and the reader without a network.
+// The values of this module: URLs, errors and their statuses, and the reader without a network.
 
 import HTTPWire
 import Testing
@@ -23,7 +23,7 @@ import Testing
     ) throws {
         let url = try UpstreamURL.parse(text, method: .get)
         #expect(url == UpstreamURL(isTLS: isTLS, host: host, port: port, target: target))
-        let place = UpstreamPlace(root: [], url)
+        let place = Origin(root: [], url)
         #expect("\(place.isTLS ? "https" : "http")://\(place.connectName):\(place.key.port)/" == connected)
         #expect(CurlPlace(place) != nil)
     }
@@ -35,7 +35,7 @@ import Testing
     ])
     func `a place has the Host field of its URL`(text: String, field: String) throws {
         let url = try UpstreamURL.parse(text, method: .get)
-        #expect(UpstreamPlace(root: [], url).hostField == field)
+        #expect(Origin(root: [], url).hostField == field)
     }
 
     @Test(arguments: [

@@ -1,4 +1,5 @@
-// What fields say about their connection: nobody's authenticated one is used for anybody else, and none after the time its origin gave it.
+// What fields say about their connection: nobody's authenticated one is used for anybody else, and none after
+// the time its origin gave it.
 
 import Foundation
 import HTTPWire

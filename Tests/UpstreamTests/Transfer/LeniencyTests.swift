@@ -1,4 +1,5 @@
-// Responses that break a rule of HTTP/1.1 and can be read in one way only: taken from either carrier, and the connection ends where their framing is odd.
+// Responses that break a rule of HTTP/1.1 and can be read in one way only: taken from either carrier, and the
+// connection ends where their framing is odd.
 
 import HTTPWire
 import TestSupport

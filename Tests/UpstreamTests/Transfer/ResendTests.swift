@@ -1,4 +1,5 @@
-// The second try on a connection that died, libcurl's hidden one included: only what is idempotent, and only before anything came.
+// The second try on a connection that died, libcurl's hidden one included: only what is idempotent, and
+// only before anything came.
 
 import HTTPWire
 import TestSupport
@@ -6,8 +7,8 @@ import Testing
 import Upstream
 
 @Suite struct ResendTests {
-    /// An origin that answers `/warm` and treats everything else on a used connection as `end` says; a first request on a
-    /// connection is answered.
+    /// An origin that answers `/warm` and treats everything else on a used connection as `end` says; a first request on
+    /// a connection is answered.
     private func origin(_ end: OriginReply) throws -> ScriptedOrigin {
         try ScriptedOrigin { request in
             request.target == "/warm" || request.ordinal == 1 ? .answer(to: request, "again") : end

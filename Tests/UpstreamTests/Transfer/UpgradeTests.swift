@@ -1,4 +1,5 @@
-// Requests for another protocol: the socket after a 101, an ordinary answer else, and never a connection of anybody else's.
+// Requests for another protocol: the socket after a 101, an ordinary answer else, and never a
+// connection of anybody else's.
 
 import EventLoop
 import Glibc

@@ -1,4 +1,5 @@
-// Responses that libcurl or a lenient reader takes for good, and that are not: each is a 502, and its connection is not used again.
+// Responses that libcurl or a lenient reader takes for good, and that are not: each is a 502, and its
+// connection is not used again.
 
 import HTTPWire
 import TestSupport

@@ -6,7 +6,7 @@ import Glibc
 import Synchronization
 
 extension DiskFolder {
-    /// What is there as long as the folder is in use.
+    /// The files and folders that must exist while the folder is in use.
     private static let lasting = FolderMark.names + ["secret", "lock"] + folders
 
     /// What somebody has removed, by name; blocks.
@@ -18,10 +18,10 @@ extension DiskFolder {
         }
     }
 
-    /// Makes what is missing, with the same secret, and takes the folder again where it is another one now; blocks.
-    /// - Returns: what was missing.
-    /// - Throws: `DiskTierError`: `.inUse` where another daemon has taken the place of the folder, `.notTaken` where somebody
-    ///   has put something else there.
+    /// Makes missing files and folders, with the same secret, and locks the folder again if it was replaced; blocks.
+    /// - Returns: the names that were missing.
+    /// - Throws: `DiskTierError`: `.inUse` where another daemon has taken the place of the folder, `.notTaken` where
+    ///   somebody has put something else there.
     func restore() throws(DiskTierError) -> [String] {
         let missing = missing()
         guard !missing.isEmpty else { return [] }

@@ -62,19 +62,19 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
 final class DiskFolder: Sendable {
     let path: String
     let calls: FileCalls
-    let digestKey: DigestKey
+    let fileNameKey: StoredFileNameKey
     /// What became of a folder that another version of Drydock wrote, for the log; nil where this one did.
     let remark: String?
     let kind: StoreKind
     let format: Int
-    /// What `digestKey` was made of.
+    /// What `fileNameKey` was made of.
     let secret: [UInt8]
     /// Nil once it has been given back.
     let lock: Mutex<FolderLock?>
 
-    /// Takes a folder that is empty, or has the mark of such a store; makes it where there is none. Blocks.
+    /// Opens a folder that is empty, missing, or marked as such a store. Blocks.
     /// - Parameter format: of the files that are written; another one in tests.
-    /// - Throws: `DiskTierError`; `.notTaken` where the folder is anybody else's, and has not been touched then.
+    /// - Throws: `DiskTierError`; `.notTaken` if the folder has foreign content; then it was not changed.
     init(
         _ path: String,
         kind: StoreKind = .shared,
@@ -95,8 +95,8 @@ final class DiskFolder: Sendable {
             for name in Self.folders { try Self.makeFolders("\(path)/\(name)", calls) }
             for name in FolderNames.of("\(path)/tmp") { unlink("\(path)/tmp/\(name)") }
             secret = try Self.secret("\(path)/secret", calls)
-            digestKey = secret.withUnsafeBytes { bytes in
-                DigestKey(low: bytes.number(at: 0, UInt64.self), high: bytes.number(at: 8, UInt64.self))
+            fileNameKey = secret.withUnsafeBytes { bytes in
+                StoredFileNameKey(low: bytes.number(at: 0, UInt64.self), high: bytes.number(at: 8, UInt64.self))
             }
             remark = try Self.convert(path, from: found, to: format, kind, calls)
         } catch {
@@ -118,20 +118,20 @@ final class DiskFolder: Sendable {
 
     static let folders = ["tmp", "objects", "trash"]
     var objects: String { "\(path)/objects" }
-    /// What is removed as a whole waits here for an I/O thread.
+    /// Folders that were removed as a whole wait here until an I/O thread deletes them.
     var trash: String { "\(path)/trash" }
     var index: String { "\(path)/index.sqlite" }
     var rules: String { "\(path)/rules" }
     var pins: String { "\(path)/pins" }
 
-    func place(of name: Digest) -> String { "\(objects)/\(name.relativePath)" }
+    func place(of name: StoredFileName) -> String { "\(objects)/\(name.relativePath)" }
 
-    /// A name that nobody else uses.
+    /// A unique name.
     func temporary() -> String { "\(path)/tmp/\(String(UInt64.random(in: 0 ... .max), radix: 36))" }
 
-    /// Gives a temporary file its place; blocks. Whoever removes the last file of a folder removes the folder, too, and may do
-    /// so in between.
-    func move(_ temporary: String, to name: Digest) throws(DiskTierError) {
+    /// Moves a temporary file to its place; blocks. Another thread may remove an empty folder in between, so the
+    /// folders may have to be made twice.
+    func move(_ temporary: String, to name: StoredFileName) throws(DiskTierError) {
         let place = place(of: name)
         var error = SystemError("rename to \(place)", code: ENOENT)
         // Another daemon may have made the folder anew by then.
@@ -154,7 +154,7 @@ final class DiskFolder: Sendable {
         throw .folder(error)
     }
 
-    /// The two folders that a place is in. `objects` itself is made when somebody looks what else is gone.
+    /// The two folders of a place. A missing `objects` itself is made by the repair of the whole folder.
     private static func folders(of place: String) -> (first: String, second: String) {
         (String(place.dropLast(36)), String(place.dropLast(33)))
     }
@@ -172,7 +172,7 @@ final class DiskFolder: Sendable {
 
     /// Removes the folders that a place was in, where they are empty now; blocks.
     func removeFolders(of place: String) {
-        // What lies elsewhere, such as a temporary file, is in none of them.
+        // A temporary file, for example, is in none of these folders.
         guard place.hasPrefix("\(objects)/"), place.utf8.count == objects.utf8.count + 39 else { return }
         let (first, second) = Self.folders(of: place)
         if calls.removeFolder(second) == 0 || errno == ENOENT { _ = calls.removeFolder(first) }
@@ -180,21 +180,22 @@ final class DiskFolder: Sendable {
 
     static func hex(_ part: Int) -> String { (part < 16 ? "0" : "") + String(part, radix: 16) }
 
-    /// Removes the empty ones of the folders below one of the 256 in `objects`, and this one where it is empty then; blocks.
+    /// Removes the empty folders below one of the 256 in `objects`, and that one if it becomes empty; blocks.
     func removeEmptyFolders(in part: Int) {
         let first = "\(objects)/\(Self.hex(part))"
         for name in FolderNames.of(first) { _ = calls.removeFolder("\(first)/\(name)") }
         _ = calls.removeFolder(first)
     }
 
-    /// Takes every stored file away at once; nobody may be in the folder. Blocks.
-    /// - Throws: `DiskTierError.folder`; the files are where they were then.
+    /// Removes all stored files at once, while no other thread works in the folder. Blocks.
+    /// - Throws: `DiskTierError.folder`; then the files are still there.
     func discardObjects() throws(DiskTierError) {
         guard isHeld else { throw .folder(SystemError("rename \(objects)", code: ESTALE)) }
         try Self.discard(objects, trash, calls)
     }
 
-    /// Whether the folder at this place is the one that was taken, and not one that another daemon has made since; blocks.
+    /// Whether the folder at this place is the one that was taken, and not one that another
+    /// daemon has made since; blocks.
     var isHeld: Bool { lock.withLock { $0?.holds(path) ?? false } }
 
     private static func discard(_ objects: String, _ trash: String, _ calls: FileCalls) throws(DiskTierError) {
@@ -224,9 +225,9 @@ final class DiskFolder: Sendable {
     /// Bytes that the file system has left for us.
     func available() -> Int64? { calls.available(path) }
 
-    /// Makes the folder where there is none, and marks it; blocks. Whoever takes the folder later finds the mark.
-    /// - Returns: what the folder was before.
-    /// - Throws: `DiskTierError`; nothing in the folder has been changed then, but for a part of the mark where the disk fails.
+    /// Makes the folder if it is missing, and marks it for later openers; blocks.
+    /// - Returns: the state of the folder before.
+    /// - Throws: `DiskTierError`; then the folder is unchanged, or has a part of the mark if the disk failed.
     @discardableResult
     static func claim(
         _ path: String,
@@ -238,7 +239,7 @@ final class DiskFolder: Sendable {
         return try DiskTierError.mark { () throws(FolderError) in try FolderMark.claim(path, kind, newest: format) }
     }
 
-    /// Empties a store that was written in an older format; pins and the secret have had one format ever since.
+    /// Empties a store of an older format; pins and the secret stay, since their format never changed.
     /// - Returns: what was found and done, for the log.
     private static func convert(
         _ path: String,

@@ -1,12 +1,13 @@
-// Who uses a folder: a lock on the folder itself, so that removing a file in it lets nobody else in.
+// Locks a folder against other daemons. The lock is on the folder itself, so that removing a file
+// in it does not release it.
 
 import EventLoop
 import Glibc
 
-/// A value that holds descriptors: whoever has it calls ``release()`` once.
+/// A value that holds descriptors: its owner must call ``release()`` once.
 struct FolderLock: Sendable {
     private let folder: Int32
-    /// Version 0.1.0 looks at the file `lock` alone: -1 where it is not held.
+    /// The lock on the file `lock`, the only one that version 0.1.0 checks; -1 if it is not held.
     private var file: Int32 = -1
 
     /// Takes the folder and changes nothing in it; blocks.
@@ -14,13 +15,13 @@ struct FolderLock: Sendable {
     init(_ path: String) throws(DiskTierError) {
         folder = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if folder < 0 { throw .folder(SystemError("open \(path)")) }
-        // Some network file systems lock what is open for writing alone: there the file has to do.
+        // Some network file systems lock only files that are open for writing: there the lock file must do.
         guard flock(folder, LOCK_EX | LOCK_NB) != 0, [EWOULDBLOCK, EINTR].contains(errno) else { return }
         close(folder)
         throw .inUse(path: path)
     }
 
-    /// Takes the file, too, which it makes where there is none; blocks.
+    /// Locks the file, too, and makes it if it is missing; blocks.
     mutating func takeFile(_ path: String, _ calls: FileCalls) throws(DiskTierError) {
         if file >= 0 { close(file) }
         file = calls.open("\(path)/lock", O_RDWR | O_CREAT, 0o600)

@@ -1,4 +1,4 @@
-// What a store's owner and settings are called where troubles are told: a program that uses the library has no configuration file.
+// The words for a store's owner and settings in reports: a program that uses the library has no configuration file.
 
 import Files
 
@@ -26,7 +26,7 @@ extension StoreKind {
         }
     }
 
-    /// What to do in the place of removing what is in the folder.
+    /// The advice for what to use instead of removing files from the folder.
     var insteadOfRemoving: String {
         switch self {
         case .shared: "use 'drydock purge --all' to empty a cache, and stop the daemon before its folder is removed"

@@ -1,7 +1,7 @@
 // The layout of a stored file: a preamble, the body from byte 4096 on, records after it: see `StoredRecord`.
 //
 // A record is found from the end of the file by its last twelve bytes; where an append was torn, by walking the records
-// from the end of the body, whose length the preamble knows. Whatever does not match its checksum does not exist.
+// from the end of the body, whose length the preamble knows. Data that does not match its checksum counts as absent.
 
 import HTTPCaching
 
@@ -20,7 +20,7 @@ struct FilePreamble: Equatable {
     private static let magic = Array("DRYDOCK\n".utf8)
     private static let size = 36
 
-    /// Random: tells a file from one that replaced it under the same name.
+    /// A random id, which differs for a file that replaces this one under the same name.
     var fileID: UInt64
     var bodyLength: Int64
 
@@ -36,7 +36,7 @@ struct FilePreamble: Equatable {
         bytes.add(UInt32(BlockSums.blockSize))
         bytes.add(fileID)
         bytes.add(UInt64(bitPattern: bodyLength))
-        bytes.add(bytes.withUnsafeBytes(Checksum.of))
+        bytes.add(bytes.withUnsafeBytes(CRC32C.of))
         bytes += [UInt8](repeating: 0, count: Int(FileLayout.bodyOffset) - bytes.count)
         return bytes
     }
@@ -47,7 +47,7 @@ struct FilePreamble: Equatable {
         let checked = UnsafeRawBufferPointer(rebasing: bytes[..<(Self.size - 4)])
         guard bytes.number(at: 8, UInt16.self) == FileLayout.version,
             bytes.number(at: 12, UInt32.self) == UInt32(BlockSums.blockSize),
-            bytes.number(at: Self.size - 4, UInt32.self) == Checksum.of(checked)
+            bytes.number(at: Self.size - 4, UInt32.self) == CRC32C.of(checked)
         else { return nil }
         fileID = bytes.number(at: 16, UInt64.self)
         bodyLength = Int64(bitPattern: bytes.number(at: 24, UInt64.self))
@@ -62,7 +62,7 @@ extension [UInt8] {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The caller has checked that the number lies inside.
+    /// The caller must have checked that the number lies inside.
     func number<Number: FixedWidthInteger & BitwiseCopyable>(at offset: Int, _ type: Number.Type) -> Number {
         Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
     }

@@ -3,18 +3,18 @@
 import EventLoop
 import Glibc
 
-/// What a file says about itself.
+/// The parsed head of a stored file.
 struct StoredFile {
     var record: StoredRecord
     /// Where the record's valid bytes end, in the file.
     var end: Int64
-    /// What the file said before its head was read.
+    /// The file's stamp from before its head was read.
     let stamp: FileStamp
     /// Bytes of the whole file.
     var size: Int64 { stamp.size }
 
     /// Reads the preamble and the last valid record.
-    /// - Returns: nil where the file is not a whole stored response, or no file at all: a pipe is not waited for.
+    /// - Returns: nil if the file is no complete stored response, or no regular file: it does not wait for a pipe.
     /// - Throws: `SystemError` where it cannot be read.
     static func read(_ descriptor: Int32, _ calls: FileCalls) throws(SystemError) -> StoredFile? {
         var status = stat()
@@ -34,8 +34,8 @@ struct StoredFile {
         return StoredFile(record: record, end: tailStart + Int64(end), stamp: stamp)
     }
 
-    /// Appends a record. What a torn append has left is cut off first; a tail that has become long is made short again
-    /// without a moment at which no record is valid: the newest is copied to the front while it still ends the file.
+    /// Appends a record, after cutting off the rest of a torn append. A long tail is shortened so that a valid record
+    /// exists at every moment: the newest is copied to the front while it still ends the file.
     /// - Returns: the size of the file.
     static func append(
         _ record: StoredRecord,

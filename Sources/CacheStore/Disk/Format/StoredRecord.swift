@@ -1,5 +1,5 @@
-// The one encoding of a stored response without its body: behind the body in a file of the disk tier, before it on the wire to a
-// shared one.
+// The one encoding of a stored response without its body: behind the body in a file of the disk tier, before it on
+// the wire to a shared one.
 //
 //     offset  bytes
 //          0      4  "DDHR"
@@ -62,7 +62,7 @@ package struct StoredRecord: Sendable {
         bytes += key
         bytes += encodedHead
         for sum in sums { bytes.add(sum) }
-        bytes.add(bytes.withUnsafeBytes(Checksum.of))
+        bytes.add(bytes.withUnsafeBytes(CRC32C.of))
         bytes.add(UInt32(truncatingIfNeeded: length))
         bytes.add(Self.endMagic)
         return bytes
@@ -98,7 +98,7 @@ package struct StoredRecord: Sendable {
         guard length >= fixedSize + FileLayout.footerSize, length <= bytes.count - start else { return nil }
         let record = UnsafeRawBufferPointer(rebasing: bytes[start..<start + length])
         let checked = UnsafeRawBufferPointer(rebasing: record[..<(length - FileLayout.footerSize)])
-        guard record.number(at: length - 12, UInt32.self) == Checksum.of(checked),
+        guard record.number(at: length - 12, UInt32.self) == CRC32C.of(checked),
             record.number(at: length - 8, UInt32.self) == UInt32(length),
             record.number(at: length - 4, UInt32.self) == endMagic
         else { return nil }

@@ -1,4 +1,4 @@
-// What the index says about stored responses, for listings; what it does not know is read from their files.
+// Lists stored responses from the index; data that it lacks is read from their files.
 
 import EventLoop
 import Glibc
@@ -8,7 +8,7 @@ import SQLite
 extension DiskIndex {
     /// A row of a listing.
     struct Listed: Sendable {
-        let name: Digest
+        let name: StoredFileName
         let url: String
     }
 
@@ -31,7 +31,7 @@ extension DiskIndex {
             values += [.text(beginning), .text(beginning + "\u{10FFFF}")]
         }
         func condition(_ pattern: String) -> (String, [SQLiteValue]) {
-            // In brackets these stand for themselves.
+            // In brackets these characters match themselves.
             let escaped = pattern.map { "?[".contains($0) ? "[\($0)]" : "\($0)" }.joined()
             return pattern.contains("*") ? ("url GLOB ?", [.text(escaped)]) : ("instr(url, ?) > 0", [.text(pattern)])
         }
@@ -58,7 +58,7 @@ extension DiskIndex {
         return try database.read { [arguments] session throws(SQLiteError) in
             var listed: [Listed] = []
             try session.query(sql, arguments, isKept: false) { row in
-                let name = Digest(high: row.unsigned(0), low: row.unsigned(1))
+                let name = StoredFileName(high: row.unsigned(0), low: row.unsigned(1))
                 listed.append(Listed(name: name, url: row.text(2) ?? ""))
             }
             return listed
@@ -87,8 +87,8 @@ extension DiskTier {
         }
     }
 
-    /// What a file says about itself, its body aside; blocks.
-    /// - Returns: nil where it has gone, or cannot be read.
+    /// Reads the head of a file; blocks.
+    /// - Returns: nil if the file is gone or unreadable.
     func head(of row: DiskIndex.Listed) -> TierListing? {
         let descriptor = folder.calls.open(folder.place(of: row.name), O_RDONLY, 0)
         if descriptor < 0 { return nil }

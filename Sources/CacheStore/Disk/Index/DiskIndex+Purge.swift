@@ -1,13 +1,13 @@
-// What the index knows about purges: how many files they concern, and which.
+// Finds in the index the files that purges concern, and counts them.
 
 import EventLoop
 import SQLite
 
 extension DiskIndex {
     /// A file that a purge concerns, and where the search for the next one begins.
-    struct Doomed: Sendable {
+    struct PendingRemoval: Sendable {
         var keyHash: UInt64
-        var name: Digest
+        var name: StoredFileName
         var fileID: UInt64
         var url: String
     }
@@ -32,9 +32,9 @@ extension DiskIndex {
         by rule: PurgeRule,
         before number: UInt64,
         pinned: [String],
-        after last: Doomed?,
+        after last: PendingRemoval?,
         limit: Int
-    ) throws(SQLiteError) -> [Doomed] {
+    ) throws(SQLiteError) -> [PendingRemoval] {
         let condition = rule.condition(pinned: pinned)
         var (found, values) = ("(\(condition.sql)) AND number <= ?", condition.values)
         values.append(.unsigned(number))
@@ -47,21 +47,21 @@ extension DiskIndex {
         let order = rule.hasRange ? "url, high, low" : "high, low"
         let sql = "SELECT \(IndexRow.columns) FROM files WHERE \(found) ORDER BY \(order) LIMIT ?"
         return try database.read { [path, values] session throws(SQLiteError) in
-            var doomed: [Doomed] = []
+            var doomed: [PendingRemoval] = []
             try session.query(sql, values, isKept: false) { row throws(SQLiteError) in
                 guard let row = IndexRow(row) else {
                     throw SQLiteError(.corrupt, "a row does not match its checksum", path: path)
                 }
                 let slot = row.slot
                 doomed.append(
-                    Doomed(keyHash: slot.keyHash, name: slot.name, fileID: slot.fileID, url: row.url)
+                    PendingRemoval(keyHash: slot.keyHash, name: slot.name, fileID: slot.fileID, url: row.url)
                 )
             }
             return doomed
         }
     }
 
-    /// Where the files of a URL are, whatever key they have; the index's thread.
+    /// The key hashes of all files of a URL; the index's thread.
     func keyHashes(of url: String) throws(SQLiteError) -> [UInt64] {
         try database.read { session throws(SQLiteError) in
             var hashes: [UInt64] = []
@@ -108,7 +108,7 @@ extension PurgeRule {
 
     private static func glob(_ pattern: String) -> (String, [SQLiteValue]) {
         let (sql, values) = range(String(pattern.prefix { $0 != "*" }))
-        // In brackets these stand for themselves.
+        // In brackets these characters match themselves.
         let escaped = pattern.map { "?[".contains($0) ? "[\($0)]" : "\($0)" }.joined()
         return (sql + " AND url GLOB ?", values + [.text(escaped)])
     }

@@ -11,7 +11,7 @@ struct IndexRow: Sendable {
     var status: Int64
     /// Of the fetch or check that last brought or confirmed it.
     var number: UInt64
-    /// The names that it can be purged by, each between line feeds; nil where it has none.
+    /// The tags for purges, each between line feeds; nil if there are none.
     var tags: String?
 
     init(slot: DiskTable.Slot, key: [UInt8], head: StoredHead) {
@@ -28,11 +28,11 @@ struct IndexRow: Sendable {
     static let columns =
         "high, low, keyhash, service, url, fileid, body, size, stored, used, status, number, tags, sum"
 
-    /// Nil where the row does not match its checksum: a column whose type is damaged, too, is read as SQLite converts it.
+    /// Nil if the row does not match its checksum; a column of a wrong type is read as SQLite converts it.
     init?(_ row: borrowing SQLiteRow) {
         slot = DiskTable.Slot(
             keyHash: row.unsigned(2),
-            name: Digest(high: row.unsigned(0), low: row.unsigned(1)),
+            name: StoredFileName(high: row.unsigned(0), low: row.unsigned(1)),
             fileID: row.unsigned(5),
             bodyLength: row.integer(6),
             size: row.integer(7),
@@ -62,7 +62,7 @@ struct IndexRow: Sendable {
             slot.keyHash, slot.name.high, slot.name.low, slot.fileID, slot.bodyLength, slot.size, slot.storedAt, status,
             number
         )
-        var sum = Checksum()
+        var sum = CRC32C()
         withUnsafeBytes(of: numbers) { sum.update($0) }
         for text in [service, url, tags ?? ""] {
             var text = text
@@ -114,12 +114,12 @@ extension DiskIndex {
         /// Every row matches its checksum.
         var isWhole = true
         /// Where the next page begins; nil after the last one.
-        var next: Digest?
+        var next: StoredFileName?
     }
 
-    /// The rows behind `last`; the index's thread, or while nobody else has the index. A row counts as damaged, too, where one
-    /// of SQLite's indexes, by which purges find it, does not have it.
-    func page(after last: Digest?, limit: Int) throws(SQLiteError) -> Page {
+    /// The rows after `last`; for the index's thread, or while no other code uses the index. A row also counts as
+    /// damaged if one of SQLite's indexes, by which purges search, lacks it.
+    func page(after last: StoredFileName?, limit: Int) throws(SQLiteError) -> Page {
         try database.read { session throws(SQLiteError) in
             var page = Page()
             page.slots.reserveCapacity(limit)
@@ -137,7 +137,7 @@ extension DiskIndex {
             try session.query(sql, values) { row throws(SQLiteError) in
                 let isFound = row.integer(14) != 0 && row.integer(15) != 0
                 if isFound, let read = IndexRow(row) { page.slots.append(read.slot) } else { page.isWhole = false }
-                page.next = Digest(high: row.unsigned(0), low: row.unsigned(1))
+                page.next = StoredFileName(high: row.unsigned(0), low: row.unsigned(1))
                 count += 1
             }
             if count < limit { page.next = nil }

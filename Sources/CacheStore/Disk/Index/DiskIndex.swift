@@ -7,21 +7,21 @@ import Synchronization
 
 enum IndexChange: Sendable {
     case put(IndexRow)
-    case remove(Digest)
+    case remove(StoredFileName)
     case removeAll
     /// When a file was last used, and its place in the order of eviction: see ``IndexRow/use(of:)``.
-    case used(Digest, Int64)
+    case used(StoredFileName, Int64)
 }
 
 enum IndexFailure: Sendable {
-    /// What is written now is missing until the files are looked at again.
+    /// Writes are lost until the next walk over the files.
     case unwritten(String)
     /// The database was damaged and has been replaced by an empty one.
     case replaced(String)
 }
 
-/// Sendable: pending changes, the database and the observer are each under a mutex; the database is used on the index's own
-/// thread once the tier is open, and its connection is under a lock of its own besides.
+/// Sendable: pending changes, the database and the observer are each under a mutex; the database is used on the index's
+/// own thread once the tier is open, and its connection is under a lock of its own besides.
 final class DiskIndex: Sendable {
     private struct Pending {
         var changes: [IndexChange] = []
@@ -51,8 +51,8 @@ final class DiskIndex: Sendable {
         var failure: IndexFailure?
     }
 
-    /// Opens the index, or makes a new one where it is missing, damaged or of another version, in memory where the disk is
-    /// full; blocks.
+    /// Opens the index. It makes a new one if the file is missing, damaged or of another version, and one in memory if
+    /// the disk is full. Blocks.
     /// - Parameter stamp: an index with another one is void.
     static func open(_ path: String, stamp: Int64) throws(DiskTierError) -> Opened {
         let thread: IOPool
@@ -145,7 +145,7 @@ final class DiskIndex: Sendable {
     /// Waits for what the index's thread was given before; not when the index is closed.
     func pass() async { try? await thread.run {} }
 
-    /// Everything that has been noted, in one transaction; the index's thread.
+    /// Writes all pending changes in one transaction; the index's thread.
     func writeBatch() {
         let changes = pending.withLock { pending in
             defer {
@@ -168,8 +168,8 @@ final class DiskIndex: Sendable {
     /// The index's thread.
     func fail(_ error: SQLiteError) {
         let report = observer.withLock { $0 }
-        // Misuse: the database is closed, since it could not be replaced when it was damaged. After the end of the index it is somebody
-        // else's.
+        // Misuse: the database is closed, since it could not be replaced when it was damaged. After the end of the
+        // index it is somebody else's.
         let isUnreplaced = error.code == .misuse && !pending.withLock { $0.isClosed }
         guard isUnreplaced || [.corrupt, .notADatabase].contains(error.code) else {
             report?(.unwritten(error.reason))
@@ -183,11 +183,11 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// Somebody has removed the file, which what is written now would go to all the same; blocks.
+    /// Whether the file of the index was removed; writes to the open database would be lost. Blocks.
     var isLost: Bool { !isInMemory && access(path, F_OK) != 0 && errno == ENOENT }
 
-    /// Makes a new file where somebody has removed it. Whoever calls this looks at the files of the tier afterwards; the
-    /// index's thread.
+    /// Makes a new file if the index's file was removed. The caller must then walk over the files of the
+    /// tier; the index's thread.
     func replaceLost() {
         guard isLost else { return }
         let report = observer.withLock { $0 }
@@ -198,8 +198,8 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// The folder is another daemon's now. Closing the database would remove, by their names, what SQLite keeps beside that one's:
-    /// it stays open until the process ends.
+    /// Gives the index up, because another daemon has the folder now. The database stays open until the process ends:
+    /// closing it would delete, by name, the files that SQLite keeps beside the other daemon's.
     func abandon() {
         if isAbandoned.exchange(true, ordering: .relaxed) { return }
         let database = database
@@ -215,8 +215,8 @@ final class DiskIndex: Sendable {
         isAbandoned.store(false, ordering: .relaxed)
     }
 
-    /// Writes what is pending, marks the index as complete if it is, and ends its thread. Blocks.
-    /// - Parameter count: how many rows there must be; nil where files may be without a row.
+    /// Writes pending changes, marks the index as complete if it is, and ends its thread. Blocks.
+    /// - Parameter count: the expected number of rows; nil if some files may lack a row.
     func close(count: Int?) {
         let wasClosed = pending.withLock { pending in
             defer { pending.isClosed = true }

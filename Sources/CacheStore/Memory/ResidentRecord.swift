@@ -1,0 +1,245 @@
+// The parts of a resident response's head that are not in its prepared head: steps to read the fields out of that, and
+// the rest as small numbers.
+
+import HTTPCaching
+import HTTPWire
+
+/// Bytes that ``encode(_:readyHead:number:bodyCount:)`` has made; in memory only, and written by nothing else.
+///
+/// The names of Vary, its fields, the steps to the fields, each with its length before it; then times as differences,
+/// and what most heads do not have.
+struct ResidentRecord {
+    private struct Flags: OptionSet {
+        let rawValue: UInt8
+        static let hasBodyLength = Flags(rawValue: 1)
+        /// The declared length is another than the body's.
+        static let isOtherLength = Flags(rawValue: 2)
+        static let hasAge = Flags(rawValue: 4)
+        static let isStale = Flags(rawValue: 8)
+        static let hadAuthorization = Flags(rawValue: 16)
+        static let isOtherMethod = Flags(rawValue: 32)
+        /// The reason is not the one of the ready head.
+        static let isOtherReason = Flags(rawValue: 64)
+        static let isChanged = Flags(rawValue: 128)
+    }
+
+    // Inside the block of the response, which the reader of the record must hold.
+    let varyNames: UnsafeRawBufferPointer
+    let varyFields: UnsafeRawBufferPointer
+    /// For ``ResidentLines``.
+    let fields: UnsafeRawBufferPointer
+    let responseTime: Int64
+    /// Positions of the first values of these fields in the prepared head; empty if there is none.
+    let etag, lastModified, date: Place
+    /// Whether one of them is not in the prepared head.
+    let isElsewhere: Bool
+    private let rest: PackedReader
+
+    struct Place {
+        var start = 0
+        var count = 0
+    }
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+        var reader = PackedReader(bytes)
+        varyNames = reader.counted()
+        varyFields = reader.counted()
+        fields = reader.counted()
+        responseTime = reader.signed()
+        isElsewhere = reader.byte() != 0
+        etag = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
+        lastModified = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
+        date = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
+        rest = reader
+    }
+
+    /// The number of the head, from that of the fetch.
+    func headNumber(_ number: UInt64) -> UInt64 {
+        var reader = rest
+        return number &+ UInt64(bitPattern: reader.signed())
+    }
+
+    static func encode(_ head: StoredHead, readyHead: [UInt8], number: UInt64, bodyCount: Int64) -> [UInt8] {
+        var record: [UInt8] = []
+        record.appendCounted(Array(head.varyNames.joined(separator: ",").utf8))
+        var lines: [UInt8] = []
+        Serializer.write(head.varyFields, into: &lines)
+        record.appendCounted(lines)
+        lines = []
+        Serializer.write(head.fields, into: &lines)
+        record.appendCounted(ResidentLines.steps(to: lines, from: readyHead))
+        record.append(signed: head.responseTime)
+        let places = [KnownField.etag, .lastModified, .date].map { place(of: $0, head.fields, readyHead) }
+        record.append(places.contains { $0 == nil } ? 1 : 0)
+        for place in places {
+            record.append(unsigned: UInt64(place?.start ?? 0))
+            record.append(unsigned: UInt64(place?.count ?? 0))
+        }
+        record.append(signed: Int64(bitPattern: head.number &- number))
+        for time in [head.requestTime, head.validatedAt] { record.append(signed: time &- head.responseTime) }
+        record.append(signed: head.initialAge)
+        var flags: Flags = []
+        var more: [UInt8] = []
+        if let length = head.bodyLength {
+            flags.insert(.hasBodyLength)
+            if length != bodyCount {
+                flags.insert(.isOtherLength)
+                more.append(signed: length)
+            }
+        }
+        if let age = head.receivedAge {
+            flags.insert(.hasAge)
+            more.append(signed: age)
+        }
+        if let time = head.staleSince {
+            flags.insert(.isStale)
+            more.append(signed: time)
+        }
+        if let time = head.changedSince {
+            flags.insert(.isChanged)
+            more.append(signed: time)
+        }
+        if head.hadAuthorization { flags.insert(.hadAuthorization) }
+        if head.requestMethod != .get {
+            flags.insert(.isOtherMethod)
+            more.appendCounted(Latin1.bytes(head.requestMethod.name))
+        }
+        if readyHead.withUnsafeBytes({ reason(of: $0) }) != head.reason {
+            flags.insert(.isOtherReason)
+            more.appendCounted(Array(head.reason.utf8))
+        }
+        record.append(flags.rawValue)
+        return record + more
+    }
+
+    /// The head that was encoded.
+    func head(status: Int, readyHead: UnsafeRawBufferPointer, number: UInt64, bodyCount: Int64) -> StoredHead {
+        var reader = rest
+        let headNumber = number &+ UInt64(bitPattern: reader.signed())
+        let requestTime = responseTime &+ reader.signed()
+        let validatedAt = responseTime &+ reader.signed()
+        let initialAge = reader.signed()
+        let flags = Flags(rawValue: reader.byte())
+        var bodyLength = flags.contains(.hasBodyLength) ? bodyCount : nil
+        if flags.contains(.isOtherLength) { bodyLength = reader.signed() }
+        let receivedAge = flags.contains(.hasAge) ? reader.signed() : nil
+        let staleSince = flags.contains(.isStale) ? reader.signed() : nil
+        let changedSince = flags.contains(.isChanged) ? reader.signed() : nil
+        let method = flags.contains(.isOtherMethod) ? Method(bytes: reader.counted()) : .get
+        let reason =
+            flags.contains(.isOtherReason)
+            ? String(decoding: reader.counted(), as: UTF8.self) : Self.reason(of: readyHead) ?? ""
+        let names = varyNames.split(separator: UInt8(ascii: ","))
+        var head = StoredHead(
+            status: status,
+            reason: reason,
+            fields: Fields(ResidentLines(fields, readyHead: readyHead)),
+            requestTime: requestTime,
+            responseTime: responseTime,
+            validatedAt: validatedAt,
+            initialAge: initialAge,
+            varyFields: Fields(ResidentLines(whole: varyFields)),
+            varyNames: names.map { String(decoding: $0, as: UTF8.self) },
+            bodyLength: bodyLength,
+            requestMethod: method,
+            hadAuthorization: flags.contains(.hadAuthorization),
+            receivedAge: receivedAge
+        )
+        head.number = headNumber
+        head.staleSince = staleSince
+        head.changedSince = changedSince
+        return head
+    }
+
+    /// The position of a field's first value in a prepared head; empty if the field is absent, nil
+    /// if its value differs there.
+    private static func place(of field: KnownField, _ fields: Fields, _ readyHead: [UInt8]) -> Place? {
+        var wanted: [UInt8]?
+        fields.forEachLine { _, value, known in
+            if known == field { wanted = wanted ?? Array(value) }
+        }
+        return readyHead.withUnsafeBytes { head -> Place? in
+            var found: Place?
+            let start = head.firstIndex(of: 0x0A).map { $0 + 1 } ?? head.count
+            head.part(start..<head.count).forEachFieldLine { _, value, known in
+                guard known == field, found == nil, let base = head.baseAddress, let place = value.baseAddress else {
+                    return
+                }
+                found = Place(start: place - base, count: value.count)
+            }
+            guard let wanted, !wanted.isEmpty else { return wanted == nil ? Place() : nil }
+            guard let found, head.part(found.start..<found.start + found.count).elementsEqual(wanted) else {
+                return nil
+            }
+            return found
+        }
+    }
+
+    /// The reason phrase in the status line; nil if there is none.
+    private static func reason(of readyHead: UnsafeRawBufferPointer) -> String? {
+        guard let end = readyHead.firstIndex(of: 0x0D), end >= 13 else { return nil }
+        return Latin1.string(readyHead.part(13..<end))
+    }
+}
+
+/// Reads what the extension of arrays below writes, in order.
+struct PackedReader {
+    // The maker must hold the bytes while this is used.
+    private let bytes: UnsafeRawBufferPointer
+    private var offset = 0
+
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    var isAtEnd: Bool { offset >= bytes.count }
+
+    mutating func byte() -> UInt8 {
+        guard offset < bytes.count else { return 0 }
+        defer { offset += 1 }
+        return bytes[offset]
+    }
+
+    mutating func unsigned() -> UInt64 {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while true {
+            let next = byte()
+            value |= UInt64(next & 0x7F) << shift
+            if next < 0x80 { return value }
+            shift += 7
+        }
+    }
+
+    mutating func signed() -> Int64 {
+        let value = unsigned()
+        return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
+    }
+
+    mutating func take(_ count: Int) -> UnsafeRawBufferPointer {
+        defer { offset += count }
+        return bytes.part(offset..<offset + count)
+    }
+
+    mutating func counted() -> UnsafeRawBufferPointer { take(Int(clamping: unsigned())) }
+}
+
+extension [UInt8] {
+    /// Seven bits a byte, the lowest first.
+    mutating func append(unsigned value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(UInt8(rest))
+    }
+
+    /// The sign comes last, so that small numbers are short.
+    mutating func append(signed value: Int64) {
+        append(unsigned: UInt64(bitPattern: value << 1) ^ UInt64(bitPattern: value >> 63))
+    }
+
+    mutating func appendCounted(_ bytes: [UInt8]) {
+        append(unsigned: UInt64(bytes.count))
+        append(contentsOf: bytes)
+    }
+}

@@ -1,0 +1,46 @@
+// Places in configuration files and the errors that name them.
+
+/// A place in a file; lines and columns count from 1, columns in Unicode scalars.
+package struct SourcePosition: Sendable, Hashable, CustomStringConvertible {
+    package let file: String
+    package let line: Int
+    package let column: Int
+
+    package init(file: String, line: Int, column: Int) {
+        self.file = file
+        self.line = line
+        self.column = column
+    }
+
+    /// `FILE:LINE:COL`, which editors and terminals turn into a link.
+    package var description: String { "\(file):\(line):\(column)" }
+}
+
+/// One thing that is wrong with a configuration.
+package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
+    package let place: SourcePosition
+    /// The error, and what to write instead.
+    package let message: String
+    /// Whether it may be an error in this process only, and not in the daemon: a variable that is not set, a
+    /// file that cannot be read.
+    package let isOfProcess: Bool
+
+    package init(place: SourcePosition, message: String, isOfProcess: Bool = false) {
+        self.place = place
+        self.message = message
+        self.isOfProcess = isOfProcess
+    }
+
+    /// `FILE:LINE:COL: message`.
+    package var description: String { "\(place): \(message)" }
+}
+
+/// Everything that is wrong with a configuration, in the order of its files and lines; never empty.
+package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConvertible {
+    package let errors: [ConfigurationError]
+
+    package init(errors: [ConfigurationError]) { self.errors = errors }
+
+    /// One line per error.
+    package var description: String { errors.map(\.description).joined(separator: "\n") }
+}

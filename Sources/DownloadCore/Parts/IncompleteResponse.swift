@@ -1,0 +1,190 @@
+// A representation of which only parts are stored, and the table of them (RFC 9111 section 3.3).
+
+import CacheStore
+import HTTPCaching
+import HTTPWire
+import Synchronization
+
+/// Parts under one strong validator, with the head that the whole would have. Any thread.
+///
+/// Sendable: its state is under its own mutex.
+package final class IncompleteResponse: Sendable {
+    private struct State {
+        var head: StoredHead
+        /// Of the time when the first part was asked for.
+        var token: InvalidationToken
+        /// Ranges that are being fetched.
+        var claims: [(range: Range<Int64>, end: Latch<Void>)] = []
+        var isCompleting = false
+        var lastUse: UInt64 = 0
+    }
+
+    let key: CacheKey
+    let extents: Extents
+    /// The token without rules.
+    private let noted: InvalidationToken
+    private let state: Mutex<State>
+
+    init(key: CacheKey, token: InvalidationToken, head: StoredHead, extents: Extents) {
+        self.key = key
+        noted = token
+        self.extents = extents
+        state = Mutex(State(head: head, token: token.concerned(by: InvalidationRule.concerning(head, key))))
+    }
+
+    /// Status 200, the complete length; the latest part or check has freshened it.
+    var head: StoredHead { state.withLock { $0.head } }
+
+    /// Taken when the first part was requested, with the rules that match the latest head: an invalidation
+    /// after that drops the parts.
+    var token: InvalidationToken { state.withLock { $0.token } }
+
+    func update(_ head: StoredHead) {
+        let token = noted.concerned(by: InvalidationRule.concerning(head, key))
+        state.withLock { state in
+            state.head = head
+            state.token = token
+        }
+    }
+
+    /// Claims missing bytes, so that only one request fetches them.
+    /// - Returns: `isMine` where no other request is fetching any of these bytes; then the caller fetches them and
+    ///   calls ``release(_:)``. Otherwise it waits for `end`.
+    func claim(_ range: Range<Int64>) -> (end: Latch<Void>, isMine: Bool) {
+        state.withLock { state in
+            if let other = state.claims.first(where: { $0.range.overlaps(range) }) { return (other.end, false) }
+            let end = Latch<Void>()
+            state.claims.append((range, end))
+            return (end, true)
+        }
+    }
+
+    func release(_ end: Latch<Void>) {
+        state.withLock { $0.claims.removeAll { $0.end === end } }
+        end.set(())
+    }
+
+    /// True for the first caller only, which then stores the complete response.
+    func beginCompletion() -> Bool {
+        state.withLock { state in
+            defer { state.isCompleting = true }
+            return !state.isCompleting
+        }
+    }
+
+    fileprivate var lastUse: UInt64 {
+        get { state.withLock { $0.lastUse } }
+        set { state.withLock { $0.lastUse = newValue } }
+    }
+}
+
+/// What the table of parts holds.
+package struct PartialStatistics: Sendable, Equatable {
+    /// Representations of which parts are stored.
+    package var objects = 0
+    /// Bytes of parts in memory.
+    package var heldBytes = 0
+    /// Bytes reserved on the disk for files of parts.
+    package var filedBytes = 0
+
+    package init() {}
+}
+
+/// Bounded in number and bytes; the least recently used goes first. It is gone with the process.
+///
+/// Sendable: its state is under its own mutex.
+final class PartialTable: Sendable {
+    /// Representations at most.
+    static let limit = 1024
+    /// Of one key at most.
+    static let variants = 8
+
+    private struct State {
+        var partials: [CacheKey: [IncompleteResponse]] = [:]
+        var count = 0
+        var uses: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    /// Bytes in memory at most.
+    private let heldLimit: Int
+    /// Bytes on the disk at most.
+    private let filedLimit: Int
+
+    init(heldLimit: Int, filedLimit: Int) {
+        self.heldLimit = heldLimit
+        self.filedLimit = filedLimit
+    }
+
+    /// Those of a key, the newest last.
+    func variants(_ key: CacheKey) -> [IncompleteResponse] {
+        state.withLock { state in
+            guard let found = state.partials[key] else { return [] }
+            state.uses += 1
+            for partial in found { partial.lastUse = state.uses }
+            return found
+        }
+    }
+
+    /// The same without an effect on the order of use, for explanations.
+    func peek(_ key: CacheKey) -> [IncompleteResponse] { state.withLock { $0.partials[key] ?? [] } }
+
+    /// Keeps it in place of the one that the same requests select.
+    /// - Returns: those of the key before; the caller lets go of them, without a lock: that may remove files.
+    func insert(_ partial: IncompleteResponse) -> [IncompleteResponse] {
+        state.withLock { state in
+            state.uses += 1
+            partial.lastUse = state.uses
+            let head = partial.head
+            let before = state.partials[partial.key] ?? []
+            var left = before.filter { !$0.head.isSameVariant(as: head) }
+            if left.count >= Self.variants { left.removeFirst() }
+            state.count += left.count + 1 - before.count
+            state.partials[partial.key] = left + [partial]
+            return before
+        }
+    }
+
+    func contains(_ partial: IncompleteResponse) -> Bool {
+        state.withLock { $0.partials[partial.key]?.contains { $0 === partial } ?? false }
+    }
+
+    func remove(_ key: CacheKey) { remove(key) { _ in true } }
+
+    func remove(_ partial: IncompleteResponse) { remove(partial.key) { $0 === partial } }
+
+    func remove(_ key: CacheKey, where shouldRemove: (IncompleteResponse) -> Bool) {
+        let before = state.withLock { state in
+            guard let found = state.partials[key] else { return [IncompleteResponse]() }
+            let left = found.filter { !shouldRemove($0) }
+            state.count -= found.count - left.count
+            state.partials[key] = left.isEmpty ? nil : left
+            return found
+        }
+        // Let go of without the mutex: that may remove files.
+        withExtendedLifetime(before) {}
+    }
+
+    var statistics: PartialStatistics {
+        all.reduce(into: PartialStatistics()) { sum, partial in
+            sum.objects += 1
+            sum.heldBytes += partial.extents.heldBytes
+            sum.filedBytes += partial.extents.file?.reserved ?? 0
+        }
+    }
+
+    var all: [IncompleteResponse] { state.withLock { $0.partials.values.flatMap { $0 } } }
+
+    /// Gives up the least recently used while there is too much.
+    func shrink() {
+        var sum = statistics
+        guard sum.objects > Self.limit || sum.heldBytes > heldLimit || sum.filedBytes > filedLimit else { return }
+        for partial in all.sorted(by: { $0.lastUse < $1.lastUse }) {
+            guard sum.objects > Self.limit || sum.heldBytes > heldLimit || sum.filedBytes > filedLimit else { return }
+            remove(partial)
+            sum.objects -= 1
+            sum.heldBytes -= partial.extents.heldBytes
+            sum.filedBytes -= partial.extents.file?.reserved ?? 0
+        }
+    }
+}

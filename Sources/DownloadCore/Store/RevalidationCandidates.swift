@@ -1,0 +1,159 @@
+// The stored responses of one key that a check may confirm, and what the answer to the check does to them.
+
+import CacheStore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+
+/// The stored responses that a validation may confirm, for one request.
+struct RevalidationCandidates {
+    let ask: CacheRequest
+    /// The response that the request selects; nil on a Vary miss.
+    let stale: StoredResponse?
+    /// First those that the request selects, the stale one before the others; then those of other requests with a
+    /// strong entity tag. A weak one may name another coding of the same representation (RFC 9111 section 4.3.4).
+    let all: [StoredResponse]
+
+    init(_ ask: CacheRequest, _ stale: StoredResponse?, _ stored: [StoredResponse]) {
+        self.ask = ask
+        self.stale = stale
+        let others = stored.filter { other in stale.map { !other.isSameVariant(as: $0) } ?? true }
+        // An answer to one user must not update the responses of others.
+        let isOwn = ask.request.fields.contains(.authorization)
+        let selected = others.filter { Caching.selects(stored: $0.head, request: ask.request) }
+        let named = others.filter {
+            !isOwn && !Caching.selects(stored: $0.head, request: ask.request)
+                && $0.head.fields.first(.etag).map { !$0.hasPrefix("W/") } ?? false
+        }
+        all = (stale.map { [$0] } ?? []) + selected + named
+    }
+
+    /// The one that an origin most probably means.
+    var preferred: StoredResponse? { all.first }
+
+    func isSelected(_ response: StoredResponse) -> Bool {
+        response === stale || Caching.selects(stored: response.head, request: ask.request)
+    }
+
+    /// - Parameter byGet: a HEAD would not do.
+    func check(capabilities: OriginCapabilities, byGet: Bool = false) -> Revalidation? {
+        // A response to POST is fetched again: POST has neither HEAD nor conditions.
+        if ask.content != nil { return nil }
+        return Caching.revalidation(
+            request: ask.request,
+            stored: stale?.head,
+            variants: all.filter { $0 !== stale }.map(\.head),
+            policy: ask.policy,
+            capabilities: capabilities,
+            forceConditional: byGet
+        )
+    }
+}
+
+/// Applies the answer of a validation to the stored responses.
+struct VariantUpdate {
+    let context: FetchContext
+    let known: RevalidationCandidates
+    let token: InvalidationToken
+    let answer: ResponseHead
+    /// Of the answer.
+    let times: ResponseTimes
+
+    init(
+        _ context: FetchContext,
+        _ known: RevalidationCandidates,
+        _ token: InvalidationToken,
+        _ answer: ResponseHead,
+        _ times: ResponseTimes
+    ) {
+        self.context = context
+        self.known = known
+        self.token = token
+        self.answer = answer
+        self.times = times
+    }
+
+    private var ask: CacheRequest { known.ask }
+
+    /// Updates the stored responses that a 304 identifies (RFC 9111 section 4.3.4).
+    /// - Returns: the response to answer with; nil where the 304 identifies none.
+    func by304(_ check: Revalidation, on loop: isolated EventLoop) async -> StoredResponse? {
+        let updated = Caching.variantsUpdated(
+            by: answer.fields,
+            among: known.all.map(\.head),
+            asked: check
+        ).map { known.all[$0] }
+        var chosen: StoredResponse?
+        var other: StoredResponse?
+        for response in updated {
+            let isSelected = known.isSelected(response)
+            let fresh = await freshen(response, freshened(response, check, isSelected: isSelected), on: loop)
+            if isSelected, chosen == nil || response === known.stale { chosen = fresh }
+            other = other ?? fresh
+        }
+        if chosen != nil { return chosen }
+        guard let other else { return nil }
+        // The response of another request serves this one, too: it is stored again under the fields that select it now.
+        var head = freshened(other, check, isSelected: true)
+        head.varyFields = head.selectingFields(of: ask.request)
+        return await freshen(other, head, isOther: true, on: loop)
+    }
+
+    /// Updates, or makes stale, each stored response that the request selects, by the answer to a HEAD
+    /// (RFC 9111 section 4.3.5).
+    /// - Returns: a response that is current; nil where the answer confirmed none.
+    func byHead(_ check: Revalidation?, on loop: isolated EventLoop) async -> StoredResponse? {
+        if answer.status == 304 {
+            guard let check else { return nil }
+            return await by304(check, on: loop)
+        }
+        var chosen: StoredResponse?
+        for response in known.all where known.isSelected(response) {
+            let verdict = Caching.judgeHead(
+                stored: response.head,
+                headAnswer: answer,
+                times: times,
+                request: ask.request,
+                policy: ask.policy
+            )
+            switch verdict {
+            case .unchanged(let head):
+                let fresh = await freshen(response, head, on: loop)
+                chosen = chosen ?? fresh
+            case .changed(.etag), .changed(.lastModified), .changed(.length):
+                // A check keeps the one it is for: should the fetch fail, it may still be answered.
+                if check == nil || response !== known.stale { await outdate(response, check, on: loop) }
+            case .gone where check == nil && ask.policy.gone == .evict: await outdate(response, check, on: loop)
+            case .changed, .gone, .unsupported, .failed: break
+            }
+        }
+        return chosen
+    }
+
+    private func outdate(_ response: StoredResponse, _ check: Revalidation?, on loop: isolated EventLoop) async {
+        // A write to the disk that began before must not undo this. A validation's own fetch must still be stored,
+        // so it invalidates nothing.
+        if check == nil { context.invalidations.invalidate(response.key) }
+        await context.store.outdate(response, ask, since: times.responseTime, on: loop)
+    }
+
+    private func freshened(_ response: StoredResponse, _ check: Revalidation, isSelected: Bool) -> StoredHead {
+        Caching.freshened(
+            stored: response.head,
+            by: answer,
+            times: times,
+            request: isSelected ? ask.request : nil,
+            policy: ask.policy,
+            byHead: check.kind == .head
+        )
+    }
+
+    private func freshen(
+        _ response: StoredResponse,
+        _ head: StoredHead,
+        isOther: Bool = false,
+        on loop: isolated EventLoop
+    ) async -> StoredResponse {
+        await context.store.freshen(response, head: head, ask: ask, token: token, isOther: isOther, on: loop)
+    }
+}

@@ -1,0 +1,256 @@
+// The public words of downloads in those of the modules below.
+
+import CacheStore
+import Content
+import DownloadCore
+import EventLoop
+import Files
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import HTTPWire
+import Policies
+import ServiceCore
+import Upstream
+
+extension DownloadRequest {
+    /// The question as the download core takes it.
+    /// - Parameters:
+    ///   - staleWanted: only the stored response is wanted, however stale it is.
+    ///   - seed: the manager's.
+    func ask(_ configuration: DownloadConfiguration, staleWanted: Bool = false, seed: SeedFolder?) -> CacheRequest {
+        var request = RequestHead(method: method, target: path, fields: fields)
+        request.fields.set(.host, origin.authority)
+        if staleWanted { request.fields.set(.cacheControl, "only-if-cached, max-stale") }
+        var ask = CacheRequest(
+            key: key,
+            request: request,
+            originFields: fields,
+            path: path,
+            policy: configuration.policy(options),
+            headFormatID: 1,
+            collapse: CollapseLimits(wait: 600_000_000_000, waiters: 1_000_000),
+            // A program gets the answer: no head is ever written to a socket.
+            prepare: { _ in [] }
+        )
+        if options.usesSeeds { ask.seed = seed }
+        ask.content = content.map { RequestContent($0) }
+        let expect = options.expectation.content
+        if expect != .any { ask.phases = PhasePlan(expect: expect) }
+        ask.onClientAbort = configuration.leaving.clientAbort
+        return ask
+    }
+}
+
+extension DownloadConfiguration {
+    /// The policy that the caching rules follow for one download.
+    fileprivate func policy(_ options: DownloadOptions) -> CachePolicy {
+        CachePolicy(
+            mode: options.bypassesStore ? .none : mode.cacheMode,
+            ttl: (options.lifetime ?? lifetime).wholeSeconds,
+            revalidate: check.method,
+            staleIfError: staleIfError?.wholeSeconds,
+            staleWhileRevalidate: staleWhileRevalidate.wholeSeconds,
+            targetedFields: [],
+            memory: memory != nil,
+            disk: disk != nil,
+            compare: comparisons.map(\.rule),
+            checkPause: checkPause.wholeSeconds,
+            gone: gone.policy,
+            minLength: minimumLength
+        )
+    }
+}
+
+extension DownloadConfiguration.Mode {
+    fileprivate var cacheMode: CacheMode {
+        switch self {
+        case .library: .library
+        case .standard: .standard
+        }
+    }
+}
+
+extension DownloadConfiguration.Check {
+    fileprivate var method: RevalidateMethod {
+        switch self {
+        case .head: .head
+        case .conditional: .conditional
+        case .automatic: .auto
+        case .never: .never
+        }
+    }
+}
+
+extension DownloadConfiguration.Comparison {
+    fileprivate var rule: CompareRule {
+        switch self {
+        case .entityTag: .etag
+        case .lastModified: .lastModified
+        case .length: .length
+        }
+    }
+}
+
+extension DownloadConfiguration.Gone {
+    fileprivate var policy: GonePolicy {
+        switch self {
+        case .fail: .pass
+        case .useStored: .serveStale
+        case .remove: .evict
+        }
+    }
+}
+
+extension DownloadOptions.Expectation {
+    fileprivate var content: ContentExpectation {
+        switch self {
+        case .anything: .any
+        case .json: .json
+        case .jsonObject: .jsonObject
+        case .jsonArray: .jsonArray
+        case .propertyList: .plist
+        case .image: .image
+        }
+    }
+}
+
+extension DownloadConfiguration.Leaving {
+    fileprivate var clientAbort: ClientAbort {
+        switch self {
+        case .finish: .finish
+        case .abort: .abort
+        case .finishBeyond(let share): .finishIf(share)
+        }
+    }
+}
+
+extension DownloadConfiguration.Seeds {
+    /// Lists the folder; blocks.
+    /// - Throws: `SeedError`, or `DownloadError` where it is no folder.
+    func open(_ pool: IOPool, onTrouble: @escaping @Sendable (String) -> Void) throws -> SeedFolder {
+        try SeedFolder(
+            path: try folder.folderPath,
+            layout: layout.files,
+            mode: use.mode,
+            pool: pool,
+            onTrouble: onTrouble
+        )
+    }
+}
+
+extension DownloadConfiguration.Seeds.Layout {
+    fileprivate var files: SeedLayout {
+        switch self {
+        case .url: .url
+        case .docker: .docker
+        }
+    }
+}
+
+extension DownloadConfiguration.Seeds.Use {
+    fileprivate var mode: SeedMode {
+        switch self {
+        case .pinned: .pinned
+        case .imported: .import
+        }
+    }
+}
+
+extension DownloadBatch.FailureRule {
+    var policy: BatchFailurePolicy {
+        switch self {
+        case .continue: .continue
+        case .stop: .stop
+        case .cancelRest: .cancelRest
+        }
+    }
+}
+
+extension DownloadConfiguration.DiskStore {
+    /// The limits and the folder of the disk tier.
+    /// - Throws: `DownloadError.unavailable` if no folder is named and the environment names none either.
+    func limits(calls: FileCalls) throws(DownloadError) -> CacheLimits.Disk {
+        var disk = CacheLimits.Disk(
+            path: try path,
+            limits: DiskLimits(size: size, maxObject: largest ?? size, minFree: minimumFree),
+            kind: .private
+        )
+        disk.calls = calls
+        return disk
+    }
+
+    private var path: String {
+        get throws(DownloadError) {
+            if let folder { return try folder.folderPath }
+            let process = ProcessInfo.processInfo
+            let environment = process.environment
+            let base = environment["XDG_CACHE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+            guard let base = base ?? environment["HOME"].map({ $0 + "/.cache" }), base.hasPrefix("/") else {
+                throw .unavailable("neither XDG_CACHE_HOME nor HOME is set: set Configuration.disk.folder")
+            }
+            return "\(base)/\(process.processName)/download"
+        }
+    }
+}
+
+extension DownloadConfiguration.Timeouts {
+    var upstream: Upstream.Timeouts {
+        Upstream.Timeouts(
+            connect: connect?.wholeNanoseconds,
+            firstByte: firstByte?.wholeNanoseconds,
+            idle: idle?.wholeNanoseconds,
+            total: total?.wholeNanoseconds
+        )
+    }
+}
+
+extension DownloadConfiguration.TLS {
+    var upstream: TLSOptions {
+        TLSOptions(
+            verify: verifies,
+            ca: authorities?.path(percentEncoded: false),
+            clientCertificate: certificate?.path(percentEncoded: false),
+            clientKey: key?.path(percentEncoded: false),
+            caKey: "'tls.authorities'"
+        )
+    }
+}
+
+extension URL {
+    /// - Throws: `DownloadError.unavailable` where it is no file URL.
+    fileprivate var folderPath: String {
+        get throws(DownloadError) {
+            guard isFileURL else { throw .unavailable("'\(self)' is not a folder: name it by a file URL") }
+            let path = path(percentEncoded: false)
+            return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+        }
+    }
+}
+
+extension Duration {
+    /// Rounded down; below zero it is zero.
+    var wholeSeconds: Int64 { max(0, components.seconds) }
+
+    /// Below zero it is zero, and it saturates.
+    var wholeNanoseconds: UInt64 {
+        let (seconds, attoseconds) = components
+        guard seconds >= 0, attoseconds >= 0 else { return 0 }
+        let (product, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+        return overflow ? .max : product.addingReportingOverflow(UInt64(attoseconds / 1_000_000_000)).partialValue
+    }
+}
+
+extension HTTPResponse {
+    /// The head as a program sees it, with what this cache adds.
+    init(_ answer: Answer) {
+        self.init(status: Status(code: answer.head.status, reasonPhrase: answer.head.reason))
+        var fields = answer.head.fields
+        if let age = answer.age { fields.set(.age, String(age)) }
+        answer.cacheStatus?.append(to: &fields)
+        fields.forEachLine { name, value, _ in
+            guard let name = HTTPField.Name(Latin1.string(name)) else { return }
+            headerFields.append(HTTPField(name: name, value: value))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+// Where the URL of an origin is stored: what seeds are imported by.
+
+package import CacheStore
+import DownloadCore
+package import HTTPCaching
+import HTTPWire
+
+/// A route that would ask an origin for a URL.
+package struct SeedTarget: Sendable {
+    package let key: CacheKey
+    package let policy: CachePolicy
+    /// The route's own folder.
+    package let seed: SeedFolder?
+}
+
+/// An endpoint's resource that is kept as a file.
+package struct StoredFileTarget: Sendable {
+    package let key: CacheKey
+    package let name: String
+}
+
+extension RoutePlan {
+    /// The services whose base URL has this one below it, the longest first; then forward mode, for http. A service
+    /// that passes the client's Host on has no URL of its own for it.
+    package func places(of url: String) -> [SeedTarget] {
+        let found = services.filter { route in
+            guard let origin = route.plan.origin, !route.keysHost, url.hasPrefix(origin.base) else { return false }
+            return url.utf8.dropFirst(origin.base.utf8.count).first.map { "/?".utf8.contains($0) } ?? false
+        }
+        let ordered = found.sorted { $0.address.base.utf8.count > $1.address.base.utf8.count }
+        var places = ordered.map { route in
+            let plan = route.plan(storedAt: url)
+            return SeedTarget(key: CacheKey(service: route.plan.name, url: url), policy: plan.policy, seed: plan.seed)
+        }
+        if let forward, url.hasPrefix("http://") {
+            let key = CacheKey(service: "", url: url)
+            places.append(
+                SeedTarget(
+                    key: key,
+                    policy: forward.route.itself.request.policy,
+                    seed: forward.route.itself.request.seed
+                )
+            )
+        }
+        return places.filter { $0.policy.mode != .none }
+    }
+
+    /// Folders of URLs that the routes name: base URLs, and the paths of endpoints as far as they are literal.
+    package var knownFolders: [String] {
+        var folders: [String] = []
+        for route in services {
+            guard let origin = route.plan.origin else { continue }
+            folders.append(origin.base)
+            for endpoint in route.plan.endpoints {
+                var folder = origin.base
+                for case .literal(let bytes) in endpoint.pattern.segments.prefix(while: \.isLiteral) {
+                    folder += "/" + String(decoding: bytes, as: UTF8.self)
+                    folders.append(folder)
+                }
+            }
+        }
+        return folders
+    }
+
+    /// What endpoints keep as files, with the keys of their one resource.
+    package var storedFiles: [StoredFileTarget] {
+        services.flatMap { route in
+            route.plan.endpoints.compactMap { endpoint in
+                guard let name = endpoint.request.storeAs, !route.keysHost else { return nil }
+                var rest = ""
+                for case .literal(let bytes) in endpoint.pattern.segments {
+                    rest += "/" + String(decoding: bytes, as: UTF8.self)
+                }
+                return StoredFileTarget(key: route.key(rest: rest.isEmpty ? "/" : rest, host: nil), name: name)
+            }
+        }
+    }
+}
+
+extension PathPattern.Segment {
+    fileprivate var isLiteral: Bool {
+        if case .literal = self { true } else { false }
+    }
+}

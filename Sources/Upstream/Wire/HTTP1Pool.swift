@@ -1,0 +1,235 @@
+// The HTTP/1.1 connections of one loop to origins: the idle ones, their limits, and the transfers that wait.
+
+import EventLoop
+
+/// The connections to one host and port; loop-bound.
+final class OriginConnections {
+    let key: ResolverKey
+    /// The newest last.
+    // Unchecked, since a check would be paid for with every request: the pool alone adds and removes connections, one
+    // at a time, and closes or hands over one only once it is out of here.
+    @exclusivity(unchecked) fileprivate(set) var idle: [HTTP1Connection] = []
+    /// Connections that are open or being opened.
+    fileprivate var count = 0
+    /// Transfers that wait for one of the limited connections, and where they may go.
+    fileprivate var waiting: [(transfer: Transfer, addresses: [SocketAddress], isFresh: Bool)] = []
+
+    init(_ key: ResolverKey) { self.key = key }
+
+    fileprivate var isEmpty: Bool { count == 0 && waiting.isEmpty }
+}
+
+/// Loop-bound; the client and every connection hold it, until `close()` lets the idle connections go.
+final class HTTP1Pool {
+    /// The longest idle time of a connection, in nanoseconds: libcurl's default. If the origin announces a shorter
+    /// time, that time less a margin.
+    static let longestIdle: UInt64 = 118_000_000_000
+
+    let loop: EventLoop
+    private let limits: UpstreamLimits
+    /// The read buffer that all connections share; its bytes do not outlive a callback.
+    // Owned by this object; used within one callback at a time.
+    let buffer: UnsafeMutableRawBufferPointer
+    // Unchecked, since a check would be paid for with every request: a buffer is taken or given back in one step, which
+    // calls nobody.
+    @exclusivity(unchecked) private var spare: [SendBuffer] = []
+    private var places: [ResolverKey: OriginConnections] = [:]
+    private var pruneAt = 64
+    private var idleCount = 0
+    private var isClosed = false
+    /// Sockets that are open here.
+    var socketCount = 0
+    private var sweep: LoopTimer?
+    private var isSweeping = false
+    // Unowned: the client clears it when it goes. A weak reference would slow down every event.
+    unowned var client: (any TransferClient)?
+
+    init(on loop: EventLoop, limits: UpstreamLimits) {
+        self.loop = loop
+        self.limits = limits
+        buffer = .allocate(byteCount: limits.bufferSize, alignment: 16)
+    }
+
+    deinit { buffer.deallocate() }
+
+    /// Runs an event of a connection, and delivers its results at the end.
+    func event(_ body: () -> Void) {
+        client?.beginEvent()
+        body()
+        client?.endEvent()
+    }
+
+    /// The connections to a place.
+    func connections(to place: Origin) -> OriginConnections {
+        // The client has a place carried here or by libcurl, always the same, so that this is one of these.
+        if let known = place.carried { return unsafeDowncast(known, to: OriginConnections.self) }
+        let new = self.place(place.key)
+        place.carried = new
+        return new
+    }
+
+    /// The place of this name; the same one as long as there are connections to it.
+    private func place(_ key: ResolverKey) -> OriginConnections {
+        if let place = places[key] { return place }
+        if places.count >= pruneAt { prune() }
+        let place = OriginConnections(key)
+        places[key] = place
+        return place
+    }
+
+    /// Drops origins that are no longer in use.
+    private func prune() {
+        for key in Array(places.keys) where places[key]?.isEmpty == true && isKnownUniquelyReferenced(&places[key]) {
+            places[key] = nil
+        }
+        pruneAt = max(64, 2 * places.count)
+    }
+
+    // MARK: - A connection for a transfer
+
+    /// Has the transfer carried by an idle connection to one of the addresses, or by a new one, or later.
+    /// - Parameter isFresh: not by an idle one.
+    func carry(_ transfer: Transfer, to place: OriginConnections, at addresses: [SocketAddress], isFresh: Bool) {
+        if !isFresh, let connection = takeIdle(place, addresses) {
+            return connection.carry(transfer, isReused: true)
+        }
+        let connection = transfer.carrier as? HTTP1Connection ?? HTTP1Connection(self, place)
+        transfer.attach(to: connection)
+        transfer.deadlines.enter(.connecting, now: Monotonic.now())
+        transfer.armTimer()
+        guard makeRoom(place) else {
+            place.waiting.append((transfer, addresses, isFresh))
+            return connection.wait()
+        }
+        place.count += 1
+        connection.open(addresses, transfer)
+    }
+
+    /// An idle connection to one of the addresses, on which nothing has come: neither its end, nor bytes that nobody
+    /// asked for and that would pass as the answer to the next request.
+    private func takeIdle(_ place: OriginConnections, _ addresses: [SocketAddress]) -> HTTP1Connection? {
+        let now = Monotonic.coarse()
+        var position = place.idle.count
+        while position > 0 {
+            position -= 1
+            let connection = place.idle[position]
+            // The addresses are those that the rules of this transfer allow.
+            guard let remote = connection.remote, addresses.contains(remote) else { continue }
+            place.idle.remove(at: position)
+            idleCount -= 1
+            if now < connection.idleUntil, connection.hasNoPendingInput { return connection }
+            drop(connection)
+        }
+        return nil
+    }
+
+    private func makeRoom(_ place: OriginConnections) -> Bool {
+        if limits.connectionsPerHost == 0 || place.count < limits.connectionsPerHost { return true }
+        guard !place.idle.isEmpty else { return false }
+        idleCount -= 1
+        drop(place.idle.removeFirst())
+        return true
+    }
+
+    /// Closes a connection that is in no list; nobody who waits is told.
+    private func drop(_ connection: HTTP1Connection) {
+        connection.close()
+        connection.place.count -= 1
+    }
+
+    /// Those who wait have their turn, as long as there is room.
+    private func serveWaiting(_ place: OriginConnections) {
+        while !place.waiting.isEmpty, !isClosed,
+            place.count < limits.connectionsPerHost || !place.idle.isEmpty
+        {
+            let next = place.waiting.removeFirst()
+            carry(next.transfer, to: place, at: next.addresses, isFresh: next.isFresh)
+        }
+    }
+
+    /// The transfer of a connection that waits has ended.
+    func stopWaiting(_ connection: HTTP1Connection) {
+        connection.place.waiting.removeAll { $0.transfer.carrier == nil || $0.transfer.carrier === connection }
+    }
+
+    /// A connection has been closed, or was not to be had.
+    func left(_ connection: HTTP1Connection) {
+        connection.place.count -= 1
+        serveWaiting(connection.place)
+    }
+
+    // MARK: - Idle connections
+
+    /// False: it is closed instead.
+    func keep(_ connection: HTTP1Connection) -> Bool {
+        guard !isClosed else { return false }
+        let place = connection.place
+        place.idle.append(connection)
+        idleCount += 1
+        if idleCount > max(1, limits.idleConnections) { dropOldest() }
+        startSweep()
+        if !place.waiting.isEmpty { serveWaiting(place) }
+        return true
+    }
+
+    /// Something came on an idle connection: its end, or bytes that nobody asked for.
+    func dropIdle(_ connection: HTTP1Connection) {
+        let place = connection.place
+        guard let position = place.idle.lastIndex(where: { $0 === connection }) else { return }
+        place.idle.remove(at: position)
+        idleCount -= 1
+        connection.close()
+        left(connection)
+    }
+
+    private func dropOldest() {
+        let oldest = places.values.compactMap(\.idle.first).min { $0.idleSince < $1.idleSince }
+        if let oldest { dropIdle(oldest) }
+    }
+
+    /// Closes what has lain idle for too long, now and then.
+    private func startSweep() {
+        guard !isSweeping else { return }
+        isSweeping = true
+        // Unowned: the timer is this object's own and ends with it.
+        let timer = sweep ?? LoopTimer(onThreadOf: loop) { [unowned self] in sweepOut() }
+        sweep = timer
+        timer.start(after: Self.longestIdle)
+    }
+
+    private func sweepOut() {
+        isSweeping = false
+        let now = Monotonic.coarse()
+        for place in places.values {
+            for connection in place.idle where now >= connection.idleUntil { dropIdle(connection) }
+        }
+        if idleCount > 0 { startSweep() }
+    }
+
+    // MARK: - Buffers
+
+    func takeBuffer() -> SendBuffer { spare.popLast() ?? SendBuffer() }
+
+    func giveBack(_ buffer: SendBuffer) {
+        guard spare.count < 8, buffer.capacity <= 1 << 17 else { return }
+        buffer.removeAll()
+        spare.append(buffer)
+    }
+
+    // MARK: - Teardown
+
+    /// Closes every idle connection; every transfer has ended by now.
+    func close() {
+        isClosed = true
+        sweep?.cancel()
+        for place in places.values {
+            let idle = place.idle
+            place.idle = []
+            for connection in idle { drop(connection) }
+        }
+        idleCount = 0
+        places = [:]
+    }
+}
+
+@available(*, unavailable) extension HTTP1Pool: Sendable {}
