@@ -4,7 +4,7 @@ package import Glibc
 
 /// The result of a non-blocking read or write.
 package enum IOResult: Equatable {
-    /// The next bytes of the body; the count is at least one.
+    /// So many bytes were read or written; at least one.
     case bytes(Int)
     /// Nothing now: wait for readiness.
     case wouldBlock

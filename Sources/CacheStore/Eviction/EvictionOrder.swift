@@ -75,6 +75,7 @@ struct EvictionQueues<Nodes: EvictionNodes> {
     private var memory: Int { max(count - count / 10, Self.leastSmall) }
 
     /// A use of an entry. No allocation.
+    @inline(__always)
     mutating func use(_ slot: Int) {
         if nodes[slot].uses < Self.maximumUses { nodes[slot].uses += 1 }
     }

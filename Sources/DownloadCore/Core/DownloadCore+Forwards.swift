@@ -46,8 +46,7 @@ extension DownloadCore {
         hash: UInt64,
         where selects: (ResidentResponse) -> Bool
     ) -> ReadyFile? {
-        let store = context.store
-        guard let files = store.files, !store.memory.holds(keyBytes, hash: hash),
+        guard let files, !memory.holds(keyBytes, hash: hash),
             let file = files.readyFile(keyBytes, where: selects),
             invalidations.verdict(file.response) == .valid
         else { return nil }
@@ -55,7 +54,7 @@ extension DownloadCore {
     }
 
     /// Counts an answer from a file. Any thread.
-    package func noteUse(of file: ReadyFile) { context.store.files?.noteUse(of: file) }
+    package func noteUse(of file: ReadyFile) { files?.noteUse(of: file) }
 
     // MARK: - Passing on
 
@@ -77,7 +76,7 @@ extension DownloadCore {
     }
 
     /// The answer that a head from the origin begins, without its body.
-    /// - Parameter forwardReason: from ``way(of:_:)``.
+    /// - Parameter forwardReason: from ``forwardReason(of:_:)``.
     package func answer(
         _ ask: PassThroughRequest,
         _ head: ResponseHead,
@@ -171,9 +170,6 @@ extension DownloadCore {
     }
 
     // MARK: - What is stored, for whoever asks for no answer
-
-    /// For the fast path alone, whose lookup must not wait.
-    package var memory: MemoryTier { context.store.memory }
 
     /// Any thread.
     package var statistics: StoreStatistics {

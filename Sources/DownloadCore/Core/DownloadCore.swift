@@ -11,6 +11,10 @@ package import HTTPWire
 /// Sendable: everything it holds is.
 package final class DownloadCore: Sendable {
     package let cacheName: String
+    /// For the fast path alone, whose lookup must not wait.
+    package let memory: MemoryTier
+    /// The same: the tier whose open files it answers from.
+    let files: (any FileTier)?
     package let clock: WallClock
     package let invalidations: Invalidations
     package let budget: BodyBudget
@@ -59,6 +63,8 @@ package final class DownloadCore: Sendable {
             headTimeout: headTimeout,
             report: report
         )
+        self.memory = memory
+        files = context.store.files
         answers = AnswerMaker(cacheName: cacheName, clock: clock)
         seeds = SeedAnswers(context, answers)
         lookup = Lookup(context, answers, seeds)

@@ -219,7 +219,8 @@ extension SharedFetchRunner {
     // MARK: - Failing
 
     func mayServeStale(_ partial: IncompleteResponse?, errorStatus: Int?) -> Bool {
-        guard let partial else { return false }
+        // What was purged meanwhile must not be served as a stale one.
+        guard let partial, context.invalidations.isUnchanged(partial.token) else { return false }
         return context.staleVerdict(partial.head, ask, errorStatus: errorStatus).isAllowed
     }
 }

@@ -13,10 +13,19 @@ import Upstream
 final class Forwarder: Sendable {
     let context: FetchContext
     let answers: AnswerMaker
+    // The context's, held here as well: a member of a member is retained with each use on the counted way.
+    let clock: WallClock
+    let store: TieredStore
+    let partials: PartialTable
+    let hitForMiss: ExpiringKeySet
 
     init(_ context: FetchContext, _ answers: AnswerMaker) {
         self.context = context
         self.answers = answers
+        clock = context.clock
+        store = context.store
+        partials = context.partials
+        hitForMiss = context.notes.hitForMiss
     }
 
     /// Forwards one request and its answer; nothing is stored or shared.

@@ -70,9 +70,9 @@ package final class PassThroughRequest: FetchEntry, @unchecked Sendable {  // pr
 extension Forwarder {
     /// ``DownloadCore/isKnownUncacheable(_:_:)``
     func isKnownUncacheable(_ key: CacheKey, _ rules: PassThroughRules) -> Bool {
-        context.notes.hitForMiss.contains(key, now: context.clock.now())
-            && !context.store.mayHold(key, rules.policy)
-            && context.partials.peek(key).isEmpty
+        hitForMiss.contains(key, now: clock.now())
+            && !store.mayHold(key, rules.policy)
+            && partials.peek(key).isEmpty
     }
 
     /// ``DownloadCore/listing(of:_:)``
@@ -80,7 +80,7 @@ extension Forwarder {
         FetchListing(in: context.fetches, ask, fetch)
     }
 
-    /// ``DownloadCore/way(of:_:)``
+    /// ``DownloadCore/forwardReason(of:_:)``
     func forwardReason(of ask: PassThroughRequest, _ head: ResponseHead) -> ForwardReason {
         var forwardReason = ask.forwardReason
         if let rules = ask.rules { forwardReason.reason = judge(head, ask, rules) }
@@ -98,7 +98,7 @@ extension Forwarder {
     /// as uncacheable, and its next response is stored.
     /// - Returns: why it is not stored.
     private func judge(_ head: ResponseHead, _ ask: PassThroughRequest, _ rules: PassThroughRules) -> String {
-        let times = context.clock.times()
+        let times = clock.times()
         let decision = Caching.decideStore(
             ask.method,
             ask.asked,
@@ -110,11 +110,11 @@ extension Forwarder {
         case .refuse(.status206) where !ask.fields.contains(.range): return PartMismatch.unasked.detail
         case .refuse(let refusal):
             if refusal.isLasting(status: head.status) {
-                context.notes.hitForMiss.note(ask.key, now: times.responseTime)
+                hitForMiss.note(ask.key, now: times.responseTime)
             }
             return refusal.rawValue
         case .store:
-            context.notes.hitForMiss.forget(ask.key)
+            hitForMiss.forget(ask.key)
             return CacheStatus.Detail.uncacheable.rawValue
         }
     }

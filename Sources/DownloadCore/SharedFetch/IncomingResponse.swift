@@ -125,7 +125,6 @@ final class IncomingResponse {
                 outdated = runner.stale
             }
         }
-        if let stale = runner.stale, isGone, ask.policy.gone == .evict { context.store.remove(stale) }
         noteCheck()
         // From here to the pump, nothing waits: whoever is told meanwhile to look at the readers does so behind that.
         let actions = runner.fetch.handle(.headCame(isStored: isStored))
@@ -137,6 +136,10 @@ final class IncomingResponse {
                 context.store.remove(outdated)
             }
             throw .cancelled
+        }
+        // What was asked for later than this and has been stored meanwhile is not gone.
+        if let stale = runner.stale, isGone, ask.policy.gone == .evict, !context.store.isSuperseded(stale) {
+            context.store.remove(stale)
         }
         var options = GrowingBodyOptions(spill: spill, budget: context.budget, keepsStart: isStored)
         // What memory is to have never waits for a reader; nor does a small body, which goes to the disk from there.

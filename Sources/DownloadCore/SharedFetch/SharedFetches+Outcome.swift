@@ -25,7 +25,9 @@ extension SharedFetches {
             inFlight.send(.readerOpened, to: fetch)
             return settled(miss, outcome, reader, isCollapsed: true, on: loop)
         case .refreshed(let response, _, isShared: true)
-        where ask.policy.mode == .library && mayShare(response.head, miss):
+        where ask.policy.mode == .library && mayShare(response.head, miss)
+            // It was stored before this request came, and may have been purged in between.
+            && context.invalidations.verdict(response) == .valid:
             return settled(miss, outcome, nil, isCollapsed: true, on: loop)
         case .refreshed, .failed(.cancelled), .part, .stalePart, .again, .alone: return nil
         case .stale(_, let cause):

@@ -187,13 +187,14 @@ extension Daemon {
         ) { [weak context] in
             context?.state.withLock { !$0.isStopping && $0.configuration.cache.memory.pressure == .shed } ?? false
         }
+        // Before anybody can ask for a reload, which would put others in their place.
+        seeds.use(plan)
+        schedules.update(configuration)
         for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
         for socket in sockets.proxy { await server.listen(on: socket, role: .proxy) }
         logger.info("\(context.statusLine)")
         sockets.log(for: configuration, to: logger)
         context.logWarnings(of: configuration)
-        seeds.use(plan)
-        schedules.update(configuration)
         guardian.start()
         notifier.ready(context.statusLine)
     }

@@ -2,12 +2,14 @@
 
 import Configuration
 import EventLoop
+import Synchronization
 
-/// Sendable: the running schedules protect themselves.
+/// Sendable: the running schedules protect themselves; whether they have ended is under a mutex.
 final class DaemonSchedules: Sendable {
     private let schedules: Schedules
     private let purges: PurgeService
     private let jobs: JobCenter
+    private let isOver = Mutex(false)
 
     init(on loop: EventLoop, purges: PurgeService, jobs: JobCenter) {
         schedules = Schedules(on: loop)
@@ -21,8 +23,15 @@ final class DaemonSchedules: Sendable {
     }
 
     /// Ends the schedules that a configuration does not have, and begins those that it adds.
-    func update(_ configuration: Configuration) { schedules.update(plans(configuration)) }
+    /// After ``stop()``, none begins any more: a reload may come to its end while the daemon does.
+    func update(_ configuration: Configuration) {
+        let plans = plans(configuration)
+        if !isOver.withLock({ $0 }) { schedules.update(plans) }
+    }
 
-    /// Ends all of them.
-    func stop() { schedules.update([]) }
+    /// Ends all of them, for good.
+    func stop() {
+        isOver.withLock { $0 = true }
+        schedules.update([])
+    }
 }

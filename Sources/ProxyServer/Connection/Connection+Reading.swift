@@ -63,7 +63,7 @@ extension Connection {
             isQueued: isQueued,
             endsWithClient: current.map { $0.endsWithClient || $0.knownBody?.failure == .clientGone } ?? false
         )
-        perform(action)
+        if action != .none { perform(action) }
         updateInterest()
     }
 
@@ -105,7 +105,8 @@ extension Connection {
             parser.pointee.reset()
             waitingSince = Monotonic.coarse()
         }
-        perform(state.answered(answer))
+        let action = state.answered(answer)
+        if action != .none { perform(action) }
         return true
     }
 

@@ -117,6 +117,7 @@ struct HTTP1Framing: Equatable {
     }
 
     /// The last lines of a head: Connection if it is needed, and the empty line.
+    @inline(__always)
     static func headEnd(to version: HTTPVersion, keepAlive: Bool) -> UnsafeRawBufferPointer {
         let text: StaticString =
             switch (keepAlive, version) {

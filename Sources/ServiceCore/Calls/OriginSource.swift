@@ -4,11 +4,14 @@
 package import DownloadCore
 package import EventLoop
 import HTTPWire
+import Policies
 package import Upstream
 
 /// Loop-bound; it keeps nothing of a request, so that one serves all requests of a service and a plan.
 package final class OriginSource: FetchSource {
     private let service: ServicePlan
+    /// The service's: a plan is not to be looked into with each request.
+    private let breaker: BreakerPolicy?
     private let plan: RequestPlan
     private let terms: UpstreamTerms
     private let runtime: ServiceRuntime
@@ -33,6 +36,7 @@ package final class OriginSource: FetchSource {
         onFetch: @escaping () -> Void = {}
     ) {
         self.service = service
+        breaker = service.breaker
         self.plan = plan
         terms = UpstreamTerms(
             url: origin.root,
@@ -55,7 +59,7 @@ package final class OriginSource: FetchSource {
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
         // What the origin's breaker refuses does not queue for a slot.
-        if service.breaker != nil, runtime.resilience.leavesAlone(terms.url) { throw refuse() }
+        if breaker != nil, runtime.resilience.leavesAlone(terms.url) { throw refuse() }
         do throws(AdmissionRefusal) {
             if !runtime.admission.takeFreeSlot() { try await runtime.admission.acquire(on: loop) }
         } catch {
@@ -66,7 +70,7 @@ package final class OriginSource: FetchSource {
     }
 
     package func startWithoutWaiting(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
-        if service.breaker != nil, runtime.resilience.leavesAlone(terms.url) { return nil }
+        if breaker != nil, runtime.resilience.leavesAlone(terms.url) { return nil }
         return runtime.admission.takeFreeSlot() ? begin(request, sink) : nil
     }
 
@@ -74,7 +78,7 @@ package final class OriginSource: FetchSource {
     /// and the slot is free again.
     private func begin(_ request: consuming FetchRequest, _ sink: any FetchSink) -> OriginFetch? {
         var watch: BreakerWatch?
-        if let breaker = service.breaker {
+        if let breaker {
             watch = BreakerWatch(runtime.resilience, terms.url, breaker)
             if watch == nil {
                 runtime.admission.release()

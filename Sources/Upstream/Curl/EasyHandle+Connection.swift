@@ -1,5 +1,5 @@
 // Decides which connection libcurl may open, reuse and send a request on. libcurl is on the stack during these
-// calls, so they change nothing.
+// calls, so they call nothing of its multi handle.
 
 import CLibcurl
 import EventLoop
@@ -10,6 +10,12 @@ extension EasyHandle {
     /// Before a socket is opened.
     func mayConnect(to address: UnsafePointer<curl_sockaddr>) -> Bool {
         guard let transfer else { return false }
+        // libcurl opens a connection before it repeats a request, and may find that it cannot: by then the request may
+        // have had its effect.
+        guard transfer.mayGoOut else {
+            refusal = transfer.resendError
+            return false
+        }
         let length = min(Int(address.pointee.addrlen), MemoryLayout<sockaddr_storage>.size)
         guard let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return false }
         // The member `addr` is only the start: libcurl reserves room for the longest address behind it.

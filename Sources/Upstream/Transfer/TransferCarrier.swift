@@ -25,7 +25,8 @@ extension TransferCarrier {
 /// The transfer that a carrier has now, and what is kept from that one for the next; loop-bound, one for each carrier.
 final class CarrierSlot {
     /// Nil between two transfers.
-    var transfer: Transfer?
+    // Unchecked: it is read and set as a whole, and nobody is called meanwhile.
+    @exclusivity(unchecked) var transfer: Transfer?
     /// What has come of the transfer's response.
     let reader = ResponseReader()
     private var timer: LoopTimer?

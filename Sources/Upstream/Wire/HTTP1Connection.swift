@@ -17,6 +17,8 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
     enum State { case closed, waiting, connecting, open, idle }
 
     let slot: CarrierSlot
+    /// The slot's, held here as well: a member of a member is retained with each use.
+    let reader: ResponseReader
     let pool: HTTP1Pool
     let place: OriginConnections
     private(set) var state = State.closed
@@ -43,6 +45,7 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
         self.pool = pool
         self.place = place
         slot = CarrierSlot(on: pool.loop)
+        reader = slot.reader
     }
 
     deinit {
