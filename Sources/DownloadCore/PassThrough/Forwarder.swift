@@ -18,6 +18,7 @@ final class Forwarder: Sendable {
     let store: TieredStore
     let partials: PartialTable
     let hitForMiss: ExpiringKeySet
+    let fetches: FetchTable
 
     init(_ context: FetchContext, _ answers: AnswerMaker) {
         self.context = context
@@ -26,6 +27,7 @@ final class Forwarder: Sendable {
         store = context.store
         partials = context.partials
         hitForMiss = context.notes.hitForMiss
+        fetches = context.fetches
     }
 
     /// Forwards one request and its answer; nothing is stored or shared.
@@ -44,7 +46,7 @@ final class Forwarder: Sendable {
     ) async -> Answer {
         let began = Monotonic.now()
         let stream = FetchStream()
-        let ticket = key.map { FetchRegistration(context.fetches, $0, on: loop) { 1 } }
+        let ticket = key.map { FetchRegistration(fetches, $0, on: loop) { 1 } }
         // Code that takes over the registration replaces this closure.
         ticket?.onStop = { stream.cancel($0) }
         stream.onInterim = onInterim

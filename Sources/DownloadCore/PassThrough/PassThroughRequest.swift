@@ -77,7 +77,7 @@ extension Forwarder {
 
     /// ``DownloadCore/listing(of:_:)``
     func listing(of fetch: any ListedFetch, _ ask: PassThroughRequest) -> FetchListing {
-        FetchListing(in: context.fetches, ask, fetch)
+        FetchListing(in: fetches, ask, fetch)
     }
 
     /// ``DownloadCore/forwardReason(of:_:)``

@@ -15,6 +15,8 @@ package final class OriginSource: FetchSource {
     private let plan: RequestPlan
     private let terms: UpstreamTerms
     private let runtime: ServiceRuntime
+    /// The runtime's, held here as well: a member of a member is retained with each use.
+    private let admission: Admission
     private let client: UpstreamClient
     private let onFetch: () -> Void
 
@@ -49,6 +51,7 @@ package final class OriginSource: FetchSource {
             isLenient: service.isLenient
         )
         self.runtime = runtime
+        admission = runtime.admission
         self.client = client
         self.onFetch = onFetch
     }
@@ -61,7 +64,7 @@ package final class OriginSource: FetchSource {
         // What the origin's breaker refuses does not queue for a slot.
         if breaker != nil, runtime.resilience.leavesAlone(terms.url) { throw refuse() }
         do throws(AdmissionRefusal) {
-            if !runtime.admission.takeFreeSlot() { try await runtime.admission.acquire(on: loop) }
+            if !admission.takeFreeSlot() { try await admission.acquire(on: loop) }
         } catch {
             throw FetchError(error, service: service)
         }
@@ -71,7 +74,7 @@ package final class OriginSource: FetchSource {
 
     package func startWithoutWaiting(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
         if breaker != nil, runtime.resilience.leavesAlone(terms.url) { return nil }
-        return runtime.admission.takeFreeSlot() ? begin(request, sink) : nil
+        return admission.takeFreeSlot() ? begin(request, sink) : nil
     }
 
     /// Whoever calls has a slot, which the fetch gives back; nil where the origin's breaker refuses it,
@@ -81,11 +84,11 @@ package final class OriginSource: FetchSource {
         if let breaker {
             watch = BreakerWatch(runtime.resilience, terms.url, breaker)
             if watch == nil {
-                runtime.admission.release()
+                admission.release()
                 return nil
             }
         }
-        let fetch = OriginFetch(sink: sink, admission: runtime.admission)
+        let fetch = OriginFetch(sink: sink, admission: admission)
         if let watch { fetch.breaker = watch }
         runtime.countFetch()
         onFetch()
