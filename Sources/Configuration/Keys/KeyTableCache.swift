@@ -1,4 +1,4 @@
-// The table of keys, third part: what services, endpoints and forward mode share.
+// The table of keys: `cache` of services, endpoints and forward mode, and demo answers.
 
 import HTTPCaching
 
