@@ -65,9 +65,11 @@ let package = Package(
         module("SQLite", ["CSQLite"]),
         module(
             "CacheStore",
-            ["CProcessor", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "SQLite"]
+            ["CProcessor", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies"]
         ),
-        module("Content", ["CCodings", "HTTPWire"]),
+        module("DiskStore", ["CacheStore", "EventLoop", "Files", "HTTPCaching", "SQLite"]),
+        module("Content", ["CCodings", "HTTPWire", "Policies"]),
+        module("Mapping", ["HTTPWire"]),
         module(
             "DownloadCore",
             [
@@ -79,17 +81,19 @@ let package = Package(
         module(
             "ServiceCore",
             [
-                "Content", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
-                "DownloadCore",
-                "DemoMode",
+                "Content", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Mapping", "Policies", "Upstream",
+                "CacheStore", "DiskStore", "DownloadCore", "DemoMode",
             ]
         ),
-        module("Configuration", ["YAML", "EventLoop", "Files", "HTTPCaching", "Policies", "Upstream", "Content"]),
+        module(
+            "Configuration",
+            ["YAML", "EventLoop", "Files", "HTTPCaching", "Mapping", "Policies", "Upstream", "Content"]
+        ),
         module("AdminAPI"),
         module(
             "ProxyServer",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
+                "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Policies", "Upstream", "CacheStore", "Content",
                 "DownloadCore", "ServiceCore", "DemoMode", "Configuration", "AdminAPI",
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -98,7 +102,7 @@ let package = Package(
             "DrydockDaemon",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
-                "DownloadCore", "ServiceCore", "AdminAPI", "ProxyServer", "Configuration",
+                "DiskStore", "DownloadCore", "ServiceCore", "AdminAPI", "ProxyServer", "Configuration",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -116,7 +120,7 @@ let package = Package(
             "Drydock",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
-                "DownloadCore", "ServiceCore", .product(name: "Logging", package: "swift-log"),
+                "DiskStore", "DownloadCore", "ServiceCore", .product(name: "Logging", package: "swift-log"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
@@ -124,6 +128,12 @@ let package = Package(
         // Test support is a module of its own: a scripted origin, a raw client, the release binary as a process.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .target(name: "LoopSupport", dependencies: ["EventLoop"], path: "Tests/LoopSupport", swiftSettings: settings),
+        .target(
+            name: "StoreSupport",
+            dependencies: ["CacheStore", "EventLoop", "HTTPCaching", "HTTPWire"],
+            path: "Tests/StoreSupport",
+            swiftSettings: settings
+        ),
         .target(
             name: "KeySupport",
             dependencies: ["Configuration", "TestSupport"],
@@ -137,24 +147,33 @@ let package = Package(
         tests("YAMLTests", ["YAML"]),
         tests("HTTPCachingTests", ["HTTPCaching", "HTTPWire"]),
         tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire", "LoopSupport"]),
-        tests("ContentTests", ["Content", "HTTPWire"]),
+        tests("ContentTests", ["Content", "HTTPWire", "Policies"]),
+        tests("MappingTests", ["Mapping"]),
         tests("SQLiteTests", ["SQLite"]),
         tests(
             "CacheStoreTests",
-            ["CacheStore", "Files", "Policies", "SQLite", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport"]
+            ["CacheStore", "Files", "Policies", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport", "StoreSupport"]
+        ),
+        tests(
+            "DiskStoreTests",
+            [
+                "DiskStore", "CacheStore", "Files", "Policies", "SQLite", "EventLoop", "HTTPWire", "HTTPCaching",
+                "LoopSupport", "StoreSupport",
+            ]
         ),
         tests(
             "DownloadCoreTests",
             [
-                "DownloadCore", "CacheStore", "Content", "Policies", "Upstream", "EventLoop", "HTTPWire",
+                "DownloadCore", "CacheStore", "DiskStore", "Content", "Policies", "Upstream", "EventLoop", "HTTPWire",
                 "HTTPCaching", "LoopSupport",
             ]
         ),
         tests(
             "ServiceCoreTests",
             [
-                "ServiceCore", "CacheStore", "Content", "DemoMode", "DownloadCore", "Files", "Policies", "Upstream",
-                "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport",
+                "ServiceCore", "CacheStore", "DiskStore", "Content", "DemoMode", "DownloadCore", "Files", "Mapping",
+                "Policies",
+                "Upstream", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport",
             ]
         ),
         tests("DemoModeTests", ["DemoMode", "HTTPWire"]),
@@ -167,7 +186,8 @@ let package = Package(
         tests(
             "ProxyServerTests",
             [
-                "ProxyServer", "AdminAPI", "Configuration", "CacheStore", "Content", "DownloadCore", "EventLoop",
+                "ProxyServer", "AdminAPI", "Configuration", "CacheStore", "DiskStore", "Content", "DownloadCore",
+                "EventLoop",
                 "HTTPWire", "HTTPCaching", "Policies", "Upstream", "ServiceCore", "DrydockDaemon",
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -176,7 +196,7 @@ let package = Package(
             "DrydockDaemonTests",
             [
                 "DrydockDaemon", "AdminAPI", "ProxyServer", "ServiceCore", "DemoMode", "DownloadCore", "Content",
-                "CacheStore", "HTTPWire", "EventLoop", "Configuration", "KeySupport", "Policies",
+                "CacheStore", "DiskStore", "HTTPWire", "EventLoop", "Configuration", "KeySupport", "Policies",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -189,7 +209,7 @@ let package = Package(
         tests(
             "DrydockTests",
             [
-                "Drydock", "CacheStore", "DownloadCore", "HTTPCaching",
+                "Drydock", "CacheStore", "DiskStore", "DownloadCore", "HTTPCaching",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ]

@@ -3,7 +3,7 @@
 /// `GET /v1/jobs/ID`. Sizes are bytes, times seconds since 1970. Words of states and outcomes are texts, so that one of
 /// a newer daemon is shown, and does not keep the rest from being read.
 package struct AdminJob: Codable, Sendable, Equatable {
-    package enum Kind: String, Codable, Sendable { case size, prefetch }
+    package enum Kind: String, Codable, Sendable { case size, prefetch, group }
 
     /// One item and what has become of it; its fields and its body are not told, since they may be secret.
     package struct Item: Codable, Sendable, Equatable {

@@ -12,6 +12,9 @@ package enum AdminPath: String, CaseIterable, Sendable {
     case health = "/healthz"
     case readiness = "/readyz"
     case cancel = "/v1/cancel"
+    case parked = "/v1/parked"
+    case replayParked = "/v1/parked/replay"
+    case cancelParked = "/v1/parked/cancel"
     case seed = "/v1/seed"
     case size = "/v1/size"
     case prefetch = "/v1/prefetch"
@@ -19,6 +22,7 @@ package enum AdminPath: String, CaseIterable, Sendable {
     case job = "/v1/jobs/:id"
     case cancelJob = "/v1/jobs/:id/cancel"
     case retryJob = "/v1/jobs/:id/retry"
+    case group = "/v1/groups/:name"
     case pins = "/v1/pins"
 
     /// The target of a request for it.

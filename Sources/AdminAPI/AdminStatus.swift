@@ -42,6 +42,8 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         package var waiting: Int?
         /// `closed`, `open` or `half-open`; nil, too, where the service has no circuit breaker.
         package var breaker: String?
+        /// Calls that wait for the origin, which is away; nil, too, where the service parks none.
+        package var parked: Int?
 
         package init(name: String, target: String, match: String, isDemo: Bool, isPartlyDemo: Bool) {
             self.name = name

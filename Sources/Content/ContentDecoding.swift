@@ -1,10 +1,10 @@
-// Decodes the content codings of a body (RFC 9110 section 8.4) for its inspection; clients get the body as it came.
+// Decodes the content codings of a body (RFC 9110 section 8.4), for its inspection and for its mapping.
 
 import CCodings
-import HTTPWire
+package import HTTPWire
 
 /// A coding that can be taken off.
-enum ContentCoding: Equatable {
+package enum ContentCoding: Equatable {
     case gzip
     case deflate
     case brotli
@@ -13,7 +13,7 @@ enum ContentCoding: Equatable {
     static let limit = 4
 
     /// The codings of a response in the order of decoding; nil if one is unknown, or there are more than ``limit``.
-    static func codings(_ fields: Fields) -> [ContentCoding]? {
+    package static func codings(_ fields: Fields) -> [ContentCoding]? {
         var codings: [ContentCoding] = []
         for name in (fields.combined(.contentEncoding) ?? "").split(separator: ",") {
             switch name.filter({ $0 != " " && $0 != "\t" }).lowercased() {
@@ -30,24 +30,24 @@ enum ContentCoding: Equatable {
 }
 
 /// One or several codings in a row, taken off piece by piece. Used on one loop.
-final class ContentDecoder {
+package final class ContentDecoder {
     /// The bytes are not in the coding that they are said to be in.
-    struct Malformed: Error {}
+    package struct Malformed: Error {}
 
     private var stages: [Stage]
 
     /// - Parameter codings: in the order of decoding; an empty list leaves the bytes as they are.
-    init(_ codings: [ContentCoding]) { stages = codings.map { Stage($0) } }
+    package init(_ codings: [ContentCoding]) { stages = codings.map { Stage($0) } }
 
     /// Decodes the next bytes.
     /// - Parameter take: gets the decoded bytes piece by piece; returns false to stop.
     /// - Throws: `Malformed`.
-    func push(_ bytes: UnsafeRawBufferPointer, _ take: (UnsafeRawBufferPointer) -> Bool) throws(Malformed) {
+    package func push(_ bytes: UnsafeRawBufferPointer, _ take: (UnsafeRawBufferPointer) -> Bool) throws(Malformed) {
         _ = try push(bytes, from: 0, take)
     }
 
     /// Whether all codings have come to their ends.
-    var isAtEnd: Bool { stages.allSatisfy(\.isAtEnd) }
+    package var isAtEnd: Bool { stages.allSatisfy(\.isAtEnd) }
 
     private func push(
         _ bytes: UnsafeRawBufferPointer,

@@ -186,7 +186,7 @@ extension DownloadBatch.Entry {
         case .revalidated: (outcome, isStored) = (.confirmed, true)
         case .downloaded: (outcome, isStored) = (.downloaded, true)
         case .notStored: (outcome, isStored) = (.downloaded, false)
-        case .duplicate: (outcome, isStored) = (nil, false)
+        case .duplicate, .skipped: (outcome, isStored) = (nil, false)
         case nil:
             outcome = entry.state == .failed ? .downloadFailed : entry.check == .valid ? .stillValid : nil
             isStored = entry.check == .valid

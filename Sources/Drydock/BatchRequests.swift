@@ -47,10 +47,11 @@ struct BatchQuestions: Sendable {
     func route(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
         switch questions[Self.name(item)] {
         case .success(let question):
-            guard let source = engine.source(for: question, on: loop) else {
+            let ask = question.ask(engine.configuration, seed: engine.seed)
+            guard let source = engine.source(for: question, ask.policy, on: loop) else {
                 throw BatchRefusal(DownloadError.closed.description)
             }
-            return .store(question.ask(engine.configuration, seed: engine.seed), source)
+            return .store(ask, source)
         case .failure(let error): throw BatchRefusal(error.description)
         case nil: throw BatchRefusal("'\(item.url)' is not of this batch")
         }

@@ -229,6 +229,10 @@ extension DownloadConfiguration {
         public var certificate: URL?
         /// A PEM file with the key of ``certificate``; nil, the default, where it is in the same file.
         public var key: URL?
+        /// Public keys of which the origin must have one, each as `sha256//` and the Base64 of the SHA-256 digest of its
+        /// SubjectPublicKeyInfo, as for `curl --pinnedpubkey`; empty, the default, is any. With another key, or where
+        /// none of the texts is a pin, the download fails as untrusted.
+        public var pins: [String] = []
 
         /// Settings with these files.
         public init(verifies: Bool = true, authorities: URL? = nil, certificate: URL? = nil, key: URL? = nil) {

@@ -4,6 +4,7 @@
 import CacheStore
 import DownloadCore
 import EventLoop
+import HTTPCaching
 import Logging
 import ServiceCore
 import Upstream
@@ -137,21 +138,36 @@ final class DownloadEngine: Sendable {
 
     /// Asks the core what a question is about, on one of the engine's loops; nil where the engine has ended.
     func answer(_ ask: CacheRequest, to question: DownloadRequest, on loop: isolated EventLoop) async -> Answer? {
-        guard let source = source(for: question, on: loop) else { return nil }
+        guard let source = source(for: question, ask.policy, on: loop) else { return nil }
         return await core.answer(ask, from: source, on: loop)
     }
 
-    /// Nil where the engine has ended.
-    func source(for question: DownloadRequest, on loop: isolated EventLoop) -> (any FetchSource)? {
+    /// - Parameter policy: of the question, which also says what redirects let be stored.
+    /// - Returns: nil where the engine has ended.
+    func source(
+        for question: DownloadRequest,
+        _ policy: CachePolicy,
+        on loop: isolated EventLoop
+    ) -> (any FetchSource)? {
         guard let box = clients.first(where: { $0.loop === loop }), let client = box.value(on: loop) else { return nil }
         if question.options.onlyStored { return UnaskedSource() }
         let (service, admission) = (service, admission)
-        return RedirectSource(
-            question.origin,
-            limit: configuration.maximumRedirects,
-            isStandard: configuration.mode == .standard
-        ) { origin in
+        func source(_ origin: OriginAddress) -> any FetchSource {
             OriginSource(service: service, origin: origin, plan: service.request, runtime: admission, client: client)
         }
+        guard configuration.maximumRedirects > 0 else { return source(question.origin) }
+        let rules = RedirectRules(
+            limit: configuration.maximumRedirects,
+            limitName: "maximumRedirects",
+            policy: policy,
+            temporary: .checked
+        )
+        return RedirectingSource(
+            source(question.origin),
+            question.origin,
+            rules,
+            clock: core.clock,
+            elsewhere: { (target: RedirectTarget) throws(FetchError) -> any FetchSource in source(target.origin) }
+        )
     }
 }

@@ -91,9 +91,10 @@ extension DownloadError {
         switch error {
         case .cancelled, .stopped: self = .cancelled
         case .onlyIfCached(let text), .offline(let text): self = .notStored(text)
-        case .notAdmitted(let text), .unavailable(let text): self = .busy(text)
+        case .notAdmitted(let text), .unavailable(let text, seconds: _), .parkExpired(let text): self = .busy(text)
         case .upstream(let error): self = Self(error)
-        case .inner: self = .origin(OriginFailure(kind: .protocolViolation, detail: error.description))
+        case .inner, .redirect, .mapping:
+            self = .origin(OriginFailure(kind: .protocolViolation, detail: error.description))
         }
     }
 

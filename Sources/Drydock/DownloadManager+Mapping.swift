@@ -2,6 +2,7 @@
 
 import CacheStore
 import Content
+import DiskStore
 import DownloadCore
 import EventLoop
 import Files
@@ -212,6 +213,7 @@ extension DownloadConfiguration.TLS {
             ca: authorities?.path(percentEncoded: false),
             clientCertificate: certificate?.path(percentEncoded: false),
             clientKey: key?.path(percentEncoded: false),
+            pins: pins,
             caKey: "'tls.authorities'"
         )
     }

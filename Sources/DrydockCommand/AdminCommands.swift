@@ -35,11 +35,12 @@ struct Status: ParsableCommand {
 }
 
 extension AdminStatus.Service {
-    /// What is under way, where there is something, and a breaker that is not closed.
+    /// What is under way or waits, where there is something, and a breaker that is not closed.
     fileprivate var load: String {
         var parts: [String] = []
         if let fetches, fetches > 0 { parts.append("\(fetches) fetches") }
         if let waiting, waiting > 0 { parts.append("\(waiting) waiting") }
+        if let parked, parked > 0 { parts.append("\(parked) parked") }
         if let breaker, breaker != "closed" { parts.append("breaker \(breaker)") }
         return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
     }

@@ -30,7 +30,8 @@ package final class IOEvent {
     package let descriptor: Int32
     private let readEvent: UnsafeMutablePointer<event>
     private let writeEvent: UnsafeMutablePointer<event>
-    // Unowned and unchecked: the handler owns this object, which cancels itself when it goes with the handler.
+    // Unowned and unchecked: whoever makes this object keeps the handler alive until `cancel()`, or until the object's
+    // own release, which cancels it.
     private unowned(unsafe) let handler: any IOHandler
     private var interest: IOReadiness = []
 

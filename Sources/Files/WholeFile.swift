@@ -21,14 +21,8 @@ package enum WholeFile {
     /// - Parameter name: what an error calls it.
     package static func rest(of descriptor: Int32, _ name: String) throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
-        while true {
-            let count = Glibc.read(descriptor, &buffer, buffer.count)
-            if count == 0 { return bytes }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw SystemError("read \(name)") }
-            bytes += buffer[..<count]
-        }
+        guard readToEnd(descriptor, &bytes) else { throw SystemError("read \(name)") }
+        return bytes
     }
 
     /// A file of a store's folder; empty where there is none, and what came before the error where it
@@ -38,12 +32,18 @@ package enum WholeFile {
         if descriptor < 0 { return [] }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
+        _ = readToEnd(descriptor, &bytes)
+        return bytes
+    }
+
+    /// - Returns: false, with `errno`, where the file cannot be read to its end.
+    private static func readToEnd(_ descriptor: Int32, _ bytes: inout [UInt8]) -> Bool {
         var part = [UInt8](repeating: 0, count: 64 * 1024)
         while true {
-            let result = Glibc.read(descriptor, &part, part.count)
-            if result < 0 && errno == EINTR { continue }
-            if result <= 0 { return bytes }
-            bytes += part[..<result]
+            let count = Glibc.read(descriptor, &part, part.count)
+            if count < 0 && errno == EINTR { continue }
+            if count <= 0 { return count == 0 }
+            bytes += part[..<count]
         }
     }
 

@@ -131,7 +131,7 @@ struct MistakeFolder {
         // The tests may run as root, who reads everything.
         " cannot be read; change its permissions", "the file  cannot be read (); change its permissions",
         // The decoder takes these kinds apart before it says what one takes.
-        ", or a list of them",
+        ", or a list of them", "any value",
         // Standard input is no file of the table.
         "<standard input>", "standard input cannot be read: ",
         // Options of 'serve URL' (DaemonTests).

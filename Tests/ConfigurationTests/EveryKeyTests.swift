@@ -45,6 +45,7 @@ extension ValueKind {
         case .section, .sections: ["text", "7"]
         case .shorthand: ["text"]
         case .client: ["{ a: b }", "[x]"]
+        case .mappingRule: ["[x, y]"]
         default: ["[x, y]", "{ a: b }"]
         }
     }

@@ -1,23 +1,11 @@
 // Query items that carry credentials: by their name, or since the configuration says so.
 
+import Policies
 import Testing
 
 @testable import Configuration
 
 @Suite struct SecretQueryTests {
-    @Test(
-        arguments: [
-            ("Authorization", true), ("X-Api-Key", true), ("PRIVATE-TOKEN", true), ("Cookie", true), ("api_key", true),
-            ("apikey", true), ("apiKey", true), ("API_KEY", true), ("key", true), ("access_token", true),
-            ("accessToken", true),
-            ("client_secret", true), ("session[id]", true), ("X-ApiKey", true), ("hub.signature", true),
-            ("keys", false),
-            ("page", false), ("per_page", false), ("max_tokens", false), ("monkey", false), ("X-Debug", false),
-            ("author", false), ("appid", false), ("", false),
-        ] as [(String, Bool)]
-    )
-    func names(_ name: String, isSecret: Bool) { #expect(SecretNames.contains(name) == isSecret) }
-
     @Test func itemsByNameAndByWord() throws {
         let text = """
             defaults: { query: { appid: { value: d3fault, secret: true } } }

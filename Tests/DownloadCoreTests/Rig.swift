@@ -1,6 +1,7 @@
 // A download core on real loops over a scripted origin, and what one question came to.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import HTTPCaching

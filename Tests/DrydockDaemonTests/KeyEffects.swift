@@ -5,9 +5,11 @@ import Content
 import EventLoop
 import Glibc
 import HTTPWire
+import Policies
 import Synchronization
 
 @testable import CacheStore
+@testable import DiskStore
 @testable import DownloadCore
 @testable import DrydockDaemon
 @testable import ProxyServer
@@ -79,6 +81,12 @@ extension KeyEffect {
         "timeout.idle": .request { "\($0.timeouts)" },
         "timeout.total": .request { "\($0.timeouts)" },
         "response.expect": .request { "\($0.phases?.expect ?? .any)" },
+        "log.bodies": .request { "\($0.logBodies ?? 0)" },
+        "redirects.mode": .request { "\($0.redirects)" },
+        "redirects.follow": .request { "\($0.redirects)" },
+        "redirects.allow": .request { "\($0.redirects)" },
+        "response.map": .request { "\($0.policy)" },
+        "response.map_buffer": .request { "\($0.mapping?.buffer ?? 0)" },
         "demo.enabled": demo, "demo.files": demo, "demo.file": demo, "demo.status": demo, "demo.headers": demo,
         "demo.latency": demo, "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
         "demo.random_seed": demo,
@@ -107,13 +115,23 @@ extension KeyEffect {
         "breaker.failures": .route { "\(String(describing: $0.plan.breaker))" },
         "breaker.window": .route { "\(String(describing: $0.plan.breaker))" },
         "breaker.open": .route { "\(String(describing: $0.plan.breaker))" },
+        "park.time": .route { "\(String(describing: $0.plan.park))" },
+        "park.calls": .route { "\(String(describing: $0.plan.park))" },
+        "park.size": .route { "\(String(describing: $0.plan.park))" },
         "tls.verify": .route { "\($0.plan.tls)" },
         "tls.ca": .route { "\($0.plan.tls)" },
         "tls.client_cert": .route { "\($0.plan.tls)" },
         "tls.client_key": .route { "\($0.plan.tls)" },
+        "tls.pin": .route { "\($0.plan.tls)" },
         "lenient": .route { "\($0.plan.isLenient)" },
-        "cors.origins": .route { "\($0.corsOrigins)" },
+        "cors.origins": .route { "\($0.cors)" }, "cors.expose": .route { "\($0.cors)" },
+        "cors.credentials": .route { "\($0.cors)" }, "cors.private_network": .route { "\($0.cors)" },
         "unlisted": .route { "\($0.itself.isUnlisted)" },
+    ]
+
+    private static let ofAccessRules: [String: KeyEffect] = [
+        "name": .route { "\($0.access)" }, "method": .route { "\($0.access)" },
+        "path": .route { "\($0.access)" }, "fields": .route { "\($0.access)" },
     ]
 
     private static let ofEndpoints: [String: KeyEffect] = [
@@ -121,7 +139,29 @@ extension KeyEffect {
         "path": .route { "\($0.plan.endpoints.map(\.pattern))" },
         "method": .route { "\($0.plan.endpoints.map(\.method))" },
         "cache.store_as": .request { "\($0.storeAs ?? "none")" },
-    ]
+        "auth.bearer": .request { "\($0.authorization ?? "none")" },
+        "auth.basic.user": .request { "\($0.authorization ?? "none")" },
+        "auth.basic.password": .request { "\($0.authorization ?? "none")" },
+    ].merging(shaping) { $1 }
+
+    private static let shaping = Dictionary(
+        uniqueKeysWithValues: [
+            "to", "params", "params_in", "params_as.arrays", "params_as.booleans", "params_as.order", "body.encode",
+            "body.defaults", "body.strip_nulls", "body.keys", "body.dates.members", "body.dates.as", "body.data",
+            "body.max", "body.upload.name", "body.upload.filename", "body.upload.type", "body.files[].name",
+            "body.files[].file", "body.files[].filename", "body.files[].type",
+        ].map {
+            (
+                $0,
+                KeyEffect.request { plan in
+                    guard let shape = plan.shape else { return "none" }
+                    let body = String(describing: shape.body)
+                    return
+                        "\(shape.to?.description ?? "") \(shape.parameters) \(shape.placement) \(shape.style) \(body)"
+                }
+            )
+        }
+    )
 
     private static let ofTheDaemon: [String: KeyEffect] = [
         "listen": .daemon("\"unix:FOLDER/proxy.sock\"") { daemon in
@@ -140,10 +180,10 @@ extension KeyEffect {
         "cache.memory.objects": .daemon { "\($0.context.parts.core.memory.objects)" },
         "cache.memory.max_object": .daemon { "\($0.context.parts.core.context.memoryMaxObject)" },
         "cache.memory.pressure": .scenario("MemoryPressure/itCanBeIgnored"),
-        "cache.disk.path": .daemon { "\($0.context.parts.diskTier?.folder.path ?? "none")" },
+        "cache.disk.path": .daemon { "\($0.context.parts.diskTier?.parts.folder.path ?? "none")" },
         "cache.disk.size": .daemon { "\($0.context.parts.core.statistics[.disk]?.limit ?? 0)" },
         "cache.disk.max_object": .daemon { "\($0.context.parts.core.context.diskMaxObject)" },
-        "cache.disk.min_free": .daemon { "\($0.context.parts.diskTier?.limits.minFree ?? 0)" },
+        "cache.disk.min_free": .daemon { "\($0.context.parts.diskTier?.parts.limits.minFree ?? 0)" },
         "forward.enabled": .plan { "\($0.forward == nil)" },
         "forward.allow": .plan { "\(String(describing: $0.forward?.verdict(host: "a.example", port: 80)))" },
         "forward.connect.allow": .plan { plan in
@@ -177,6 +217,13 @@ extension KeyEffect {
         "prefetch[].on_error": schedule, "prefetch[].force": schedule,
         "purge[].older_than": schedule, "purge[].tag": schedule, "purge[].prefix": schedule, "purge[].glob": schedule,
         "purge[].service": schedule, "purge[].soft": schedule, "purge[].every": schedule, "purge[].at_start": schedule,
+        "groups[].name": schedule, "groups[].mode": schedule, "groups[].on_error": schedule,
+        "groups[].every": schedule, "groups[].at_start": schedule, "groups[].calls[].service": schedule,
+        "groups[].calls[].endpoint": schedule, "groups[].calls[].params": schedule, "groups[].calls[].path": schedule,
+        "groups[].calls[].method": schedule, "groups[].calls[].query": schedule,
+        "groups[].calls[].headers": schedule, "groups[].calls[].body": schedule, "groups[].calls[].take": schedule,
+        "groups[].calls[].when.value": schedule, "groups[].calls[].when.is": schedule,
+        "groups[].calls[].when.is_not": schedule,
         "include": .plan { "\($0.services.map(\.plan.name))" },
     ]
 
@@ -188,6 +235,7 @@ extension KeyEffect {
         }
         add(cache, below: "forward.cache")
         add(ofServices, below: "services[]")
+        for list in ["allow[]", "deny[]"] { add(ofAccessRules, below: "services[].\(list)") }
         add(shared, below: "services[]")
         add(shared, below: "services[].endpoints[]")
         add(ofEndpoints, below: "services[].endpoints[]")

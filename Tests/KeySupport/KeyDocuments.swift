@@ -37,15 +37,20 @@ package enum KeyDocuments {
         ])
         let service: Tree = .map([
             ("name", .leaf("s")), ("match", .map([("prefix", .leaf("/s"))])), ("base_url", .leaf("http://127.0.0.1:9")),
-            ("endpoints", .list([endpoint])),
+            ("endpoints", .list([endpoint])), ("allow", .list([.map([("path", .leaf("/*"))])])),
+            ("deny", .list([.map([("path", .leaf("/denied"))])])),
         ])
         let disk: Tree = .map([("path", .leaf("tier"))])
         let prefetch: Tree = .map([
             ("name", .leaf("p")), ("urls", .list([.leaf("/s/a")])), ("every", .leaf("1h")),
         ])
+        let group: Tree = .map([
+            ("name", .leaf("g")), ("every", .leaf("1h")),
+            ("calls", .list([.map([("service", .leaf("s")), ("path", .leaf("/a"))])])),
+        ])
         return .map([
             ("cache", .map([("disk", disk)])), ("services", .list([service])), ("prefetch", .list([prefetch])),
-            ("purge", .list([.map([("tag", .leaf("t")), ("every", .leaf("1h"))])])),
+            ("purge", .list([.map([("tag", .leaf("t")), ("every", .leaf("1h"))])])), ("groups", .list([group])),
         ])
     }()
 
@@ -54,14 +59,31 @@ package enum KeyDocuments {
         "override_origin": [("ttl", "1h")], "user": [("user", "u"), ("password", "p")],
         "password": [("user", "u"), ("password", "p")],
         "client_cert": [("client_cert", "y.json"), ("client_key", "x.json")],
-        "client_key": [("client_key", "y.json"), ("client_cert", "x.json")], "mode": [("listen", "unix:/a")],
+        "client_key": [("client_key", "y.json"), ("client_cert", "x.json")],
+        "pin": [("../base_url", "https://127.0.0.1:9")], "mode": [("listen", "unix:/a")],
         "group": [("listen", "unix:/a")], "length": [("../max_concurrent", "3")], "wait": [("../max_concurrent", "3")],
         "enabled": [("files", "demo")], "seed_mode": [("seed_dir", "demo")], "seed_layout": [("seed_dir", "demo")],
         "after": [("file", "x.json")], "placeholder.status": [("file", "x.json")],
         "fallback.status": [("file", "x.json")],
+        "expose": [("origins", "[\"http://a.example\"]")], "credentials": [("origins", "[\"http://a.example\"]")],
+        "private_network": [("origins", "[\"http://a.example\"]")],
         "window": [("failures", "3")], "open": [("failures", "3")],
+        "params_in": [("method", "POST"), ("params", "{ a: 1 }")], "body.encode": [("../method", "POST")],
+        "body.defaults": [("../method", "POST")], "body.strip_nulls": [("../method", "POST")],
+        "body.keys": [("../method", "POST")], "body.data": [("../method", "POST")], "body.max": [("../method", "POST")],
+        "dates.members": dates, "dates.as": dates, "upload.name": upload,
+        "upload.filename": upload, "upload.type": upload, "files.name": part, "files.file": part,
+        "files.filename": part, "files.type": part,
+        "park.calls": [("time", "7m")], "park.size": [("time", "7m")],
+        "map_buffer": [("map", "a.b")],
         "compare": [("mode", "library")], "methods": [("mode", "library")],
+        "redirects.follow": [("mode", "follow")], "redirects.allow": [("mode", "follow")],
     ]
+
+    private static let dates = [("../../method", "POST"), ("members", "[a]"), ("as", "seconds")]
+    private static let multipart = [("../../method", "POST"), ("../encode", "multipart")]
+    private static let upload = multipart + [("name", "n")]
+    private static let part = multipart + [("name", "n"), ("file", "y.json")]
 
     /// A document in which a key may be set: with what it needs beside it, and mostly without the key.
     package static func document(around one: KeyCase) -> Tree {
@@ -69,8 +91,8 @@ package enum KeyDocuments {
         var document = base
         let own = (section.last.map { "\($0)." } ?? "") + one.key.name
         for (name, value) in companions[own] ?? companions[one.key.name] ?? [] {
-            let isAround = name.hasPrefix("../")
-            let target = (isAround ? section.dropLast() : section[...]) + [isAround ? String(name.dropFirst(3)) : name]
+            let levels = name.split(separator: "/").count { $0 == ".." }
+            let target = section.dropLast(levels) + [String(name.dropFirst(3 * levels))]
             // Only where the table knows the companion: `mode` is a key of `admin` and of `cache`.
             guard knows(Array(target)) else { continue }
             document = document.setting(target[...], to: value)
@@ -85,7 +107,35 @@ package enum KeyDocuments {
         // The service that there is, and a host in place of the prefix.
         if way.suffix(2) == ["purge", "service"] { return before.setting(way[...], to: "s") }
         if way.suffix(2) == ["match", "host"] { return before.setting(way.dropLast(), to: "{ host: h.localhost }") }
-        return before.setting(way[...], to: one.key.kind.anotherValue(than: one.key))
+        if way == ["groups", "calls", "service"] {
+            let services = ["s", "t"].map {
+                "{ name: \($0), match: { prefix: /\($0) }, base_url: \"http://127.0.0.1:9\" }"
+            }
+            return before.setting(way[...], to: "t").setting(
+                ["services"],
+                to: "[\(services.joined(separator: ", "))]"
+            )
+        }
+        if way.prefix(2) == ["groups", "calls"], let calls = groupCalls[way.dropFirst(2).joined(separator: ".")] {
+            return before.setting(["groups", "calls"], to: "[\(calls)]")
+                .setting(["services", "endpoints", "path"], to: "/e/:id")
+        }
+        let changed = before.setting(way[...], to: one.key.kind.anotherValue(than: one.key))
+        // A call of a group names the service.
+        guard way == ["services", "name"] else { return changed }
+        return changed.setting(["groups", "calls", "service"], to: one.key.kind.anotherValue(than: one.key))
+    }
+
+    /// Calls of a group in which a key stands that needs others beside it.
+    private static let groupCalls: [String: String] = [
+        "endpoint": "{ service: s, endpoint: e, params: { id: 1 } }",
+        "params": "{ service: s, endpoint: e, params: { id: 7 } }",
+        "when.value": conditional("value: v, is: \"200\""), "when.is": conditional("value: v, is: \"201\""),
+        "when.is_not": conditional("value: v, is_not: \"200\""),
+    ]
+
+    private static func conditional(_ condition: String) -> String {
+        "{ service: s, path: /a, take: { v: status } }, { service: s, path: /b, when: { \(condition) } }"
     }
 
     private static func knows(_ way: [String]) -> Bool {
@@ -111,11 +161,15 @@ extension ValueKind {
         case .share: "50%"
         case .latency: "3ms..4ms"
         case .permissions: "\"0600\""
-        case .text(.prefix), .text(.batchURL): "/other"
+        case .text(.prefix), .text(.batchURL), .text(.requestPath): "/other"
+        case .text(.takenPath): "status"
         case .text(.clientAbort): "abort"
         case .text(.retryCause): "500"
         case .text(.connectPattern): "\"a.example:22\""
         case .text(.webOrigin): "\"http://localhost:3000\""
+        case .text(.dateForm): "milliseconds"
+        case .text(.mediaType): "image/png"
+        case .text(.publicKeyPin): "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
         case .text: "OTHER"
         case .path:
             ["files", "seed_dir"].contains(key.name)
@@ -125,11 +179,13 @@ extension ValueKind {
         case .address: "\"unix:/b\""
         case .client: "any"
         case .baseURL: "\"http://127.0.0.1:10\""
-        case .endpointPath: "/other"
+        case .endpointPath, .target: "/other"
+        case .tree: "{ z: 1 }"
         case .list(let element), .oneOrMore(let element): "[\(element.anotherValue(than: key))]"
         case .map(.status, let element): "{ 404: \(element.anotherValue(than: key)) }"
         case .map(_, let element): "{ X-Z: \(element.anotherValue(than: key)) }"
         case .shorthand(let section, let name): section.key(name)?.kind.anotherValue(than: key) ?? "{}"
+        case .mappingRule: "{ x: y.z }"
         case .section, .sections: "{}"
         }
     }

@@ -15,7 +15,9 @@ package indirect enum Tree {
             return .list([(items.first ?? .map([])).setting(way, to: value)] + items.dropFirst())
         case .map(var pairs):
             guard let index = pairs.firstIndex(where: { $0.0 == first }) else {
-                return .map(pairs + [(first, Tree.map([]).setting(way.dropFirst(), to: value))])
+                let fresh = Tree.map([]).setting(way.dropFirst(), to: value)
+                // Parts of a content are a list; `demo.files` is a leaf.
+                return .map(pairs + [(first, first == "files" && way.count > 1 ? .list([fresh]) : fresh)])
             }
             pairs[index].1 = pairs[index].1.setting(way.dropFirst(), to: value)
             return .map(pairs)

@@ -2,6 +2,7 @@
 
 import CacheStore
 import Configuration
+import DiskStore
 import DownloadCore
 import EventLoop
 import Glibc

@@ -153,6 +153,17 @@ package final class Daemon: Sendable {
         return try Shell.run(try Daemon.binary(), arguments, environment: admin, seconds: 20)
     }
 
+    /// The value of a metric, written as `/metrics` has it: `drydock_cache_total{outcome="hit"}`.
+    /// - Throws: that there is no such metric.
+    package func metric(_ name: String) throws -> Int {
+        let text = try RawClient(unix: place.adminSocket).exchange("/metrics").text
+        let line = text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
+        guard let value = line.flatMap({ Int($0.dropFirst(name.utf8.count + 1)) }) else {
+            throw TestSupportError.failed("there is no metric \(name)")
+        }
+        return value
+    }
+
     /// Replaces the configuration file; the daemon does not know until it reloads.
     package func rewrite(_ settings: DaemonSettings) throws {
         try place.folder.write("drydock.yaml", settings.text(at: place))

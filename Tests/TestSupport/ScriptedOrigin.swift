@@ -59,6 +59,11 @@ package final class ScriptedOrigin: Sendable {
         state.wait(seconds) { ScriptedOrigin.count($0.log, method, target) >= count }
     }
 
+    /// Blocks until its peers have ended all but so many connections; `false` when `seconds` passed first.
+    package func waitForEnds(allBut count: Int, seconds: Double = 20) -> Bool {
+        state.wait(seconds) { $0.open.count <= count }
+    }
+
     /// Forgets the requests so far.
     package func forgetRequests() {
         state.update { $0.log = [] }

@@ -63,6 +63,17 @@ package struct TLSFiles: Sendable {
         ])
     }
 
+    /// The server's public key, as configurations and curl pin it.
+    package var pin: String {
+        get throws {
+            let steps = [
+                "openssl x509 -in server.pem -noout -pubkey", "openssl pkey -pubin -outform der",
+                "openssl dgst -sha256 -binary", "openssl base64 -A",
+            ]
+            return try "sha256//" + Shell.must("sh", ["-c", steps.joined(separator: " | ")], folder: folder)
+        }
+    }
+
     private func openssl(_ arguments: [String]) throws {
         try Shell.must("openssl", arguments, folder: folder)
     }

@@ -156,6 +156,18 @@ package final class Body: Sendable {
         }
     }
 
+    /// The file that a whole body is read from; nil for one in memory, and for one that arrives.
+    package var file: SharedFile? { if case .file(let file, _, _) = source { file } else { nil } }
+
+    /// Waits until the file of a body that arrives has all of it.
+    /// - Returns: false, at once, for a body that does not arrive.
+    /// - Throws: `BodyError` where the body is not complete or cannot be written.
+    package func flush() async throws -> Bool {
+        guard case .growing(let growing) = source else { return false }
+        try await growing.flush()
+        return true
+    }
+
     /// A reader at the first byte, to be used on `loop` only.
     /// - Returns: nil where byte 0 has left the window and no file has it, or where the growing body has failed.
     package func makeReader(on loop: EventLoop) -> BodyReader? {

@@ -3,12 +3,12 @@
 import EventLoop
 import Glibc
 
-enum BodyFile {
+package enum BodyFile {
     /// Writes a file that does not exist yet, every block of a stored body verified; blocks.
     /// - Returns: the length in bytes.
     /// - Throws: `SystemError` or `BodyError`; `.abandoned` for a body that still grows. The file
     ///   stays even after an error.
-    static func write(_ body: Body, to path: String) throws -> Int64 {
+    package static func write(_ body: Body, to path: String) throws -> Int64 {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
         guard descriptor >= 0 else { throw SystemError("open \(path)") }
         defer { close(descriptor) }

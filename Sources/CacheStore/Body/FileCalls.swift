@@ -4,17 +4,17 @@ import Glibc
 
 /// Each as in the manual: a negative result says that `errno` has the reason. All of them block.
 package struct FileCalls: Sendable {
-    var open: @Sendable (_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32
-    var read: @Sendable (_ file: Int32, _ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int
-    var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer, _ offset: Int64) -> Int
-    var truncate: @Sendable (_ file: Int32, _ length: Int64) -> Int32
-    var rename: @Sendable (_ from: String, _ to: String) -> Int32
-    var unlink: @Sendable (_ path: String) -> Int32
-    var makeFolder: @Sendable (_ path: String) -> Int32
+    package var open: @Sendable (_ path: String, _ flags: Int32, _ mode: UInt32) -> Int32
+    package var read: @Sendable (_ file: Int32, _ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int
+    package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer, _ offset: Int64) -> Int
+    package var truncate: @Sendable (_ file: Int32, _ length: Int64) -> Int32
+    package var rename: @Sendable (_ from: String, _ to: String) -> Int32
+    package var unlink: @Sendable (_ path: String) -> Int32
+    package var makeFolder: @Sendable (_ path: String) -> Int32
     /// An empty one.
-    var removeFolder: @Sendable (_ path: String) -> Int32
+    package var removeFolder: @Sendable (_ path: String) -> Int32
     /// The free bytes of a folder's file system; nil if they are unknown.
-    var available: @Sendable (_ folder: String) -> Int64?
+    package var available: @Sendable (_ folder: String) -> Int64?
 
     /// The calls of the kernel. They do not follow a symbolic link in the place of a file, and do not wait for a pipe.
     package static let real = FileCalls(

@@ -7,7 +7,7 @@ import Synchronization
 /// Sendable: the descriptor never changes and is closed with the last user; which blocks are verified is under a mutex.
 package final class SharedFile: Sendable {
     /// The checksums of a stored body: one for each block of 256 KiB, counted from `bodyOffset`.
-    struct Verification: Sendable {
+    package struct Verification: Sendable {
         let bodyOffset: Int64
         let bodyLength: Int64
         let sums: [UInt32]
@@ -15,6 +15,20 @@ package final class SharedFile: Sendable {
         let onDamage: @Sendable (BodyError) -> Void
         /// Called on the I/O thread that verifies the last block.
         let onVerified: @Sendable () -> Void
+
+        package init(
+            bodyOffset: Int64,
+            bodyLength: Int64,
+            sums: [UInt32],
+            onDamage: @escaping @Sendable (BodyError) -> Void,
+            onVerified: @escaping @Sendable () -> Void
+        ) {
+            self.bodyOffset = bodyOffset
+            self.bodyLength = bodyLength
+            self.sums = sums
+            self.onDamage = onDamage
+            self.onVerified = onVerified
+        }
     }
 
     private struct Progress {
@@ -45,7 +59,7 @@ package final class SharedFile: Sendable {
     }
 
     /// - Parameter isVerified: the blocks have been verified by this process before.
-    init(
+    package init(
         descriptor: Int32,
         pool: IOPool,
         calls: FileCalls,
@@ -73,7 +87,7 @@ package final class SharedFile: Sendable {
     deinit { close(descriptor) }
 
     /// How many of `count` bytes at `offset` one piece may have: it ends with its block while that is not verified.
-    func pieceCount(at offset: Int64, count: Int64) -> Int {
+    package func pieceCount(at offset: Int64, count: Int64) -> Int {
         if verification != nil, progress.withLock({ $0.remaining == 0 }) { return Int(min(count, Self.maximumPiece)) }
         let start = offset - (verification?.bodyOffset ?? 0)
         let blockEnd = (start / Int64(Self.pieceSize) + 1) * Int64(Self.pieceSize)
@@ -81,7 +95,7 @@ package final class SharedFile: Sendable {
     }
 
     /// True if the piece may go to sendfile at once. Any thread; never waits for the disk.
-    func isReady(offset: Int64, count: Int) -> Bool {
+    package func isReady(offset: Int64, count: Int) -> Bool {
         if let verification {
             let block = Int((offset - verification.bodyOffset) / Int64(Self.pieceSize))
             guard progress.withLock({ $0.isVerified[block] }) else { return false }
@@ -130,7 +144,7 @@ package final class SharedFile: Sendable {
     }
 
     /// Prepares the blocks that the first `count` bytes of a body of `length` bytes lie in; I/O thread.
-    func prepareNow(first count: Int64, of length: Int64) throws(BodyError) {
+    package func prepareNow(first count: Int64, of length: Int64) throws(BodyError) {
         let start = verification?.bodyOffset ?? 0
         for position in stride(from: 0, to: min(count, length), by: Self.pieceSize) {
             let offset = start + position
@@ -140,7 +154,7 @@ package final class SharedFile: Sendable {
 
     /// Reads exactly `count` bytes; blocks.
     /// - Parameter isKept: they are a whole stored body.
-    func read(offset: Int64, count: Int, isKept: Bool = false) throws(BodyError) -> Chunk {
+    package func read(offset: Int64, count: Int, isKept: Bool = false) throws(BodyError) -> Chunk {
         let chunk = Chunk(capacity: count, isKept: isKept)
         var done = 0
         while done < count {

@@ -1,6 +1,6 @@
 // The temporary file that the stored parts of one representation share, each part at its place.
 
-import EventLoop
+package import EventLoop
 import Glibc
 import Synchronization
 
@@ -22,7 +22,7 @@ package final class SparseFile: Sendable {
     private let state: Mutex<State>
     private let creation = Mutex(())
 
-    init(path: String, pool: IOPool, room: SpillFile.Room, calls: FileCalls = .real) {
+    package init(path: String, pool: IOPool, room: SpillFile.Room, calls: FileCalls = .real) {
         self.path = path
         self.calls = calls
         self.pool = pool
@@ -101,7 +101,7 @@ package final class SparseFile: Sendable {
         return true
     }
 
-    /// Completes the file, which lacks only the bytes of `extra`, so that ``DiskTier`` can commit it.
+    /// Completes the file, which lacks only the bytes of `extra`, so that the tier can commit it.
     /// - Parameter extra: bytes that are in memory, each with its position.
     /// - Throws: `BodyError` where it cannot be written or read.
     package func seal(length: Int64, extra: [(Int64, Chunk)]) async throws -> SpillFile {

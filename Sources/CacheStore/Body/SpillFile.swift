@@ -1,6 +1,6 @@
 // The temporary file of a growing body that is being stored: what leaves the window is appended here, on the I/O pool.
 
-import EventLoop
+package import EventLoop
 import Glibc
 import Synchronization
 
@@ -8,18 +8,33 @@ import Synchronization
 ///
 /// Sendable: the state is under a mutex; only one append is under way at a time, which the growing body sees to.
 package final class SpillFile: Sendable {
-    struct Room: Sendable {
+    /// What a temporary file may take of its tier's room.
+    package struct Room: Sendable {
         /// Reserves bytes of the tier, with evictions if needed; false if they cannot be had. I/O thread.
         let reserve: @Sendable (_ bytes: Int) -> Bool
         /// Gives reserved bytes back.
         let release: @Sendable (_ bytes: Int) -> Void
         /// Bytes of one body at most.
         let maxObject: Int64
-        /// Whether it is worth another try after a call on the file has failed: see `DiskTier.mend`. I/O thread.
-        var mend: @Sendable (_ error: SystemError, _ attempt: Int, _ bytes: Int) -> Bool = { _, _, _ in false }
+        /// Whether it is worth another try after a call on the file has failed: whoever has made the file decides. I/O thread.
+        let mend: @Sendable (_ error: SystemError, _ attempt: Int, _ bytes: Int) -> Bool
 
+        package init(
+            reserve: @escaping @Sendable (_ bytes: Int) -> Bool,
+            release: @escaping @Sendable (_ bytes: Int) -> Void,
+            maxObject: Int64,
+            mend: @escaping @Sendable (_ error: SystemError, _ attempt: Int, _ bytes: Int) -> Bool = { _, _, _ in false
+            }
+        ) {
+            self.reserve = reserve
+            self.release = release
+            self.maxObject = maxObject
+            self.mend = mend
+        }
+
+        /// Repeats a call on the file as long as that is worth it.
         /// - Parameter bytes: that are to be written.
-        func retrying<R>(_ bytes: Int, _ body: () throws(BodyError) -> R) throws(BodyError) -> R {
+        package func retrying<R>(_ bytes: Int, _ body: () throws(BodyError) -> R) throws(BodyError) -> R {
             var attempt = 0
             while true {
                 do throws(BodyError) {
@@ -35,16 +50,17 @@ package final class SpillFile: Sendable {
     private struct State {
         var file: SharedFile?
         var sums = BlockSums()
-        var written: Int64 = 0
+        /// Bytes of the body in the file.
+        package var written: Int64 = 0
         var reserved = 0
         /// The file is somebody else's now.
         var isCommitted = false
     }
 
     /// How the error begins that the limits are the reason of, and no system call.
-    static let wantsRoom = "find room for"
+    package static let wantsRoom = "find room for"
 
-    let path: String
+    package let path: String
     /// The position of the body's first byte in the file.
     let offset: Int64
     let room: Room
@@ -57,7 +73,8 @@ package final class SpillFile: Sendable {
     private let expected: Int
     private let state = Mutex(State())
 
-    init(path: String, pool: IOPool, room: Room, expected: Int64 = 0, calls: FileCalls = .real) {
+    /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
+    package init(path: String, pool: IOPool, room: Room, expected: Int64 = 0, calls: FileCalls = .real) {
         self.calls = calls
         self.expected = Int(clamping: expected)
         self.path = path
@@ -111,9 +128,12 @@ package final class SpillFile: Sendable {
 
     /// Nil before the first bytes.
     var file: SharedFile? { state.withLock { $0.file } }
-    var written: Int64 { state.withLock { $0.written } }
-    var sums: [UInt32] { state.withLock { $0.sums.sums } }
-    var reserved: Int { state.withLock { $0.reserved } }
+    /// Bytes of the body in the file.
+    package var written: Int64 { state.withLock { $0.written } }
+    /// Of the blocks of the body, so far.
+    package var sums: [UInt32] { state.withLock { $0.sums.sums } }
+    /// Bytes of the tier's room that the file has taken.
+    package var reserved: Int { state.withLock { $0.reserved } }
 
     /// Appends pieces, in order, on an I/O thread, and calls `done` there.
     func append(_ pieces: [(Chunk, Range<Int>)], done: @escaping @Sendable (Result<Void, BodyError>) -> Void) {
@@ -128,7 +148,7 @@ package final class SpillFile: Sendable {
     }
 
     /// As ``append(_:done:)``, on an I/O thread.
-    func appendNow(_ pieces: [(Chunk, Range<Int>)]) throws(BodyError) {
+    package func appendNow(_ pieces: [(Chunk, Range<Int>)]) throws(BodyError) {
         let count = pieces.reduce(0) { $0 + $1.1.count }
         let file = try open()
         let start = written
@@ -158,7 +178,7 @@ package final class SpillFile: Sendable {
     }
 
     /// Creates the file at the first call; I/O thread.
-    func open() throws(BodyError) -> SharedFile {
+    package func open() throws(BodyError) -> SharedFile {
         if let file { return file }
         let file: SharedFile
         if let openWhole {
@@ -188,7 +208,7 @@ package final class SpillFile: Sendable {
 
     /// The file has its place now, and the reservation has become its size.
     /// - Returns: the bytes that are not reserved any more.
-    func markCommitted() -> Int {
+    package func markCommitted() -> Int {
         state.withLock { state in
             defer { state.reserved = 0 }
             state.isCommitted = true
@@ -197,7 +217,7 @@ package final class SpillFile: Sendable {
     }
 
     /// Writes all bytes; blocks.
-    static func write(
+    package static func write(
         _ bytes: UnsafeRawBufferPointer,
         to descriptor: Int32,
         at offset: Int64,

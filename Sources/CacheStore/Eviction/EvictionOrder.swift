@@ -8,23 +8,32 @@
 import CProcessor
 
 /// The place of one entry in its queue: 16 bytes.
-struct EvictionNode {
-    static let none: Int32 = -1
+package struct EvictionNode: Sendable {
+    @inlinable static var none: Int32 { -1 }
 
-    enum Queue: UInt8 { case free, small, main }
+    @usableFromInline
+    enum Queue: UInt8, Sendable {
+        case free, small, main
+
+        @inlinable
+        static func == (left: Queue, right: Queue) -> Bool { left.rawValue == right.rawValue }
+    }
 
     /// Only the shares of the queues come from it: an entry that costs 4 GiB or more counts as one of 4 GiB.
-    var cost: UInt32 = 0
-    var newer = EvictionNode.none
-    var older = EvictionNode.none
-    var uses: UInt8 = 0
-    var queue = Queue.free
+    @usableFromInline var cost: UInt32
+    @usableFromInline var newer = EvictionNode.none
+    @usableFromInline var older = EvictionNode.none
+    @usableFromInline var uses: UInt8
+    @usableFromInline var queue = Queue.free
     /// A pinned entry makes no room for others.
-    var isPinned = false
+    @usableFromInline var isPinned = false
+
+    @inlinable
+    init(cost: UInt32 = 0, uses: UInt8 = 0) { (self.cost, self.uses) = (cost, uses) }
 }
 
 /// Where the nodes are: an array, whose growth copies it, or a `Slab`, whose growth copies nothing.
-protocol EvictionNodes: Sendable {
+package protocol EvictionNodes: Sendable {
     init()
     var count: Int { get }
     subscript(slot: Int) -> EvictionNode { get set }
@@ -38,59 +47,64 @@ extension Slab<EvictionNode>: EvictionNodes {}
 /// The order of one shard of the memory tier, and of the library's cache.
 typealias EvictionOrder = EvictionQueues<ContiguousArray<EvictionNode>>
 
-/// A value without a lock: its owner's lock protects it.
-struct EvictionQueues<Nodes: EvictionNodes> {
+/// A value without a lock: its owner's lock protects it. It is generic, and on the way of each hit: so all of it can be
+/// inlined where other modules make it of nodes of their own.
+package struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
     /// Uses that count at most.
-    static var maximumUses: UInt8 { 3 }
+    @inlinable static var maximumUses: UInt8 { 3 }
     /// Nodes that one search looks at before it takes the next one although that was used. Without this bound, a search
     /// among many used entries would hold the owner's lock the longer the more entries there are.
-    private static var patience: Int { 4096 }
+    @inlinable static var patience: Int { 4096 }
     /// Entries that may stand in the small queue whatever its share is, while the room fills.
-    private static var leastSmall: Int { 32 }
+    @inlinable static var leastSmall: Int { 32 }
 
-    private struct Queue {
-        var newest = EvictionNode.none
-        var oldest = EvictionNode.none
-        var cost = 0
-        var count = 0
+    @usableFromInline
+    struct Queue: Sendable {
+        @usableFromInline var newest = EvictionNode.none
+        @usableFromInline var oldest = EvictionNode.none
+        @usableFromInline var cost = 0
+        @usableFromInline var count = 0
     }
 
-    private var nodes = Nodes()
-    private var small = Queue()
-    private var main = Queue()
-    private var ghosts = GhostTable()
+    @usableFromInline var nodes = Nodes()
+    @usableFromInline var small = Queue()
+    @usableFromInline var main = Queue()
+    @usableFromInline var ghosts = GhostTable()
     /// Nothing has had to make room yet. The queues have their shares then, too: the older entries stand in the main
     /// queue. Otherwise all of the first entries would leave through the small queue, with too few ghosts to bring them
     /// back, and the order would find two points less until it has seen several times its room.
-    private var isFilling = true
-    private let usesToStay: UInt8
+    @usableFromInline var isFilling = true
+    @usableFromInline let usesToStay: UInt8
 
     /// - Parameter usesToStay: uses in the small queue with which an entry moves on to the main queue: two, as
     ///   published, or one where the owner sees few of the uses.
-    init(usesToStay: UInt8 = 2) { self.usesToStay = usesToStay }
+    package init(usesToStay: UInt8 = 2) { self.usesToStay = usesToStay }
 
     /// Entries in the order.
-    var count: Int { small.count + main.count }
+    @inlinable package var count: Int { small.count + main.count }
     /// Evictions for which a hash is remembered: the entries of the main queue when the queues have their shares.
-    private var memory: Int { max(count - count / 10, Self.leastSmall) }
+    @inlinable var memory: Int { max(count - count / 10, Self.leastSmall) }
 
     /// A use of an entry. No allocation.
-    @inline(__always)
-    mutating func use(_ slot: Int) {
+    @inlinable @inline(__always)
+    package mutating func use(_ slot: Int) {
         if nodes[slot].uses < Self.maximumUses { nodes[slot].uses += 1 }
     }
 
     /// Takes an entry in.
-    mutating func add(_ slot: Int, hash: UInt64, cost: Int) {
+    @inlinable
+    package mutating func add(_ slot: Int, hash: UInt64, cost: Int) {
         add(slot, cost: cost, queue: ghosts.remove(hash) ? .main : .small, uses: 0)
     }
 
     /// Takes an entry in that an earlier process had, as ``standing(_:)`` said there.
-    mutating func add(_ slot: Int, standing: EvictionStanding, cost: Int) {
+    @inlinable
+    package mutating func add(_ slot: Int, standing: EvictionStanding, cost: Int) {
         add(slot, cost: cost, queue: standing.isInMain ? .main : .small, uses: min(standing.uses, Self.maximumUses))
     }
 
-    private mutating func add(_ slot: Int, cost: Int, queue: EvictionNode.Queue, uses: UInt8) {
+    @inlinable
+    mutating func add(_ slot: Int, cost: Int, queue: EvictionNode.Queue, uses: UInt8) {
         while nodes.count <= slot { nodes.append(EvictionNode()) }
         nodes[slot] = EvictionNode(cost: UInt32(clamping: cost), uses: uses)
         link(slot, queue)
@@ -103,11 +117,13 @@ struct EvictionQueues<Nodes: EvictionNodes> {
     }
 
     /// What is worth keeping of an entry's place, for a later process.
-    func standing(_ slot: Int) -> EvictionStanding {
+    @inlinable
+    package func standing(_ slot: Int) -> EvictionStanding {
         EvictionStanding(isInMain: nodes[slot].queue == .main, uses: nodes[slot].uses)
     }
 
-    mutating func setCost(_ slot: Int, _ cost: Int) {
+    @inlinable
+    package mutating func setCost(_ slot: Int, _ cost: Int) {
         let cost = UInt32(clamping: cost)
         let change = Int(cost) - Int(nodes[slot].cost)
         nodes[slot].cost = cost
@@ -115,19 +131,23 @@ struct EvictionQueues<Nodes: EvictionNodes> {
     }
 
     /// A pinned entry makes no room for others, until it is let go of.
-    mutating func pin(_ slot: Int, _ isPinned: Bool) { nodes[slot].isPinned = isPinned }
+    @inlinable
+    package mutating func pin(_ slot: Int, _ isPinned: Bool) { nodes[slot].isPinned = isPinned }
 
-    func isPinned(_ slot: Int) -> Bool { nodes[slot].isPinned }
+    @inlinable
+    package func isPinned(_ slot: Int) -> Bool { nodes[slot].isPinned }
 
     /// An entry has gone by itself.
-    mutating func remove(_ slot: Int) {
+    @inlinable
+    package mutating func remove(_ slot: Int) {
         unlink(slot)
         nodes[slot] = EvictionNode()
         if count == 0 { isFilling = true }
     }
 
     /// An entry has another slot now, which was free.
-    mutating func move(_ slot: Int, to free: Int) {
+    @inlinable
+    package mutating func move(_ slot: Int, to free: Int) {
         let node = nodes[slot]
         nodes[free] = node
         nodes[slot] = EvictionNode()
@@ -148,7 +168,8 @@ struct EvictionQueues<Nodes: EvictionNodes> {
     /// The entry that makes room for others; it stays until ``evict(_:hash:)``.
     /// - Parameter isKept: true for an entry that makes no room for others, besides the pinned ones.
     /// - Returns: nil where no entry was found that may go.
-    mutating func victim(besides isKept: (Int) -> Bool = { _ in false }) -> Int? {
+    @inlinable
+    package mutating func victim(besides isKept: (Int) -> Bool = { _ in false }) -> Int? {
         // Each round takes one use from an entry, so that this many find one, if there is one.
         let rounds = (Int(Self.maximumUses) + 3) * count
         for round in 0..<min(rounds, 2 * Self.patience) {
@@ -165,13 +186,15 @@ struct EvictionQueues<Nodes: EvictionNodes> {
     }
 
     /// Evicts an entry. Its hash is remembered: if the entry is inserted again soon, the eviction was too early.
-    mutating func evict(_ slot: Int, hash: UInt64) {
+    @inlinable
+    package mutating func evict(_ slot: Int, hash: UInt64) {
         if nodes[slot].queue == .small { ghosts.add(hash, limit: memory) }
         remove(slot)
         isFilling = count == 0
     }
 
-    private mutating func link(_ slot: Int, _ place: EvictionNode.Queue) {
+    @inlinable
+    mutating func link(_ slot: Int, _ place: EvictionNode.Queue) {
         var queue = place == .small ? small : main
         nodes[slot].queue = place
         nodes[slot].newer = EvictionNode.none
@@ -187,7 +210,8 @@ struct EvictionQueues<Nodes: EvictionNodes> {
         if place == .small { small = queue } else { main = queue }
     }
 
-    private mutating func unlink(_ slot: Int) {
+    @inlinable
+    mutating func unlink(_ slot: Int) {
         let node = nodes[slot]
         var queue = node.queue == .small ? small : main
         if node.newer == EvictionNode.none {
@@ -208,10 +232,11 @@ struct EvictionQueues<Nodes: EvictionNodes> {
 
 extension EvictionQueues<Slab<EvictionNode>> {
     /// Bytes that the nodes and the ghosts take.
-    var capacityBytes: Int { nodes.capacityBytes + ghosts.capacityBytes }
+    @inlinable package var capacityBytes: Int { nodes.capacityBytes + ghosts.capacityBytes }
 
     /// Gives up the memory of the last slots, which are free.
-    mutating func shorten(to count: Int) { while nodes.count > count { nodes.removeLast() } }
+    @inlinable
+    package mutating func shorten(to count: Int) { while nodes.count > count { nodes.removeLast() } }
 }
 
 extension EvictionOrder {
@@ -224,8 +249,11 @@ extension EvictionOrder {
 }
 
 /// What a later process needs of an entry's place: the queue and the uses. The order within a queue is lost.
-struct EvictionStanding: Sendable, Equatable {
-    var isInMain = false
+package struct EvictionStanding: Sendable, Equatable {
+    package var isInMain: Bool
     /// At most three.
-    var uses: UInt8 = 0
+    package var uses: UInt8
+
+    @inlinable
+    package init(isInMain: Bool = false, uses: UInt8 = 0) { (self.isInMain, self.uses) = (isInMain, uses) }
 }

@@ -3,7 +3,8 @@
 /// A hash counts for as many evictions as `limit` says. Half of it is kept: with a million ghosts, one question in some
 /// four thousand finds what was never there. A full bucket forgets its oldest hash earlier:
 /// one in a hundred, and some more while the table grows.
-struct GhostTable {
+@usableFromInline
+struct GhostTable: Sendable {
     /// A line of the processor's cache.
     private struct Bucket {
         /// Zero is free.
@@ -20,10 +21,14 @@ struct GhostTable {
     private var number: UInt32 = 0
     private var limit: UInt32 = 0
 
+    @usableFromInline
+    init() {}
+
     /// Bytes that the buckets take.
-    var capacityBytes: Int { buckets.capacityBytes }
+    @usableFromInline var capacityBytes: Int { buckets.capacityBytes }
 
     /// - Parameter limit: evictions after which a hash is forgotten.
+    @usableFromInline
     mutating func add(_ hash: UInt64, limit: Int) {
         self.limit = UInt32(clamping: limit)
         number &+= 1
@@ -33,6 +38,7 @@ struct GhostTable {
 
     /// Forgets a hash.
     /// - Returns: whether it was there.
+    @usableFromInline
     mutating func remove(_ hash: UInt64) -> Bool {
         guard buckets.count > 0 else { return false }
         let mark = Self.mark(hash)

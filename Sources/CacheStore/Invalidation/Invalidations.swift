@@ -71,7 +71,7 @@ package final class Invalidations: Sendable {
 
     /// Rules and pins that files keep beside the stored responses; blocks.
     /// - Parameter isOurs: whether the folder is still the one that was taken; blocks.
-    init(path: String, pins: Pins, pool: IOPool, isOurs: @escaping @Sendable () -> Bool = { true }) {
+    package init(path: String, pins: Pins, pool: IOPool, isOurs: @escaping @Sendable () -> Bool = { true }) {
         let log = RuleLog(path: path, pool: pool, isOurs: isOurs)
         self.log = log
         self.pins = pins
@@ -105,7 +105,7 @@ package final class Invalidations: Sendable {
     package func nextNumber() -> UInt64 { state.withLock { $0.nextNumber() } }
 
     /// A stored response has this number, so later ones must be greater.
-    func advance(past number: UInt64) { state.withLock { $0.lastNumber = max($0.lastNumber, number) } }
+    package func advance(past number: UInt64) { state.withLock { $0.lastNumber = max($0.lastNumber, number) } }
 
     /// Invalidates the shared fetches of `key` that are under way. Call it before the stored responses are removed.
     package func invalidate(_ key: CacheKey) {
@@ -222,10 +222,10 @@ package final class Invalidations: Sendable {
 
     /// A file of an earlier process with a greater number was written while the clock was ahead. Its number then does
     /// not show whether rules of this process match it. The maximum if there are no such rules.
-    var suspectNumber: UInt64 { state.withLock { $0.hasRules ? $0.firstNumber : .max } }
+    package var suspectNumber: UInt64 { state.withLock { $0.hasRules ? $0.firstNumber : .max } }
 
     /// Whether rules of this process match a file of an earlier process, regardless of its number.
-    func isConcerned(_ head: StoredHead, _ key: CacheKey, _ rules: [InvalidationRule]) -> Bool {
+    package func isConcerned(_ head: StoredHead, _ key: CacheKey, _ rules: [InvalidationRule]) -> Bool {
         state.withLock { state in
             let subject = subject(key, rules, head.responseTime)
             return state.rules.verdict(subject, min(head.number, state.firstNumber)) != .valid
@@ -250,7 +250,7 @@ package final class Invalidations: Sendable {
 
     /// Hard rules whose responses have not all been removed yet; the files of groups take longer to be found, and are
     /// looked for where there are many rules.
-    var unswept: [RuleSet.Unswept] { state.withLock { $0.rules.unswept(hasGroups: $0.rules.isCrowded) } }
+    package var unswept: [UnsweptRule] { state.withLock { $0.rules.unswept(hasGroups: $0.rules.isCrowded) } }
 
     /// What these hard purges concern has been removed from every tier: the file forgets them.
     package func markSwept(_ rules: [(rule: PurgeRule, number: UInt64)]) {
@@ -260,7 +260,7 @@ package final class Invalidations: Sendable {
     }
 
     /// What these hard rules concern has been removed from the disk: the file forgets them.
-    func markSwept(_ rules: [RuleSet.Unswept]) {
+    package func markSwept(_ rules: [UnsweptRule]) {
         sweep { set in
             for rule in rules { set.markSwept(rule) }
         }
@@ -279,16 +279,16 @@ package final class Invalidations: Sendable {
     package func forgetSpent(upTo number: UInt64) { state.withLock { $0.rules.forgetSpent(upTo: number) } }
 
     /// Writes all rules in force anew, behind: somebody has removed the file.
-    func rewrite() { log?.rewrite { [self] in records } }
+    package func rewrite() { log?.rewrite { [self] in records } }
 
     /// Whether the folder of the rules and pins is somebody else's now, so that nothing is written into it; blocks.
-    func setAway(_ isAway: Bool) {
+    package func setAway(_ isAway: Bool) {
         log?.setAway(isAway)
         pins.setAway(isAway)
     }
 
     /// Writes the records that are not in the file yet; blocks.
-    func close() { log?.close { records } }
+    package func close() { log?.close { records } }
 
     private var records: [RuleRecord] { state.withLock { $0.rules.records } }
 }

@@ -45,7 +45,7 @@ package final class Pins: Sendable {
 
     /// Pins that a file keeps, one URL a line; blocks.
     /// - Parameter isOurs: whether the folder is still the one that was taken; blocks.
-    init(path: String, isOurs: @escaping @Sendable () -> Bool = { true }) {
+    package init(path: String, isOurs: @escaping @Sendable () -> Bool = { true }) {
         self.path = path
         self.isOurs = isOurs
         let lines = WholeFile.readOwn(path).split(separator: UInt8(ascii: "\n")).map(Array.init)
@@ -95,10 +95,11 @@ package final class Pins: Sendable {
         }
     }
 
-    func setAway(_ isAway: Bool) { self.isAway.withLock { $0 = isAway } }
+    /// Whether the folder is somebody else's now, so that nothing is written into it; blocks.
+    package func setAway(_ isAway: Bool) { self.isAway.withLock { $0 = isAway } }
 
     /// Somebody has removed the file; blocks.
-    func rewrite() { if !isEmpty.load(ordering: .relaxed) { try? write() } }
+    package func rewrite() { if !isEmpty.load(ordering: .relaxed) { try? write() } }
 
     private func write() throws(PinError) {
         guard let path else { return }

@@ -9,6 +9,17 @@ package enum RuleVerdict: Sendable, Equatable {
     case gone
 }
 
+/// A hard rule whose responses have not all been removed yet.
+package struct UnsweptRule: Sendable {
+    /// What finds its files.
+    package let rule: PurgeRule
+    package let number: UInt64
+    /// Nil for patterns.
+    let name: InvalidationRule?
+    /// `rule` finds files that it does not concern, too.
+    package var needsLook: Bool { name?.needsLook ?? false }
+}
+
 /// A value without a lock: `Invalidations` keeps it under its mutex.
 ///
 /// Rules and fetches draw their numbers from one sequence: a rule applies to smaller numbers. A hard rule whose
@@ -34,17 +45,6 @@ struct RuleSet: Sendable {
         var isUnswept: Bool { hard > 0 && !isSwept }
         /// Nothing that is stored is concerned by it any more.
         var isSpent: Bool { isSwept && !mayBeInMemory && soft == nil }
-    }
-
-    /// A hard rule whose responses have not all been removed yet.
-    struct Unswept: Sendable {
-        /// What finds its files.
-        let rule: PurgeRule
-        let number: UInt64
-        /// Nil for patterns.
-        let name: InvalidationRule?
-        /// `rule` finds files that it does not concern, too.
-        var needsLook: Bool { name?.needsLook ?? false }
     }
 
     struct Pattern: Sendable, Equatable {
@@ -127,14 +127,14 @@ struct RuleSet: Sendable {
 
     /// Hard rules whose responses have not all been deleted yet.
     /// - Parameter hasGroups: includes groups, whose files take longer to find.
-    func unswept(hasGroups: Bool = false) -> [Unswept] {
-        let names = named.compactMap { name, found -> Unswept? in
+    func unswept(hasGroups: Bool = false) -> [UnsweptRule] {
+        let names = named.compactMap { name, found -> UnsweptRule? in
             guard found.isUnswept, hasGroups || !name.isOfGroups, let rule = name.purge else { return nil }
-            return Unswept(rule: rule, number: found.hard, name: name)
+            return UnsweptRule(rule: rule, number: found.hard, name: name)
         }
         return names
             + patterns.filter { !$0.isSwept && !$0.rule.isSoft }.map {
-                Unswept(rule: $0.rule, number: $0.mark.number, name: nil)
+                UnsweptRule(rule: $0.rule, number: $0.mark.number, name: nil)
             }
     }
 
@@ -184,7 +184,7 @@ struct RuleSet: Sendable {
         }
     }
 
-    mutating func markSwept(_ swept: Unswept) {
+    mutating func markSwept(_ swept: UnsweptRule) {
         if let name = swept.name { markSwept(name, swept.number) } else { markSwept(swept.rule, swept.number) }
     }
 

@@ -1,19 +1,22 @@
 // CRC32C (Castagnoli), eight bytes a step: what blocks of bodies and head records are checked with.
 
 /// Runs over bytes in any number of pieces. More than 64 KiB belong on an I/O thread.
-struct CRC32C {
+package struct CRC32C: Sendable {
     private var state: UInt32 = 0xFFFF_FFFF
 
-    /// The checksum of all bytes so far.
-    var value: UInt32 { ~state }
+    package init() {}
 
-    static func of(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+    /// The checksum of all bytes so far.
+    package var value: UInt32 { ~state }
+
+    /// The checksum of bytes that are at hand.
+    package static func of(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
         var sum = CRC32C()
         sum.update(bytes)
         return sum.value
     }
 
-    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         var crc = state
         var rest = bytes[...]
         Self.tables.withUnsafeBufferPointer { table in
@@ -54,14 +57,17 @@ struct CRC32C {
 }
 
 /// The checksums of a body's blocks of 256 KiB, kept while the body streams in; the last block may be short.
-struct BlockSums {
-    static let blockSize = 256 * 1024
+package struct BlockSums: Sendable {
+    /// In bytes.
+    package static let blockSize = 256 * 1024
 
     private var finished: [UInt32] = []
     private var current = CRC32C()
     private var currentCount = 0
 
-    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    package init() {}
+
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let part = rest.prefix(Self.blockSize - currentCount)
@@ -77,5 +83,5 @@ struct BlockSums {
     }
 
     /// One a block, of all bytes so far.
-    var sums: [UInt32] { currentCount == 0 ? finished : finished + [current.value] }
+    package var sums: [UInt32] { currentCount == 0 ? finished : finished + [current.value] }
 }

@@ -1,30 +1,37 @@
 // From a hash to slots of a slab: open addressing without a node per entry, eight bytes a place.
 
-/// Several slots may have the same hash, and only half of each hash is stored: the caller's `matches` decides.
-struct HashIndex {
-    private struct Place {
+/// Several slots may have the same hash, and only half of each hash is stored: the caller's `matches` decides. Everything on the way of a hit can be inlined: tables of
+/// other modules are made of it.
+package struct HashIndex: Sendable {
+    @usableFromInline
+    struct Place: Sendable {
         /// Both halves of the hash in one.
-        var hash: UInt32 = 0
+        @usableFromInline var hash: UInt32
         /// A slot plus one; zero is free.
-        var slot: UInt32 = 0
+        @usableFromInline var slot: UInt32
+
+        @inlinable
+        init(hash: UInt32 = 0, slot: UInt32 = 0) { (self.hash, self.slot) = (hash, slot) }
     }
 
     /// Sixteenths of the places in use at most: a search that finds looks at three places then, mostly in one cache
     /// line, and one that does not at fifteen.
     private static let fullness = 13
 
-    private var places: [Place]
+    @usableFromInline var places: [Place]
     private(set) var count = 0
     /// Bytes that the places take.
-    var capacityBytes: Int { places.count * MemoryLayout<Place>.stride }
+    package var capacityBytes: Int { places.count * MemoryLayout<Place>.stride }
 
-    init(minimumCapacity: Int = 16) {
+    package init(minimumCapacity: Int = 16) {
         var capacity = 16
         while capacity * Self.fullness < minimumCapacity * 16 { capacity *= 2 }
         places = Array(repeating: Place(), count: capacity)
     }
 
-    func find(_ hash: UInt64, matches: (Int) -> Bool) -> Int? {
+    /// The slot of this hash that `matches` takes.
+    @inlinable
+    package func find(_ hash: UInt64, matches: (Int) -> Bool) -> Int? {
         let mask = places.count - 1
         let hash = Self.folded(hash)
         var position = Int(hash) & mask
@@ -38,13 +45,13 @@ struct HashIndex {
         return nil
     }
 
-    mutating func insert(_ hash: UInt64, slot: Int) {
+    package mutating func insert(_ hash: UInt64, slot: Int) {
         if (count + 1) * 16 > places.count * Self.fullness { grow() }
         put(Place(hash: Self.folded(hash), slot: UInt32(slot + 1)))
         count += 1
     }
 
-    mutating func remove(_ hash: UInt64, slot: Int) {
+    package mutating func remove(_ hash: UInt64, slot: Int) {
         let mask = places.count - 1
         let hash = Self.folded(hash)
         var hole = Int(hash) & mask
@@ -79,5 +86,6 @@ struct HashIndex {
         for place in old where place.slot != 0 { put(place) }
     }
 
-    private static func folded(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash ^ (hash >> 32)) }
+    @inlinable
+    static func folded(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash ^ (hash >> 32)) }
 }

@@ -32,7 +32,7 @@ extension MemoryTier {
 
     /// Removes invalidated responses that no request has met since. Not on a loop.
     package func removeInvalid(_ invalidations: Invalidations) {
-        // Outside the shard's mutex: an insertion takes the mutex of the generations first, so the
+        // Outside the shard's mutex: an insertion takes the mutex of the invalidations first, so the
         // other order could deadlock.
         forEachSlice { responses in
             for response in responses where invalidations.isGone(response) {

@@ -31,7 +31,6 @@ package final class MemoryTier: Sendable {
     private let size: Int
     let objects: Int
     private let maxObject: Int
-    private let onEvict: (@Sendable (ResidentResponse) -> Void)?
     /// What makes no room for others.
     package let pins: Pins
     private let lent = LentBytes()
@@ -50,20 +49,17 @@ package final class MemoryTier: Sendable {
     ///   - maxObject: bytes of one body at most; nil is one eighth of `size`.
     ///   - shards: rounded up to a power of two.
     ///   - pins: pinned responses are not evicted while they take at most half of `size`.
-    ///   - onEvict: called for each evicted response, after its removal, outside all locks.
     package init(
         size: Int = 256 * 1024 * 1024,
         objects: Int = .max,
         maxObject: Int? = nil,
         shards: Int = 16,
-        pins: Pins = Pins(),
-        onEvict: (@Sendable (ResidentResponse) -> Void)? = nil
+        pins: Pins = Pins()
     ) {
         self.size = max(0, size)
         self.objects = max(0, objects)
         self.maxObject = min(maxObject ?? size / 8, size)
         self.pins = pins
-        self.onEvict = onEvict
         var count = 1
         while count < min(max(shards, 1), 1024) { count *= 2 }
         self.shards = .allocate(capacity: count)
@@ -224,7 +220,6 @@ package final class MemoryTier: Sendable {
             // Others evict at the same time, or an insertion is about to be counted.
             if emptyInARow > 2 * shards.count { return gone }
             evictions.wrappingAdd(evicted.count, ordering: .relaxed)
-            if let onEvict { for response in evicted { onEvict(response) } }
             gone += evicted
         }
     }

@@ -33,6 +33,8 @@ struct ResidentRecord {
     let etag, lastModified, date: Place
     /// Whether one of them is not in the prepared head.
     let isElsewhere: Bool
+    /// It is a mapped document, and what its origin said stands at the end.
+    private let isMapped: Bool
     private let rest: PackedReader
 
     struct Place {
@@ -46,7 +48,9 @@ struct ResidentRecord {
         varyFields = reader.counted()
         fields = reader.counted()
         responseTime = reader.signed()
-        isElsewhere = reader.byte() != 0
+        let about = reader.byte()
+        isElsewhere = about & 1 != 0
+        isMapped = about & 2 != 0
         etag = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
         lastModified = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
         date = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
@@ -70,7 +74,7 @@ struct ResidentRecord {
         record.appendCounted(ResidentLines.steps(to: lines, from: readyHead))
         record.append(signed: head.responseTime)
         let places = [KnownField.etag, .lastModified, .date].map { place(of: $0, head.fields, readyHead) }
-        record.append(places.contains { $0 == nil } ? 1 : 0)
+        record.append((places.contains { $0 == nil } ? 1 : 0) | (head.mapped == nil ? 0 : 2))
         for place in places {
             record.append(unsigned: UInt64(place?.start ?? 0))
             record.append(unsigned: UInt64(place?.count ?? 0))
@@ -107,6 +111,13 @@ struct ResidentRecord {
         if readyHead.withUnsafeBytes({ reason(of: $0) }) != head.reason {
             flags.insert(.isOtherReason)
             more.appendCounted(Array(head.reason.utf8))
+        }
+        if let mapped = head.mapped {
+            more.appendCounted(Array(mapped.digest.utf8))
+            more.append(signed: mapped.length ?? -1)
+            var lines: [UInt8] = []
+            Serializer.write(mapped.fields, into: &lines)
+            more.appendCounted(lines)
         }
         record.append(flags.rawValue)
         return record + more
@@ -148,6 +159,12 @@ struct ResidentRecord {
         head.number = headNumber
         head.staleSince = staleSince
         head.changedSince = changedSince
+        if isMapped {
+            let digest = String(decoding: reader.counted(), as: UTF8.self)
+            let length = reader.signed()
+            let lines = Fields(ResidentLines(whole: reader.counted()))
+            head.mapped = MappedOrigin(digest: digest, fields: lines, length: length < 0 ? nil : length)
+        }
         return head
     }
 

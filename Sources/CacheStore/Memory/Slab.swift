@@ -1,37 +1,49 @@
 // A list of small values in chunks: it grows without copying, and frees memory when it shrinks.
 
-struct Slab<Element> {
-    private static var shift: Int { 12 }
+/// A value without a lock. Everything in it can be inlined: tables of other modules are made of it.
+package struct Slab<Element> {
+    @inlinable static var shift: Int { 12 }
     /// Elements of one chunk.
-    static var chunkSize: Int { 1 << shift }
+    @inlinable package static var chunkSize: Int { 1 << shift }
 
-    private var chunks: [ContiguousArray<Element>] = []
-    private(set) var count = 0
+    @usableFromInline var chunks: [ContiguousArray<Element>] = []
+    @usableFromInline var length = 0
+
+    package init() {}
+
+    @inlinable package var count: Int { length }
 
     /// Bytes that the chunks take.
-    var capacityBytes: Int { chunks.reduce(0) { $0 + $1.capacity } * MemoryLayout<Element>.stride }
-
-    subscript(place: Int) -> Element {
-        get { chunks[place >> Self.shift][place & (Self.chunkSize - 1)] }
-        _modify { yield &chunks[place >> Self.shift][place & (Self.chunkSize - 1)] }
+    @inlinable package var capacityBytes: Int {
+        chunks.reduce(0) { $0 + $1.capacity } * MemoryLayout<Element>.stride
     }
 
-    mutating func append(_ element: Element) {
-        if count == chunks.count << Self.shift {
+    // Always inlined: other modules would call the generic accessor, which asks for the type of the chunks each time.
+    @inlinable
+    package subscript(place: Int) -> Element {
+        @inline(__always) get { chunks[place >> Self.shift][place & (Self.chunkSize - 1)] }
+        @inline(__always) _modify { yield &chunks[place >> Self.shift][place & (Self.chunkSize - 1)] }
+    }
+
+    @inlinable
+    package mutating func append(_ element: Element) {
+        if length == chunks.count << Self.shift {
             var chunk = ContiguousArray<Element>()
             // The first one grows by itself: a short list takes little.
             if !chunks.isEmpty { chunk.reserveCapacity(Self.chunkSize) }
             chunks.append(chunk)
         }
-        chunks[count >> Self.shift].append(element)
-        count += 1
+        chunks[length >> Self.shift].append(element)
+        length += 1
     }
 
-    mutating func removeLast() {
-        count -= 1
-        chunks[count >> Self.shift].removeLast()
+    /// The list must not be empty.
+    @inlinable
+    package mutating func removeLast() {
+        length -= 1
+        chunks[length >> Self.shift].removeLast()
         // One empty chunk stays, so that going to and fro over a border allocates nothing.
-        if chunks.count > (count >> Self.shift) + 2 { chunks.removeLast() }
+        if chunks.count > (length >> Self.shift) + 2 { chunks.removeLast() }
     }
 }
 

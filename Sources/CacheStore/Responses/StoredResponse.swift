@@ -22,8 +22,8 @@ package final class StoredResponse: Sendable {
     /// other fields could matter.
     package let hot: HotPathWindow?
     package let tier: StoreTier
-    /// The file it was loaded from.
-    package let diskEntry: DiskEntry?
+    /// The name of the file it was loaded from, which may stay open.
+    package let fileName: StoredFileName?
     /// The resident response, if it came from the memory tier.
     private let held: ResidentResponse?
     /// Identifies the format that ``preparedHead`` was made for, such as a route's; for another
@@ -46,7 +46,8 @@ package final class StoredResponse: Sendable {
         tier: StoreTier,
         via: String?,
         policy: CachePolicy,
-        diskEntry: DiskEntry? = nil
+        fileName: StoredFileName? = nil,
+        number: UInt64 = 0
     ) {
         self.init(
             key: key,
@@ -55,8 +56,8 @@ package final class StoredResponse: Sendable {
             preparedHead: Self.prepare(head, length: body.knownLength, via: via),
             hot: Caching.hotPath(stored: head, policy: policy),
             tier: tier,
-            diskEntry: diskEntry,
-            number: diskEntry?.fileID ?? 0
+            fileName: fileName,
+            number: number
         )
     }
 
@@ -69,7 +70,7 @@ package final class StoredResponse: Sendable {
         preparedHead: [UInt8],
         hot: HotPathWindow?,
         tier: StoreTier,
-        diskEntry: DiskEntry? = nil,
+        fileName: StoredFileName? = nil,
         headFormatID: UInt64 = 0,
         number: UInt64 = 0
     ) {
@@ -82,7 +83,7 @@ package final class StoredResponse: Sendable {
         let mayBeHot = !rules.contains(where: \.isGroup) && !isStale && body.wholeChunk != nil
         self.hot = mayBeHot ? hot : nil
         self.tier = tier
-        self.diskEntry = diskEntry
+        self.fileName = fileName
         held = nil
         self.headFormatID = headFormatID
         self.number = number
@@ -97,7 +98,7 @@ package final class StoredResponse: Sendable {
         ownHead = []
         hot = held.hot
         tier = .memory
-        diskEntry = nil
+        fileName = nil
         headFormatID = held.headFormatID
         number = held.number
         rules = held.hasNames ? InvalidationRule.concerning(head, key) : []
@@ -156,7 +157,7 @@ package final class StoredResponse: Sendable {
             preparedHead: preparedHead,
             hot: nil,
             tier: tier,
-            diskEntry: diskEntry,
+            fileName: fileName,
             headFormatID: headFormatID,
             number: number ?? self.number
         )

@@ -71,52 +71,6 @@ extension SeedFolder {
     }
 }
 
-extension DiskTier {
-    /// Copies a seed into a file of its own; suspends while an I/O thread does it.
-    /// - Throws: as ``commit(_:spill:key:head:generation:maxVariants:number:)``.
-    package func adopt(
-        _ copy: SeedCopy,
-        head: StoredHead,
-        key: CacheKey,
-        generation: (Invalidations, InvalidationToken),
-        maxVariants: Int
-    ) async throws {
-        let length = copy.body.knownLength ?? 0
-        guard case .file(let file, _, _) = copy.body.source, length > Int64(SharedFile.pieceSize) else {
-            let chunk = try await copy.chunk()
-            let body = Body.complete(chunk)
-            try await commit(
-                body,
-                key: key,
-                head: head,
-                generation: generation,
-                maxVariants: maxVariants,
-                number: generation.1.number
-            )
-            return
-        }
-        let spill = makeSpill(expected: length)
-        try await pool.run {
-            var position: Int64 = 0
-            while position < length {
-                let count = Int(min(Int64(SharedFile.pieceSize), length - position))
-                let chunk = try file.read(offset: position, count: count)
-                try spill.appendNow([(chunk, 0..<count)])
-                position += Int64(count)
-            }
-        }
-        try await commit(
-            copy.body,
-            spill: spill,
-            key: key,
-            head: head,
-            generation: generation,
-            maxVariants: maxVariants,
-            number: generation.1.number
-        )
-    }
-}
-
 extension SeedCopy {
     /// The body in memory.
     package func chunk() async throws -> Chunk {

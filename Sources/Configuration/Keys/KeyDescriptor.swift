@@ -28,6 +28,10 @@ package indirect enum ValueKind: Sendable {
     case client
     case baseURL
     case endpointPath
+    /// The target of an endpoint on its origin.
+    case target
+    /// A value of any shape.
+    case tree
     case list(ValueKind)
     /// One value, or a list of them.
     case oneOrMore(ValueKind)
@@ -36,6 +40,8 @@ package indirect enum ValueKind: Sendable {
     case section(SectionDescriptor)
     /// A list of sections.
     case sections(SectionDescriptor)
+    /// A rule of `response.map`: a key path, or a mapping of names to rules.
+    case mappingRule
     /// A section, or just the value (or the values) of one of its keys.
     case shorthand(SectionDescriptor, key: String)
 }
@@ -45,7 +51,11 @@ package enum MapKey: Sendable {
     /// HTTP field names: tokens, the same in any case.
     case fieldName
     case queryName
+    /// The name of a value of a group.
+    case valueName
     case status
+    /// Names of parameters and members.
+    case parameter
 }
 
 /// How far a key of a service reaches.

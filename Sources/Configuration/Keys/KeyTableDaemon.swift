@@ -280,6 +280,7 @@ package enum KeyTable {
             KeyDescriptor("log", .section(log), "The daemon's own log and the access log."),
             KeyDescriptor("prefetch", .sections(prefetch), "Lists that the daemon downloads on a schedule."),
             KeyDescriptor("purge", .sections(purge), "What the daemon purges on a schedule."),
+            KeyDescriptor("groups", .sections(group), "Groups of calls, for 'drydock run' or on a schedule."),
             KeyDescriptor("include", .list(.path), "Files with more services; * and ? match parts of file names."),
         ],
         hasOwnKeys: true

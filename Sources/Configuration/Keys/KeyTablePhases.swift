@@ -85,6 +85,6 @@ extension KeyTable {
                 "Which bodies may be stored; other bodies are passed on and counted.",
                 inherited: .endpoints
             )
-        ]
+        ] + mapping
     )
 }

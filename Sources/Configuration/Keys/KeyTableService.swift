@@ -126,19 +126,12 @@ extension KeyTable {
                 "The key of the client certificate (PEM); it needs client_cert.",
                 inherited: .services
             ),
-        ]
-    )
-
-    static let cors = SectionDescriptor(
-        name: "cors",
-        keys: [
             KeyDescriptor(
-                "origins",
-                .list(.text(.webOrigin)),
-                default: "[]",
-                "The origins of web pages that may call the service, as scheme://host[:port].",
+                "pin",
+                .oneOrMore(.text(.publicKeyPin)),
+                "The public key that the origin must have, or a list of which it must have one: sha256//BASE64, as for curl --pinnedpubkey.",
                 inherited: .services
-            )
+            ),
         ]
     )
 
@@ -156,7 +149,12 @@ extension KeyTable {
 
     /// The keys that endpoints inherit from their service.
     static let shared: [KeyDescriptor] = [
-        KeyDescriptor("headers", .section(headers), "Changes to the fields of requests.", inherited: .endpoints),
+        KeyDescriptor(
+            "headers",
+            .section(headers),
+            "Changes to the fields of requests, in this order: underscore, remove, set, add.",
+            inherited: .endpoints
+        ),
         KeyDescriptor(
             "query",
             .map(.queryName, .shorthand(queryItem, key: "value")),
@@ -177,8 +175,23 @@ extension KeyTable {
             "How a fetch that failed is made again.",
             inherited: .endpoints
         ),
+        redirectsKey,
         KeyDescriptor("demo", .section(demo), "Demo answers.", inherited: .endpoints),
+        KeyDescriptor("log", .section(bodyLog), "What the daemon's log has of requests.", inherited: .endpoints),
     ]
+
+    static let bodyLog = SectionDescriptor(
+        name: "log",
+        keys: [
+            KeyDescriptor(
+                "bodies",
+                .word("none", or: .size),
+                default: "none",
+                "How much of the bodies of requests and answers is logged, with secrets hidden: a size up to 64KiB, or none.",
+                inherited: .endpoints
+            )
+        ]
+    )
 
     static let service = SectionDescriptor(
         name: "services[]",
@@ -232,6 +245,12 @@ extension KeyTable {
                 "When an origin that fails is left alone.",
                 inherited: .services
             ),
+            KeyDescriptor(
+                "park",
+                .shorthand(park, key: "time"),
+                "How long a call waits for an origin that is away, where nothing stored may serve.",
+                inherited: .services
+            ),
             KeyDescriptor("tls", .section(tls), "TLS to the origin.", inherited: .services),
             KeyDescriptor(
                 "lenient",
@@ -241,6 +260,12 @@ extension KeyTable {
                 inherited: .services
             ),
             KeyDescriptor("cors", .section(cors), "Which web pages may call the service.", inherited: .services),
+            KeyDescriptor(
+                "allow",
+                .sections(allow),
+                "Rules that allow requests: if there are any, a request must match one of them."
+            ),
+            KeyDescriptor("deny", .sections(deny), "Rules that deny requests, also those that 'allow' allows."),
             KeyDescriptor(
                 "unlisted",
                 .choice(UnlistedPolicy.allCases.map(\.rawValue)),
@@ -279,7 +304,7 @@ extension KeyTable {
                 "A path such as /users/:id or /files/*, below the service's prefix.",
                 required: true
             ),
-        ] + endpointShared,
+        ] + requests + endpointShared,
         hasOwnKeys: true
     )
 }

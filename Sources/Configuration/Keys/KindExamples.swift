@@ -1,5 +1,7 @@
 // The values of each kind, in the words of an error message.
 
+import Policies
+
 extension ValueKind {
     /// An indefinite phrase: `a size such as 64KiB`.
     var example: String {
@@ -21,9 +23,12 @@ extension ValueKind {
         case .client: "a rule such as loopback or 192.168.0.0/16"
         case .baseURL: "a URL such as https://api.example.com"
         case .endpointPath: "a path such as /users/:id"
+        case .target: "a target such as /v2/people/:id?expand=:expand"
+        case .tree: "any value"
         case .list(let element): "a list of \(element.plural)"
         case .oneOrMore(let element): "\(element.example), or a list of them"
         case .map(let keys, _): "a mapping such as \(keys.example)"
+        case .mappingRule: "a mapping such as { name: user.name.first }"
         case .section, .shorthand: "a mapping of keys"
         case .sections: "a list of mappings"
         }
@@ -47,7 +52,9 @@ extension MapKey {
         switch self {
         case .fieldName: "{ User-Agent: my-app }"
         case .queryName: "{ per_page: 50 }"
+        case .valueName: "{ token: body.token }"
         case .status: "{ 404: 1m }"
+        case .parameter: "{ expand: none }"
         }
     }
 
@@ -71,6 +78,12 @@ extension MapKey {
             }
         case .queryName:
             guard !key.isEmpty else { throw ScalarProblem("contains an empty name; name the query item") }
+        case .parameter:
+            guard !key.isEmpty else { throw ScalarProblem("contains an empty name; name the parameter") }
+        case .valueName:
+            guard PlaceholderText.isName(key) else {
+                throw ScalarProblem("contains '\(key)', which is not a name; use letters, digits, '_' and '-'")
+            }
         case .status:
             guard key.utf8.count == 3, let status = Digits.parse(key), (200...599).contains(status) else {
                 throw ScalarProblem("contains '\(key)', which is not a final status; write 200 to 599")

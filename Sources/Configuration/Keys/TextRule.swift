@@ -31,6 +31,19 @@ package enum TextRule: Sendable {
     case queryPattern
     /// What a client asks for: a path, or an absolute URL.
     case batchURL
+    /// Names with dots between them.
+    case memberPath
+    /// `seconds`, `milliseconds`, `iso8601` or a pattern.
+    case dateForm
+    case mediaType
+    /// A name in a field of a multipart content.
+    case partName
+    /// A path with its slash, and perhaps a query.
+    case requestPath
+    /// `status`, `header.NAME` or `body.KEY`.
+    case takenPath
+    /// `sha256//` and the Base64 of 32 bytes.
+    case publicKeyPin
 
     /// The text in its one spelling.
     func check(_ text: String) throws(ScalarProblem) -> String {
@@ -125,10 +138,50 @@ package enum TextRule: Sendable {
                 )
             }
             return text
+        case .memberPath:
+            guard text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy({ !$0.isEmpty }) else {
+                throw ScalarProblem("'\(text)' is not a member; write its name, or a path such as user.born")
+            }
+            return text
+        case .dateForm:
+            guard DateForm(text) != nil else {
+                throw ScalarProblem(
+                    "does not know '\(text)'; it takes seconds, milliseconds, iso8601, or a pattern of %Y, %m, %d, %H, %M, %S and %%"
+                )
+            }
+            return text
+        case .mediaType:
+            let halves = text.prefix { $0 != ";" }.split(separator: "/", omittingEmptySubsequences: false)
+            guard halves.count == 2, halves.allSatisfy({ Self.isToken(String($0)) }) else {
+                throw ScalarProblem("'\(text)' is not a media type; write one such as image/png")
+            }
+            return try TextRule.fieldValue.check(text)
+        case .partName:
+            guard !text.isEmpty else { throw ScalarProblem("takes a name, which cannot be empty; write one") }
+            return try TextRule.fieldValue.check(text)
         case .batchURL:
             let isURL = ["/", "http://", "https://"].contains { text.lowercased().hasPrefix($0) }
             guard isURL, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
                 throw ScalarProblem("'\(text)' is not a URL; write a path such as /github/users, or http://HOST/PATH")
+            }
+            return text
+        case .requestPath:
+            guard text.hasPrefix("/"), text.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 35 }) else {
+                throw ScalarProblem(
+                    "'\(text)' is not a path; begin it with a slash, and percent-encode what is not ASCII"
+                )
+            }
+            return text
+        case .takenPath:
+            guard TakenPath(words: text) != nil else {
+                throw ScalarProblem("does not know '\(text)'; write body.KEY, header.NAME or status")
+            }
+            return text
+        case .publicKeyPin:
+            guard text.hasPrefix("sha256//"), Self.isBase64(text.dropFirst(8).utf8, of: 32) else {
+                throw ScalarProblem(
+                    "'\(text)' is not the digest of a public key; write sha256// and its Base64, which is 44 characters long, as curl --pinnedpubkey takes it"
+                )
             }
             return text
         case .storedPath:
@@ -205,6 +258,14 @@ package enum TextRule: Sendable {
             }
         }
         return path
+    }
+
+    /// Whether a text is the Base64 of so many bytes, with its padding.
+    private static func isBase64(_ text: Substring.UTF8View, of count: Int) -> Bool {
+        let padding = (3 - count % 3) % 3
+        guard text.count == (count + 2) / 3 * 4 else { return false }
+        return text.dropLast(padding).allSatisfy { isAlphanumeric($0) || $0 == 43 || $0 == 47 }
+            && text.suffix(padding).allSatisfy { $0 == 61 }
     }
 
     static func isToken(_ text: String) -> Bool {

@@ -41,6 +41,8 @@ package struct Configuration: Sendable, Equatable {
     package var prefetch: [PrefetchConfiguration] = []
     /// What is purged on a schedule.
     package var purge: [PurgeConfiguration] = []
+    /// Groups of calls.
+    package var groups: [GroupConfiguration] = []
     /// Every file that was read, demo files included; `--watch` watches them. Absolute paths.
     package var files: [String] = []
     /// Warnings about settings that are valid but probably not intended, each with its place; not compared by `==`.
@@ -72,6 +74,6 @@ package struct Configuration: Sendable, Equatable {
             && left.forward == right.forward
             && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
             && left.offline == right.offline && left.clock == right.clock && left.log == right.log
-            && left.prefetch == right.prefetch && left.purge == right.purge
+            && left.prefetch == right.prefetch && left.purge == right.purge && left.groups == right.groups
     }
 }

@@ -17,9 +17,17 @@ package struct EndpointConfiguration: Sendable, Equatable {
     package var headers = HeaderRules()
     package var timeout: Timeouts
     package var retry: RetryPolicy
+    package var redirects: RedirectPolicy
     package var cache = CacheConfiguration()
     package var expect: ContentExpectation
+    package var mapping: MappingConfiguration?
     package var demo = DemoConfiguration()
+    /// Bytes of each body that are logged, up to 64 KiB; nil: none.
+    package var logBodies: Int?
+    /// What is made of a request; nil: nothing.
+    package var request: RequestConfiguration?
+    /// Instead of the service's; nil: the service's.
+    package var auth: AuthConfiguration?
 }
 
 /// A path pattern such as `/users/:id` or `/files/*`.

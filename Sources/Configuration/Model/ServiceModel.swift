@@ -28,18 +28,28 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var maxQueue: QueueConfiguration
     /// How a fetch that failed is made again.
     package var retry: RetryPolicy
+    /// Whether redirects are followed. Default: they are passed on.
+    package var redirects: RedirectPolicy
     /// When the origin is left alone; nil: never.
     package var breaker: BreakerPolicy?
+    /// Whether calls wait for an origin that is away; nil: none does.
+    package var park: ParkPolicy?
     package var tls = TLSConfiguration()
     /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
     package var lenient: Bool
-    /// Origins of web pages that may call the service, as `scheme://host[:port]`, or `*`.
-    package var corsOrigins: [String]
+    package var cors: CORSConfiguration
+    /// Where there are rules, one of them must match a request.
+    package var allow: [AccessConfiguration] = []
+    /// These win.
+    package var deny: [AccessConfiguration] = []
     package var cache = CacheConfiguration()
     /// What bodies must be to be stored.
     package var expect: ContentExpectation
+    package var mapping: MappingConfiguration?
     /// The answer for paths that no endpoint names, and the defaults of the endpoints.
     package var demo = DemoConfiguration()
+    /// Bytes of each body that are logged, up to 64 KiB; nil: none.
+    package var logBodies: Int?
     /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.
     package var unlisted: UnlistedPolicy
     package var endpoints: [EndpointConfiguration] = []
@@ -74,6 +84,9 @@ package enum BaseURL: Sendable, Hashable {
     case origin(OriginURL)
     /// Another service of this configuration, in process.
     case service(String)
+
+    /// Requests go by https.
+    var isSecure: Bool { if case .origin(let url) = self { url.scheme == "https" } else { false } }
 }
 
 /// An absolute http or https URL without query, fragment and user information.
@@ -180,4 +193,6 @@ package struct TLSConfiguration: Sendable, Equatable {
     package var clientCert: String?
     /// The absolute path of a PEM key; comes with `clientCert`.
     package var clientKey: String?
+    /// Public keys of which the origin must have one, as `sha256//BASE64`; empty: any.
+    package var pins: [String]
 }

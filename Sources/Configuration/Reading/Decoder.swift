@@ -1,5 +1,7 @@
 // Checks a YAML tree against the table of keys and turns it into typed values, collecting every error.
 
+import Content
+
 /// Decodes the files of one configuration.
 struct Decoder {
     let environment: [String: String]
@@ -100,8 +102,12 @@ struct Decoder {
             guard let only = scalar(node, .word(word, or: element), label: label) else { return nil }
             if case .leaf(let leaf) = only.content, leaf.scalar == Scalar.none { return only }
             return Value(place: node.place, content: .list([only]))
+        case .tree: return tree(node, label: label)
         case .map(let keys, let element):
             return map(node, keys, element, label: label)
+        case .word(_, or: .mappingRule):
+            if case .mapping = node.content { return rule(node, label: label) }
+            return scalar(node, kind, label: label)
         default:
             return scalar(node, kind, label: label)
         }
@@ -141,7 +147,7 @@ struct Decoder {
                 fail(key.place, label, error.message)
                 continue
             }
-            if node.isNull {
+            if node.isNull, !kind.takesNull {
                 fail(
                     key.place,
                     "\(label).\(key.text)",
@@ -152,6 +158,35 @@ struct Decoder {
             }
         }
         return Value(place: node.place, content: .map(entries))
+    }
+
+    private mutating func tree(_ node: SourceNode, label: String) -> Value? {
+        do throws(ScalarProblem) {
+            let (tree, found) = try node.tree(environment)
+            // JSON is YAML, too, so that it reads back where it is shown.
+            let text = String(decoding: JSONWriter.bytes(tree), as: UTF8.self)
+            return Value(
+                place: node.place,
+                content: .leaf(Leaf(text: text, fromEnvironment: found, scalar: .tree(tree)))
+            )
+        } catch {
+            fail(node.place, label, error.message, isOfProcess: error.isOfProcess)
+            return nil
+        }
+    }
+
+    /// A rule of a mapping, as it is written.
+    private mutating func rule(_ node: SourceNode, label: String) -> Value? {
+        switch node.content {
+        case .scalar: return scalar(node, .mappingRule, label: label)
+        case .sequence(let nodes):
+            return Value(place: node.place, content: .list(nodes.compactMap { rule($0, label: label) }))
+        case .mapping(let pairs):
+            let entries: [Entry] = unique(pairs, sameCase: true).compactMap { key, node in
+                rule(node, label: "\(label).\(key.text)").map { Entry(key: key.text, place: key.place, value: $0) }
+            }
+            return Value(place: node.place, content: .map(entries))
+        }
     }
 
     private mutating func scalar(_ node: SourceNode, _ kind: ValueKind, label: String) -> Value? {
@@ -215,5 +250,11 @@ struct Decoder {
         case .sequence: "a list"
         case .mapping: "a mapping"
         }
+    }
+}
+
+extension ValueKind {
+    fileprivate var takesNull: Bool {
+        if case .tree = self { true } else { false }
     }
 }

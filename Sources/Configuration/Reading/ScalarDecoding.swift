@@ -1,6 +1,7 @@
 // From the text of a scalar to its typed value, kind by kind.
 
 import FoundationEssentials
+import Policies
 
 enum ScalarDecoding {
     /// The typed value and its text as values are shown; a path is made absolute from the file's folder.
@@ -64,7 +65,17 @@ enum ScalarDecoding {
             return (rule.description, .client(rule))
         case .baseURL: return (text, .baseURL(try Addresses.baseURL(text)))
         case .endpointPath: return (text, .endpointPath(try Addresses.endpointPath(text)))
-        case .list, .oneOrMore, .map, .section, .sections, .shorthand:
+        case .target:
+            do throws(TargetTemplate.Malformed) {
+                return (text, .target(try TargetTemplate(text)))
+            } catch {
+                throw ScalarProblem(error.message)
+            }
+        case .mappingRule:
+            // Numbers and booleans matter where they stand in for a missing value.
+            if plain, text == "true" || text == "false" { return (text, .bool(text == "true")) }
+            return (text, plain && Double(text) != nil && !text.contains { $0.isLetter } ? .int(0) : .text(text))
+        case .tree, .list, .oneOrMore, .map, .section, .sections, .shorthand:
             throw ScalarProblem("takes \(kind.example), not '\(text)'")
         }
     }

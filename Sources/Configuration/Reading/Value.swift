@@ -1,5 +1,8 @@
 // The decoded tree between the YAML text and the model: typed values with their places in the text.
 
+import Content
+import Policies
+
 /// A typed scalar.
 enum Scalar: Sendable, Equatable {
     /// The word `none`, or `auto` where the key knows it.
@@ -15,6 +18,8 @@ enum Scalar: Sendable, Equatable {
     case client(ClientRule)
     case baseURL(BaseURL)
     case endpointPath(EndpointPath)
+    case target(TargetTemplate)
+    case tree(ContentTree)
 }
 
 /// A scalar with the text it came from.

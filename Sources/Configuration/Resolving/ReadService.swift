@@ -19,11 +19,14 @@ extension ServiceConfiguration {
         maxConcurrent = reader.int("max_concurrent")
         maxQueue = QueueConfiguration(reader.section("max_queue"))
         retry = RetryPolicy(reader.section("retry"))
+        redirects = RedirectPolicy(reader.section("redirects"))
         breaker = BreakerPolicy(reader.section("breaker"))
+        park = ParkPolicy(reader.section("park"))
         lenient = reader.bool("lenient")
-        corsOrigins = reader.section("cors").texts("origins")
+        cors = CORSConfiguration(reader.section("cors"))
         expect = reader.section("response").choice(always: "expect")
         unlisted = reader.choice(always: "unlisted")
+        logBodies = reader.section("log").bytes("bodies")
     }
 }
 
@@ -103,6 +106,7 @@ extension TLSConfiguration {
         ca = reader.text("ca")
         clientCert = reader.text("client_cert")
         clientKey = reader.text("client_key")
+        pins = reader.texts("pin")
     }
 }
 
@@ -117,7 +121,9 @@ extension EndpointConfiguration {
         method = reader.text(always: "method")
         timeout = Timeouts(reader.section("timeout"))
         retry = RetryPolicy(reader.section("retry"))
+        redirects = RedirectPolicy(reader.section("redirects"))
         expect = reader.section("response").choice(always: "expect")
+        logBodies = reader.section("log").bytes("bodies")
     }
 }
 

@@ -48,7 +48,7 @@ extension Resolver {
         result.query = query(reader)
         result.auth = auth(reader)
         check(timeout: reader.section("timeout"))
-        result.tls = tls(reader)
+        result.tls = tls(reader, own: own, baseURL)
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
         if result.maxConcurrent == nil, let place = own.place("max_queue") {
             fail(
@@ -65,14 +65,14 @@ extension Resolver {
         if result.breaker != nil, case .service(let name)? = baseURL, let place = own.place("breaker") {
             fail(place, "'breaker' is for a service with an origin of its own; set it in service '\(name)'")
         }
+        check(park: own, result, baseURL)
         result.retry = RetryPolicy(reader.section("retry"), own: own.section("retry"))
-        check(retry: own, result.retry, result.expect)
-        if result.auth != nil, result.corsOrigins.contains("*"), let place = own.place("cors") ?? own.place("auth") {
-            fail(
-                place,
-                "'cors: { origins: [\"*\"] }' would let every web page use the credentials under 'auth'; name the origins"
-            )
-        }
+        result.mapping = mapping(reader.section("response"), result.cache)
+        check(retry: own, result.expect, result.mapping)
+        check(logBodies: own.section("log"))
+        result.allow = access(reader, "allow")
+        result.deny = access(reader, "deny")
+        check(redirects: own, baseURL)
         let demoReader = reader.section("demo")
         result.demo = demo(demoReader, answerOf: .service, daemonDemo: daemonDemo)
         var trees: [Value] = []
@@ -88,15 +88,17 @@ extension Resolver {
             result.endpoints.append(endpoint)
             endpointReaders.append((endpoint, whole))
             let shown = merged.filled("demo.enabled", with: Self.leaf(endpoint.demo.enabled))
+                .filled("redirects.mode", with: Self.leaf(endpoint.redirects.mode))
             trees.append(Value(place: value.place, content: .section(Self.filled(shown, endpoint.cache))))
         }
+        check(cors: result, own)
         checkEndpoints(reader, result)
         checkStoredFiles(endpointReaders)
         checkAnswers(here, own, &result, reported: errors.count > before)
         // The shown configuration includes the values that follow from the daemon's defaults
         // and from a missing base URL.
         var tree = reader.entries.filled("demo.enabled", with: Self.leaf(result.demo.enabled))
-        tree = Self.filled(tree, result.cache)
+        tree = Self.filled(tree, result.cache).filled("redirects.mode", with: Self.leaf(result.redirects.mode))
         tree = tree.filled(
             "unlisted",
             with: Leaf(text: result.unlisted.rawValue, scalar: .text(result.unlisted.rawValue))
@@ -111,6 +113,8 @@ extension Resolver {
     }
 
     private static func leaf(_ enabled: Bool) -> Leaf { Leaf(text: String(enabled), scalar: .bool(enabled)) }
+
+    private static func leaf(_ mode: RedirectMode) -> Leaf { Leaf(text: mode.rawValue, scalar: .text(mode.rawValue)) }
 
     private mutating func match(_ own: SectionReader) -> ServiceMatch? {
         let reader = own.section("match")
@@ -143,10 +147,15 @@ extension Resolver {
         }
         result.query = query(reader)
         result.headers = HeaderRules(reader.section("headers"))
+        let request = request(own, method: result.method)
+        result.request = request.isEmpty ? nil : request
+        result.auth = auth(own)
         check(timeout: reader.section("timeout"))
         result.retry = RetryPolicy(reader.section("retry"), own: own.section("retry"))
-        check(retry: own, result.retry, result.expect)
+        check(logBodies: own.section("log"))
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
+        result.mapping = mapping(reader.section("response"), result.cache)
+        check(retry: own, result.expect, result.mapping)
         let place = reader.place("name") ?? self.place(reader, "path")
         result.demo = demo(reader.section("demo"), answerOf: .endpoint(name, place), daemonDemo: daemonDemo)
         return result
@@ -190,17 +199,31 @@ extension Resolver {
     }
 
     /// - Parameter own: the service or the endpoint without what it inherited.
-    private mutating func check(retry own: SectionReader, _ policy: RetryPolicy, _ expect: ContentExpectation) {
+    private mutating func check(
+        retry own: SectionReader,
+        _ expect: ContentExpectation,
+        _ mapping: MappingConfiguration?
+    ) {
         let reader = own.section("retry")
-        if reader.texts("when").contains("content"), reader.entry("when") != nil, expect == .any {
+        if reader.texts("when").contains("content"), expect == .any, mapping == nil {
             fail(
                 place(reader, "when"),
-                "'retry.when' has content, but 'response.expect' is any; say what bodies must be, or remove content"
+                "'retry.when' has content, but 'response.expect' is any and nothing is mapped; say what bodies must be, or remove content"
             )
         }
     }
 
-    private mutating func tls(_ service: SectionReader) -> TLSConfiguration {
+    /// - Parameter reader: of the section `log` of a service or an endpoint, without what it inherited.
+    private mutating func check(logBodies reader: SectionReader) {
+        guard let place = reader.place("bodies"), let size = reader.bytes("bodies"), size > 64 * 1024 || size == 0
+        else {
+            return
+        }
+        fail(place, "'log.bodies' takes a size from 1B to 64KiB, or none")
+    }
+
+    /// - Parameter own: the service without what it inherited.
+    private mutating func tls(_ service: SectionReader, own: SectionReader, _ baseURL: BaseURL?) -> TLSConfiguration {
         let reader = service.section("tls")
         let result = TLSConfiguration(reader)
         for (key, path) in [("ca", result.ca), ("client_cert", result.clientCert), ("client_key", result.clientKey)] {
@@ -211,6 +234,9 @@ extension Resolver {
             let (given, other) =
                 result.clientCert == nil ? ("client_key", "client_cert") : ("client_cert", "client_key")
             fail(place(reader, given), "'tls.\(given)' needs 'tls.\(other)', too")
+        }
+        if !result.pins.isEmpty, baseURL.map({ !$0.isSecure }) ?? false, let place = own.section("tls").place("pin") {
+            fail(place, "'tls.pin' is for an origin that is asked by https; correct 'base_url', or remove the pin")
         }
         if !result.verify, result.ca != nil {
             fail(place(reader, "ca"), "'tls.ca' is not used with 'verify: false'; remove one of the two")

@@ -52,6 +52,7 @@ struct Resolver {
         checkListeners(reader, result)
         result.services = resolveServices(reader)
         result.purge = purges(reader, services: result.services.map(\.name))
+        result.groups = groups(reader, services: result.services)
         if result.givenName == nil {
             followed.append(("name", Leaf(text: result.name, scalar: .text(result.name))))
         }

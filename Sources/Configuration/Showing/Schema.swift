@@ -95,8 +95,9 @@ enum Schema {
         case .permissions: return either([pattern("[0-7]{3,4}"), [("type", .text("integer"))]])
         case .address: return pattern("unix:/.+|.*:[0-9]+")
         case .baseURL: return pattern("https?://.+|service:.+")
-        case .endpointPath: return pattern("/.*")
-        case .text(.prefix): return pattern("/.*")
+        case .endpointPath, .target: return pattern("/.*")
+        case .tree: return []
+        case .text(.prefix), .text(.requestPath): return pattern("/.*")
         case .text(.batchURL): return pattern("(/|https?://).*")
         case .text(.any), .text(.fieldValue): return [("type", texts(["string", "number", "boolean"]))]
         case .text, .path, .demoFile, .logTarget, .client: return [("type", .text("string"))]
@@ -108,6 +109,7 @@ enum Schema {
                 members.append(("propertyNames", .object([("pattern", .text("^[2-5][0-9][0-9]$"))])))
             }
             return members + [("additionalProperties", .object(schema(element)))]
+        case .mappingRule: return [("type", texts(["string", "object"]))]
         case .section(let section): return object(section)
         case .sections(let section): return [("type", .text("array")), ("items", .object(object(section)))]
         case .shorthand(let section, let key):

@@ -1,5 +1,7 @@
 // What `drydock config show` and `drydock config default` print.
 
+import Content
+
 extension Configuration {
     /// The configuration in force, as a file: every key with its value, inheritance resolved, secrets hidden.
     package func shown() -> String { text(hidingSecrets: true) }
@@ -98,7 +100,9 @@ struct ConfigurationWriter {
     }
 
     /// Sections whose presence alone turns something on.
-    private static func isSwitch(_ name: String) -> Bool { ["disk", "failure", "max_queue"].contains(name) }
+    private static func isSwitch(_ name: String) -> Bool {
+        ["disk", "failure", "max_queue", "params_as", "body"].contains(name)
+    }
 
     private func inline(_ value: Value, secret: Bool) -> String {
         switch value.content {
@@ -138,7 +142,9 @@ struct ConfigurationWriter {
         let telling = ["authorization", "cookie", "token", "secret", "password", "api-key", "api_key", "apikey"]
         if said ?? (SecretNames.contains(entry.key) || telling.contains(where: name.contains)) { return true }
         switch content {
-        case .leaf(let leaf): return leaf.fromEnvironment
+        case .leaf(let leaf):
+            if case .tree(let tree) = leaf.scalar, tree.hasSecretNames { return true }
+            return leaf.fromEnvironment
         case .list(let values):
             return values.contains { value in
                 if case .leaf(let leaf) = value.content { leaf.fromEnvironment } else { false }
@@ -151,6 +157,7 @@ struct ConfigurationWriter {
         switch leaf.scalar {
         case .bool(let bool): String(bool)
         case .int: leaf.text
+        case .tree: leaf.text.replacing("${", with: "$${")
         default: quotedIfNeeded(leaf.text)
         }
     }

@@ -42,6 +42,8 @@ package enum BatchOutcome: String, Sendable, Codable, CaseIterable {
     /// It came, and may not be stored; the reason says why.
     case notStored = "not-stored"
     case duplicate
+    /// It was not asked for: a condition of the item did not hold, as the reason says.
+    case skipped
 }
 
 package struct BatchEntry: Sendable, Equatable, Codable {
@@ -70,7 +72,7 @@ package struct BatchEntry: Sendable, Equatable, Codable {
     /// Nothing is to be downloaded for it.
     var needsNothing: Bool {
         switch outcome {
-        case .seed, .valid, .revalidated, .duplicate: true
+        case .seed, .valid, .revalidated, .duplicate, .skipped: true
         case .downloaded, .notStored, nil: check == .valid || check == .duplicate
         }
     }

@@ -68,6 +68,11 @@ package struct BatchItem: Sendable, Equatable, Codable {
 /// Why an item cannot be asked for, and what to do.
 package struct BatchRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String
+    /// The item is not wanted: it is done, and has not failed.
+    package var isSkip: Bool
 
-    package init(_ description: String) { self.description = description }
+    package init(_ description: String, isSkip: Bool = false) {
+        self.description = description
+        self.isSkip = isSkip
+    }
 }

@@ -2,6 +2,7 @@
 
 package import CacheStore
 package import EventLoop
+package import HTTPWire
 
 /// Where an item's answer comes from. Loop-bound, because its source is.
 package enum BatchRoute {
@@ -21,6 +22,11 @@ package enum BatchRoute {
 /// Finds the route of an item. It sends no request, and is called more than once for an item.
 package typealias BatchResolver =
     @Sendable (BatchItem, isolated EventLoop) async throws(BatchRefusal) -> BatchRoute
+
+/// The item that an answer sends on to: the target of a redirect, with the fields that may go there. Nil where the
+/// answer is no redirect of the item that can be followed. It sends no request, and throws why one must not be followed.
+package typealias BatchFollower =
+    @Sendable (BatchItem, ResponseHead, isolated EventLoop) throws(BatchRefusal) -> BatchItem?
 
 /// What has changed in a batch; told on its loop, after the change.
 package enum BatchChange: Sendable, Equatable {

@@ -13,7 +13,8 @@ extension BatchRunner {
         let probe: Probe
         do throws(BatchRefusal) {
             switch try await resolve(entry(index).item, loop) {
-            case .store(let ask, let source):
+            case .store(var ask, let source):
+                ask.urgency = FetchUrgency(.sizeCheck)
                 probe = await core.probe(ask, from: source, accepted: accepted, on: loop)
             case .other: probe = .unknownSize("it is not answered from the store")
             }
@@ -40,17 +41,40 @@ extension BatchRunner {
                 entry.check = .unknownSize
                 entry.reason = reason
             }
+        case .failed(_, let status?) where follow != nil && [301, 302, 303, 307, 308].contains(status):
+            change(index) { entry in
+                entry.state = .queued
+                entry.check = .unknownSize
+                entry.reason = "the origin answered \(status), which leads on"
+            }
         case .failed(let reason, let status): fail(index, reason, status: status)
         }
     }
 
     // MARK: - Downloads
 
+    /// Redirects that are followed for one item.
+    private static let redirects = 10
+
     func download(_ index: Int, on loop: isolated EventLoop) async {
+        var item = entry(index).item
+        for followed in 0...Self.redirects {
+            guard let next = await download(item, index, mayFollow: followed < Self.redirects, on: loop) else { return }
+            item = next
+        }
+    }
+
+    /// - Returns: the item that a redirect leads to; nil: the item at the index is over.
+    private func download(
+        _ item: BatchItem,
+        _ index: Int,
+        mayFollow: Bool,
+        on loop: isolated EventLoop
+    ) async -> BatchItem? {
         let answer: Answer
         var shown: ((String) -> String)?
         do throws(BatchRefusal) {
-            switch try await resolve(entry(index).item, loop) {
+            switch try await resolve(item, loop) {
             case .store(var ask, let source):
                 // A refresh in the background would not be counted as this item's download, so a
                 // batch accepts no stale answer.
@@ -59,14 +83,55 @@ extension BatchRunner {
                 ask.phases?.placeholder = nil
                 ask.phases?.fallback = nil
                 ask.onClientAbort = .finish
+                ask.urgency = FetchUrgency(.prefetch)
                 shown = ask.shown
                 answer = await core.answer(ask, from: source, on: loop)
             case .other(_, let make): answer = try await make()
             }
         } catch {
-            return fail(index, error.description)
+            end(index, item, error)
+            return nil
+        }
+        guard mayFollow, answer.failure == nil, !Task.isCancelled else {
+            await take(answer, index, shown, on: loop)
+            return nil
+        }
+        do throws(BatchRefusal) {
+            if let next = try follow?(item, answer.head, loop) {
+                await drain(answer, on: loop)
+                return next
+            }
+        } catch {
+            answer.reader?.close()
+            fail(index, item, error)
+            return nil
         }
         await take(answer, index, shown, on: loop)
+        return nil
+    }
+
+    /// The item was not asked for: it was refused, its batch was cancelled, or it is left out on purpose.
+    private func end(_ index: Int, _ item: BatchItem, _ refusal: BatchRefusal) {
+        if Task.isCancelled { return cancelled(index) }
+        guard refusal.isSkip else { return fail(index, item, refusal) }
+        change(index) { entry in
+            entry.state = .done
+            entry.outcome = .skipped
+            entry.reason = refusal.description
+        }
+    }
+
+    private func fail(_ index: Int, _ item: BatchItem, _ refusal: BatchRefusal) {
+        let isOwn = item.url == entry(index).item.url
+        fail(index, isOwn ? refusal.description : "a redirect led to \(item.url.prefix { $0 != "?" }): \(refusal)")
+    }
+
+    /// Reads the body of a redirect, so that the redirect is stored where it may be.
+    private func drain(_ answer: Answer, on loop: isolated EventLoop) async {
+        defer { answer.reader?.close() }
+        // What becomes of it does not count: the item is what the redirect leads to.
+        var left = 1 << 20
+        while left > 0, let piece = try? await answer.reader?.next(maxBytes: 1 << 18, on: loop) { left -= piece.count }
     }
 
     private func take(

@@ -33,6 +33,7 @@ package final class BatchRunner: Sendable {
     let core: DownloadCore
     let accepted: Range<Int>
     let resolve: BatchResolver
+    let follow: BatchFollower?
     private let observe: (@Sendable (BatchChange) -> Void)?
     private let state: Mutex<State>
 
@@ -41,16 +42,19 @@ package final class BatchRunner: Sendable {
     ///   - accepted: the statuses of a success; with every other one an item has failed. 200 to 299 by default.
     ///   - resolve: finds the route of an item.
     ///   - observe: told of changes on the loop; it must be quick.
+    ///   - follow: finds where a redirect leads to; nil: a redirect is an answer like others.
     package init(
         _ batch: Batch,
         core: DownloadCore,
         accepted: Range<Int> = 200..<300,
         resolve: @escaping BatchResolver,
-        observe: (@Sendable (BatchChange) -> Void)? = nil
+        observe: (@Sendable (BatchChange) -> Void)? = nil,
+        follow: BatchFollower? = nil
     ) {
         self.core = core
         self.accepted = accepted
         self.resolve = resolve
+        self.follow = follow
         self.observe = observe
         let firstFailed = batch.entries.firstIndex { $0.state == .failed }
         state = Mutex(State(batch: batch, totals: batch.totals, firstFailed: firstFailed))

@@ -43,12 +43,13 @@ extension DownloadCore {
         }
         var fields = ask.originFields
         fields.removeConditions()
-        let request = FetchRequest(
+        var request = FetchRequest(
             method: .head,
             path: ask.path,
             fields: fields,
             clientHost: ask.request.fields.first(.host)
         )
+        request.urgency = ask.urgency
         let answer = await forwarder.forward(request, from: source, ForwardReason(.method), on: loop)
         if let failure = answer.failure { return .failed(failure.description, status: nil) }
         let status = answer.head.status

@@ -109,6 +109,13 @@ extension DownloadCore {
     /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
     package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { housekeeping.cancel(isMeant) }
 
+    /// Drops the requests that wait for the head of a fetch that others may share: they get
+    /// ``FetchError/stopped(_:)``, and the fetch goes on for the store. Later requests may join it. Who reads a body
+    /// goes on reading, and so does what is forwarded for one request alone. Any thread.
+    /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
+    /// - Returns: how many fetches go on without those who waited, and how many requests that were.
+    package func dropWaiters(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { housekeeping.dropWaiters(isMeant) }
+
     /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who
     /// asks after this gets nothing that is older than this.
     package func invalidate(_ key: CacheKey) { housekeeping.invalidate(key) }

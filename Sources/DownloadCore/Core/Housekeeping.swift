@@ -25,6 +25,9 @@ final class Housekeeping: Sendable {
         return result
     }
 
+    /// ``DownloadCore/dropWaiters(_:)``
+    func dropWaiters(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { context.fetches.dropWaiters(isMeant) }
+
     /// ``DownloadCore/invalidate(_:)``
     func invalidate(_ key: CacheKey) {
         context.invalidations.invalidate(key)

@@ -18,6 +18,10 @@ package struct FetchRequest {
     package var body: (any RequestBodySource)?
     /// Registers a callback for when the body has bytes again after a `.wait`.
     package var bindBody: ((_ available: @escaping () -> Void) -> Void)?
+    /// How urgent it is; nil where a client waits for it.
+    package var urgency: FetchUrgency?
+    /// Checks what is stored: its conditions are those of the origin's validators, and its answer is compared with them.
+    package var isCheck = false
 
     package init(
         method: Method,

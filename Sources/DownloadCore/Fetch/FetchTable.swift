@@ -34,6 +34,10 @@ package class FetchEntry: @unchecked Sendable {  // protected as the comment abo
     /// How many requests wait for it; any thread.
     func waiting() -> Int { 1 }
 
+    /// Answers the requests that wait for it, and lets it go on; any thread.
+    /// - Returns: how many there were; nil where it does not go on without them, or they have its head.
+    func dropWaiters(_ error: FetchError) -> Int? { nil }
+
     /// It is to end, and its loop has not heard of that yet; any thread.
     func told(_ error: FetchError) {}
 
@@ -104,17 +108,35 @@ final class FetchTable: Sendable {
         return result
     }
 
+    /// Drops those who wait for the heads of those that are meant; the fetches go on. Any thread.
+    /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
+    func dropWaiters(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
+        let error = FetchError.stopped(
+            "the wait was ended by 'drydock cancel --waiters'; the fetch goes on for the store"
+        )
+        var result = CancelledFetches()
+        for (_, entry) in all() where isMeant(entry.key) {
+            guard let count = entry.dropWaiters(error) else { continue }
+            result.fetches += 1
+            result.waiters += count
+        }
+        return result
+    }
+
     /// Takes out those that are meant.
     private func take(_ isMeant: (CacheKey) -> Bool) -> [FetchEntry] {
         // `isMeant` is foreign code, so it runs outside the mutex.
-        let all = shards.enumerated().flatMap { number, shard in
+        all().filter { isMeant($0.entry.key) && remove($0.entry, at: $0.place) }.map(\.entry)
+    }
+
+    private func all() -> [(place: Place, entry: FetchEntry)] {
+        shards.enumerated().flatMap { number, shard in
             shard.slots.withLock { slots in
                 slots.entries.enumerated().compactMap { slot, entry in
                     entry.map { (place: Place(shard: number, slot: slot), entry: $0) }
                 }
             }
         }
-        return all.filter { isMeant($0.entry.key) && remove($0.entry, at: $0.place) }.map(\.entry)
     }
 }
 
@@ -158,33 +180,40 @@ final class FetchRegistration: ListedFetch {
     private final class SharedEntry: FetchEntry, @unchecked Sendable {  // constant, as its superclass asks for
         private let count: @Sendable () -> Int
         private let tell: @Sendable (FetchError) -> Void
+        private let drop: @Sendable (FetchError) -> Int?
 
         init(
             _ key: CacheKey,
             on loop: EventLoop,
             _ count: @escaping @Sendable () -> Int,
-            _ tell: @escaping @Sendable (FetchError) -> Void
+            _ tell: @escaping @Sendable (FetchError) -> Void,
+            _ drop: @escaping @Sendable (FetchError) -> Int?
         ) {
             self.count = count
             self.tell = tell
+            self.drop = drop
             super.init(key, on: loop)
         }
 
         override func waiting() -> Int { count() }
         override func told(_ error: FetchError) { tell(error) }
+        override func dropWaiters(_ error: FetchError) -> Int? { drop(error) }
     }
 
     /// - Parameters:
     ///   - waiting: counts the requests that wait for the fetch; any thread.
     ///   - told: called when an operator ends the fetch, before its loop does so; any thread.
+    ///   - dropWaiters: answers those who wait, and lets the fetch go on; how many there were, or nil where it does
+    ///     not go on without them. Any thread.
     init(
         _ table: FetchTable,
         _ key: CacheKey,
         on loop: EventLoop,
         waiting: @escaping @Sendable () -> Int,
-        told: @escaping @Sendable (FetchError) -> Void = { _ in }
+        told: @escaping @Sendable (FetchError) -> Void = { _ in },
+        dropWaiters: @escaping @Sendable (FetchError) -> Int? = { _ in nil }
     ) {
-        listing = FetchListing(in: table, SharedEntry(key, on: loop, waiting, told), self)
+        listing = FetchListing(in: table, SharedEntry(key, on: loop, waiting, told, dropWaiters), self)
     }
 
     func stop(_ error: FetchError) { onStop?(error) }

@@ -39,6 +39,21 @@ final class Latch<Value: Sendable>: Sendable {
         for waiter in others { waiter.continuation.resume(returning: value) }
     }
 
+    /// Resumes those who wait now, with a value that later ones do not get.
+    /// - Returns: how many there were.
+    func release(_ value: Value) -> Int {
+        let (first, others): (Waiter?, [Waiter]) = state.withLock { state in
+            defer {
+                state.first = nil
+                state.others = []
+            }
+            return (state.first, state.others)
+        }
+        first?.continuation.resume(returning: value)
+        for waiter in others { waiter.continuation.resume(returning: value) }
+        return others.count + (first == nil ? 0 : 1)
+    }
+
     /// Waits for the value.
     /// - Parameter timeout: in nanoseconds; nil waits as long as it takes.
     /// - Returns: nil when the patience ended or the task was cancelled.

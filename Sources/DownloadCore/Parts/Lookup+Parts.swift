@@ -18,6 +18,8 @@ extension Lookup {
     ) -> Step? {
         // Ranges are of GET alone (RFC 9110 section 14.2).
         if ask.content != nil { return nil }
+        // A part of a document cannot be mapped.
+        if ask.policy.mapping != nil { return nil }
         let found = context.partials.variants(ask.key).filter { partial in
             if context.invalidations.isUnchanged(partial.token) { return true }
             context.partials.remove(partial)

@@ -36,6 +36,8 @@ package struct CacheRequest: Sendable {
     package var shown: (@Sendable (String) -> String)?
     /// Where under the disk tier's files a stored 200 is kept as a plain file, too; nil: nowhere.
     package var storeAs: String?
+    /// How urgent a fetch for it is; nil where a client waits.
+    package var urgency: FetchUrgency?
 
     package init(
         key: CacheKey,

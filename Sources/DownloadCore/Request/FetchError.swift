@@ -8,14 +8,20 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     case upstream(UpstreamError)
     /// Too many fetches of the service are under way or waiting.
     case notAdmitted(String)
-    /// The circuit breaker of the origin is open.
-    case unavailable(String)
+    /// The origin is left alone, such as by its circuit breaker; with the whole seconds until it may be asked again.
+    case unavailable(String, seconds: Int)
+    /// The request has waited for its origin as long as it may.
+    case parkExpired(String)
     /// The request wants nothing from the origin (RFC 9111 section 5.2.1.7).
     case onlyIfCached(String)
     /// The daemon is offline, so the origin is not contacted.
     case offline(String)
     /// The service that plays the origin inside the daemon failed.
     case inner(String)
+    /// A redirect was to be followed, and must not be.
+    case redirect(String)
+    /// The answer could not be mapped.
+    case mapping(String)
     /// The client has left.
     case cancelled
     /// An operator has ended the fetch.
@@ -26,8 +32,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .upstream(let error): error.status
         case .notAdmitted, .unavailable, .cancelled, .stopped: 503
-        case .inner: 502
-        case .onlyIfCached, .offline: 504
+        case .inner, .redirect, .mapping: 502
+        case .onlyIfCached, .offline, .parkExpired: 504
         }
     }
 
@@ -37,15 +43,27 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .upstream(let error): error.proxyStatus
         case .notAdmitted: "connection_limit_reached"
         case .onlyIfCached: nil
-        case .offline, .unavailable: "destination_unavailable"
-        case .inner, .cancelled: "proxy_internal_error"
+        case .offline, .unavailable, .parkExpired: "destination_unavailable"
+        case .redirect: "http_protocol_error"
+        case .inner, .mapping, .cancelled: "proxy_internal_error"
         case .stopped: "connection_terminated"
         }
     }
 
     /// The title of a problem document; nil where the status says it all.
     package var title: String? {
-        if case .stopped = self { "Cancelled" } else { nil }
+        switch self {
+        case .stopped: "Cancelled"
+        case .mapping: "Answer not mapped"
+        default: nil
+        }
+    }
+
+    /// Seconds after which another request may succeed, for Retry-After (RFC 9110 section 10.2.3); nil where nothing is
+    /// known of that.
+    package var retryAfter: Int? {
+        if case .unavailable(_, let seconds) = self { return seconds }
+        return status == 503 ? 1 : nil
     }
 
     /// The text for clients.
@@ -57,8 +75,9 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .upstream(let error): error.detail
-        case .notAdmitted(let detail), .unavailable(let detail), .onlyIfCached(let detail), .offline(let detail),
-            .inner(let detail), .stopped(let detail):
+        case .notAdmitted(let detail), .unavailable(let detail, seconds: _), .parkExpired(let detail),
+            .onlyIfCached(let detail),
+            .offline(let detail), .inner(let detail), .redirect(let detail), .mapping(let detail), .stopped(let detail):
             detail
         case .cancelled: "the request was given up"
         }
@@ -69,8 +88,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     var mayBeOfMethodAlone: Bool {
         switch self {
         case .upstream(let error): !error.isUnsent && error.kind != .cancelled && error.kind != .internal
-        case .inner: true
-        case .notAdmitted, .unavailable, .onlyIfCached, .offline, .cancelled, .stopped: false
+        case .inner, .redirect, .mapping: true
+        case .notAdmitted, .unavailable, .parkExpired, .onlyIfCached, .offline, .cancelled, .stopped: false
         }
     }
 
@@ -78,7 +97,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     package var isOriginFailure: Bool {
         switch self {
         case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused
-        case .notAdmitted, .unavailable, .inner, .offline: true
+        case .notAdmitted, .unavailable, .parkExpired, .inner, .redirect, .mapping, .offline: true
         case .onlyIfCached, .cancelled, .stopped: false
         }
     }

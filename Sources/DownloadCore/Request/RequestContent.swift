@@ -26,6 +26,9 @@ package final class ContentSource: RequestBodySource {
     /// The same from its start; nil where something follows that cannot be read twice.
     package var again: ContentSource? { rest == nil ? ContentSource(whole) : nil }
 
+    /// Its bytes in all; nil where something follows that is not in memory.
+    package var length: Int? { rest == nil ? whole.count : nil }
+
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         guard !bytes.isEmpty else { return rest?.read(into: buffer) ?? .end }
         let count = min(bytes.count, buffer.count)

@@ -240,7 +240,7 @@ final class IncomingResponse {
     /// Keeps the received part of a body that was cut short: a later request fetches only the rest.
     private func keepCut(_ body: Body) {
         // The content of a part cannot be inspected.
-        if expected.isUnknownInPart { return }
+        if expected.isUnknownInPart || described.mapped != nil { return }
         guard let placement, received > 0, ask.content == nil, Caching.mayResume(described),
             let length = described.bodyLength,
             body.arrived < length

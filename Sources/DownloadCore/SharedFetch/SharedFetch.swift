@@ -74,6 +74,8 @@ final class SharedFetch: Sendable {
     let key: CacheKey
     /// The request that began it.
     let request: RequestHead
+    /// How urgent it is; nil where a client began it.
+    let urgency: FetchUrgency?
     /// Set as soon as it is known what the origin says.
     let outcome = Latch<FillOutcome>()
     /// Set when the last byte has come and what is to be stored is stored, or when the fetch has failed; with the
@@ -93,6 +95,7 @@ final class SharedFetch: Sendable {
     init(_ ask: CacheRequest, isLed: Bool, isListed: Bool) {
         key = ask.key
         request = ask.request
+        urgency = ask.urgency
         let endsUnawaited = !ask.onClientAbort.goesOn(received: 0, length: nil)
         let state = SharedFetchState(isLed: isLed, isListed: isListed, endsUnawaited: endsUnawaited)
         guarded = Mutex(Guarded(state: state))

@@ -92,6 +92,8 @@ final class SharedFetchRunner {
             fetch.audience
         } told: { error in
             table.stop(fetch, error)
+        } dropWaiters: { error in
+            table.dropWaiters(of: fetch, error)
         }
         ticket.onStop = { [weak self] in self?.stop($0) }
         self.ticket = ticket
@@ -212,7 +214,9 @@ final class SharedFetchRunner {
     ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
         var fields = ask.originFields
         if let check { check.apply(to: &fields) } else { fields.removeConditions() }
-        return try await start(ask.fetchRequest(method, fields), timeout: timeout, on: loop)
+        var request = ask.fetchRequest(method, fields)
+        request.isCheck = check != nil
+        return try await start(request, timeout: timeout, on: loop)
     }
 
     func start(

@@ -49,6 +49,8 @@ struct SharedFetchState: Equatable {
         case bodyCame
         /// An operator ends it.
         case stopped
+        /// An operator drops those who wait for it: it goes on for the store, whoever leaves.
+        case waitersDropped
         /// What is stored of its key was invalidated: requests from now on must not get what is older.
         case forgotten
         /// It brought no body, or its body is stored, or will never be.
@@ -79,6 +81,8 @@ struct SharedFetchState: Equatable {
         static let removeOutdated = Actions(rawValue: 1 << 8)
         /// It is no longer among the fetches that are waited for at the end of a core.
         static let endUnderWay = Actions(rawValue: 1 << 9)
+        /// Who waits for the outcome is answered now.
+        static let dropWaiters = Actions(rawValue: 1 << 10)
     }
 
     private(set) var phase = Phase.asking
@@ -132,6 +136,11 @@ struct SharedFetchState: Equatable {
             case .storing: return unlist()
             case .stopping, .ended: break
             }
+        case .waitersDropped:
+            // Later there is an outcome, so that nobody waits any more.
+            guard phase == .asking else { return [] }
+            isWanted = true
+            return .dropWaiters
         case .forgotten: return unlist()
         case .ended:
             phase = .ended

@@ -101,6 +101,15 @@ final class SharedFetchTable: Sendable {
         send(.stopped, to: fetch)
     }
 
+    /// An operator drops those who wait for a fetch: they are answered at once, and the fetch goes on for the store.
+    /// Who comes now may join it. Any thread.
+    /// - Returns: how many were dropped; nil where the fetch has its outcome.
+    func dropWaiters(of fetch: SharedFetch, _ error: FetchError) -> Int? {
+        // Before they are told: the fetch must not end because the last of them leaves.
+        guard send(.waitersDropped, to: fetch).contains(.dropWaiters) else { return nil }
+        return fetch.outcome.release(.failed(error))
+    }
+
     /// What the fetch brought is stored, or will never be. Any thread.
     /// - Parameter reason: why no tier has what its head said would be stored.
     func end(_ fetch: SharedFetch, unstored reason: UnstoredReason? = nil) {

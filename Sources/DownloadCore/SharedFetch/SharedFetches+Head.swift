@@ -16,6 +16,10 @@ extension SharedFetches {
         on loop: isolated EventLoop
     ) async -> Answer? {
         let ask = miss.ask
+        // Only the body of a mapped document tells its length and its entity tag.
+        if ask.policy.mapping != nil, !Caching.hasPreconditions(ask.request) {
+            return await answerHeadByGet(miss, turn, onInterim, on: loop)
+        }
         let generation = context.invalidations.token(for: ask.key)
         let requestTime = context.clock.now()
         // A request with preconditions must get the origin's own answer, so its HEAD does not validate.

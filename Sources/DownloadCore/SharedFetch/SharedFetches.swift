@@ -78,6 +78,8 @@ final class SharedFetches: Sendable {
 
     private func wait(for fetch: SharedFetch, _ miss: MissContext, on loop: isolated EventLoop) async -> Waited {
         let ask = miss.ask
+        let lift = Lift(fetch.urgency, by: ask.urgency)
+        defer { lift?.end() }
         if isWhole(fetch) {
             // All has come and is being stored: a moment later it is a hit.
             _ = await fetch.end.wait(timeout: ask.collapse.wait, on: loop)
@@ -198,6 +200,8 @@ final class SharedFetches: Sendable {
         // The stored response answers GET, so the refresh is a GET even where a HEAD request started it.
         var ask = ask
         ask.request.method = .get
+        // The client that caused it has its answer.
+        if ask.urgency == nil { ask.urgency = FetchUrgency(.revalidation) }
         guard let fetch = inFlight.beginBehind(ask, known: stale.head) else { return }
         // Another one may have ended since this one was looked up.
         if context.store.isSuperseded(stale) {

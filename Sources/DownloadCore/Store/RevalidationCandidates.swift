@@ -17,6 +17,8 @@ struct RevalidationCandidates {
     init(_ ask: CacheRequest, _ stale: StoredResponse?, _ stored: [StoredResponse]) {
         self.ask = ask
         self.stale = stale
+        // What another mapping made is not confirmed: the origin's bytes may be the same, and the document is not.
+        let stored = stored.filter { $0.head.isMapped(as: ask.policy) }
         let others = stored.filter { other in stale.map { !other.isSameVariant(as: $0) } ?? true }
         // An answer to one user must not update the responses of others.
         let isOwn = ask.request.fields.contains(.authorization)

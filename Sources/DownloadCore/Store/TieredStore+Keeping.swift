@@ -35,7 +35,7 @@ extension TieredStore {
         for place in tiers.indices { tiers[place].remove(reference(key, head, number, in: place)) }
     }
 
-    /// Removes every variant of a key. The caller has told the generations.
+    /// Removes every variant of a key. The caller has told the invalidations.
     func remove(_ key: CacheKey) {
         memory.remove(key)
         for tier in tiers { tier.remove(key) }

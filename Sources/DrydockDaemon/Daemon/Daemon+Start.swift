@@ -2,6 +2,7 @@
 
 import CacheStore
 import Configuration
+import DiskStore
 import DownloadCore
 import EventLoop
 import Files
@@ -171,7 +172,7 @@ extension Daemon {
         parts.core.storedFileTroubles.listen { logger.warning("\($0)") }
         switches.switchOffline(configuration.offline)
         context.replaceServer(with: server)
-        await jobCenter.start(server.batchResolver)
+        await jobCenter.start(server.batchResolver, server.batchFollower)
         if !sockets.admin.isEmpty {
             await server.setHandler(for: .admin) { [self] _, _ in AdminHandler(routes: adminRoutes) }
         }

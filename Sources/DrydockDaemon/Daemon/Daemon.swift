@@ -47,18 +47,20 @@ package final class Daemon: Sendable {
         let purges = PurgeService(context, stored: stored)
         seeds = SeedService(context, stored: stored)
         switches = OperatorSwitches(context)
-        schedules = DaemonSchedules(on: parts.loops.loops[0], purges: purges, jobs: jobCenter)
+        let groups = GroupService(context, jobs: jobCenter)
+        schedules = DaemonSchedules(on: parts.loops.loops[0], purges: purges, jobs: jobCenter, groups: groups)
         guardian = Guardian(parts, notifier: notifier, ownsProcess: ownsProcess)
         reloader = Reloader(context, notifier: notifier, seeds: seeds, switches: switches, schedules: schedules)
+        let parking = ParkingControl(context)
         var measured: [any DaemonFeature] = [
-            StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard, ServiceGauges(context), jobCenter,
-            purges,
+            StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard, ServiceGauges(context), parking,
+            jobCenter, purges,
             guardian,
         ]
         if parts.core.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
         metrics = DaemonMetrics(context, watch: guardian.watch, features: measured)
         let control = DaemonControl(context, stored: stored, switches: switches, reloader: reloader, metrics: metrics)
-        features = [control, FetchCanceller(context), seeds, jobCenter, purges]
+        features = [control, FetchCanceller(context), parking, seeds, jobCenter, groups, purges]
     }
 
     /// All that the admin API answers.
@@ -97,6 +99,7 @@ package final class Daemon: Sendable {
         // thread of its own, so that an I/O pool that stands still delays no client's answer.
         await DetachedThread.wait { [jobCenter] in jobCenter.stop() }
         schedules.stop()
+        parts.compiler.registry.services.endParkedCalls(why: "the daemon ends")
         let report = EndReport(logger: parts.logger)
         let cut =
             await context.server?.drain(grace: grace) { report.waiting(for: $0, grace: grace, signal: signal) } ?? []

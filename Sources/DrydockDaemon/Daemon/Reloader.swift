@@ -60,12 +60,15 @@ final class Reloader: Sendable {
 
     /// On an I/O thread.
     private func readAgain() throws(DaemonError) {
-        try reloading.withLock { _ throws(DaemonError) in
+        let before = try reloading.withLock { _ throws(DaemonError) in
             try putInForce(try context.parts.source.loadAgain(environment: context.parts.environment))
         }
+        // Released without any mutex: the release of a plan may run code of any module.
+        withExtendedLifetime(before) {}
     }
 
-    private func putInForce(_ configuration: Configuration) throws(DaemonError) {
+    /// - Returns: the plan that was in force before.
+    private func putInForce(_ configuration: Configuration) throws(DaemonError) -> RoutePlan {
         let parts = context.parts
         let differences = RestartDifference.all(in: configuration, since: context.configuration)
         guard differences.isEmpty else {
@@ -78,15 +81,15 @@ final class Reloader: Sendable {
             throw .configuration(Remedies.accessLog(error, configuration.log.access))
         }
         plan.takeEffect()
-        // The old plan is released without the mutex: its release may run code of any room.
+        let names = Set(plan.services.map(\.plan.name))
+        parts.compiler.registry.services.endParkedCalls(but: names, why: "a reload has removed its service")
         let (wasAhead, before) = context.state.withLock { state in
-            let before = (state.configuration, state.plan)
+            let before = state.plan
             state.configuration = configuration
             state.plan = plan
             defer { if !configuration.clock.movable { parts.core.clock.reset() } }
             return (!configuration.clock.movable && parts.core.clock.ahead != 0, before)
         }
-        defer { withExtendedLifetime(before) {} }
         if wasAhead { parts.logger.notice("clock set back, the configuration does not allow to move it any more") }
         switches.switchOffline(configuration.offline)
         // Before the handlers, which look only once whether requests are logged.
@@ -96,5 +99,6 @@ final class Reloader: Sendable {
         context.server?.update(ServerSettings(configuration))
         schedules.update(configuration)
         context.logWarnings(of: configuration)
+        return before
     }
 }

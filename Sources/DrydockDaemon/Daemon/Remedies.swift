@@ -1,8 +1,8 @@
 // The advice in errors about an address that cannot be listened on, or a folder or file that cannot be used: whose it
 // is, who asks, and what helps.
 
-import CacheStore
 import Configuration
+import DiskStore
 import EventLoop
 import Files
 import Glibc

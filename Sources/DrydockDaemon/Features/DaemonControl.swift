@@ -84,6 +84,7 @@ final class DaemonControl: AdminActions, DaemonFeature {
             if route.plan.breaker != nil, let origin = route.plan.origin {
                 result.breaker = route.runtime.resilience.breaker(of: origin.root).name
             }
+            if route.plan.park != nil { result.parked = route.runtime.parked.callCount }
         }
         return result
     }

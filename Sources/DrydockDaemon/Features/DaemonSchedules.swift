@@ -9,17 +9,19 @@ final class DaemonSchedules: Sendable {
     private let schedules: Schedules
     private let purges: PurgeService
     private let jobs: JobCenter
+    private let groups: GroupService
     private let isOver = Mutex(false)
 
-    init(on loop: EventLoop, purges: PurgeService, jobs: JobCenter) {
+    init(on loop: EventLoop, purges: PurgeService, jobs: JobCenter, groups: GroupService) {
         schedules = Schedules(on: loop)
         self.purges = purges
         self.jobs = jobs
+        self.groups = groups
     }
 
     /// Purges first: a prefetch that begins at the same moment then fills what a purge has emptied.
     func plans(_ configuration: Configuration) -> [Schedules.Plan] {
-        purges.schedules(configuration) + jobs.schedules(configuration)
+        purges.schedules(configuration) + jobs.schedules(configuration) + groups.schedules(configuration)
     }
 
     /// Ends the schedules that a configuration does not have, and begins those that it adds.

@@ -1,4 +1,4 @@
-// Ends fetches for an operator, and logs how many there were.
+// Ends fetches for an operator, or drops who waits for them, and logs how many there were.
 
 import AdminAPI
 import CacheStore
@@ -16,14 +16,20 @@ final class FetchCanceller: CancelActions, DaemonFeature {
 
     var routes: [AdminRoute] { cancelRoutes }
 
-    func cancel(_ target: CancelTarget) async throws(Problem) -> AdminCancelled {
+    func cancel(_ target: CancelTarget, _ scope: CancelScope) async throws(Problem) -> AdminCancelled {
         let parts = context.parts
         let ended: CancelledFetches
         let what: String
+        func end(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
+            switch scope {
+            case .fetches: parts.core.cancel(isMeant)
+            case .waiters: parts.core.dropWaiters(isMeant)
+            }
+        }
         switch target {
         case .all:
             what = "all fetches"
-            ended = parts.core.cancel { _ in true }
+            ended = end { _ in true }
         case .service(let name):
             let names = context.plan.services.map(\.plan.name)
             let isForward = name == "forward" && !names.contains(name)
@@ -31,17 +37,20 @@ final class FetchCanceller: CancelActions, DaemonFeature {
                 throw .unknown(service: name, among: names)
             }
             what = "the fetches of \(isForward ? "forward mode" : "service \(name)")"
-            ended = parts.core.cancel { $0.service == (isForward ? "" : name) }
+            ended = end { $0.service == (isForward ? "" : name) }
         case .url(let url):
             what = "the fetches of \(url)"
             let routed = await key(of: url)
-            ended = parts.core.cancel { key in
+            ended = end { key in
                 let name = "\(key)"
                 return name == url || routed.map { $0.service == key.service && $0.url == name } ?? false
             }
         }
         let told = ended.waiters == 1 ? "1 request" : "\(ended.waiters) requests"
-        parts.logger.notice("cancelled \(what): \(ended.fetches) ended, \(told) told")
+        switch scope {
+        case .fetches: parts.logger.notice("cancelled \(what): \(ended.fetches) ended, \(told) told")
+        case .waiters: parts.logger.notice("dropped who waited for \(what): \(told) told, \(ended.fetches) go on")
+        }
         return AdminCancelled(fetches: ended.fetches, waiters: ended.waiters)
     }
 

@@ -1,6 +1,7 @@
-// What the daemon counts and logs of its services: slots, retries and circuit breakers.
+// What the daemon counts and logs of its services: slots, redirects, retries and circuit breakers.
 
 import Logging
+import Policies
 import ProxyServer
 import ServiceCore
 
@@ -23,35 +24,50 @@ struct ServiceGauges: DaemonFeature {
                 read: sum(\.admission.waiting)
             ),
             Gauge(
-                "drydock_retries_total",
-                "Attempts after the first one.",
+                "drydock_redirects_followed_total",
+                "Redirects that services followed.",
                 isCounter: true,
-                read: sum(\.resilience.retryCount)
-            ),
-            Gauge(
-                "drydock_retries_refused_total",
-                "Retries that did not happen because retry.budget was used up.",
-                isCounter: true,
-                read: sum(\.resilience.unaffordableCount)
-            ),
-            Gauge(
-                "drydock_breakers_open",
-                "Services whose circuit breaker is not closed.",
-                read: { [self] in openBreakers }
-            ),
-            Gauge(
-                "drydock_breaker_openings_total",
-                "How often a circuit breaker opened.",
-                isCounter: true,
-                read: sum(\.resilience.openingCount)
-            ),
-            Gauge(
-                "drydock_breaker_refused_total",
-                "Fetches that an open circuit breaker refused.",
-                isCounter: true,
-                read: sum(\.resilience.refusalCount)
+                read: sum(\.redirectCount)
             ),
         ]
+            + FetchPriority.allCases.map { priority in
+                Gauge(
+                    "drydock_service_waiting_by_class",
+                    "The same, by the class that decides who is next.",
+                    labels: "{class=\"\(priority.name)\"}",
+                    read: sum { $0.admission.waiting(of: priority) }
+                )
+            } + [
+                Gauge(
+                    "drydock_retries_total",
+                    "Attempts after the first one.",
+                    isCounter: true,
+                    read: sum(\.resilience.retryCount)
+                ),
+                Gauge(
+                    "drydock_retries_refused_total",
+                    "Retries that did not happen because retry.budget was used up.",
+                    isCounter: true,
+                    read: sum(\.resilience.unaffordableCount)
+                ),
+                Gauge(
+                    "drydock_breakers_open",
+                    "Services whose circuit breaker is not closed.",
+                    read: { [self] in openBreakers }
+                ),
+                Gauge(
+                    "drydock_breaker_openings_total",
+                    "How often a circuit breaker opened.",
+                    isCounter: true,
+                    read: sum(\.resilience.openingCount)
+                ),
+                Gauge(
+                    "drydock_breaker_refused_total",
+                    "Fetches that an open circuit breaker refused.",
+                    isCounter: true,
+                    read: sum(\.resilience.refusalCount)
+                ),
+            ]
     }
 
     /// Services of the plan in force whose breaker is not closed.

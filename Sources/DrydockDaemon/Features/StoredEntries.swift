@@ -86,7 +86,7 @@ final class StoredEntries: Sendable {
     private static func timeToLive(_ listed: ListedResponse, _ plan: RoutePlan, now: Int64) -> Int64? {
         let service = listed.key.service
         let route = service.isEmpty ? plan.forward?.route : plan.service(named: service)
-        let policy = route?.plan(storedAt: "\(listed.key)").policy
+        let policy = route?.plan(storedAs: listed.key).policy
         return policy.map { -Caching.staleness(listed.head, policy: $0, now: now) }
     }
 

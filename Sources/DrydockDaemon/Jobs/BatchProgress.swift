@@ -103,6 +103,12 @@ package struct BatchProgress: Sendable, Equatable {
         return "\(Self.count(totals.items, "item")): " + (parts + rest).joined(separator: ", ")
     }
 
+    /// What `drydock run` ends with.
+    package var calls: String {
+        let parts = ["\(totals.done) done"] + (totals.queued > 0 ? ["\(totals.queued) not begun"] : []) + losses
+        return "\(Self.count(totals.items, "call")): " + parts.joined(separator: ", ")
+    }
+
     private var rest: [String] {
         var parts: [String] = []
         if totals.duplicates > 0 { parts.append(Self.count(totals.duplicates, "duplicate")) }

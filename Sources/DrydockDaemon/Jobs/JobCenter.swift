@@ -6,6 +6,7 @@ import EventLoop
 import Glibc
 import Logging
 import ProxyServer
+import ServiceCore
 import Synchronization
 
 /// Sendable: what changes is under a mutex; a runner has its own.
@@ -31,6 +32,7 @@ final class JobCenter: Sendable {
     let counts = JobCounts()
     let state = Mutex(State())
     private let resolver = Mutex<BatchResolver?>(nil)
+    private let follower = Mutex<BatchFollower?>(nil)
     private let saving = Mutex<Schedule?>(nil)
 
     /// - Parameter folder: where jobs are kept; nil where there is no disk tier.
@@ -45,8 +47,9 @@ final class JobCenter: Sendable {
     // MARK: - Beginning and ending
 
     /// Takes up what was kept, and goes on with what was under way.
-    func start(_ resolve: @escaping BatchResolver) async {
+    func start(_ resolve: @escaping BatchResolver, _ follow: @escaping BatchFollower) async {
         resolver.withLock { $0 = resolve }
+        follower.withLock { $0 = follow }
         guard let folder else { return }
         let found = (try? await files.run { folder.load() }) ?? (records: [], errors: [])
         for error in found.errors { logger.warning("\(error)") }
@@ -80,11 +83,13 @@ final class JobCenter: Sendable {
     }
 
     /// Makes a job and begins it when its turn comes.
+    /// - Parameter resolve: finds the routes of its items; nil takes those of clients' requests.
     func submit(
         _ batch: Batch,
         kind: AdminJob.Kind,
         name: String?,
-        isKept: Bool
+        isKept: Bool,
+        resolve: BatchResolver? = nil
     ) throws(Problem) -> Job {
         guard batch.entries.count <= Self.items else {
             throw .badQuery("\(batch.entries.count) items are too many; give at most \(Self.items), in several jobs")
@@ -108,10 +113,10 @@ final class JobCenter: Sendable {
             kind: kind,
             name: name,
             created: Int64(time(nil)),
-            downloads: kind == .prefetch,
+            downloads: kind != .size,
             batch: batch
         )
-        let job = add(record, isKept: isKept)
+        let job = add(record, isKept: isKept, resolve: resolve)
         save(made.id)
         pump()
         return job
@@ -209,21 +214,27 @@ final class JobCenter: Sendable {
     // MARK: - Running
 
     @discardableResult
-    private func add(_ record: JobRecord, isKept: Bool) -> Job {
+    private func add(_ record: JobRecord, isKept: Bool, resolve: BatchResolver? = nil) -> Job {
         let isChanged = Flag()
+        let asClients: BatchResolver = { [weak self] item, loop throws(BatchRefusal) in
+            guard let resolve = self?.resolver.withLock({ $0 }) else {
+                throw BatchRefusal("the daemon is ending; ask again when it is back")
+            }
+            return try await resolve(item, loop)
+        }
         let runner = BatchRunner(
             record.batch,
             core: core,
-            resolve: { [weak self] item, loop throws(BatchRefusal) in
-                guard let resolve = self?.resolver.withLock({ $0 }) else {
-                    throw BatchRefusal("the daemon is ending; ask again when it is back")
-                }
-                return try await resolve(item, loop)
-            },
+            accepted: record.kind == .group ? GroupRun.accepted : 200..<300,
+            resolve: resolve ?? asClients,
             observe: { [counts] change in
                 counts.note(change)
                 if case .received = change { return }
                 isChanged.set()
+            },
+            follow: { [weak self] item, answer, loop throws(BatchRefusal) in
+                guard let follow = self?.follower.withLock({ $0 }) else { return nil }
+                return try follow(item, answer, loop)
             }
         )
         var record = record

@@ -97,6 +97,8 @@ package struct CachePolicy: Sendable, Equatable {
     package var minLength: Int64
     package var setCookie: SetCookiePolicy
     package var cookies: CookiePolicy
+    /// The digest of the mapping that responses are stored under; nil: they are stored as they come.
+    package var mapping: String?
 
     /// The lifetime in library mode where none is configured, in seconds: two hours.
     package static let libraryTTL: Int64 = 7200

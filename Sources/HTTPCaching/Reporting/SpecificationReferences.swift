@@ -83,6 +83,7 @@ extension MismatchReason {
         case .method: "RFC 9111 section 4"
         case .vary: "RFC 9111 section 4.1"
         case .authorization: "RFC 9111 section 3.5"
+        case .mapping: "configuration, response.map"
         }
     }
 }

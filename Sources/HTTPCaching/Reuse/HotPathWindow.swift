@@ -47,7 +47,7 @@ extension Caching {
     /// 9875), or where it is never fresh.
     package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
         guard policy.mode != .none, stored.requestMethod == .get, !stored.varyNames.contains("*") else { return nil }
-        guard stored.staleSince == nil, stored.changedSince == nil else { return nil }
+        guard stored.staleSince == nil, stored.changedSince == nil, stored.isMapped(as: policy) else { return nil }
         guard cacheGroups(stored.fields).isEmpty else { return nil }
         let control = ResponseControl(stored.fields, policy: policy)
         if stored.hadAuthorization, !control.allowsAuthorized { return nil }

@@ -58,6 +58,8 @@ package enum MismatchReason: String, Sendable, CaseIterable {
     case vary
     /// It was stored for a request with Authorization and may not be shared (RFC 9111 section 3.5).
     case authorization
+    /// It was made by another mapping than the one of its route, or by one where there is none now.
+    case mapping
 }
 
 package enum ReuseDecision: Sendable, Equatable {
@@ -91,6 +93,7 @@ extension Caching {
             return .mismatch(.method)
         }
         guard selects(stored: stored, request: request) else { return .mismatch(.vary) }
+        guard stored.isMapped(as: policy) else { return .mismatch(.mapping) }
         let control = ResponseControl(stored.fields, policy: policy)
         if stored.hadAuthorization, !control.allowsAuthorized { return .mismatch(.authorization) }
 
@@ -154,7 +157,7 @@ extension Caching {
     }
 
     /// Whether the request asks for an answer straight from the origin (`no-cache`, `max-age=0`, Pragma): it never
-    /// joins an older fill, and it is validated by a conditional GET.
+    /// joins an older fetch, and it is validated by a conditional GET.
     package static func isReload(_ request: RequestHead) -> Bool {
         let wish = CacheControl(request: request.fields)
         return wish.noCache || wish.maxAge == 0

@@ -16,6 +16,7 @@ package enum StoredHeadError: Error, Sendable, Equatable {
 /// The parts of an encoded stored head, as errors name them.
 package enum StoredHeadPart: String, Sendable {
     case magic, status, times, flags, method, reason, fields, varyFields = "vary-fields", varyNames = "vary-names"
+    case mapped
     case end
 }
 
@@ -33,7 +34,7 @@ extension StoredHead {
             bytes.appendInteger(UInt64(bitPattern: time))
         }
         bytes.appendInteger(number)
-        bytes.append((hadAuthorization ? 1 : 0) | (changedSince == nil ? 0 : 2))
+        bytes.append((hadAuthorization ? 1 : 0) | (changedSince == nil ? 0 : 2) | (mapped == nil ? 0 : 4))
         bytes.appendCounted(Latin1.bytes(requestMethod.name))
         bytes.appendCounted(Array(reason.utf8))
         bytes.appendFields(fields)
@@ -41,6 +42,11 @@ extension StoredHead {
         bytes.appendInteger(UInt32(truncatingIfNeeded: varyNames.count))
         for name in varyNames { bytes.appendCounted(Array(name.utf8)) }
         if let changedSince { bytes.appendInteger(UInt64(bitPattern: changedSince)) }
+        if let mapped {
+            bytes.appendCounted(Array(mapped.digest.utf8))
+            bytes.appendInteger(UInt64(bitPattern: mapped.length ?? -1))
+            bytes.appendFields(mapped.fields)
+        }
     }
 
     /// Reads what `encode` wrote; `bytes` must be exactly that, and are only used during the call.
@@ -62,7 +68,7 @@ extension StoredHead {
         guard (-1...DeltaSeconds.limit).contains(receivedAge) else { throw reader.invalid(.times) }
         let number = try reader.integer(UInt64.self)
         let flags = try reader.byte()
-        guard flags <= 3 else { throw reader.invalid(.flags) }
+        guard flags <= 7 else { throw reader.invalid(.flags) }
         let method = try reader.counted()
         guard ASCII.isToken(method) else { throw reader.invalid(.method) }
         let reason = String(decoding: try reader.counted(), as: UTF8.self)
@@ -78,6 +84,7 @@ extension StoredHead {
             varyNames.append(ASCII.lowercased(name))
         }
         let changedSince = flags & 2 == 0 ? nil : try reader.time()
+        let mapped = flags & 4 == 0 ? nil : try reader.mapped()
         guard reader.atEnd else { throw reader.invalid(.end) }
         self.init(
             status: status,
@@ -96,6 +103,7 @@ extension StoredHead {
         )
         self.number = number
         self.changedSince = changedSince
+        self.mapped = mapped
     }
 }
 
@@ -134,6 +142,13 @@ private struct Reader {
 
     mutating func counted() throws(StoredHeadError) -> UnsafeRawBufferPointer {
         try take(Int(try integer(UInt32.self)))
+    }
+
+    mutating func mapped() throws(StoredHeadError) -> MappedOrigin {
+        let digest = String(decoding: try counted(), as: UTF8.self)
+        let length = try int64()
+        guard length >= -1 else { throw invalid(.mapped) }
+        return MappedOrigin(digest: digest, fields: try fields(.mapped), length: length == -1 ? nil : length)
     }
 
     mutating func fields(_ part: StoredHeadPart) throws(StoredHeadError) -> Fields {

@@ -37,6 +37,8 @@ package struct StoredHead: Sendable, Equatable {
     /// The answer to a HEAD has shown at this time that the resource is another one now: stale
     /// from then on, Unix seconds.
     package var changedSince: Int64?
+    /// What the origin said of a document that is stored mapped; nil for all other responses.
+    package var mapped: MappedOrigin?
 
     package init(
         status: Int,
@@ -69,6 +71,23 @@ package struct StoredHead: Sendable, Equatable {
     }
 }
 
+extension StoredHead {
+    /// The head as the origin sent it, as far as checks ask: of a mapped document, the origin's validators and length.
+    package var asOrigin: StoredHead {
+        guard let mapped else { return self }
+        var head = self
+        for field in [KnownField.etag, .lastModified, .contentLength] { head.fields.remove(field) }
+        for field in [KnownField.etag, .lastModified] {
+            if let value = mapped.fields.first(field) { head.fields.append(field, value) }
+        }
+        head.bodyLength = mapped.length
+        return head
+    }
+
+    /// Whether it was made by the mapping of the policy; of a policy without one, by none.
+    package func isMapped(as policy: CachePolicy) -> Bool { mapped?.digest == policy.mapping }
+}
+
 extension Caching {
     /// What is kept of a response: everything but hop-by-hop fields, what Connection, `private="…"` and `no-cache="…"`
     /// name (RFC 9111 sections 3.1, 5.2.2.4 and 5.2.2.7), and Age. An answer to a POST of `url` that
@@ -88,9 +107,12 @@ extension Caching {
         fields.remove(.age)
         fields.removeAll(named: ResponseControl(response.fields, policy: policy).unstorableFields)
         fields.keepSetCookie(under: policy)
+        // Without a mapping such lines are the origin's own, and mean nothing.
+        let mapped = policy.mapping.flatMap { _ in MappedOrigin(response.fields) }
+        if mapped != nil { MappedOrigin.remove(from: &fields) }
         // RFC 9110 section 6.6.1: a recipient with a clock adds the Date that is missing.
         if !fields.contains(.date) { fields.set(.date, HTTPDate.format(DeltaSeconds.clampTime(responseTime))) }
-        return StoredHead(
+        var head = StoredHead(
             status: response.status,
             reason: response.reason,
             fields: fields,
@@ -105,6 +127,8 @@ extension Caching {
             hadAuthorization: request.fields.contains(.authorization),
             receivedAge: receivedAge(response.fields)
         )
+        head.mapped = mapped
+        return head
     }
 
     /// The fields of an arriving response for the clients that share its fetch: without the fields that may not be

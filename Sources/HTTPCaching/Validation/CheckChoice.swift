@@ -53,9 +53,18 @@ package struct OriginCapabilities: Sendable, Equatable {
     package mutating func noteConditional(stored: StoredHead, answer: ResponseHead) {
         if answer.status == 304 {
             conditional = .honoured
-        } else if answer.status == stored.status, Caching.hasSameValidators(stored.fields, answer.fields) {
+        } else if answer.status == stored.status,
+            Caching.hasSameValidators(stored.asOrigin.fields, Self.validators(of: stored, answer))
+        {
             conditional = .refused
         }
+    }
+
+    /// The fields of an answer that are to be compared with those of a stored response: of a mapped document, what its
+    /// origin said.
+    private static func validators(of stored: StoredHead, _ answer: ResponseHead) -> Fields {
+        guard stored.mapped != nil else { return answer.fields }
+        return MappedOrigin(answer.fields)?.fields ?? answer.fields
     }
 }
 

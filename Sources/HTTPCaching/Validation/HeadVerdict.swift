@@ -36,6 +36,7 @@ extension Caching {
         policy: CachePolicy = CachePolicy()
     ) -> HeadVerdict {
         let now = times.responseTime
+        let origin = stored.asOrigin
         func updated() -> StoredHead {
             freshened(
                 stored: stored,
@@ -51,7 +52,7 @@ extension Caching {
         case 403, 405, 501: return .unsupported
         case 304:
             // It has matched by itself, but it may be about another response (section 4.3.4).
-            if identified(by: headAnswer.fields, among: [stored]).isEmpty {
+            if identified(by: headAnswer.fields, among: [origin]).isEmpty {
                 return .changed(entityTag(headAnswer.fields) == nil ? .lastModified : .etag)
             }
             return .unchanged(updated())
@@ -62,8 +63,8 @@ extension Caching {
         }
         let difference =
             policy.mode == .library
-            ? libraryChange(from: stored, to: headAnswer, comparing: policy.compare, now: now)
-            : change(from: stored, to: headAnswer, now: now)
+            ? libraryChange(from: origin, to: headAnswer, comparing: policy.compare, now: now)
+            : change(from: origin, to: headAnswer, now: now)
         if let difference { return .changed(difference) }
         return .unchanged(updated())
     }

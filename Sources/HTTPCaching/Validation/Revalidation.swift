@@ -56,6 +56,7 @@ extension Caching {
         capabilities: OriginCapabilities = OriginCapabilities(),
         forceConditional: Bool = false
     ) -> Revalidation? {
+        let (stored, variants) = (stored?.asOrigin, variants.map(\.asOrigin))
         if policy.mode == .library {
             return libraryCheck(request, stored, policy, capabilities, byGet: forceConditional)
         }
@@ -136,6 +137,12 @@ extension Caching {
         if request == nil { update.remove(.vary) }
 
         var result = stored
+        if let mapped = stored.mapped {
+            // These describe the origin's bytes, and the stored ones are others.
+            result.mapped = mapped.updated(by: notModified.fields)
+            for field in [KnownField.etag, .lastModified, .contentType, .acceptRanges] { update.remove(field) }
+            for name in MappedOrigin.digests { update.remove(name) }
+        }
         result.fields = merge(stored.fields, update)
         let control = ResponseControl(result.fields, policy: policy)
         // A cookie of the check is kept only where a cookie of the response would have been.

@@ -14,6 +14,7 @@ extension Caching {
         among variants: [StoredHead],
         asked: Revalidation
     ) -> [Int] {
+        let variants = variants.map(\.asOrigin)
         let named = variants.indices.filter { isNamed(variants[$0], in: asked.conditions) }
         let chosen = named.map { variants[$0] }
         var hasOtherVariants = false

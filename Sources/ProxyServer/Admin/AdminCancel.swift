@@ -1,4 +1,4 @@
-// `POST /v1/cancel`: ends fetches that are under way.
+// `POST /v1/cancel`: ends fetches that are under way, or drops the requests that wait for them.
 
 package import AdminAPI
 import HTTPWire
@@ -22,14 +22,24 @@ package enum CancelTarget: Sendable, Equatable {
         }
     }
 
-    private static var misunderstood: Problem { .badQuery("give one of url=URL, service=NAME and all") }
+    private static var misunderstood: Problem {
+        .badQuery("give one of url=URL, service=NAME and all, and waiters besides to keep the fetch")
+    }
+}
+
+/// What ends.
+package enum CancelScope: Sendable, Equatable {
+    /// The fetches, and with them all that waits for them or reads their bodies.
+    case fetches
+    /// The requests that wait for a head; the fetches go on for the store.
+    case waiters
 }
 
 /// Implemented where the daemon is put together.
 package protocol CancelActions: Sendable {
-    /// Ends fetches; stored responses stay.
+    /// Ends fetches, or drops who waits for them; stored responses stay.
     /// - Throws: a problem if there is no such service.
-    func cancel(_ target: CancelTarget) async throws(Problem) -> AdminCancelled
+    func cancel(_ target: CancelTarget, _ scope: CancelScope) async throws(Problem) -> AdminCancelled
 }
 
 extension CancelActions {
@@ -37,7 +47,11 @@ extension CancelActions {
     package var cancelRoutes: [AdminRoute] {
         [
             AdminRoute(.post, .cancel) { request async throws(Problem) in
-                try .json(await self.cancel(try CancelTarget(members: request.queryItems)))
+                var members = request.queryItems
+                let isOfWaiters = members.contains { $0.name == "waiters" && $0.value.isEmpty }
+                if isOfWaiters { members.removeAll { $0.name == "waiters" && $0.value.isEmpty } }
+                let target = try CancelTarget(members: members)
+                return try .json(await self.cancel(target, isOfWaiters ? .waiters : .fetches))
             }
         ]
     }

@@ -8,7 +8,7 @@ package import Glibc
 /// No call waits. A result of `.wouldBlock` means: `watch` for readiness, and make the call again.
 package protocol Transport: AnyObject {
     /// From now on `handler` is called for what is watched, which is nothing at first. It
-    /// replaces the handler before it.
+    /// replaces the handler before it. A transport does not hold it: its owner calls `stop` or `close` before it goes.
     func begin(on loop: isolated EventLoop, _ handler: any IOHandler)
     /// Changes what is watched; without effect before `begin` and after `stop`.
     func watch(_ wanted: IOReadiness)

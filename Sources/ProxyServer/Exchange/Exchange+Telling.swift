@@ -40,6 +40,15 @@ extension Exchange {
         fields.set(RequestID.fieldName, requestID.text)
     }
 
+    /// Logs the bodies of the request and of its answer.
+    /// - Parameter head: of the answer; nil where a problem document has answered.
+    func tell(_ bodies: BodyLog, _ match: RouteMatch, _ head: ResponseHead?) {
+        let names = [("service", match.route.label), ("endpoint", match.endpoint.name)]
+        let target = [("target", LoggedReferer.text(request.target, context.secrets))]
+        let status = [("status", status.map { "\($0)" } ?? "")]
+        context.daemonLog.tellBodies(requestID.text, names + target + status + bodies.facts(request, head))
+    }
+
     /// Begins the lines about this request.
     func beginTrace() {
         let (log, id) = (context.daemonLog, requestID.text)

@@ -12,7 +12,7 @@ package protocol ExchangeHandler: AnyObject {
     /// ``answer(_:on:)``. Asked only for requests without a body that expect nothing and upgrade nothing.
     func answerSynchronously(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer
 
-    /// Pass-through: forwards a request synchronously, if nothing but its origin can answer it. True: an
+    /// Pass-through: forwards a request synchronously, if nothing but its origin can answer it. True: a
     /// ``SynchronousResponder`` ends the exchange, now or later; false leaves it to ``answer(_:on:)``.
     func passThrough(_ exchange: Exchange) -> Bool
 

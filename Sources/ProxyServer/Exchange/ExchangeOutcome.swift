@@ -14,6 +14,8 @@ package enum CacheOutcome: Int, Sendable, CaseIterable {
 package struct ExchangeOutcome: Sendable {
     /// The service's name, `forward`, or empty.
     package var route = ""
+    /// The endpoint's name; empty where no endpoint names the request.
+    package var endpoint = ""
     /// The value of Cache-Status, or empty.
     package var cacheStatus = ""
     package var cache = CacheOutcome.none
@@ -53,10 +55,20 @@ package struct HotRoute {
     // Held by the plan in force, or by the host that it was found by: neither changes while a
     // request is answered at once.
     private unowned(unsafe) let service: ServiceRoute?
+    // Held by the service.
+    private let endpoint: Unmanaged<EndpointRoute>?
 
-    /// - Parameter service: nil of what is no service.
-    package init(_ service: ServiceRoute? = nil) { self.service = service }
+    /// - Parameters:
+    ///   - service: nil of what is no service.
+    ///   - endpoint: one of the service's; nil where none names the request.
+    package init(_ service: ServiceRoute? = nil, _ endpoint: Unmanaged<EndpointRoute>? = nil) {
+        self.service = service
+        self.endpoint = endpoint
+    }
 
     /// The service's name, `forward`, or empty.
     var name: String { service?.label ?? "" }
+
+    /// The endpoint's name; empty where no endpoint names the request.
+    var endpointName: String { endpoint?._withUnsafeGuaranteedRef { $0.name } ?? "" }
 }

@@ -61,6 +61,21 @@ extension Problem {
                 title: "Foreign origin",
                 detail: "service \(service) adds credentials and does not answer \(told)"
             )
+        case .denied(let service, let rule):
+            self = .denied(
+                403,
+                "Request denied",
+                rule == "allow"
+                    ? "no rule under 'allow' of service \(service) matches this request"
+                    : "the rule \(rule) of service \(service) denies this request"
+            )
+        case .request(let fault, let service, let endpoint):
+            self.init(
+                status: fault.status,
+                title: fault.title,
+                detail: "endpoint \(endpoint) of service \(service): \(fault.detail)",
+                proxyError: "http_request_error"
+            )
         case .noAnswer(let service):
             self.init(
                 status: 404,

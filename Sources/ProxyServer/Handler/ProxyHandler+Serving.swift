@@ -44,6 +44,7 @@ extension ProxyHandler {
         // The hot path may answer for this origin from now on. The rules for http are other ones than those for https.
         if route.asksTarget, let origin = match.origin, origin.scheme == "http" { routes.hot.note(origin: origin) }
         exchange.outcome.route = route.label
+        exchange.outcome.endpoint = match.endpoint.name
         let cors = try services.refusing { () throws(RouteRefusal) in try CrossOrigin.decide(match.request, route) }
         if case .preflight(let fields) = cors {
             exchange.sendHead(ResponseHead(status: 204, reason: "No Content", fields: fields), body: .none)
@@ -62,7 +63,8 @@ extension ProxyHandler {
             return try await tunnels.upgrade(exchange, ask, on: loop)
         }
         var call = ServiceCall(match, exchange.framing, via: services.plan.via(match.request.version))
-        Self.bind(&call, exchange, via: services.plan.via)
+        let bodies = match.endpoint.request.logBodies.map { BodyLog(limit: $0) }
+        Self.bind(&call, exchange, via: services.plan.via, bodies)
         let result: ServiceAnswer
         do throws(RouteRefusal) {
             result = try await services.answer(call, on: loop)
@@ -72,11 +74,12 @@ extension ProxyHandler {
             CrossOrigin.apply(cors.fields, to: &problem.fields)
             throw problem
         }
-        await responder.send(result, route.rewriting, cors.fields, exchange, on: loop)
+        await responder.send(result, route.rewriting, cors.fields, exchange, bodies, on: loop)
+        if let bodies { exchange.tell(bodies, match, result.answer.failure == nil ? result.answer.head : nil) }
     }
 
     /// What of the exchange the service uses while it answers.
-    private static func bind(_ call: inout ServiceCall, _ exchange: Exchange, via: String) {
+    private static func bind(_ call: inout ServiceCall, _ exchange: Exchange, via: String, _ bodies: BodyLog?) {
         call.trace = exchange.trace
         exchange.identify(&call.originFields)
         call.onInterim = { [weak exchange, rewriting = call.match.route.rewriting] head in
@@ -84,7 +87,7 @@ extension ProxyHandler {
         }
         call.endWithClient = { [weak exchange] in exchange?.endWithClient() }
         guard exchange.framing != .none else { return }
-        call.body = exchange.requestBody
+        call.body = bodies?.watching(exchange.requestBody) ?? exchange.requestBody
         call.bindBody = { [body = exchange.requestBody] in body.onAvailable = $0 }
     }
 }

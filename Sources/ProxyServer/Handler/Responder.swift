@@ -33,18 +33,21 @@ final class Responder {
 
     // MARK: - Whole answers
 
-    /// - Parameter added: fields of cross-origin rules.
+    /// - Parameters:
+    ///   - added: fields of cross-origin rules.
+    ///   - bodies: sees the pieces; nil where nobody wants to.
     func send(
         _ result: ServiceAnswer,
         _ rewriting: Rewriting,
         _ added: Fields,
         _ exchange: Exchange,
+        _ bodies: BodyLog? = nil,
         on loop: isolated EventLoop
     ) async {
         let answer = result.answer
         begin(result, rewriting, added, exchange, hasBody: answer.reader != nil)
         guard let reader = answer.reader else { return exchange.finish() }
-        await stream(reader, exchange, on: loop)
+        await stream(reader, exchange, bodies, on: loop)
     }
 
     /// Sends the head of an answer. If the answer is a failure, it sends a problem document, which ends the exchange.
@@ -91,14 +94,21 @@ final class Responder {
     /// In bytes.
     private static let longestPiece = 1 << 20
 
-    private func stream(_ reader: BodyReader, _ exchange: Exchange, on loop: isolated EventLoop) async {
+    private func stream(
+        _ reader: BodyReader,
+        _ exchange: Exchange,
+        _ bodies: BodyLog?,
+        on loop: isolated EventLoop
+    ) async {
         defer { reader.close() }
         do {
             while true {
                 // Bytes that have arrived are sent without a wait.
                 if case .piece(let piece) = reader.nextIfReady(maxBytes: Self.longestPiece) {
+                    bodies?.see(piece)
                     if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
                 } else if let piece = try await reader.next(maxBytes: Self.longestPiece, on: loop) {
+                    bodies?.see(piece)
                     if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
                 } else {
                     break
@@ -132,7 +142,7 @@ final class Responder {
         }
         context.counters.add(.errorUpstream)
         exchange.outcome.error = failure.description
-        if failure.status == 503 { fields.set(.retryAfter, "1") }
+        if let seconds = failure.retryAfter { fields.set(.retryAfter, "\(seconds)") }
         exchange.problem(
             Problem(
                 status: failure.status,

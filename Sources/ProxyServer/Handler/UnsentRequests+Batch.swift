@@ -2,11 +2,13 @@
 // own URL, or an origin's URL.
 
 import CacheStore
+import Content
 package import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
-import ServiceCore
+import Policies
+package import ServiceCore
 import Upstream
 
 extension UnsentRequests {
@@ -21,7 +23,53 @@ extension UnsentRequests {
         }
     }
 
+    /// The item that an answer to an item sends on to: with the redirect's URL, which is routed like any other.
+    /// - Returns: nil where the answer is no redirect of an origin.
+    /// - Throws: ``BatchRefusal`` where the redirect must not be followed.
+    func redirected(_ item: BatchItem, by answer: ResponseHead) throws(BatchRefusal) -> BatchItem? {
+        guard item.method == "GET", 300..<400 ~= answer.status,
+            let call = try? call(item, item.requestFields()), let origin = call.match.origin,
+            case .store(let ask, _)? = try? routes.services.step(call)
+        else { return nil }
+        let place = RedirectTarget(origin, path: ask.path)
+        switch RedirectDecision.decide(answer, to: .get, at: place, canRepeat: true) {
+        case .answer: return nil
+        case .refuse(let why): throw BatchRefusal(why)
+        case .follow(let target, _, _):
+            var next = item
+            next.url = try url(of: target, from: call.match)
+            // Credentials stay with their origin.
+            if !target.isSameOrigin(as: origin) { next.fields.removeAll { SecretNames.contains($0.name) } }
+            return next
+        }
+    }
+
+    /// The URL of an item for the target of a redirect: through the same service where a client is led there.
+    /// - Throws: ``BatchRefusal`` where another service would add credentials to a request that an origin has chosen.
+    private func url(of target: RedirectTarget, from match: RouteMatch) throws(BatchRefusal) -> String {
+        let route = match.route
+        let url = route.rewriting.secrets.removed(from: target.url)
+        if route.host == nil, !route.asksTarget, let rest = plan.rests(of: url, through: route).first {
+            let path = String(decoding: route.prefix, as: UTF8.self) + rest
+            return path.hasPrefix("/") ? path : "/" + path
+        }
+        let other = plan.services.first {
+            $0 !== route && $0.addsCredentials && !plan.rests(of: url, through: $0).isEmpty
+        }
+        if let other {
+            throw BatchRefusal(
+                "a redirect leads to the service '\(other.plan.name)', which adds credentials; list its URL itself"
+            )
+        }
+        return url
+    }
+
     private func route(_ item: BatchItem, _ fields: Fields, on loop: isolated EventLoop) throws(Problem) -> BatchRoute {
+        let (call, services) = (try call(item, fields), routes.services)
+        return try services.refusing { () throws(RouteRefusal) in try route(item, call, services, on: loop) }
+    }
+
+    private func call(_ item: BatchItem, _ fields: Fields) throws(Problem) -> ServiceCall {
         guard !["HEAD", "CONNECT", "TRACE"].contains(item.method) else {
             throw ExplainQuery.bad("\(item.method) downloads nothing; leave the method out, or write GET")
         }
@@ -42,8 +90,7 @@ extension UnsentRequests {
         let services = routes.services
         return try services.refusing { () throws(RouteRefusal) in
             _ = try CrossOrigin.decide(match.request, match.route)
-            let call = ServiceCall(match, framing, via: services.plan.via(request.version))
-            return try route(item, call, services, on: loop)
+            return ServiceCall(match, framing, via: services.plan.via(request.version))
         }
     }
 
@@ -53,15 +100,17 @@ extension UnsentRequests {
         _ services: ServiceClient,
         on loop: isolated EventLoop
     ) throws(RouteRefusal) -> BatchRoute {
-        switch try services.step(call) {
-        case .store(var ask, let source):
+        // Where the content has a say in the request, it is read first.
+        switch try call.isShapedFirst ? nil : services.step(call) {
+        case .store(var ask, let source)?:
             if !item.seed { ask.seed = nil }
             return .store(ask, source)
-        case .post(let ask, let source): return .store(PostedContent.question(ask, item.body ?? []), source)
-        case .demo, .pass: break
+        case .post(let ask, let source)?: return .store(PostedContent.question(ask, item.body ?? []), source)
+        case .demo, .pass, nil: break
         }
         return .other(call.key) { () async throws(BatchRefusal) in
             var call = call
+            call.urgency = FetchUrgency(.prefetch)
             if call.framing != .none { call.body = item.body.map { ContentSource($0) } }
             do throws(RouteRefusal) {
                 var answer = try await services.answer(call, on: loop).answer
@@ -103,6 +152,27 @@ extension Server {
                 let handler = context.handler(for: .proxy) as? ProxyHandler
             else { throw BatchRefusal("the daemon is ending; ask again when it is back") }
             return try handler.unsent.batchRoute(item, on: loop)
+        }
+    }
+
+    /// Routes the calls of groups, on the loop of the group.
+    package var groupRouter: GroupRouter {
+        { [contexts] request, loop throws(BatchRefusal) in
+            guard let context = contexts.first(where: { $0.loop === loop })?.value(on: loop),
+                let handler = context.handler(for: .proxy) as? ProxyHandler
+            else { throw BatchRefusal("the daemon is ending; ask again when it is back") }
+            let unsent = handler.unsent
+            return try unsent.batchRoute(try unsent.item(of: request), on: loop)
+        }
+    }
+
+    /// Says where redirects of items lead, on the loop of the batch.
+    package var batchFollower: BatchFollower {
+        { [contexts] item, answer, loop throws(BatchRefusal) in
+            guard let context = contexts.first(where: { $0.loop === loop })?.value(on: loop),
+                let handler = context.handler(for: .proxy) as? ProxyHandler
+            else { return nil }
+            return try handler.unsent.redirected(item, by: answer)
         }
     }
 }

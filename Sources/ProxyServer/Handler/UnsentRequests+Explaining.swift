@@ -114,7 +114,7 @@ extension UnsentRequests {
         if let way = own(text) {
             // At the root a path may as well be a part of any URL.
             guard let route = route(of: way), way.host != nil || !route.prefix.isEmpty else { return [] }
-            let rest = route.rest(way.target)
+            let rest = route.askedRest(route.rest(way.target))
             urls.append(route.keysHost ? "://*" + route.address.basePath + rest : route.address.base + rest)
             if let origin = route.rewriting.origin { urls.append(origin.base + rest) }
         } else if text.contains("://") {

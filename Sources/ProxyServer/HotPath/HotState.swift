@@ -158,7 +158,7 @@ extension ServiceRoute {
         hasOrigin: Bool,
         _ key: inout KeyBuffer
     ) -> HotMatch? {
-        if hasOrigin, addsCredentials || !corsOrigins.isEmpty { return nil }
+        if hasOrigin, addsCredentials || !cors.origins.isEmpty { return nil }
         let rest = target.part(prefix.count..<target.count)
         guard rest.first == UInt8(ascii: "/") else { return nil }
         let endpoint = borrowedEndpoint(for: .get, rest)
@@ -170,7 +170,7 @@ extension ServiceRoute {
                 !(guardsPaths && DotSegments.mayOccur(in: rest))
             else { return nil }
             let found = HotDemo(answer: demo, ordinals: ordinals, rest: rest)
-            return HotMatch(route: HotRoute(self), demo: found, addsCredentials: addsCredentials)
+            return HotMatch(route: HotRoute(self, endpoint), demo: found, addsCredentials: addsCredentials)
         case .withoutQuery: if rest.contains(UInt8(ascii: "?")) { return nil }
         case .whole: break
         }
@@ -180,6 +180,6 @@ extension ServiceRoute {
             guard key.append(isDefault ? host.bare : host.full), key.append(address.basePath) else { return nil }
         }
         guard key.append(rest) else { return nil }
-        return HotMatch(route: HotRoute(self), headFormatID: headFormatID, addsCredentials: addsCredentials)
+        return HotMatch(route: HotRoute(self, endpoint), headFormatID: headFormatID, addsCredentials: addsCredentials)
     }
 }

@@ -49,6 +49,8 @@ struct AccessEntry {
     /// From the complete head of the request to the last byte of the answer, in nanoseconds.
     var duration: UInt64 = 0
     var route = ""
+    /// The endpoint's name; empty where no endpoint names the request.
+    var endpoint = ""
     var cacheStatus = LogText.string("")
     var upstreamStatus: Int?
     /// In nanoseconds.
@@ -139,6 +141,10 @@ struct AccessLineWriter {
             json.write(",\"service\":")
             json.value(entry.route)
         }
+        if !entry.endpoint.isEmpty {
+            json.write(",\"endpoint\":")
+            json.value(entry.endpoint)
+        }
         if !entry.cacheStatus.isEmpty { json.write(optional: ",\"cache_status\":", entry.cacheStatus) }
         if let status = entry.upstreamStatus {
             json.write(",\"upstream_status\":")
@@ -199,6 +205,10 @@ struct AccessLineWriter {
         if !entry.route.isEmpty {
             bytes.append(0x20)
             append(entry.route, &bytes)
+        }
+        if !entry.endpoint.isEmpty {
+            append(" endpoint=" as StaticString, &bytes)
+            append(entry.endpoint, &bytes)
         }
         if !entry.cacheStatus.isEmpty {
             append(" [" as StaticString, &bytes)

@@ -44,7 +44,7 @@ package final class AccessLogSink: Sendable {
     private static let pendingLimit = 8 << 20
     /// Bytes of lines that are handed to the writer without waiting for more.
     private static let handOver = 32 << 10
-    /// At the end, half seconds without a reader until the rest is dropped.
+    /// At the end, half seconds in which the reader of a pipe reads nothing, until the rest is dropped.
     private static let lastWaits = 6
     private let state: Mutex<State>
     private let formatCode: Atomic<UInt8>
@@ -83,8 +83,8 @@ package final class AccessLogSink: Sendable {
     /// Buffers of lines that were dropped because nothing could be written.
     package var droppedBuffers: UInt64 { state.withLock { $0.dropped } }
 
-    /// Waits until all lines have been written; if a pipe has no reader for three seconds, the rest is dropped. Later
-    /// lines are written at once.
+    /// Waits until all lines have been written; if the reader of a pipe reads nothing for three seconds, the rest is
+    /// dropped. Later lines are written at once.
     package func drain() async {
         state.withLock { $0.isEnding = true }
         flush()
@@ -192,8 +192,8 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// - Returns: false if a part could not be written: the daemon ends and the pipe has no reader,
-    ///   or the file takes no more.
+    /// - Returns: false if a part could not be written: the daemon ends and the reader of the pipe does not
+    ///   read, or the file takes no more.
     private func write(_ bytes: [UInt8], to target: Target) -> Bool {
         let descriptor = target.descriptor
         guard descriptor >= 0 else { return true }

@@ -37,6 +37,7 @@ struct AnswerRecords {
         )
         entry.version = parser.pointee.version
         entry.route = record.route.name
+        entry.endpoint = record.route.endpointName
         entry.cacheStatus = .bytes(record.cacheStatus)
         if context.log?.needsID == true {
             entry.id = parser.pointee.takenID(in: bytes).map { .bytes($0) } ?? .digits(context.nextRequestID())
@@ -66,6 +67,7 @@ struct AnswerRecords {
         )
         entry.version = exchange.request.version
         entry.route = exchange.outcome.route
+        entry.endpoint = exchange.outcome.endpoint
         entry.cacheStatus = .string(exchange.outcome.cacheStatus)
         entry.upstreamStatus = exchange.outcome.upstreamStatus
         entry.upstreamTime = exchange.outcome.upstreamTime

@@ -1,7 +1,9 @@
 // Referer as the access log has it: without the secrets in its query.
 
 import Configuration
+import Content
 import HTTPWire
+import Policies
 import ServiceCore
 
 enum LoggedReferer {

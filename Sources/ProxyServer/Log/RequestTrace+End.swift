@@ -9,7 +9,7 @@ extension RequestTrace {
             "answered",
             [
                 ("status", "\(entry.status)"), ("bytes", "\(entry.bytes)"), ("service", entry.route),
-                ("upstream_status", entry.upstreamStatus.map { "\($0)" } ?? ""),
+                ("endpoint", entry.endpoint), ("upstream_status", entry.upstreamStatus.map { "\($0)" } ?? ""),
                 ("aborted", entry.isAborted ? "true" : ""), ("error", entry.error),
             ]
         )

@@ -114,6 +114,11 @@ package final class ServerLog: Sendable {
         }
     }
 
+    /// The bodies of a request and of its answer, where their route wants them logged.
+    func tellBodies(_ id: String, _ facts: [(String, String)]) {
+        logger.info("bodies", metadata: Self.metadata([("id", id)] + facts))
+    }
+
     /// One line of what becomes of a request.
     func debug(_ text: String, _ id: String, _ facts: [(String, String)]) {
         logger.debug("\(text)", metadata: Self.metadata([("id", id)] + facts))

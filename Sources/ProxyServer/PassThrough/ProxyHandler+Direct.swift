@@ -38,6 +38,7 @@ extension ProxyHandler {
         default: exchange.endWithClient()
         }
         let responder = PassThroughResponder(responder: routes.responder, exchange: exchange, route: route, ask: ask)
+        exchange.outcome.endpoint = endpoint.name
         guard responder.begin(from: source) else { return wait(exchange, route, endpoint, rest) }
         directRequests += 1
         return true

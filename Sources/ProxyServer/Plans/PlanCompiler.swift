@@ -2,6 +2,7 @@
 
 import CacheStore
 package import Configuration
+import Content
 import DemoMode
 import DownloadCore
 import EventLoop
@@ -118,15 +119,20 @@ extension RoutePlan {
                 storeAs: endpoint.cache.storeAs,
                 phases: try seeds.phases(endpoint.cache, expect: endpoint.expect),
                 onClientAbort: endpoint.cache.onClientAbort,
-                retry: endpoint.retry
+                retry: endpoint.retry,
+                logBodies: endpoint.logBodies,
+                authorization: authorization(endpoint.auth),
+                shape: try shape(endpoint),
+                redirects: endpoint.redirects,
+                mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'")
             )
             let plan = EndpointPlan(
                 name: endpoint.name,
                 method: Method(endpoint.method),
-                pattern: pattern(endpoint.path),
+                pattern: PathPattern(endpoint.path),
                 request: request
             )
-            endpoints.append((plan, try rule(endpoint.demo, name: endpoint.name)))
+            endpoints.append((plan, try rule(endpoint.demo, name: endpoint.name, request.mapping)))
         }
         endpoints.sort { $0.0.pattern.isMoreSpecific(than: $1.0.pattern) }
         let plan = ServicePlan(
@@ -145,7 +151,10 @@ extension RoutePlan {
                 seed: try seeds.folder(service.cache.seed),
                 phases: try seeds.phases(service.cache, expect: service.expect),
                 onClientAbort: service.cache.onClientAbort,
-                retry: service.retry
+                retry: service.retry,
+                logBodies: service.logBodies,
+                redirects: service.redirects,
+                mapping: mapping(service.mapping, "service '\(service.name)'")
             ),
             authorization: authorization(service.auth),
             tls: TLSOptions(
@@ -153,6 +162,7 @@ extension RoutePlan {
                 ca: service.tls.ca,
                 clientCertificate: service.tls.clientCert,
                 clientKey: service.tls.clientKey,
+                pins: service.tls.pins,
                 caKey: "'tls.ca' of the service '\(service.name)'"
             ),
             responseLimits: responseLimits(configuration.limits),
@@ -163,6 +173,7 @@ extension RoutePlan {
                 wait: service.maxQueue.wait
             ),
             breaker: service.breaker,
+            park: service.park,
             endpoints: endpoints.map(\.0)
         )
         var inner: String?
@@ -175,10 +186,11 @@ extension RoutePlan {
             host: service.match.host,
             hosts: service.hosts.map(HostPattern.init),
             inner: inner,
-            demo: try rule(service.demo, name: service.name),
+            demo: try rule(service.demo, name: service.name, plan.request.mapping),
             endpointDemos: endpoints.map(\.1),
             listedOnly: service.unlisted == .notFound,
-            corsOrigins: service.corsOrigins,
+            cors: CrossOriginRules(service.cors),
+            access: AccessRules(service),
             chain: chain,
             sharesWebOrigin: neighbours.shareWebOrigin(service.match),
             isAskedInSecret: neighbours.askedInSecret.contains(service.name),
@@ -196,7 +208,8 @@ extension RoutePlan {
             chain.addsCredentials = chain.addsCredentials || Credentials.areAdded(by: service)
             chain.preservesHost = chain.preservesHost || service.host == .preserve
             let hasBasePath = chain.origin.map { !$0.basePath.isEmpty } ?? false
-            let isGuarded = hasBasePath || chain.addsCredentials || !service.endpoints.isEmpty
+            let hasRules = !service.allow.isEmpty || !service.deny.isEmpty
+            let isGuarded = hasBasePath || chain.addsCredentials || !service.endpoints.isEmpty || hasRules
             chain.guardsPaths = chain.guardsPaths || isGuarded
             for rule in Credentials.query(of: service) { chain.secrets.insert(rule.name, rule.values) }
             guard case .service(let name)? = service.baseURL else { break }
@@ -205,7 +218,11 @@ extension RoutePlan {
         return chain
     }
 
-    private static func rule(_ demo: DemoConfiguration, name: String) throws(PlanError) -> DemoRule? {
+    private static func rule(
+        _ demo: DemoConfiguration,
+        name: String,
+        _ mapping: ResponseMapping?
+    ) throws(PlanError) -> DemoRule? {
         guard demo.enabled, demo.hasAnswer else { return nil }
         var failure: DemoFailure?
         if let configured = demo.failure {
@@ -220,31 +237,22 @@ extension RoutePlan {
             seed: demo.randomSeed,
             latency: demo.latency,
             status: demo.status,
-            file: try demo.file.map(load),
+            file: try demo.file.map { (path) throws(PlanError) -> DemoFile in
+                let file = try load(path)
+                return 200..<300 ~= demo.status ? try mapped(file, mapping) : file
+            },
             fields: Fields(demo.headers.map { ($0.name, $0.value) }),
             failure: failure
         )
     }
 
-    private static func load(_ path: String) throws(PlanError) -> DemoFile {
+    static func load(_ path: String) throws(PlanError) -> DemoFile {
         do throws(DemoFileError) { return try DemoFile.load(path: path) } catch { throw .demo(error) }
     }
 
     private static func origin(_ service: ServiceConfiguration) -> OriginAddress? {
         guard case .origin(let url)? = service.baseURL else { return nil }
         return OriginAddress(scheme: url.scheme, host: url.host, port: url.port, basePath: url.path)
-    }
-
-    private static func pattern(_ path: EndpointPath) -> PathPattern {
-        PathPattern(
-            segments: path.segments.map { segment in
-                switch segment {
-                case .literal(let text): .literal(Array(text.utf8))
-                case .parameter(let name): .parameter(name)
-                case .rest: .rest
-                }
-            }
-        )
     }
 
     private static func responseLimits(_ limits: LimitsConfiguration) -> HeadLimits {

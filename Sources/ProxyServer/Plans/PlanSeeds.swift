@@ -25,11 +25,14 @@ package enum PlanError: Error, Sendable, Equatable, CustomStringConvertible {
     case demo(DemoFileError)
     case seed(SeedError)
     case standIn(DemoFileError)
+    /// An answer file that its route's mapping makes nothing of.
+    case mapping(file: String, String)
 
     package var description: String {
         switch self {
         case .demo(let error): error.description
         case .seed(let error): error.description
+        case .mapping(let file, let message): "the demo answer \(file): \(message)"
         case .standIn(let error):
             "\(error.path), which is to answer as 'cache.placeholder' or 'cache.fallback', cannot be read; "
                 + "correct its path, or its permissions"

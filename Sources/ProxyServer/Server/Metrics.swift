@@ -83,11 +83,21 @@ package struct Gauge: Sendable {
     package let name: String
     package let help: String
     package let isCounter: Bool
+    /// In Prometheus spelling, such as `{class="client"}`; empty where the metric has one series. Gauges of one name
+    /// follow one another.
+    package let labels: String
     package let read: @Sendable () -> Int
 
     /// - Parameter read: called on any thread.
-    package init(_ name: String, _ help: String, isCounter: Bool = false, read: @escaping @Sendable () -> Int) {
+    package init(
+        _ name: String,
+        _ help: String,
+        isCounter: Bool = false,
+        labels: String = "",
+        read: @escaping @Sendable () -> Int
+    ) {
         self.name = name
+        self.labels = labels
         self.help = help
         self.isCounter = isCounter
         self.read = read
@@ -154,9 +164,11 @@ package enum MetricsText {
     /// - Parameter values: what the loops have counted; nil leaves it out, where a loop does not say.
     package static func render(_ values: CounterValues?, gauges: [Gauge]) -> String {
         var text = values.map { counted($0) } ?? ""
+        var last = ""
         for gauge in gauges {
-            describe(gauge.name, gauge.help, isCounter: gauge.isCounter, &text)
-            text += "\(gauge.name) \(gauge.read())\n"
+            if gauge.name != last { describe(gauge.name, gauge.help, isCounter: gauge.isCounter, &text) }
+            last = gauge.name
+            text += "\(gauge.name)\(gauge.labels) \(gauge.read())\n"
         }
         return text
     }

@@ -116,7 +116,7 @@ struct Tunnels {
         if !hop.service.preservesHost { fields.set(.host, hop.origin.authority) }
         exchange.identify(&fields)
         for change in hop.passed { change.apply(to: &fields) }
-        FieldChange(rules: hop.plan.rules, authorization: hop.service.authorization).apply(to: &fields)
+        hop.service.change(hop.plan).apply(to: &fields)
         return UpstreamRequest(
             method: ask.request.method,
             path: QueryDefaults.adding(hop.hidden, to: hop.path),

@@ -1,11 +1,13 @@
 // How many fetches of one service may run at once, and the bounded queue in front of them.
 
+package import DownloadCore
 package import EventLoop
+package import Policies
 import Synchronization
 
 /// Why a fetch was not admitted.
 package enum AdmissionRefusal: Error, Sendable, Equatable {
-    /// The queue holds as many as it may.
+    /// The queue holds as many as it may, or a more urgent one has taken the place in it.
     case queueFull(length: Int)
     /// No slot came free in time.
     case waitedTooLong(nanoseconds: UInt64)
@@ -29,19 +31,19 @@ package struct AdmissionLimits: Sendable, Equatable {
     }
 }
 
-/// A counting gate: first come, first served. It counts fetches, not clients.
+/// A counting gate with a queue in which the urgent come first (``AdmissionQueue``). It counts fetches, not clients.
+/// Where the queue is full, who comes takes the place of the last one of a lower class.
 ///
 /// Sendable: all state is under one mutex; waiters are resumed outside it.
 package final class Admission: Sendable {
     private struct Waiter {
-        let id: UInt64
         let continuation: UnsafeContinuation<AdmissionRefusal?, Never>
     }
 
     private struct State {
         var limits: AdmissionLimits
         var running = 0
-        var waiting: [Waiter] = []
+        var waiting = AdmissionQueue<Waiter>()
         var lastID: UInt64 = 0
     }
 
@@ -53,6 +55,7 @@ package final class Admission: Sendable {
     package var limits: AdmissionLimits { state.withLock { $0.limits } }
     package var running: Int { state.withLock { $0.running } }
     package var waiting: Int { state.withLock { $0.waiting.count } }
+    package func waiting(of priority: FetchPriority) -> Int { state.withLock { $0.waiting.count(of: priority) } }
 
     /// Takes over new limits; a wider one admits waiters at once.
     package func update(_ limits: AdmissionLimits) {
@@ -73,8 +76,12 @@ package final class Admission: Sendable {
     }
 
     /// Waits for a slot. A caller that gets one calls ``release()`` once.
+    /// - Parameter urgency: of the fetch; nil where a client waits. It may rise in the queue.
     /// - Throws: `AdmissionRefusal`, with no slot taken.
-    package func acquire(on loop: isolated EventLoop) async throws(AdmissionRefusal) {
+    package func acquire(
+        _ urgency: FetchUrgency? = nil,
+        on loop: isolated EventLoop
+    ) async throws(AdmissionRefusal) {
         if takeFreeSlot() { return }
         let (id, wait) = state.withLock { state in
             state.lastID += 1
@@ -83,15 +90,18 @@ package final class Admission: Sendable {
         let timer = LoopTimer(on: loop) { [self] in refuse(id, .waitedTooLong(nanoseconds: wait)) }
         defer { timer.cancel() }
         timer.start(after: wait)
+        // Before the place in the queue: what it misses, the look at the priority under the mutex sees.
+        let observer = urgency?.observe { [weak self] in self?.raise(id, to: $0) }
+        defer { if let observer { urgency?.forget(observer) } }
         let refusal = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in enqueue(Waiter(id: id, continuation: continuation)) }
+            await withUnsafeContinuation { continuation in enqueue(id, Waiter(continuation: continuation), urgency) }
         } onCancel: {
             refuse(id, .cancelled)
         }
         if let refusal { throw refusal }
     }
 
-    /// Gives a slot back; the first in the queue gets it.
+    /// Gives a slot back; the next in the queue gets it.
     package func release() {
         let admitted = state.withLock { state in
             state.running -= 1
@@ -100,34 +110,43 @@ package final class Admission: Sendable {
         for waiter in admitted { waiter.continuation.resume(returning: nil) }
     }
 
-    private func enqueue(_ waiter: Waiter) {
-        let answer: AdmissionRefusal?? = state.withLock { state in
-            if Task.isCancelled { return .some(.cancelled) }
+    private func enqueue(_ id: UInt64, _ waiter: Waiter, _ urgency: FetchUrgency?) {
+        let (answer, displaced): (AdmissionRefusal??, (waiter: Waiter, length: Int)?) = state.withLock { state in
+            if Task.isCancelled { return (.some(.cancelled), nil) }
             if state.running < state.limits.concurrent ?? .max, state.waiting.isEmpty {
                 state.running += 1
-                return .some(nil)
+                return (.some(nil), nil)
             }
-            if state.waiting.count >= state.limits.queueLength {
-                return .some(.queueFull(length: state.limits.queueLength))
+            let priority = urgency.priority
+            let length = state.limits.queueLength
+            guard state.waiting.count >= length else {
+                state.waiting.append(id, waiter, priority)
+                return (nil, nil)
             }
-            state.waiting.append(waiter)
-            return nil
+            guard let displaced = state.waiting.displace(below: priority) else {
+                return (.some(.queueFull(length: length)), nil)
+            }
+            state.waiting.append(id, waiter, priority)
+            return (nil, (displaced, length))
         }
+        displaced?.waiter.continuation.resume(returning: .queueFull(length: displaced?.length ?? 0))
         if let answer { waiter.continuation.resume(returning: answer) }
     }
 
+    private func raise(_ id: UInt64, to priority: FetchPriority) {
+        state.withLock { $0.waiting.raise(id, to: priority) }
+    }
+
     private func refuse(_ id: UInt64, _ refusal: AdmissionRefusal) {
-        let waiter = state.withLock { state in
-            state.waiting.firstIndex { $0.id == id }.map { state.waiting.remove(at: $0) }
-        }
+        let waiter = state.withLock { $0.waiting.remove(id) }
         waiter?.continuation.resume(returning: refusal)
     }
 
     private static func admit(_ state: inout State) -> [Waiter] {
         var admitted: [Waiter] = []
-        while !state.waiting.isEmpty, state.running < state.limits.concurrent ?? .max {
+        while state.running < state.limits.concurrent ?? .max, let next = state.waiting.popFirst() {
             state.running += 1
-            admitted.append(state.waiting.removeFirst())
+            admitted.append(next)
         }
         return admitted
     }

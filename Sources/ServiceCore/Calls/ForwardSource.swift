@@ -18,19 +18,22 @@ final class ForwardSource: FetchSource {
     private let listeners: OwnListeners
     private let makeSource: ([SocketAddress]?) -> OriginSource
 
-    /// - Parameter makeSource: the source for requests that go to these addresses; nil: to those that the transfer
-    ///   finds out.
+    /// - Parameters:
+    ///   - target: the addresses that the origin may have.
+    ///   - makeSource: the source for requests that go to these addresses; nil: to those that the transfer finds out.
     init(
         _ origin: OriginAddress,
-        _ match: RouteMatch,
-        from client: ServiceClient,
+        _ target: TargetRules,
+        _ timeouts: Timeouts,
+        _ client: UpstreamClient,
+        _ listeners: OwnListeners,
         makeSource: @escaping ([SocketAddress]?) -> OriginSource
     ) {
         self.origin = origin
-        target = match.target
-        timeouts = match.endpoint.request.timeouts
-        self.client = client.client
-        listeners = client.listeners
+        self.target = target
+        self.timeouts = timeouts
+        self.client = client
+        self.listeners = listeners
         self.makeSource = makeSource
     }
 

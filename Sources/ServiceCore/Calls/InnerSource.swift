@@ -38,13 +38,13 @@ final class InnerSource: FetchSource {
     ) async throws(FetchError) -> any FetchHandle {
         let (asking, plan) = (call.match.route, call.match.endpoint.request)
         do throws(AdmissionRefusal) {
-            try await asking.runtime.admission.acquire(on: loop)
+            try await asking.runtime.admission.acquire(request.urgency, on: loop)
         } catch {
             throw FetchError(error, service: asking.plan)
         }
         let fetch = InnerFetch(sink: sink, admission: asking.runtime.admission)
         var fields = request.fields
-        FieldChange(rules: plan.rules, authorization: asking.plan.authorization).apply(to: &fields)
+        asking.plan.change(plan).apply(to: &fields)
         var headFields = fields
         if let host = request.clientHost { headFields.set(.host, host) }
         let head = RequestHead(method: request.method, target: request.path, fields: headFields)

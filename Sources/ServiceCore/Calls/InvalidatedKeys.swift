@@ -13,7 +13,8 @@ extension RouteMatch {
     }
 
     /// The absolute URL of the request's target on its origin.
-    var targetURL: String {
+    /// - Parameter rest: what is asked for below the base URL.
+    func targetURL(_ rest: String) -> String {
         if route.asksTarget, let origin { return origin.root + rest }
         return referred.root + referred.path(appending: rest)
     }
@@ -26,13 +27,14 @@ extension RouteMatch {
     func keys(named answer: ResponseHead, _ url: String, host: String?) -> [CacheKey] {
         if route.asksTarget { return [] }
         let base = referred.base
-        return Caching.invalidatedURLs(url: url, response: answer).compactMap { url in
+        return Caching.invalidatedURLs(url: url, response: answer).flatMap { url -> [CacheKey] in
             // No key holds what the service adds in secret.
             let url = route.rewriting.secrets.removed(from: url)
-            guard url.hasPrefix(base) else { return nil }
-            let rest = url.dropFirst(base.count)
-            guard rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") else { return nil }
-            return route.key(rest: String(rest), host: host)
+            guard url.hasPrefix(base) else { return [] }
+            let rest = String(url.dropFirst(base.count))
+            guard rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") else { return [] }
+            let asked = route.keys(asking: route.address.path(appending: rest), host: host)
+            return route.clientRests(for: rest).map { route.key(rest: $0, host: host) } + asked
         }
     }
 }

@@ -12,7 +12,11 @@ package final class OriginSource: FetchSource {
     private let service: ServicePlan
     /// The service's: a plan is not to be looked into with each request.
     private let breaker: BreakerPolicy?
+    /// Somebody wants to hear how fetches end: the breaker, or the calls that are parked.
+    private let isWatched: Bool
     private let plan: RequestPlan
+    /// Of the endpoint, or of the service.
+    private let authorization: String?
     private let terms: UpstreamTerms
     private let runtime: ServiceRuntime
     /// The runtime's, held here as well: a member of a member is retained with each use.
@@ -39,7 +43,9 @@ package final class OriginSource: FetchSource {
     ) {
         self.service = service
         breaker = service.breaker
+        isWatched = service.breaker != nil || service.park != nil
         self.plan = plan
+        authorization = plan.authorization ?? service.authorization
         terms = UpstreamTerms(
             url: origin.root,
             host: origin.authority,
@@ -64,7 +70,7 @@ package final class OriginSource: FetchSource {
         // What the origin's breaker refuses does not queue for a slot.
         if breaker != nil, runtime.resilience.leavesAlone(terms.url) { throw refuse() }
         do throws(AdmissionRefusal) {
-            if !admission.takeFreeSlot() { try await admission.acquire(on: loop) }
+            if !admission.takeFreeSlot() { try await admission.acquire(request.urgency, on: loop) }
         } catch {
             throw FetchError(error, service: service)
         }
@@ -80,16 +86,17 @@ package final class OriginSource: FetchSource {
     /// Whoever calls has a slot, which the fetch gives back; nil where the origin's breaker refuses it,
     /// and the slot is free again.
     private func begin(_ request: consuming FetchRequest, _ sink: any FetchSink) -> OriginFetch? {
-        var watch: BreakerWatch?
-        if let breaker {
-            watch = BreakerWatch(runtime.resilience, terms.url, breaker)
+        var watch: OriginWatch?
+        if isWatched {
+            let parked = service.park == nil ? nil : runtime.parked
+            watch = OriginWatch(runtime.resilience, terms.url, breaker, parked)
             if watch == nil {
                 admission.release()
                 return nil
             }
         }
         let fetch = OriginFetch(sink: sink, admission: admission)
-        if let watch { fetch.breaker = watch }
+        if let watch { fetch.watch = watch }
         runtime.countFetch()
         onFetch()
         let body = request.body
@@ -102,18 +109,24 @@ package final class OriginSource: FetchSource {
         runtime.resilience.countRefusal()
         var reason =
             "the circuit breaker of \(terms.url) is half-open: one request probes whether the origin answers again"
+        var seconds = 1
         if case .open(let time) = runtime.resilience.breaker(of: terms.url) {
+            // Rounded up: a client that comes when it was told to is not refused again.
+            seconds = max(1, Int(clamping: (time + 999_999_999) / 1_000_000_000))
             reason =
                 "the circuit breaker of \(terms.url) is open after failures in a row, for another \(time / 1_000_000) ms"
         }
-        return .unavailable("service \(service.name): \(reason); see what the origin answers, or change breaker")
+        return .unavailable(
+            "service \(service.name): \(reason); see what the origin answers, or change breaker",
+            seconds: seconds
+        )
     }
 
     private func upstreamRequest(_ request: consuming FetchRequest) -> UpstreamRequest {
         var fields = request.fields
         fields.remove(.host)
         plan.rules.apply(to: &fields)
-        if let authorization = service.authorization { fields.set(.authorization, authorization) }
+        if let authorization { fields.set(.authorization, authorization) }
         // The client's Host was removed above, so that a Host here comes from the rules. The transfer sends Host first
         // in any case.
         if service.preservesHost, let host = request.clientHost, !fields.contains(.host) { fields.append(.host, host) }
@@ -162,8 +175,8 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     @exclusivity(unchecked) private(set) var isEndProven = true
     @exclusivity(unchecked) private var sink: (any FetchSink)?
     private var admission: Admission?
-    /// Hears how the fetch ended; nil where the service has no breaker.
-    @exclusivity(unchecked) var breaker: BreakerWatch?
+    /// Hears how the fetch ended; nil where nobody wants to.
+    @exclusivity(unchecked) var watch: OriginWatch?
 
     init(sink: any FetchSink, admission: Admission) {
         self.sink = sink
@@ -171,7 +184,7 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     }
 
     deinit {
-        breaker?.givenUp()
+        watch?.givenUp()
         admission?.release()
     }
 
@@ -193,8 +206,8 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     func transfer(_ transfer: Transfer, received interim: ResponseHead) { sink?.received(interim: interim) }
 
     func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming) {
-        if let watch = breaker {
-            breaker = nil
+        if let watch {
+            self.watch = nil
             watch.answered(head.status)
         }
         if Self.isEventStream(head.fields) { transfer.allowSilence() }
@@ -220,8 +233,8 @@ final class OriginFetch: FetchHandle, TransferDelegate {
 
     func transfer(_ transfer: Transfer, failed error: UpstreamError) {
         let sink = sink
-        if let watch = breaker {
-            breaker = nil
+        if let watch {
+            self.watch = nil
             watch.failed(error)
         }
         end()
@@ -240,8 +253,8 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     private func end() {
         sink = nil
         transfer = nil
-        if let watch = breaker {
-            breaker = nil
+        if let watch {
+            self.watch = nil
             watch.givenUp()
         }
         admission?.release()

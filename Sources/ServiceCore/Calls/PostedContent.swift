@@ -26,12 +26,15 @@ package struct PostedContent {
         return head.fields.present.isDisjoint(with: conditions)
     }
 
-    /// Reads the content of a request, at most a little more than ``longest``.
-    /// - Parameter bind: registers whom to call when there is more.
+    /// Reads the content of a request, at most a little more than a limit.
+    /// - Parameters:
+    ///   - bind: registers whom to call when there is more.
+    ///   - limit: in bytes; ``longest`` for a key.
     /// - Throws: that the client did not send all of it.
     static func read(
         _ source: (any RequestBodySource)?,
         bind: ((_ available: @escaping () -> Void) -> Void)?,
+        atMost limit: Int = longest,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> PostedContent {
         var content = PostedContent()
@@ -44,7 +47,7 @@ package struct PostedContent {
         // Freed when all has been read, or no more is wanted.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
         defer { buffer.deallocate() }
-        while content.bytes.count <= longest {
+        while content.bytes.count <= limit {
             switch source.read(into: buffer) {
             case .bytes(let count): content.bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             case .wait: await waiter.wait(on: loop)

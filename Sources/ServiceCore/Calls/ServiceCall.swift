@@ -11,10 +11,10 @@ package import Upstream
 package struct ServiceCall {
     package let match: RouteMatch
     /// The client's request without the fields of its connection.
-    package let head: RequestHead
+    package internal(set) var head: RequestHead
     /// Fields for the origin: end-to-end, Via added.
     package var originFields: Fields
-    package let framing: BodyFraming
+    package internal(set) var framing: BodyFraming
     package var body: (any RequestBodySource)?
     /// Registers whom to call when the body has bytes again.
     package var bindBody: ((_ available: @escaping () -> Void) -> Void)?
@@ -23,6 +23,11 @@ package struct ServiceCall {
     package var endWithClient: (() -> Void)?
     /// Tells what becomes of the request; nil unless that is wanted.
     package var trace: RequestTrace?
+    /// What the endpoint asks for below the base URL, where that was made of the content, too; nil: it is yet to be
+    /// filled.
+    var filledRest: String?
+    /// How urgent it is; nil where a client waits for the answer.
+    package var urgency: FetchUrgency?
     /// Services asked for this request so far.
     var depth = 0
     /// What those services add to the query where the request goes out.
@@ -44,6 +49,7 @@ package struct ServiceCall {
         framing = request.framing
         body = request.body
         bindBody = request.bindBody
+        urgency = request.urgency
         self.depth = depth
         self.hidden = hidden
     }
@@ -56,6 +62,12 @@ package struct ServiceCall {
 
     /// There is no content.
     package var isPlain: Bool { framing == .none || framing == .length(0) }
+
+    /// What the endpoint asks for below the base URL.
+    func target() throws(RouteRefusal) -> String {
+        if let filledRest { return filledRest }
+        return match.endpoint.isShaped ? try match.route.fill(match.rest, match.endpoint).rest : match.rest
+    }
 
     /// Obeys what the route says of clients that leave.
     func heed(_ ask: CacheRequest) {

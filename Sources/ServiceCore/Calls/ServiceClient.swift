@@ -30,7 +30,7 @@ package final class ServiceClient {
     let listeners: OwnListeners
     /// Makes the answer that a service gets when the service that it asks refuses a request.
     let document: (RouteRefusal) -> RefusalDocument
-    private let onFetch: () -> Void
+    let onFetch: () -> Void
     // The value holds the endpoint: its identifier could be that of another endpoint after its release.
     /// The origins of services, by endpoint, each made at first use.
     private var sources: [ObjectIdentifier: (endpoint: EndpointRoute, source: OriginSource)] = [:]
@@ -58,35 +58,83 @@ package final class ServiceClient {
     }
 
     package func answer(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
+        if call.match.endpoint.isShaped { return try await answer(shaping: call, on: loop) }
+        return try await answer(sent: call, on: loop)
+    }
+
+    /// What is wrong with a request is found, and said, before anything of it is sent.
+    private func answer(
+        shaping call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async throws(RouteRefusal) -> ServiceAnswer {
+        let (route, endpoint) = (call.match.route, call.match.endpoint)
+        try Self.admit(call.head, call.match.rest, route)
+        if endpoint.demo != nil { return try await answer(sent: call, on: loop) }
+        let shaped: ServiceCall
+        do throws(ShapingFailure) {
+            shaped = try await call.shaped(on: loop)
+        } catch {
+            switch error {
+            case .refused(let refusal): throw refusal
+            case .failed(let failure): return ServiceAnswer(answer: core.failure(failure, ForwardReason(.method)))
+            }
+        }
+        return try await answer(sent: shaped, on: loop)
+    }
+
+    /// - Parameter call: as its endpoint sends it.
+    private func answer(
+        sent call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async throws(RouteRefusal) -> ServiceAnswer {
+        // Only a client waits for an origin that is away.
+        guard let park = call.match.route.plan.park, call.urgency == nil else {
+            return try await answerOnce(call, on: loop)
+        }
+        try Self.admit(call.head, call.match.rest, call.match.route)
+        return try await answerOrPark(call, park, on: loop)
+    }
+
+    /// The answer of this moment.
+    func answerOnce(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
         let step = try step(call)
         call.tell(step)
         switch step {
         case .demo(let rule): return try await demo(rule, call, on: loop)
         case .store(let ask, let source):
             call.heed(ask)
-            return ServiceAnswer(
-                answer: await core.answer(ask, from: call.traced(source), onInterim: call.onInterim, on: loop)
+            return shown(
+                await core.answer(ask, from: call.traced(source), onInterim: call.onInterim, on: loop),
+                call
             )
         case .post(let ask, let source):
             call.heed(ask)
-            return ServiceAnswer(answer: await post(call, ask, call.traced(source), on: loop))
+            return shown(await post(call, ask, call.traced(source), on: loop), call)
         case .pass(let path, let source):
-            return ServiceAnswer(answer: await pass(call, path, call.traced(source), on: loop))
+            return shown(await pass(call, path, call.traced(source), on: loop), call)
         }
+    }
+
+    /// The answer for whoever has asked: what an origin said of a document that is mapped is for the store alone.
+    private func shown(_ answer: Answer, _ call: ServiceCall) -> ServiceAnswer {
+        var answer = answer
+        if call.match.endpoint.request.mapping != nil { MappedOrigin.remove(from: &answer.head.fields) }
+        return ServiceAnswer(answer: answer)
     }
 
     // MARK: - What becomes of a call
 
     /// Decides what becomes of a call; no request is sent, and nothing changes.
-    /// - Throws: that the path may lead out of the service, that the service answers only its endpoints and the path
-    ///   names none, or that the service asks no origin and plays no demo answers.
+    /// - Throws: that the path may lead out of the service, that its rules deny the request, that the service answers
+    ///   only its endpoints and the path names none, that a parameter of the endpoint is missing, or that the service
+    ///   asks no origin and plays no demo answers.
     package func step(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
-        try Self.checkPath(call.match.rest, route)
+        try Self.admit(call.head, call.match.rest, route)
         if let rule = endpoint.demo { return .demo(rule) }
         if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
         let source = try source(of: call)
-        let path = route.path(call.match.rest, endpoint, behind: call.hidden)
+        let path = route.path(try call.target(), endpoint, behind: call.hidden)
         if PostedContent.mayBeStored(call.head, call.framing, endpoint.request) {
             return .post(ask(call, path, endpoint), source)
         }
@@ -99,10 +147,11 @@ package final class ServiceClient {
     /// Where a service has endpoints, a base path or credentials, no path may lead out of what its first
     /// bytes name: it is refused before anything is matched, since what a server makes of it is not what is
     /// matched, stored and logged here.
-    /// - Throws: the refusal of a path with dot segments.
-    static func checkPath(_ rest: String, _ route: ServiceRoute) throws(RouteRefusal) {
-        guard route.guardsPaths, DotSegments.mayOccur(in: rest) else { return }
-        throw .dotSegments(service: route.plan.name)
+    /// - Throws: the refusal of a path with dot segments, or of a request that the service's rules deny.
+    static func admit(_ request: RequestHead, _ rest: String, _ route: ServiceRoute) throws(RouteRefusal) {
+        if route.guardsPaths, DotSegments.mayOccur(in: rest) { throw .dotSegments(service: route.plan.name) }
+        guard let rule = route.access.refusal(of: request, rest) else { return }
+        throw .denied(service: route.plan.name, rule: rule)
     }
 
     /// The question that a call is.
@@ -122,6 +171,7 @@ package final class ServiceClient {
             prepare: { [via = self.plan.via] in Self.prepare($0, route, via: via) }
         )
         ask.seed = plan.seed
+        ask.urgency = call.urgency
         ask.phases = plan.phases
         ask.onClientAbort = plan.onClientAbort
         ask.sharesURL = plan.sharesURL || route.isAskedInSecret
@@ -137,7 +187,7 @@ package final class ServiceClient {
     private static func prepare(_ head: StoredHead, _ route: ServiceRoute, via: String) -> [UInt8] {
         var shown = head
         route.rewriting.apply(to: &shown.fields)
-        if !route.corsOrigins.isEmpty { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &shown.fields) }
+        if !route.cors.origins.isEmpty { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &shown.fields) }
         return StoredResponse.prepare(shown, length: head.bodyLength, via: via)
     }
 
@@ -168,7 +218,8 @@ package final class ServiceClient {
             var call = call
             call.body = ContentSource(content.bytes, then: call.body)
             // Nothing is stored of it: the origin gets what the key leaves out, too.
-            let path = call.match.route.path(call.match.rest, call.match.endpoint, behind: call.hidden)
+            let rest = (try? call.target()) ?? call.match.rest
+            let path = call.match.route.path(rest, call.match.endpoint, behind: call.hidden)
             return await pass(call, path, source, on: loop)
         }
         let question = PostedContent.question(ask, content.bytes)
@@ -196,14 +247,16 @@ package final class ServiceClient {
             body: call.body
         )
         fetch.bindBody = call.bindBody
+        fetch.urgency = call.urgency
         // The stored response of a target is the one that a GET of it gets, so that the endpoint of that GET names its
         // key.
         let stored = route.endpoint(for: .get, match.rest)
-        let url = match.targetURL
-        let storedPath = route.path(match.rest, stored, behind: call.hidden)
+        let url = match.targetURL((try? call.target()) ?? match.rest)
+        let storedPath = route.path(route.filledOrPlain(match.rest, stored), stored, behind: call.hidden)
         let ask = Self.get(ask(call, storedPath, stored), stored.request)
         call.heed(ask)
-        var pass = UncachedRequest(fetch, ask, url: url) { match.keys(named: $0, url, host: host) }
+        let own = route.keys(asking: path, host: host)
+        var pass = UncachedRequest(fetch, ask, url: url) { match.keys(named: $0, url, host: host) + own }
         // The origin's own URL counts, too: another service, or forward mode, may have stored its response under it.
         if let origin = match.origin {
             let urls =
@@ -258,8 +311,12 @@ package final class ServiceClient {
 
     /// The source of a call's fetches, with the attempts that its endpoint allows.
     private func source(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
-        let source = try singleSource(of: call)
+        var source = try singleSource(of: call)
         let (route, request) = (call.match.route, call.match.endpoint.request)
+        // Within the attempts: a document that cannot be mapped is one that a retry may bring anew.
+        if let mapping = request.mapping {
+            source = MappingSource(source, mapping, isStored: request.storesAnything)
+        }
         guard request.retry.count > 0 else { return source }
         let resilience = route.runtime.resilience
         let guarded = route.plan.breaker == nil ? nil : route.plan.origin?.root
@@ -277,10 +334,13 @@ package final class ServiceClient {
 
     private func singleSource(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
-        if let source = originSource(route, endpoint) { return HiddenQuerySource.make(source, call.hidden) }
+        if let source = originSource(route, endpoint) {
+            return following(HiddenQuerySource.make(source, call.hidden), of: call)
+        }
         if route.asksTarget, let origin = call.match.origin {
             let match = call.match
-            return ForwardSource(origin, match, from: self) { [client, onFetch] addresses in
+            let timeouts = endpoint.request.timeouts
+            return ForwardSource(origin, match.target, timeouts, client, listeners) { [client, onFetch] addresses in
                 OriginSource(
                     service: route.plan,
                     origin: origin,
@@ -296,35 +356,6 @@ package final class ServiceClient {
         guard let name = route.inner, let inner = plan.service(named: name), call.depth < ServiceRoute.maximumDepth
         else { throw .noAnswer(service: route.plan.name) }
         return InnerSource(self, inner, askedBy: call)
-    }
-
-    // MARK: - Demo mode
-
-    private func demo(
-        _ rule: DemoRule,
-        _ call: ServiceCall,
-        on loop: isolated EventLoop
-    ) async throws(RouteRefusal) -> ServiceAnswer {
-        let method = call.head.method
-        let key = DrawKey(rule: rule.name, request: Array("\(method.name) \(call.match.rest)".utf8))
-        let draw = DemoDraw.draw(rule, key: key, ordinal: call.match.route.ordinals.next(key))
-        if draw.latency > 0 {
-            do { try await loop.sleep(nanoseconds: draw.latency) } catch { throw .clientLeft }
-        }
-        let hasBody = draw.status != 204 && draw.status != 304 && draw.status >= 200
-        let body = hasBody ? Body.complete(draw.body) : nil
-        if let body, draw.status == 200, method == .get || method == .head {
-            let head = ResponseHead(status: 200, reason: ReasonPhrase.reason(200), fields: draw.representationFields)
-            return ServiceAnswer(answer: core.own(call.head, head, body, on: loop), demo: draw.fieldValue)
-        }
-        var answer = Answer(
-            head: ResponseHead(status: draw.status, fields: draw.fields),
-            reader: method == .head ? nil : body?.makeReader(on: loop),
-            length: body?.knownLength,
-            cacheStatus: nil
-        )
-        answer.head.reason = ReasonPhrase.reason(draw.status)
-        return ServiceAnswer(answer: answer, demo: draw.fieldValue)
     }
 }
 

@@ -1,16 +1,18 @@
-// What outlives a reload: the admission, the resilience and the counters of each service, by the service's name.
+// What outlives a reload: the admission, the resilience, the parked calls and the counters of each service, by the service's name.
 
 import EventLoop
 import Synchronization
 
 /// One service's state.
 ///
-/// Sendable: admission and resilience have mutexes of their own, the counter is atomic.
+/// Sendable: admission, resilience and parked calls have mutexes of their own, the counter is atomic.
 package final class ServiceRuntime: Sendable {
     package let name: String
     package let admission: Admission
     package let resilience: Resilience
+    package let parked: ParkedCalls
     private let fetches = Atomic<Int>(0)
+    private let redirects = Atomic<Int>(0)
 
     /// - Parameters:
     ///   - now: monotonic nanoseconds.
@@ -24,10 +26,16 @@ package final class ServiceRuntime: Sendable {
         self.name = name
         admission = Admission(limits)
         resilience = Resilience(now: now, onReport: onReport)
+        parked = ParkedCalls(admission, now: now, onReport: onReport)
     }
 
     /// Fetches begun since the start, HEAD checks among them.
     package var fetchCount: Int { fetches.load(ordering: .relaxed) }
+
+    /// Redirects followed since the start.
+    package var redirectCount: Int { redirects.load(ordering: .relaxed) }
+
+    package func countRedirect() { redirects.wrappingAdd(1, ordering: .relaxed) }
 
     package func countFetch() { fetches.wrappingAdd(1, ordering: .relaxed) }
 }
@@ -64,6 +72,14 @@ package final class ServiceRegistry: Sendable {
             runtimes[plan.name] = runtime
             return runtime
         }
+    }
+
+    /// Ends the parked calls of all services but these.
+    /// - Parameters:
+    ///   - kept: names.
+    ///   - why: told to their clients.
+    package func endParkedCalls(but kept: Set<String> = [], why: String) {
+        for runtime in all where !kept.contains(runtime.name) { runtime.parked.serve(nil, why: why) }
     }
 
     package var all: [ServiceRuntime] { runtimes.withLock { Array($0.values) } }

@@ -50,11 +50,11 @@ extension RoutePlan {
         var hidden: [HiddenItem] = []
         for _ in 0..<ServiceRoute.maximumDepth {
             let (route, endpoint) = (match.route, match.endpoint)
-            try ServiceClient.checkPath(match.rest, route)
+            try ServiceClient.admit(match.request, match.rest, route)
             if endpoint.demo != nil { return nil }
             if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
             let request = endpoint.request
-            let path = route.path(match.rest, endpoint, behind: hidden)
+            let path = route.path(try route.fill(match.rest, endpoint).rest, endpoint, behind: hidden)
             hidden = hidden.adding(request.query, of: route, to: path)
             gates.append(UpgradeGate(service: route.plan, runtime: route.runtime))
             if let origin = match.origin {
@@ -70,7 +70,7 @@ extension RoutePlan {
                 )
             }
             guard let name = route.inner, let inner = service(named: name) else { return nil }
-            passed.append(FieldChange(rules: request.rules, authorization: route.plan.authorization))
+            passed.append(route.plan.change(request))
             match = RouteMatch(inner, path, match.request)
         }
         return nil

@@ -5,6 +5,7 @@ package import CacheStore
 package import DownloadCore
 package import HTTPCaching
 package import HTTPWire
+import Mapping
 package import Policies
 package import Upstream
 
@@ -30,6 +31,16 @@ package struct RequestPlan: Sendable, Equatable {
     package var onClientAbort: ClientAbort
     /// How a fetch that failed is made again.
     package var retry: RetryPolicy
+    /// Bytes of each body that are logged; nil: none, and the hot path may answer.
+    package var logBodies: Int?
+    /// The value of Authorization that an endpoint adds instead of its service's; nil: the service's.
+    package var authorization: String?
+    /// What an endpoint makes of a request; nil: nothing.
+    package var shape: RequestShape?
+    /// Whether redirects are followed.
+    package var redirects: RedirectPolicy
+    /// What becomes of the documents of its answers; nil: they stay as they are. The digest of it is in ``policy``.
+    package private(set) var mapping: ResponseMapping?
 
     package init(
         rules: FieldRules = FieldRules(),
@@ -44,7 +55,12 @@ package struct RequestPlan: Sendable, Equatable {
         storeAs: String? = nil,
         phases: PhasePlan? = nil,
         onClientAbort: ClientAbort = .finish,
-        retry: RetryPolicy = RetryPolicy()
+        retry: RetryPolicy = RetryPolicy(),
+        logBodies: Int? = nil,
+        authorization: String? = nil,
+        shape: RequestShape? = nil,
+        redirects: RedirectPolicy = RedirectPolicy(),
+        mapping: ResponseMapping? = nil
     ) {
         self.rules = rules
         self.query = query
@@ -59,6 +75,12 @@ package struct RequestPlan: Sendable, Equatable {
         self.phases = phases
         self.onClientAbort = onClientAbort
         self.retry = retry
+        self.logBodies = logBodies
+        self.authorization = authorization
+        self.shape = shape
+        self.redirects = redirects
+        self.mapping = mapping
+        self.policy.mapping = mapping?.plan.digest
     }
 }
 
@@ -85,6 +107,13 @@ package struct EndpointPlan: Sendable {
     }
 }
 
+extension ServicePlan {
+    /// What the service changes in the fields of a request of this plan.
+    package func change(_ request: RequestPlan) -> FieldChange {
+        FieldChange(rules: request.rules, authorization: request.authorization ?? authorization)
+    }
+}
+
 /// A service.
 package struct ServicePlan: Sendable {
     /// Empty in forward mode.
@@ -105,6 +134,8 @@ package struct ServicePlan: Sendable {
     package let admission: AdmissionLimits
     /// When the origin is left alone; nil: never.
     package let breaker: BreakerPolicy?
+    /// Whether calls wait for an origin that is away; nil: none does.
+    package let park: ParkPolicy?
     /// More specific patterns first.
     package let endpoints: [EndpointPlan]
     /// The same by method and path; nil without endpoints, so that a service that has none is asked nothing more on a
@@ -123,6 +154,7 @@ package struct ServicePlan: Sendable {
         isLenient: Bool = true,
         admission: AdmissionLimits = AdmissionLimits(),
         breaker: BreakerPolicy? = nil,
+        park: ParkPolicy? = nil,
         endpoints: [EndpointPlan] = []
     ) {
         self.name = name
@@ -136,6 +168,7 @@ package struct ServicePlan: Sendable {
         self.isLenient = isLenient
         self.admission = admission
         self.breaker = breaker
+        self.park = park
         self.endpoints = endpoints
         paths = endpoints.isEmpty ? nil : PathIndex(endpoints.map { ($0.method, $0.pattern) })
     }

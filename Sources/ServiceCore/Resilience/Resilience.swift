@@ -11,6 +11,12 @@ package enum ServiceReport: Sendable, Equatable {
     /// - `duration`: nanoseconds until a request may probe the origin.
     case breakerOpened(origin: String, failures: Int, duration: UInt64)
     case breakerClosed(origin: String)
+    /// - `time`: nanoseconds that the call may wait.
+    case parked(method: String, path: String, id: UInt64, time: UInt64, why: String)
+    case notParked(method: String, path: String, why: ParkRefusal)
+    /// - `waited`: nanoseconds since the call was parked, as in the next case.
+    case replayed(method: String, path: String, id: UInt64, waited: UInt64)
+    case parkExpired(method: String, path: String, id: UInt64, waited: UInt64)
 
     /// One line.
     package func text(service: String) -> String {
@@ -22,12 +28,23 @@ package enum ServiceReport: Sendable, Equatable {
                 + "nobody asks it for \(duration / 1_000_000) ms"
         case .breakerClosed(let origin):
             "service \(service): the circuit breaker of \(origin) closed: the origin answers again"
+        case .parked(let method, let path, let id, let time, let why):
+            "service \(service): \(method) \(path) is parked as \(id) for \(time / 1_000_000_000) s at most, since \(why)"
+        case .notParked(let method, let path, let why):
+            "service \(service): \(method) \(path) is not parked, since \(why.text)"
+        case .replayed(let method, let path, let id, let waited):
+            "service \(service): \(method) \(path), parked as \(id), was replayed after \(waited / 1_000_000) ms"
+        case .parkExpired(let method, let path, let id, let waited):
+            "service \(service): \(method) \(path), parked as \(id), waited \(waited / 1_000_000) ms in vain"
         }
     }
 
-    /// A retry is ordinary, an origin that is left alone is not.
+    /// A retry is ordinary, an origin that is left alone is not, nor is a call that waits for it in vain.
     package var isWarning: Bool {
-        if case .breakerOpened = self { true } else { false }
+        switch self {
+        case .breakerOpened, .parkExpired, .notParked: true
+        case .retrying, .breakerClosed, .parked, .replayed: false
+        }
     }
 }
 

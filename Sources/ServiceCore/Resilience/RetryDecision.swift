@@ -33,6 +33,7 @@ package enum AttemptEnd: Sendable, Equatable {
             case .nameNotFound, .resolver, .connectionRefused, .unreachable, .tls, .closed: .connect
             default: nil
             }
+        case .failed(.mapping): .content
         case .failed: nil
         }
     }

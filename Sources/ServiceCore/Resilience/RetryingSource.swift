@@ -118,7 +118,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         sink: any FetchSink
     ) {
         self.request = request
-        body = request.body.map { WatchedBody($0) }
+        body = request.body.map { $0 as? WatchedBody ?? WatchedBody($0) }
         self.policy = policy
         self.expect = expect
         self.resilience = resilience

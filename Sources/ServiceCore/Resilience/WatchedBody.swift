@@ -13,6 +13,9 @@ final class WatchedBody: RequestBodySource {
     /// Nothing of it has been read, or it is in memory and can be read again.
     var canBeRepeated: Bool { !isRead || (body as? ContentSource)?.again != nil }
 
+    /// Its bytes, where all of it is in memory.
+    var length: Int? { (body as? ContentSource)?.length }
+
     /// Itself, from its start.
     func forAttempt() -> WatchedBody {
         if isRead, let again = (body as? ContentSource)?.again {

@@ -3,6 +3,32 @@
 
 package import HTTPWire
 
+/// Which web pages may call a service, and what they may do (CORS, Private Network Access).
+package struct CrossOriginRules: Sendable, Hashable {
+    /// As `scheme://host[:port]`, or `*`.
+    package let origins: [String]
+    /// Names of the response fields that pages may read, besides those that every page may.
+    package let exposed: [String]
+    /// Browsers send cookies and credentials of the user along, and show pages the answers.
+    package let allowsCredentials: Bool
+    /// Pages of public networks may call a service in a private one.
+    package let allowsPrivateNetwork: Bool
+
+    package init(
+        origins: [String] = [],
+        exposed: [String] = [],
+        allowsCredentials: Bool = false,
+        allowsPrivateNetwork: Bool = false
+    ) {
+        self.origins = origins
+        self.exposed = exposed
+        self.allowsCredentials = allowsCredentials
+        self.allowsPrivateNetwork = allowsPrivateNetwork
+    }
+
+    fileprivate func name(_ origin: String) -> Bool { origins.contains(origin) || origins.contains("*") }
+}
+
 /// What Origin and Sec-Fetch-Site of a request mean for a service (http rule 42, CORS, Fetch Metadata).
 package enum CrossOrigin {
     /// Go on; these fields belong to the answer.
@@ -20,21 +46,27 @@ package enum CrossOrigin {
     package static func decide(_ request: RequestHead, _ route: ServiceRoute) throws(RouteRefusal) -> CrossOrigin {
         var fields = Fields()
         // Also without Origin: a cache behind must not give such an answer to a page.
-        if !route.corsOrigins.isEmpty { fields.append(.vary, "Origin") }
+        let rules = route.cors
+        if !rules.origins.isEmpty { fields.append(.vary, "Origin") }
         guard let origin = request.fields.first(.origin) else {
-            guard route.addsCredentials, !route.corsOrigins.contains("*"), isForeignFetch(request.fields),
+            guard route.addsCredentials, !rules.origins.contains("*"), isForeignFetch(request.fields),
                 !isNavigation(request)
             else { return .pass(fields) }
             throw .foreignPage(service: route.plan.name, origin: nil)
         }
-        if route.corsOrigins.contains(origin) || route.corsOrigins.contains("*") {
+        if rules.name(origin) {
             fields.append(allowOrigin, origin)
+            if rules.allowsCredentials { fields.append(allowCredentials, "true") }
             guard request.method == .options, let method = request.fields.first(.accessControlRequestMethod) else {
+                if !rules.exposed.isEmpty { fields.append(exposeHeaders, rules.exposed.joined(separator: ", ")) }
                 return .pass(fields)
             }
             fields.append("Access-Control-Allow-Methods", method)
             if let wanted = request.fields.combined("Access-Control-Request-Headers") {
                 fields.append("Access-Control-Allow-Headers", wanted)
+            }
+            if rules.allowsPrivateNetwork, request.fields.first("Access-Control-Request-Private-Network") == "true" {
+                fields.append("Access-Control-Allow-Private-Network", "true")
             }
             fields.append("Access-Control-Max-Age", "600")
             return .preflight(fields)
@@ -44,10 +76,13 @@ package enum CrossOrigin {
     }
 
     /// Adds the fields to an answer. Access-Control-Allow-Origin replaces the origin's: a browser refuses an answer
-    /// with two.
+    /// with two. So do the others, which the origin gave to another web origin.
     package static func apply(_ added: Fields, to fields: inout Fields) {
         if added.isEmpty { return }
-        if added.contains(allowOrigin) { fields.remove(allowOrigin) }
+        if added.contains(allowOrigin) {
+            for name in [allowOrigin, allowCredentials] { fields.remove(name) }
+        }
+        if added.contains(exposeHeaders) { fields.remove(exposeHeaders) }
         added.forEachLine { name, value, known in
             if known == .vary {
                 if !varies(fields) { fields.appendMember(.vary, "Origin") }
@@ -58,6 +93,8 @@ package enum CrossOrigin {
     }
 
     private static let allowOrigin = "Access-Control-Allow-Origin"
+    private static let allowCredentials = "Access-Control-Allow-Credentials"
+    private static let exposeHeaders = "Access-Control-Expose-Headers"
 
     /// Whether Vary names Origin, or everything, already.
     private static func varies(_ fields: Fields) -> Bool {

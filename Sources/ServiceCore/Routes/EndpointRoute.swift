@@ -13,6 +13,8 @@ import Policies
 package final class EndpointRoute: Sendable {
     /// nil for the requests that no endpoint names.
     package let endpoint: EndpointPlan?
+    /// The endpoint's name; empty for the requests that no endpoint names.
+    package let name: String
     package let request: RequestPlan
     /// The number of the settings that shape a head. A ready head with another number was made under other settings,
     /// and is not sent.
@@ -29,9 +31,16 @@ package final class EndpointRoute: Sendable {
     package let directRules: PassThroughRules
     /// The service answers only its endpoints, and these are the requests that none of them names: they are not found.
     package let isUnlisted: Bool
+    /// The endpoint makes another request of a client's.
+    package let isShaped: Bool
+    /// What tells its stored responses from those of other endpoints, which may ask the origin for the same target with
+    /// other fields and credentials; empty where its targets are its own. No field makes such a line, which has a space
+    /// and no colon.
+    package let keyLines: [String]
 
-    /// - Parameter isUnlisted: the service answers only its endpoints, and these are the requests that none of them
-    ///   names.
+    /// - Parameters:
+    ///   - isUnlisted: the service answers only its endpoints, and these are the requests that none of them names.
+    ///   - isOpen: there is nothing that the hot path would pass by: no access rules, and no log of bodies.
     init(
         _ endpoint: EndpointPlan?,
         _ request: RequestPlan,
@@ -39,22 +48,24 @@ package final class EndpointRoute: Sendable {
         demo: DemoRule?,
         readyDemo: ReadyDemo?,
         isUnlisted: Bool,
-        passesOnly: Bool
+        passesOnly: Bool,
+        isOpen: Bool
     ) {
         self.endpoint = endpoint
+        name = endpoint?.name ?? ""
         self.request = request
         self.headFormatID = headFormatID
         self.demo = demo
         self.readyDemo = readyDemo
         self.isUnlisted = isUnlisted
+        isShaped = request.shape != nil
+        keyLines = request.shape?.to == nil ? [] : ["endpoint \(endpoint?.name ?? "")"]
         let answersItself = demo != nil || isUnlisted
-        hotKey = request.query.isEmpty && !answersItself ? HotKey(request.key) : .none
-        passThrough = PassThrough(request, isPlain: passesOnly && !answersItself)
+        let isPlain = isOpen && !isShaped && !answersItself
+        hotKey = request.query.isEmpty && isPlain ? HotKey(request.key) : .none
+        passThrough = PassThrough(request, isPlain: passesOnly && !answersItself && !isShaped)
         directRules = PassThroughRules(request.policy)
     }
-
-    /// The endpoint's name; empty for the requests that no endpoint names.
-    package var name: String { endpoint?.name ?? "" }
 }
 
 /// The targets whose bytes are the whole cache key, so that the hot path can look it up without a parse.
@@ -81,9 +92,11 @@ package enum PassThrough: Sendable {
     case uncacheable
 
     /// - Parameter isPlain: the route's caching rules alone decide about answers: it has no demo answers, no list of
-    ///   paths, no CORS.
+    ///   paths, no CORS, no calls that wait for the origin.
     init(_ request: RequestPlan, isPlain: Bool) {
-        if !isPlain || request.seed != nil || request.phases != nil || request.retry.count > 0 {
+        if !isPlain || request.seed != nil || request.phases != nil || request.retry.count > 0
+            || request.redirects.limit > 0 || request.mapping != nil
+        {
             self = .never
         } else if request.policy.mode == .none || !request.storesGet {
             self = .always

@@ -42,10 +42,11 @@ extension RoutePlan {
             for service in services where !(service === route && service.keysHost) {
                 // No key holds what a service adds in secret.
                 for url in Set([url, service.rewriting.secrets.removed(from: url)]) {
-                    for rest in rests(of: url, through: service) {
-                        let key = service.key(rest: rest, host: nil)
-                        if service.keysHost { places.anyHost.insert(key) } else { places.keys.insert(key) }
+                    var keys = Set(rests(of: url, through: service).map { service.key(rest: $0, host: nil) })
+                    for path in askedPaths(of: url, through: service) {
+                        keys.formUnion(service.keys(asking: service.address.path(appending: path), host: nil))
                     }
+                    if service.keysHost { places.anyHost.formUnion(keys) } else { places.keys.formUnion(keys) }
                 }
             }
         }
@@ -72,7 +73,10 @@ extension RoutePlan {
             }
         return ordered.flatMap { route -> [ClientWay] in
             let prefix = String(decoding: route.prefix, as: UTF8.self)
-            var found = rests(of: url, through: route).prefix(1).map { ClientWay(route, prefix + $0, host: route.host) }
+            let rests = rests(of: url, through: route)
+            // Endpoints with targets of their own lead there, too.
+            let shaped = rests.dropFirst().filter { route.endpoint(for: .get, $0).isShaped }
+            var found = (rests.prefix(1) + shaped).map { ClientWay(route, prefix + $0, host: route.host) }
             let root = CacheKey(service: "", url: route.keysHost ? url : route.address.root + "/").description
             if found.isEmpty, route.keysHost, service != nil, let own = Self.root(of: url) {
                 // With the client's Host in the key, that is the authority of what is listed.
@@ -90,6 +94,11 @@ extension RoutePlan {
 
     /// The paths behind a service's prefix for which its origin is asked for `url`.
     package func rests(of url: String, through route: ServiceRoute, depth: Int = 0) -> [String] {
+        askedPaths(of: url, through: route, depth: depth).flatMap { route.clientRests(for: $0) }
+    }
+
+    /// What a service asks for below its base URL where `url` is asked for at the end.
+    private func askedPaths(of url: String, through route: ServiceRoute, depth: Int = 0) -> [String] {
         if let base = route.plan.origin?.base {
             guard url.hasPrefix(base) else { return [] }
             let rest = String(url.dropFirst(base.count))

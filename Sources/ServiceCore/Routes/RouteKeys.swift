@@ -24,7 +24,8 @@ extension ServiceRoute {
     /// The key of a request, as the rules of its endpoint have it.
     /// - Parameter origin: in forward mode, the one that the target names; else nil.
     package func key(path: String, _ fields: Fields, _ endpoint: EndpointRoute, on origin: OriginAddress?) -> CacheKey {
-        let (path, lines) = (endpoint.request.key.path(path), endpoint.request.key.lines(fields))
+        let path = endpoint.request.key.path(path)
+        let lines = endpoint.keyLines + endpoint.request.key.lines(fields)
         if asksTarget, let origin { return CacheKey(service: self.plan.name, url: origin.root + path, lines: lines) }
         // Host is read only where it may be part of the key.
         return key(path: path, host: keysHost ? fields.first(.host) : nil, lines: lines)
@@ -33,7 +34,8 @@ extension ServiceRoute {
     /// The key that a GET of `rest` is stored under, as far as its URL says.
     package func key(rest: String, host: String?) -> CacheKey {
         let endpoint = endpoint(for: .get, rest)
-        return key(path: endpoint.request.key.path(path(rest, endpoint)), host: host)
+        let path = path(filledOrPlain(rest, endpoint), endpoint)
+        return key(path: endpoint.request.key.path(path), host: host, lines: endpoint.keyLines)
     }
 
     /// With the client's Host in its place, the service that stands in for an origin moves into the scheme.

@@ -58,9 +58,16 @@ package final class RoutePlan: Sendable {
 
     package func service(named name: String) -> ServiceRoute? { services.first { $0.plan.name == name } }
 
-    /// Puts the limits of the services in force; until then those of the plan before hold.
+    /// Puts the limits of the services in force; until then those of the plan before hold. Calls that wait for an origin
+    /// which is not the service's any more end.
     package func takeEffect() {
-        for route in services { route.runtime.admission.update(route.plan.admission) }
+        for route in services {
+            route.runtime.admission.update(route.plan.admission)
+            route.runtime.parked.serve(
+                route.plan.park == nil ? nil : route.plan.origin?.root,
+                why: "a reload has changed base_url or park of service \(route.plan.name)"
+            )
+        }
     }
 
     /// The seed folders of all routes, each once, in the order of the configuration.

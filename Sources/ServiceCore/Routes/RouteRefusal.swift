@@ -24,6 +24,11 @@ package enum RouteRefusal: Error, Sendable, Equatable {
     /// The service adds credentials, and a page of another web origin asks; nil where it loads a
     /// script, an image or a frame.
     case foreignPage(service: String, origin: String?)
+    /// The access rules of the service refuse the request.
+    /// - Parameter rule: the one under `deny`, or `allow` where none of those under it matches.
+    case denied(service: String, rule: String)
+    /// The request cannot be made into the one that its endpoint sends.
+    case request(RequestFault, service: String, endpoint: String)
     /// The service has no base URL, and no demo answer for the request.
     case noAnswer(service: String)
     /// Forward mode is off.

@@ -28,9 +28,14 @@ extension RoutePlan {
             return url.utf8.dropFirst(origin.base.utf8.count).first.map { "/?".utf8.contains($0) } ?? false
         }
         let ordered = found.sorted { $0.address.base.utf8.count > $1.address.base.utf8.count }
-        var places = ordered.map { route in
-            let plan = route.plan(storedAt: url)
-            return SeedTarget(key: CacheKey(service: route.plan.name, url: url), policy: plan.policy, seed: plan.seed)
+        var places = ordered.flatMap { route in
+            // Endpoints with targets of their own store the same URL under keys of their own.
+            rests(of: url, through: route).map { rest in
+                let isShaped = route.endpoint(for: .get, rest).isShaped
+                let key = isShaped ? route.key(rest: rest, host: nil) : CacheKey(service: route.plan.name, url: url)
+                let plan = route.plan(storedAs: key)
+                return SeedTarget(key: key, policy: plan.policy, seed: plan.seed)
+            }
         }
         if let forward, url.hasPrefix("http://") {
             let key = CacheKey(service: "", url: url)

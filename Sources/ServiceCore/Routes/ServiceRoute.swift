@@ -4,6 +4,7 @@ import CacheStore
 package import DemoMode
 import HTTPCaching
 package import HTTPWire
+import Policies
 
 /// The way from a service to its origin, through the services that it asks.
 package struct ServiceChain {
@@ -41,8 +42,10 @@ package final class ServiceRoute: Sendable {
     package let inner: String?
     /// Forward mode: the origin is the one that the target of a request names.
     package let asksTarget: Bool
-    /// Web origins that may call the service.
-    package let corsOrigins: [String]
+    /// Which web pages may call the service.
+    package let cors: CrossOriginRules
+    /// Which requests it answers at all. Where there are rules, no request takes the hot path, which knows none.
+    package let access: AccessRules
     /// The service, or one that it asks, adds credentials: foreign web origins are refused (http-rules.md 42).
     package let addsCredentials: Bool
     /// Paths with dot segments are refused (http-rules.md 20).
@@ -79,7 +82,8 @@ package final class ServiceRoute: Sendable {
         demo: DemoRule? = nil,
         endpointDemos: [DemoRule?] = [],
         listedOnly: Bool = false,
-        corsOrigins: [String] = [],
+        cors: CrossOriginRules = CrossOriginRules(),
+        access: AccessRules = AccessRules(),
         chain: ServiceChain = ServiceChain(),
         sharesWebOrigin: Bool = false,
         isAskedInSecret: Bool = false,
@@ -95,7 +99,8 @@ package final class ServiceRoute: Sendable {
         self.hosts = hosts
         self.inner = inner
         self.asksTarget = asksTarget
-        self.corsOrigins = corsOrigins
+        self.cors = cors
+        self.access = access
         addsCredentials = chain.addsCredentials
         guardsPaths = chain.guardsPaths
         self.isAskedInSecret = isAskedInSecret
@@ -116,9 +121,10 @@ package final class ServiceRoute: Sendable {
         let whole = keysHost ? "" : String(CacheKey(service: "", url: address.root + "/").description.dropLast())
         keyPrefix = Array(plan.name.utf8) + [0] + Array((keysHost ? "\(scheme)://" : whole + address.basePath).utf8)
         keyRoot = keysHost ? nil : Array(plan.name.utf8) + [0] + Array(whole.utf8)
-        let addsVary = !corsOrigins.isEmpty
+        let addsVary = !cors.origins.isEmpty
         func route(_ endpoint: EndpointPlan?, _ demo: DemoRule?) -> EndpointRoute {
             let request = endpoint?.request ?? plan.request
+            let isOpen = access.isEmpty && request.logBodies == nil
             var hasher = Hasher()
             hasher.combine(String(describing: request.policy))
             hasher.combine(request.key)
@@ -137,9 +143,14 @@ package final class ServiceRoute: Sendable {
                 request,
                 headFormatID: UInt64(bitPattern: Int64(hasher.finalize())),
                 demo: demo,
-                readyDemo: demo.flatMap { ReadyDemo($0, rewriting, addsVary: addsVary) },
+                // A failure that is drawn again has to wait.
+                readyDemo: demo.flatMap { rule in
+                    !isOpen || request.retry.count > 0 && rule.failure != nil
+                        ? nil : ReadyDemo(rule, rewriting, addsVary: addsVary)
+                },
                 isUnlisted: endpoint == nil && listedOnly,
-                passesOnly: plan.origin != nil && !addsVary
+                passesOnly: plan.origin != nil && !addsVary && plan.park == nil && isOpen,
+                isOpen: isOpen
             )
         }
         itself = route(nil, demo)
@@ -185,21 +196,10 @@ package final class ServiceRoute: Sendable {
         return rest.withUTF8 { endpoint(for: method, UnsafeRawBufferPointer($0)) }
     }
 
-    /// The plan for a GET of a stored response, by the URL in its key.
-    package func plan(storedAt url: String) -> RequestPlan {
-        var slashes = 0
-        // Scheme and authority end before the third slash.
-        let path = url.utf8.drop { byte in
-            if byte == UInt8(ascii: "/") { slashes += 1 }
-            return slashes < 3
-        }
-        let rest = path.starts(with: address.basePath.utf8) ? Array(path.dropFirst(address.basePath.utf8.count)) : []
-        return rest.withUnsafeBytes { endpoint(for: .get, $0) }.request
-    }
-
     /// The path and query that a request asks the origin for, but for secret items, which its source adds.
     /// - Parameters:
-    ///   - rest: what follows the prefix: empty, or beginning with `/` or `?`.
+    ///   - rest: what ``filled(_:_:content:)`` gives; for an endpoint without a shape, what follows the prefix: empty,
+    ///     or beginning with `/` or `?`.
     ///   - hidden: what the services before this one add to the query.
     package func path(_ rest: String, _ endpoint: EndpointRoute, behind hidden: [HiddenItem] = []) -> String {
         asksTarget ? rest : endpoint.request.query.apply(to: address.path(appending: rest), behind: hidden.texts)

@@ -2,6 +2,7 @@
 // core.
 
 package import CacheStore
+package import DiskStore
 package import DownloadCore
 package import EventLoop
 package import Files

@@ -31,6 +31,7 @@ enum CurlFailure {
         case CURLE_COULDNT_RESOLVE_HOST:
             return UpstreamError(.resolver, detail: "the name of \(place) could not be resolved: \(context.text)")
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR: return certificate(context)
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: return pin(context)
         case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE: return tlsFile(context)
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED: return tls(context)
         case CURLE_URL_MALFORMAT:
@@ -71,6 +72,15 @@ enum CurlFailure {
             case .other?, nil: "does not verify: \(context.text); correct it there, or \(authority)"
             }
         return UpstreamError(.certificate, detail: "\(whose) \(context.place) \(what)")
+    }
+
+    private static func pin(_ context: Context) -> UpstreamError {
+        let which = context.tls.pins.count == 1 ? "not the one" : "none of the \(context.tls.pins.count)"
+        return UpstreamError(
+            .certificate,
+            detail:
+                "\(context.place) shows a public key that is \(which) under 'tls.pin'; if the origin has a new key, pin that one as well"
+        )
     }
 
     private static func tlsFile(_ context: Context) -> UpstreamError {

@@ -109,6 +109,7 @@ extension EasyHandle {
             CURLOPT_SSLKEY,
             tls.clientCertificate == nil ? nil : tls.clientKey ?? tls.clientCertificate
         )
+        c_curl_set_string(raw, CURLOPT_PINNEDPUBLICKEY, tls.pins.isEmpty ? nil : tls.pins.joined(separator: ";"))
         applied.tls = tls
     }
 

@@ -128,7 +128,8 @@ package struct UpstreamError: Error, Sendable, Equatable {
 extension UpstreamError {
     /// The rules of forward mode allow none of the host's addresses.
     static func refused(_ place: String, at addresses: String) -> UpstreamError {
-        let advice = "name the host under forward.allow to allow it"
+        let advice =
+            "name the host under forward.allow to allow it, or, where a redirect led there, under redirects.allow"
         return UpstreamError(
             .addressRefused,
             detail: "\(place) leads to \(addresses), an internal address: \(advice)",

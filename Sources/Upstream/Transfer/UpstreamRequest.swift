@@ -159,6 +159,9 @@ package struct TLSOptions: Sendable, Hashable {
     package var clientCertificate: String?
     /// A PEM file with the certificate's key; nil: it is in ``clientCertificate``.
     package var clientKey: String?
+    /// Public keys of which the origin must show one, each as `sha256//` and the Base64 of the digest of its
+    /// SubjectPublicKeyInfo; checked with ``verify`` and without. Empty: any.
+    package var pins: [String]
     /// Where ``ca`` is configured, as errors say it.
     package var caKey: String
 
@@ -167,12 +170,14 @@ package struct TLSOptions: Sendable, Hashable {
         ca: String? = nil,
         clientCertificate: String? = nil,
         clientKey: String? = nil,
+        pins: [String] = [],
         caKey: String = "'tls.ca'"
     ) {
         self.verify = verify
         self.ca = ca
         self.clientCertificate = clientCertificate
         self.clientKey = clientKey
+        self.pins = pins
         self.caKey = caKey
     }
 }

@@ -3,6 +3,7 @@
 import EventLoop
 import Glibc
 import LoopSupport
+import StoreSupport
 import Synchronization
 import Testing
 

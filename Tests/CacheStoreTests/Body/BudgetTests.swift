@@ -3,6 +3,7 @@
 
 import EventLoop
 import LoopSupport
+import StoreSupport
 import Testing
 
 @testable import CacheStore

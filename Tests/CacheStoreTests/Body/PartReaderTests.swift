@@ -3,6 +3,7 @@
 import EventLoop
 import Glibc
 import LoopSupport
+import StoreSupport
 import Testing
 
 @testable import CacheStore
@@ -51,33 +52,41 @@ import Testing
         }
     }
 
+    /// A body in a file, of which each block is verified before it is read.
+    /// - Parameter damaged: where a byte of the file is another one; nil for a file that is whole.
+    private static func file(_ bytes: [UInt8], damaged: Int? = nil, _ pool: IOPool) throws -> Body {
+        let folder = Folder()
+        var (written, sums) = (bytes, BlockSums())
+        bytes.withUnsafeBytes { sums.update($0) }
+        if let damaged { written[damaged] ^= 1 }
+        overwrite("\(folder.path)/body", [UInt8](repeating: 0, count: 4096) + written)
+        let verification = SharedFile.Verification(
+            bodyOffset: 4096,
+            bodyLength: Int64(bytes.count),
+            sums: sums.sums,
+            onDamage: { _ in },
+            onVerified: {}
+        )
+        // It stays readable when its folder is gone.
+        let descriptor = open("\(folder.path)/body", O_RDONLY)
+        let file = SharedFile(descriptor: descriptor, pool: pool, calls: .real, verification: verification)
+        return .file(file, offset: 4096, length: Int64(bytes.count))
+    }
+
     @Test(arguments: ranges)
     func `a part of a file, block by block`(range: Range<Int>) async throws {
         try await withPool { pool, loop in
-            let folder = Folder()
-            let tier = try await DiskTier.open(path: "\(folder.path)/c", limits: ample, pool: pool)
-            defer { tier.close() }
             let bytes = pattern(length)
-            try await tier.store(bytes, key(1))
-            let body = try #require(try await tier.load(key(1))).body
-            #expect(body.wholeChunk == nil)
+            let body = try Self.file(bytes, pool)
             #expect(await Self.part(body, range, on: loop) == Array(bytes[range]))
         }
     }
 
-    @Test func `of a very large body, only the blocks of a part are verified`() async throws {
+    @Test func `only the blocks of a part are verified`() async throws {
         try await withPool { pool, loop in
-            let folder = Folder()
-            let tier = try await DiskTier.open(path: "\(folder.path)/c", limits: ample, pool: pool)
-            defer { tier.close() }
             let bytes = pattern(length)
-            try await tier.store(bytes, key(1))
-            let path = try onlyFile("\(folder.path)/c")
-            let file = open(path, O_WRONLY)
             // In the third block.
-            #expect(pwrite(file, [bytes[600_000] ^ 1], 1, off_t(FileLayout.bodyOffset + 600_000)) == 1)
-            Glibc.close(file)
-            let body = try #require(try await tier.load(key(1), verifiedUpTo: 0)).body
+            let body = try Self.file(bytes, damaged: 600_000, pool)
             #expect(await Self.part(body, 300_000..<500_000, on: loop) == Array(bytes[300_000..<500_000]))
             #expect(await Self.part(body, 500_000..<530_000, on: loop) == nil)
         }

@@ -1,5 +1,6 @@
 // The order of eviction: what the queues do with uses, pins, moves and ghosts. What it finds is in HitRatioTests.
 
+import StoreSupport
 import Testing
 
 @testable import CacheStore

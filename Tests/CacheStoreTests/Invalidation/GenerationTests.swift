@@ -5,6 +5,7 @@ import EventLoop
 import Glibc
 import HTTPCaching
 import HTTPWire
+import StoreSupport
 import Testing
 
 @testable import CacheStore

@@ -1,5 +1,6 @@
 // Checksums and digests against published values.
 
+import StoreSupport
 import Testing
 
 @testable import CacheStore

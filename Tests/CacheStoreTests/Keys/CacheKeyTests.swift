@@ -1,5 +1,6 @@
 // What the whole room rests on: keys and checksums.
 
+import StoreSupport
 import Testing
 
 @testable import CacheStore

@@ -1,6 +1,7 @@
 // The heap of held responses: what is taken is whole, apart from all else, and comes back as one piece.
 
 import Glibc
+import StoreSupport
 import Testing
 
 @testable import CacheStore

@@ -2,6 +2,7 @@
 
 import HTTPCaching
 import HTTPWire
+import StoreSupport
 import Testing
 
 @testable import CacheStore

@@ -2,6 +2,7 @@
 
 import HTTPCaching
 import HTTPWire
+import StoreSupport
 import Testing
 
 @testable import CacheStore
@@ -25,6 +26,7 @@ private let full: StoredHead = {
         hadAuthorization: true,
         receivedAge: 7
     )
+    head.mapped = MappedOrigin(digest: "0a", fields: Fields([("ETag", "W/\"o\"")]), length: 12)
     (head.number, head.changedSince, head.staleSince) = (8, 1_000_009, 1_000_010)
     return head
 }()

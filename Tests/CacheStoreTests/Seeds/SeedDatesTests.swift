@@ -5,6 +5,7 @@ import Foundation
 import HTTPCaching
 import HTTPWire
 import Policies
+import StoreSupport
 import Testing
 
 @testable import CacheStore

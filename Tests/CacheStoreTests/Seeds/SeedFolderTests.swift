@@ -6,6 +6,7 @@ import HTTPCaching
 import HTTPWire
 import LoopSupport
 import Policies
+import StoreSupport
 import Synchronization
 import Testing
 

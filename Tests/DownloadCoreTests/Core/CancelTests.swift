@@ -43,6 +43,56 @@ struct CancelTests {
         }
     }
 
+    @Test("who waits is dropped on every loop, the fetch goes on, and who comes later joins it", arguments: [1, 10])
+    func waitersAlone(_ count: Int) async throws {
+        try await withRig(loops: 2) { rig in
+            let head = Valve()
+            rig.origin.answers { _ in .whole(head: head) }
+            var tasks: [Task<Got, Never>] = []
+            for number in 0..<count { tasks.append(await rig.start(rig.ask(), loop: number % 2)) }
+            #expect(await eventually { rig.origin.active == 1 })
+            let key = rig.key()
+            // One that was counted may be a moment away from its wait.
+            var dropped = CancelledFetches()
+            #expect(
+                await eventually {
+                    dropped.waiters += rig.core.dropWaiters { $0 == key }.waiters
+                    return dropped.waiters == count
+                }
+            )
+            for task in tasks {
+                let got = await task.value
+                guard case .stopped(let detail)? = got.failure else {
+                    Issue.record("\(got.cache) \(String(describing: got.failure))")
+                    continue
+                }
+                #expect(detail.contains("drydock cancel --waiters") && got.failure?.title == "Cancelled")
+                #expect(got.status == 503 && got.body == nil)
+            }
+            #expect(rig.core.dropWaiters { $0 == key } == CancelledFetches(fetches: 1, waiters: 0))
+            #expect(rig.core.dropWaiters { $0 != key } == CancelledFetches())
+            let late = await rig.start(rig.ask())
+            head.open()
+            #expect(await late.value.text == "hello")
+            #expect(await rig.settle())
+            #expect(await rig.get().cache.hasPrefix("hit"))
+            #expect(rig.origin.count == 1 && rig.origin.cancelled == 0 && rig.core.counts.cancelled == 0)
+        }
+    }
+
+    @Test("what is forwarded for one request alone has no fetch to keep, and goes on with it")
+    func waitersOfForwards() async throws {
+        try await withRig { rig in
+            let head = Valve()
+            rig.origin.answers { _ in .whole(head: head) }
+            let task = await rig.start(rig.ask("/a", policy: CachePolicy(mode: .none)))
+            #expect(await eventually { rig.origin.active == 1 })
+            #expect(rig.core.dropWaiters { _ in true } == CancelledFetches())
+            head.open()
+            #expect(await task.value.text == "hello")
+        }
+    }
+
     @Test(
         "who reads a body is cut off: it never ends as if it were whole",
         arguments: [("max-age=6000", true), ("max-age=6000", false), ("no-store", false)]

@@ -1,6 +1,7 @@
 // What is found, and how it is answered: hits and misses with their Cache-Status, variants, HEAD, conditions, policies.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import HTTPCaching

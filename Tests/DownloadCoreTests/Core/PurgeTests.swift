@@ -11,6 +11,7 @@ import TestSupport
 import Testing
 
 @testable import CacheStore
+@testable import DiskStore
 
 private let tagged = [
     ("Cache-Control", "max-age=6000"), ("ETag", "\"1\""), ("Cache-Tag", "page, red"), ("Surrogate-Key", "s1 s2"),
@@ -90,14 +91,14 @@ struct PurgeTests {
             let disk = try #require(rig.disk)
             rig.count()
             // As long as not all rows are known, any key may have a file.
-            disk.state.withLock { $0.phase = .loading }
+            disk.parts.state.withLock { $0.phase = .loading }
             let policy = CachePolicy(disk: false)
             _ = await rig.get(policy: policy)
             #expect(await rig.explain(rig.ask()).places == [.init(tiers: [.memory], isInvalidated: false)])
             let count = try await rig.purge(.url(host + "/a"))
             #expect(count == 1)
             #expect(await rig.get(policy: policy).cache.hasPrefix("fwd=uri-miss"))
-            disk.state.withLock { $0.phase = .settled }
+            disk.parts.state.withLock { $0.phase = .settled }
         }
     }
 

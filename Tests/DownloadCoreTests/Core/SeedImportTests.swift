@@ -1,6 +1,7 @@
 // Seeds that are copied into the store: once, stale, and never over something newer.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import Foundation

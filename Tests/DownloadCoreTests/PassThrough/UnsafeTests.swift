@@ -1,6 +1,7 @@
 // Methods that change something: what they invalidate, what of their answers is stored, and groups (RFC 9875).
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import Foundation

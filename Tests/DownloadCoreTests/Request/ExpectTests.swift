@@ -2,6 +2,7 @@
 
 import CacheStore
 import Content
+import DiskStore
 import DownloadCore
 import EventLoop
 import HTTPCaching

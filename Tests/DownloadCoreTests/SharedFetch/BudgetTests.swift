@@ -1,6 +1,7 @@
 // The bound of what arriving bodies take: many that stall, readers who stand still, and what others get meanwhile.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import Glibc
 import HTTPCaching

@@ -1,6 +1,7 @@
 // Concurrent requests for one key: one fetch, streamed while it arrives; who waits how long; who leaves.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import HTTPCaching

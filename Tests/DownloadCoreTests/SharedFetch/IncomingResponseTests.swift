@@ -1,6 +1,7 @@
 // Bodies on their way: cut short, left by their clients, too large, invalidated, short of room.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import HTTPCaching

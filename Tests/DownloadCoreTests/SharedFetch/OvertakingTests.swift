@@ -2,6 +2,7 @@
 // one user reaches another.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import HTTPCaching

@@ -93,6 +93,7 @@ struct SharedFetchStateTests {
                 Cell(.unlist), none, none,
             ]
         ),
+        (.waitersDropped, [Cell(.dropWaiters), none, none, none, none, none]),
         (.forgotten, [Cell(.unlist), Cell(.unlist), none, Cell(.unlist), none, none]),
         (
             .ended,
@@ -123,6 +124,7 @@ struct SharedFetchStateTests {
         #expect(Self.state().isLed && !Self.state().after(.leaderAnswered).isLed)
         #expect(!Self.state().after(.leaderGone).isLed)
         #expect(Self.state().after(.wanted).isWanted)
+        #expect(Self.state().after(.waitersDropped).isWanted, "the fetch goes on without them")
         #expect(Self.state(isLed: false).isWanted, "a refresh behind an answer goes on by itself")
         #expect(Self.state().after(.headCame(isStored: true)).readersOpened == 1, "the leader's")
         #expect(Self.state(isLed: false).after(.headCame(isStored: true)).readersOpened == 0)
@@ -137,7 +139,7 @@ struct SharedFetchStateTests {
         [
             .joined(limit: 2), .waiterLeft(isReading: false), .waiterLeft(isReading: true), .leaderAnswered,
             .leaderGone, .wanted, .headCame(isStored: true), .headCame(isStored: false), .bodyCame, .stopped,
-            .forgotten, .ended,
+            .waitersDropped, .forgotten, .ended,
         ]
         + [0, 1, 2].flatMap { opened in
             [(false, false), (false, true), (true, false), (true, true)].map { mayEnd, isKept in

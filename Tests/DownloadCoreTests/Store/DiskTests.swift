@@ -1,6 +1,7 @@
 // The disk under the core: found after memory is emptied, promoted, freshened in place, and never the loser of a race.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import Glibc

@@ -1,6 +1,7 @@
 // Several responses under one URL: side by side and bounded, checked together, updated where a 304 is about them.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import HTTPCaching

@@ -17,6 +17,7 @@ import Testing
         entry.bytes = 512
         entry.duration = 12_345_678
         entry.route = "github"
+        entry.endpoint = "user"
         entry.cacheStatus = .string("drydock; hit; ttl=5")
         entry.upstreamStatus = 304
         entry.upstreamTime = 2_000_000
@@ -40,7 +41,8 @@ import Testing
             line == """
                 {"time":"2026-11-21T01:44:05.123Z","id":"0123456789abcdef","client":"192.0.2.1","method":"GET",\
                 "host":"api.test:8080","target":"/a?q=1","status":200,\
-                "bytes":512,"duration_ms":12.345,"service":"github","cache_status":"drydock; hit; ttl=5",\
+                "bytes":512,"duration_ms":12.345,"service":"github","endpoint":"user",\
+                "cache_status":"drydock; hit; ttl=5",\
                 "upstream_status":304,"upstream_ms":2.000,"aborted":false,"user_agent":"curl/8 \\"x\\""}\n
                 """
         )
@@ -71,8 +73,8 @@ import Testing
         entry.isAborted = true
         #expect(
             Self.line(.text, entry)
-                == "2026-11-21T01:44:05.123Z 192.0.2.1 GET /a?q=1 200 512B 12.345ms github [drydock; hit; ttl=5] "
-                + "origin=304 aborted\n"
+                == "2026-11-21T01:44:05.123Z 192.0.2.1 GET /a?q=1 200 512B 12.345ms github endpoint=user "
+                + "[drydock; hit; ttl=5] origin=304 aborted\n"
         )
     }
 

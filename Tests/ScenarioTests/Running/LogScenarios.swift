@@ -76,6 +76,34 @@ extension Scenarios {
             #expect(ids[0] == made && ids[1] == "mine" && ids[2] != made && ids[3] == told)
         }
 
+        @Test(
+            "the endpoint's name is in the line, whoever answers: memory, the origin at once, the origin after a wait"
+        )
+        func endpoints() throws {
+            let origin = try ScriptedOrigin { .answer(to: $0, fields: [("Cache-Control", "max-age=60")], "fine") }
+            let endpoints =
+                "endpoints: [{ name: kept, path: /kept }, { name: passed, path: /passed, cache: { mode: none } }]"
+            var settings = services(service("api", origin.url, endpoints))
+            let daemon = try Daemon(settings)
+            let client = try daemon.client()
+            let host = "127.0.0.1:\(daemon.port)"
+            let paths = ["/kept", "/kept", "/passed", "/passed", "/other", "/other"]
+            for path in paths { _ = try client.exchange("GET", "/api" + path, host: host) }
+            #expect(eventually { daemon.accessLog.count == 6 })
+            let lines = try Self.objects(daemon.accessLog.joined(separator: "\n"))
+            #expect(
+                lines.map { $0["endpoint"] as? String } == ["kept", "kept", "passed", "passed", nil, nil],
+                "\(lines)"
+            )
+            #expect(lines.allSatisfy { $0["service"] as? String == "api" })
+            settings.accessFormat = "text"
+            try daemon.rewrite(settings)
+            #expect(try daemon.command("reload").succeeded)
+            _ = try daemon.exchange("/api/kept")
+            #expect(eventually { daemon.accessLog.count == 7 })
+            #expect(daemon.accessLog.last?.contains(" api endpoint=kept [drydock; hit") == true)
+        }
+
         @Test("the daemon's own log is text where lines are text, and a reload changes it")
         func textAndJSON() throws {
             var settings = services(service("api", "http://127.0.0.1:9"))

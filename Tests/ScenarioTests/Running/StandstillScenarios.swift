@@ -113,12 +113,6 @@ extension Scenarios {
 
         // MARK: - Where one stands still all the same
 
-        private static func metric(_ daemon: Daemon, _ name: String) throws -> Int? {
-            let text = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
-            let line = text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
-            return line.flatMap { $0.split(separator: " ").last }.flatMap { Int($0) }
-        }
-
         @Test func aPoolThatStandsStillIsReportedAndDoesNotHoldUpTheEnd() throws {
             let origin = try ScriptedOrigin { request in .answer(to: request, fields: Self.fields, "fine") }
             var settings = services(service("api", origin.url))
@@ -129,7 +123,7 @@ extension Scenarios {
             )
             #expect(try daemon.exchange("/api/a").status == 200)
             #expect(daemon.notify.wait(for: "WATCHDOG=1", count: 4))
-            #expect(try Self.metric(daemon, "drydock_standing_still") == 0)
+            #expect(try daemon.metric("drydock_standing_still") == 0)
             // Whoever opens a pipe waits for its reader, and the others wait for him: each write of a job takes a
             // thread of the pool, until none is left.
             let jobs = "\(daemon.place.cache)/jobs"
@@ -143,8 +137,8 @@ extension Scenarios {
                     daemon.errors.contains("\"error\",\"message\":\"the I/O pool 'files' has stood still")
                 }
             )
-            #expect(try Self.metric(daemon, "drydock_standing_still") == 1)
-            #expect(try Self.metric(daemon, "drydock_standstills_total") == 1)
+            #expect(try daemon.metric("drydock_standing_still") == 1)
+            #expect(try daemon.metric("drydock_standstills_total") == 1)
             let notices = daemon.notify.received.count { $0 == "WATCHDOG=1" }
             rest(1.5)
             #expect(daemon.notify.received.count { $0 == "WATCHDOG=1" } == notices)

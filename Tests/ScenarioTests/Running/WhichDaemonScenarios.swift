@@ -11,8 +11,8 @@ extension Scenarios {
             ["status"], ["list"], ["explain", "/x"], ["pins"], ["jobs"], ["jobs", "show", "1"],
             ["jobs", "cancel", "1"], ["jobs", "retry", "1"], ["jobs", "remove", "1"], ["purge", "--all"],
             ["pin", "/x"], ["unpin", "/x"], ["offline", "on"], ["clock", "advance", "1s"], ["clock", "reset"],
-            ["reload"], ["size", "/x"], ["prefetch", "/x"], ["cancel", "--all"], ["seed", "export", "s"],
-            ["seed", "import", "s"],
+            ["reload"], ["size", "/x"], ["prefetch", "/x"], ["cancel", "--all"], ["parked"],
+            ["parked", "replay", "--all"], ["parked", "cancel", "1"], ["seed", "export", "s"], ["seed", "import", "s"],
         ]
 
         private static func origin() throws -> ScriptedOrigin {
@@ -123,7 +123,8 @@ extension Scenarios {
             let changes: [[String]] = [
                 ["pin", "/api/kept"], ["unpin", "/api/kept"], ["offline", "on"], ["offline", "off"],
                 ["clock", "advance", "1s"], ["clock", "reset"], ["reload"], ["cancel", "--all"],
-                ["size", "/api/kept", "--save"], ["prefetch", "--job", "1"], ["prefetch", "/api/other"],
+                ["parked", "replay", "--all"], ["parked", "cancel", "api"], ["size", "/api/kept", "--save"],
+                ["prefetch", "--job", "1"], ["prefetch", "/api/other"],
                 ["jobs", "remove", "1"], ["seed", "export", seeds], ["seed", "import", seeds], ["purge", "--all"],
             ]
             let told = "daemon: unix:\(daemon.place.adminSocket), process \(daemon.pid), "

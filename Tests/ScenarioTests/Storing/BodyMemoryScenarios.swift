@@ -11,12 +11,6 @@ extension Scenarios {
         /// What the daemon's own code, threads and connections grow by, and what allocators keep.
         private static let slack = 64 << 20
 
-        private static func metric(_ daemon: Daemon, _ name: String) throws -> Int {
-            let text = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
-            let line = text.split(separator: "\n").first { $0.hasPrefix("drydock_\(name) ") }
-            return line.flatMap { $0.split(separator: " ").last }.flatMap { Int($0) } ?? 0
-        }
-
         /// Bodies of 4 MiB that stop before their last bytes until the gate opens.
         private static func origin(_ gate: Gate, _ asked: Counter) throws -> ScriptedOrigin {
             try ScriptedOrigin { request in
@@ -53,7 +47,7 @@ extension Scenarios {
             let isStill = try eventually(60) {
                 usleep(200_000)
                 let last = arriving
-                arriving = try Self.metric(daemon, "arriving_bytes")
+                arriving = try daemon.metric("drydock_arriving_bytes")
                 return arriving == last
             }
             #expect(isStill)
@@ -61,7 +55,7 @@ extension Scenarios {
                 let answer = try daemon.exchange("/api/other\(number)")
                 #expect(answer.status == 200 && answer.text == "another", "a miss waits for those who stall")
             }
-            let limit = try Self.metric(daemon, "arriving_limit_bytes")
+            let limit = try daemon.metric("drydock_arriving_limit_bytes")
             #expect(limit == 64 << 20)
             #expect(arriving > 1 << 20 && arriving <= limit + Self.count * 512 << 10)
             let grown = daemon.residentMemory - before
@@ -70,7 +64,7 @@ extension Scenarios {
             #expect(read.wait(120) { $0 != nil })
             let counts = try read.read { $0 }?.get()
             #expect(counts == Array(repeating: Self.size, count: Self.count))
-            let isGivenBack = try eventually(60) { try Self.metric(daemon, "arriving_bytes") == 0 }
+            let isGivenBack = try eventually(60) { try daemon.metric("drydock_arriving_bytes") == 0 }
             #expect(isGivenBack)
         }
 

@@ -7,11 +7,6 @@ import Testing
 
 extension Scenarios {
     @Suite(.timeLimit(.minutes(3))) struct MemoryPressure {
-        private static func metric(_ daemon: Daemon, _ name: String) throws -> Int {
-            let text = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
-            let line = text.split(separator: "\n").first { $0.hasPrefix("drydock_\(name) ") }
-            return line.flatMap { $0.split(separator: " ").last }.flatMap { Int($0) } ?? 0
-        }
 
         private static func stall(_ folder: TemporaryFolder, _ microseconds: Int) throws {
             try folder.write("memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=\(microseconds)\n")
@@ -37,7 +32,7 @@ extension Scenarios {
                 let answer = try client.exchange("GET", "/api/\(number)", host: "127.0.0.1:\(daemon.port)")
                 #expect(answer.status == 200)
             }
-            let held = try Self.metric(daemon, "memory_bytes")
+            let held = try daemon.metric("drydock_memory_bytes")
             #expect(held > 60_000_000)
             let before = daemon.anonymousMemory
             var stalled = 0
@@ -45,12 +40,12 @@ extension Scenarios {
             let isGone = try eventually(60) {
                 stalled += 400_000
                 try Self.stall(folder, stalled)
-                return try Self.metric(daemon, "memory_bytes") < held / 2
+                return try daemon.metric("drydock_memory_bytes") < held / 2
             }
             #expect(isGone)
-            let shed = try Self.metric(daemon, "memory_shed_bytes_total")
+            let shed = try daemon.metric("drydock_memory_shed_bytes_total")
             #expect(shed >= held / 2)
-            #expect(try Self.metric(daemon, "memory_pressure_total") > 0)
+            #expect(try daemon.metric("drydock_memory_pressure_total") > 0)
             let fallen = before - daemon.anonymousMemory
             #expect(fallen * 10 >= shed * 8, "\(shed) bytes were shed, resident memory fell by \(fallen)")
             #expect(daemon.errors.contains("memory given back, tasks stood still"), "\(daemon.errors)")
@@ -74,13 +69,13 @@ extension Scenarios {
                     return try holds()
                 }
             }
-            #expect(try wait { try Self.metric(daemon, "memory_pressure_total") >= 2 })
-            #expect(try Self.metric(daemon, "memory_shed_bytes_total") == 0)
+            #expect(try wait { try daemon.metric("drydock_memory_pressure_total") >= 2 })
+            #expect(try daemon.metric("drydock_memory_shed_bytes_total") == 0)
             // A reload changes it.
             settings.memory = "{ size: 8MiB }"
             try daemon.rewrite(settings)
             #expect(try daemon.command("reload").succeeded)
-            let isShed = try wait { try Self.metric(daemon, "memory_shed_bytes_total") > 0 }
+            let isShed = try wait { try daemon.metric("drydock_memory_shed_bytes_total") > 0 }
             #expect(isShed)
         }
     }

@@ -17,12 +17,6 @@ extension Scenarios {
             return place
         }
 
-        private func metric(_ daemon: Daemon, _ name: String) throws -> Int? {
-            let text = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
-            let line = text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
-            return line.flatMap { Int($0.dropFirst(name.utf8.count + 1)) }
-        }
-
         @Test func thePlaceholderAnswersWhileThereIsNothing() throws {
             let gate = Gate()
             let origin = try ScriptedOrigin { request in
@@ -45,7 +39,7 @@ extension Scenarios {
             #expect(try eventually(60) { try daemon.exchange("/api/slow").body == Self.png })
             #expect(try daemon.exchange("/api/slow").cacheStatus?.isHit == true)
             #expect(origin.requests(target: "/slow") == 1)
-            #expect(try metric(daemon, "drydock_cache_total{outcome=\"placeholder\"}") ?? 0 >= 2)
+            #expect(try daemon.metric("drydock_cache_total{outcome=\"placeholder\"}") >= 2)
         }
 
         @Test func theFallbackAnswersWhenTheFetchFails() throws {
@@ -81,7 +75,7 @@ extension Scenarios {
                 },
                 "\(daemon.accessLog)"
             )
-            #expect(try metric(daemon, "drydock_cache_total{outcome=\"fallback\"}") ?? 0 >= 4)
+            #expect(try daemon.metric("drydock_cache_total{outcome=\"fallback\"}") >= 4)
         }
 
         @Test func whatIsNotExpectedIsPassedOnAndNotStored() throws {
@@ -111,7 +105,7 @@ extension Scenarios {
             _ = try daemon.exchange("/img/pages/one")
             #expect(try daemon.exchange("/img/pages/one").cacheStatus?.isHit == true)
             #expect(origin.requests(target: "/bad") == 3)
-            #expect(try metric(daemon, "drydock_unexpected_bodies_total") == 3)
+            #expect(try daemon.metric("drydock_unexpected_bodies_total") == 3)
             let lines = daemon.errors.split(separator: "\n").filter { $0.contains("should be an image") }
             #expect(lines.count == 1 && lines[0].contains("\(origin.url)/bad of service img"), "\(daemon.errors)")
             #expect(lines.first?.contains("warning") == true && lines.first?.contains("<!doctype") == true)
@@ -140,15 +134,47 @@ extension Scenarios {
             if goesOn {
                 gate.open()
             } else {
-                #expect(try eventually(60) { try metric(daemon, "drydock_abandoned_fetches_total") == 1 })
+                #expect(try eventually(60) { try daemon.metric("drydock_abandoned_fetches_total") == 1 })
                 gate.open()
                 #expect(eventually(60) { daemon.errors.contains("the fetch was ended after") })
             }
-            #expect(try eventually(60) { try metric(daemon, "drydock_fills") == 0 })
+            #expect(try eventually(60) { try daemon.metric("drydock_fills") == 0 })
             let later = try daemon.exchange("/api/file")
             #expect(later.body.count == size && later.end == .complete)
             #expect(later.cacheStatus?.isHit == goesOn)
             #expect(origin.requests() == (goesOn ? 1 : 2))
+        }
+
+        @Test func droppingWaitersKeepsTheFetch() throws {
+            let gate = Gate()
+            let origin = try ScriptedOrigin { request in
+                OriginReply([.wait(gate)]).then(.answer(fields: Self.fields, "late \(request.target)"))
+            }
+            // Without them, the fetch would end with its clients.
+            let service = service("api", origin.url, "cache: { on_client_abort: abort }")
+            let daemon = try Daemon(services(service))
+            let waiting = try (0..<3).map { _ in try daemon.client() }
+            for client in waiting { try client.request("GET", "/api/head") }
+            #expect(origin.waitForRequests(1))
+            #expect(try eventually(60) { try daemon.metric("drydock_connections") >= 3 })
+            rest(0.5)
+            let dropped = try daemon.command("cancel", "--waiters", "/api/head")
+            #expect(dropped.output == "3 waiting requests told, 1 fetch kept\n", "\(dropped.report)")
+            for client in waiting {
+                let got = try client.readResponse()
+                expectProblem(got, 503)
+                #expect(got.problem?["title"] as? String == "Cancelled")
+                #expect((got.problem?["detail"] as? String)?.contains("the fetch goes on") == true)
+            }
+            let none = try daemon.command("cancel", "api", "--waiters", "--json")
+            #expect(none.output == "{\"fetches\":1,\"waiters\":0}\n", "\(none.report)")
+            #expect(try daemon.command("cancel", "--waiters").end == .exited(2))
+            #expect(daemon.errors.contains("dropped who waited for the fetches of /api/head: 3 requests told, 1 go on"))
+            gate.open()
+            #expect(eventually { (try? daemon.command("list").output.contains("/head")) == true })
+            let hit = try daemon.exchange("/api/head")
+            #expect(hit.text == "late /head" && hit.cacheStatus?.isHit == true, "\(hit.head)")
+            #expect(origin.requests() == 1)
         }
 
         @Test func cancellingTellsEveryWaiter() throws {
@@ -173,7 +199,7 @@ extension Scenarios {
             try other.request("GET", "/other/head")
             #expect(origin.waitForRequests(4))
             // The five have been read from their sockets when the last of them has been counted.
-            #expect(try eventually(60) { try metric(daemon, "drydock_connections") ?? 0 >= 7 })
+            #expect(try eventually(60) { try daemon.metric("drydock_connections") >= 7 })
             rest(0.5)
 
             let unknown = try daemon.command("cancel", "nobody")
@@ -199,7 +225,7 @@ extension Scenarios {
             let all = try daemon.command("cancel", "--all")
             #expect(all.output == "1 fetch ended, 1 waiting request told\n", "\(all.report)")
             expectProblem(try other.readResponse(), 503)
-            #expect(try metric(daemon, "drydock_cancelled_fetches_total") == 3)
+            #expect(try daemon.metric("drydock_cancelled_fetches_total") == 3)
             #expect(daemon.errors.contains("cancelled the fetches of service api: 1 ended, 1 request told"))
 
             gate.open()

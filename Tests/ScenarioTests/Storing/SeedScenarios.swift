@@ -110,6 +110,31 @@ extension Scenarios {
             #expect(try daemon.exchange("/api/x").cacheStatus?.isHit == true)
         }
 
+        @Test("a folder with the old download manager's names answers first, and what it lacks is fetched")
+        func aFolderWithOldNamesAnswersFirst() throws {
+            let folder = try TemporaryFolder("drydock-seeds")
+            let origin = try ScriptedOrigin { .answer(to: $0, fields: Self.fields, "origin") }
+            // Several slashes in a row count as one in the digest.
+            let digest = try Shell.run("md5sum", input: Array("http:/\(origin.authority)/images/previews".utf8))
+            let name = "\(digest.output.prefix(32))_street.jpg"
+            try folder.write("seed/\(name)", "seed")
+            let dates =
+                "<plist version=\"1.0\"><dict><key>\(name)</key><date>2014-05-13T16:53:20Z</date></dict></plist>"
+            try folder.write("seed/ResourceInfos.plist", dates)
+            let daemon = try Daemon(settings(origin, folder, ", seed_layout: docker"))
+            for target in ["/api/images/previews/street.jpg", origin.url + "/images/previews/street.jpg"] {
+                let answer = try daemon.exchange(target)
+                #expect(answer.status == 200 && answer.text == "seed", "\(answer.head)")
+                #expect(answer.cacheStatus?.detail == "seed", "\(answer.head)")
+                #expect(answer.field("Content-Type") == "image/jpeg", "\(answer.head)")
+                #expect(answer.field("Last-Modified") == "Tue, 13 May 2014 16:53:20 GMT", "\(answer.head)")
+            }
+            #expect(origin.requests() == 0)
+            #expect(try daemon.exchange("/api/images/other/street.jpg").text == "origin")
+            #expect(try daemon.exchange("/api/images/previews/other.jpg").text == "origin")
+            #expect(origin.requests() == 2)
+        }
+
         @Test func whatIsExportedIsImportedElsewhere() throws {
             let folder = try TemporaryFolder("drydock-seeds")
             let origin = try ScriptedOrigin { .answer(to: $0, fields: Self.fields, "text of \($0.target)") }

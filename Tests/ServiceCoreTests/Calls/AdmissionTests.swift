@@ -1,7 +1,9 @@
-// The gate of a service: first come first served, bounded in number and time, and never one slot more or less.
+// The gate of a service: the urgent first, then first come first served, bounded in number and time, and never one slot more or less.
 
+import DownloadCore
 import EventLoop
 import LoopSupport
+import Policies
 import ServiceCore
 import Synchronization
 import TestSupport
@@ -10,10 +12,14 @@ import Testing
 private let patient: UInt64 = 60_000_000_000
 
 /// Asks for a slot; nil: it was granted.
-private func acquire(_ admission: Admission, on loop: EventLoop) async -> Task<AdmissionRefusal?, Never> {
+private func acquire(
+    _ admission: Admission,
+    _ urgency: FetchUrgency? = nil,
+    on loop: EventLoop
+) async -> Task<AdmissionRefusal?, Never> {
     await begin(on: loop) { loop in
         do throws(AdmissionRefusal) {
-            try await admission.acquire(on: loop)
+            try await admission.acquire(urgency, on: loop)
             return nil
         } catch {
             return error
@@ -79,6 +85,53 @@ struct AdmissionTests {
             }
             admission.release()
             #expect(admission.running == 0)
+        }
+    }
+
+    @Test("where the queue is full, a client takes the place of a prefetch, and a prefetch that of nobody")
+    func displacing() async throws {
+        try await withLoops { loops in
+            let admission = Admission(AdmissionLimits(concurrent: 1, queueLength: 2, wait: patient))
+            #expect(await acquire(admission, on: loops[0]).value == nil)
+            let check = await acquire(admission, FetchUrgency(.sizeCheck), on: loops[0])
+            let prefetch = await acquire(admission, FetchUrgency(.prefetch), on: loops[0])
+            #expect(await eventually { admission.waiting == 2 })
+            let late = await acquire(admission, FetchUrgency(.prefetch), on: loops[0])
+            #expect(await late.value == .queueFull(length: 2))
+            let client = await acquire(admission, on: loops[0])
+            #expect(await prefetch.value == .queueFull(length: 2))
+            #expect(admission.waiting == 2)
+            #expect(admission.waiting(of: .client) == 1 && admission.waiting(of: .sizeCheck) == 1)
+            admission.release()
+            #expect(await client.value == nil)
+            admission.release()
+            #expect(await check.value == nil)
+            admission.release()
+            #expect(admission.running == 0)
+        }
+    }
+
+    @Test("a fetch that becomes urgent while it waits overtakes; one that became so before it came is urgent at once")
+    func raising() async throws {
+        try await withLoops { loops in
+            let admission = Admission(AdmissionLimits(concurrent: 1, queueLength: 9, wait: patient))
+            #expect(await acquire(admission, on: loops[0]).value == nil)
+            let urgency = FetchUrgency(.prefetch)
+            let other = await acquire(admission, FetchUrgency(.revalidation), on: loops[0])
+            let raised = await acquire(admission, urgency, on: loops[0])
+            #expect(await eventually { admission.waiting == 2 })
+            urgency.raise(to: .client)
+            #expect(admission.waiting(of: .client) == 1)
+            urgency.raise(to: .prefetch)
+            #expect(urgency.priority == .client)
+            let again = await acquire(admission, urgency, on: loops[0])
+            #expect(await eventually { admission.waiting(of: .client) == 2 })
+            for task in [raised, again, other] {
+                admission.release()
+                #expect(await task.value == nil)
+            }
+            admission.release()
+            #expect(admission.running == 0 && admission.waiting == 0)
         }
     }
 

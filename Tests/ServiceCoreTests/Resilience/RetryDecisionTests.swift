@@ -54,8 +54,10 @@ struct RetryDecisionTests {
     }
 
     @Test func whatNeverReachedTheOriginOfItsOwnIsFinal() {
-        for error in [FetchError.notAdmitted(""), .unavailable(""), .offline(""), .cancelled, .stopped(""), .inner("")]
-        {
+        for error in [
+            FetchError.notAdmitted(""), .unavailable("", seconds: 1), .offline(""), .cancelled, .stopped(""),
+            .inner(""),
+        ] {
             #expect(decide(.failed(error)) == .final)
         }
     }

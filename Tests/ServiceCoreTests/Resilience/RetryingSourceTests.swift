@@ -214,7 +214,7 @@ struct BreakerTests {
             isUp.read { $0 } ? .answer("ok") : .answer(503, "no")
         }
         for _ in 0..<3 { #expect(try await rig.get("/a").status == 503) }
-        guard case .failure(.unavailable(let detail)) = await rig.start("/a").value else {
+        guard case .failure(.unavailable(let detail, seconds: _)) = await rig.start("/a").value else {
             Issue.record("the origin was asked")
             return await rig.close()
         }
@@ -253,7 +253,7 @@ struct BreakerTests {
         for _ in 0..<3 { _ = try await rig.get("/a") }
         rig.now.update { $0 += 5_000_000_000 }
         _ = try await rig.start("/held").value.get()
-        guard case .failure(.unavailable(let detail)) = await rig.start("/b").value else {
+        guard case .failure(.unavailable(let detail, seconds: _)) = await rig.start("/b").value else {
             Issue.record("the origin was asked")
             return await rig.close()
         }

@@ -1,6 +1,7 @@
 // The threads, the tiers and the core of a cache, made together and ended together.
 
 import CacheStore
+import DiskStore
 import DownloadCore
 import EventLoop
 import Files

@@ -34,6 +34,27 @@ import Upstream
         #expect(ask(TLSOptions(ca: files.authority), host: "localhost").text == "over TLS")
     }
 
+    @Test func `a public key that is pinned is the only one, also without verification, and over open connections`()
+        throws
+    {
+        let other = try TLSFiles(in: folder, "other")
+        let (right, wrong) = (try files.pin, try other.pin)
+        let origin = try NginxOrigin(tls: files)
+        try origin.write("a.txt", "over TLS")
+        let rig = try Rig()
+        defer { rig.close() }
+        func ask(_ pins: [String], verify: Bool = true) -> Heard {
+            let tls = TLSOptions(verify: verify, ca: verify ? files.authority : nil, pins: pins)
+            return rig.run(UpstreamRequest(url: "https://127.0.0.1:\(origin.port)/a.txt", tls: tls))
+        }
+        for verify in [true, false, true] {
+            for pins in [[right], [wrong, right], []] { #expect(ask(pins, verify: verify).text == "over TLS") }
+            let refused = ask([wrong], verify: verify)
+            #expect(refused.error?.kind == .certificate)
+            #expect(refused.error?.detail.contains("a public key that is not the one under 'tls.pin'") == true)
+        }
+    }
+
     @Test func `a certificate for another name is refused`() throws {
         let origin = try NginxOrigin(tls: files)
         let rig = try Rig { _, port in SystemResolver.lookup("127.0.0.1", port: port) }

@@ -1,0 +1,40 @@
+// The table of keys: redirects of origins.
+
+import Policies
+
+extension KeyTable {
+    static let redirects = SectionDescriptor(
+        name: "redirects",
+        keys: [
+            KeyDescriptor(
+                "mode",
+                .choice(RedirectMode.allCases.map(\.rawValue)),
+                default: "pass",
+                "pass sends the client the redirect, rewritten to the service's place; follow sends it what the redirect leads to; follow is the default where follow or allow is set.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "follow",
+                .integer(1...50),
+                default: "10",
+                "How many redirects are followed for one request.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "allow",
+                .list(.text(.targetPattern)),
+                default: "[\"*\"]",
+                "HOST or HOST:PORT patterns of the other origins that a redirect may lead to; loopback, private and link-local hosts need a rule that names them, or a service with them as base_url.",
+                inherited: .endpoints
+            ),
+        ]
+    )
+
+    /// Among the keys that services and endpoints share.
+    static let redirectsKey = KeyDescriptor(
+        "redirects",
+        .shorthand(redirects, key: "mode"),
+        "Whether redirects of the origin are passed on or followed: pass, follow, or { follow: 10 }.",
+        inherited: .endpoints
+    )
+}

@@ -1,0 +1,169 @@
+// Resolves groups of calls from decoded entries: endpoints become paths, and each value has an earlier call.
+
+import Policies
+
+extension Resolver {
+    mutating func groups(_ root: SectionReader, services: [ServiceConfiguration]) -> [GroupConfiguration] {
+        var names: Set<String> = []
+        return root.items("groups").compactMap { value in
+            guard case .section(let entries) = value.content, !broken.contains(value.place) else { return nil }
+            let reader = SectionReader(entries: entries, section: KeyTable.group)
+            guard let name = reader.text("name") else { return nil }
+            if !names.insert(name).inserted {
+                fail(place(reader, "name"), "'\(name)' is the name of an earlier group; choose another name")
+            }
+            var result = GroupConfiguration(name: name, reader)
+            result.schedule = schedule(reader, "groups[]")
+            if result.schedule == nil, let place = reader.place("at_start") {
+                fail(place, "'groups[].at_start' is for groups on a schedule; add 'every', or remove it")
+            }
+            var known: [String] = []
+            for value in reader.items("calls") {
+                guard let call = call(value, result.mode, services, known) else { continue }
+                known += call.take.keys
+                result.calls.append(call)
+            }
+            return result
+        }
+    }
+
+    private mutating func call(
+        _ value: Value,
+        _ mode: GroupMode,
+        _ services: [ServiceConfiguration],
+        _ known: [String]
+    ) -> GroupCallConfiguration? {
+        let section = KeyTable.group.key("calls")?.kind.section
+        guard case .section(let entries) = value.content, let section, !broken.contains(value.place) else { return nil }
+        let reader = SectionReader(entries: entries, section: section)
+        guard let name = reader.text("service") else { return nil }
+        guard let service = services.first(where: { $0.name == name }) else {
+            let nearest = Suggestions.nearest(to: name, among: services.map(\.name))
+            fail(
+                place(reader, "service"),
+                "'groups[].calls[].service' names a service that does not exist: '\(name)'\(Self.hint(nearest))"
+            )
+            return nil
+        }
+        guard let (method, path) = target(value.place, reader, service) else { return nil }
+        var call = GroupCallConfiguration(service: name, method: method, path: path)
+        call.query = named(reader, "query")
+        call.headers = named(reader, "headers")
+        call.body = reader.text("body").map { PlaceholderText($0) }
+        for entry in reader.map("take") {
+            if case .leaf(let leaf) = entry.value.content { call.take[entry.key] = TakenPath(words: leaf.text) }
+        }
+        call.condition = condition(reader)
+        check(values: call, mode, known, value.place)
+        return call
+    }
+
+    /// The method and the path of a call.
+    private mutating func target(
+        _ place: SourcePosition,
+        _ reader: SectionReader,
+        _ service: ServiceConfiguration
+    ) -> (method: String, path: PlaceholderText)? {
+        let (path, name) = (reader.text("path"), reader.text("endpoint"))
+        guard (path == nil) != (name == nil) else {
+            fail(place, "a call has either 'endpoint' or 'path'; give one of them")
+            return nil
+        }
+        if let path {
+            if let place = reader.place("params") {
+                fail(place, "'groups[].calls[].params' is for 'endpoint'; write the values into 'path'")
+            }
+            return (reader.text("method") ?? (reader.entry("body") == nil ? "GET" : "POST"), PlaceholderText(path))
+        }
+        guard let name, let endpoint = service.endpoints.first(where: { $0.name == name }) else {
+            let nearest = Suggestions.nearest(to: name ?? "", among: service.endpoints.map(\.name))
+            fail(
+                self.place(reader, "endpoint"),
+                "service '\(service.name)' has no endpoint '\(name ?? "")'\(Self.hint(nearest))"
+            )
+            return nil
+        }
+        if let place = reader.place("method") {
+            fail(place, "endpoint '\(name)' has a method of its own, \(endpoint.method); remove 'method'")
+        }
+        var params = Dictionary(named(reader, "params").map { ($0.name, $0.value) }) { first, _ in first }
+        var pieces: [PlaceholderText.Piece] = []
+        for segment in endpoint.path.segments {
+            pieces.append(.text("/"))
+            switch segment {
+            case .literal(let text): pieces.append(.text(text))
+            case .parameter(let parameter):
+                guard let value = params.removeValue(forKey: parameter), !value.pieces.isEmpty else {
+                    fail(
+                        self.place(reader, "endpoint"),
+                        "the path of endpoint '\(name)' has the parameter '\(parameter)'; give it under 'params'"
+                    )
+                    return nil
+                }
+                pieces += value.pieces.map { piece in
+                    guard case .text(let text) = piece else { return piece }
+                    return .text(PlaceholderText.percentEncoded(text))
+                }
+            case .rest:
+                fail(
+                    self.place(reader, "endpoint"),
+                    "the path of endpoint '\(name)' ends with '*'; give 'path' in place of 'endpoint'"
+                )
+                return nil
+            }
+        }
+        if let other = params.keys.min(), let place = reader.place("params") {
+            fail(place, "the path of endpoint '\(name)' has no parameter '\(other)'; remove it")
+        }
+        return (endpoint.method, PlaceholderText(pieces.isEmpty ? [.text("/")] : pieces))
+    }
+
+    private mutating func condition(_ reader: SectionReader) -> ValueCondition? {
+        guard reader.entry("when") != nil else { return nil }
+        let when = reader.section("when")
+        guard let name = when.text("value") else { return nil }
+        let (same, other) = (when.text("is"), when.text("is_not"))
+        guard let text = same ?? other, same == nil || other == nil else {
+            fail(place(reader, "when"), "'groups[].calls[].when' has either 'is' or 'is_not'; give one of them")
+            return nil
+        }
+        return ValueCondition(name: name, text: text, wantsEqual: same != nil)
+    }
+
+    /// Every value that a call uses is one that an earlier call takes.
+    private mutating func check(
+        values call: GroupCallConfiguration,
+        _ mode: GroupMode,
+        _ known: [String],
+        _ place: SourcePosition
+    ) {
+        let texts = [call.path] + (call.query + call.headers).map(\.value) + [call.body].compactMap { $0 }
+        let used = texts.flatMap(\.names) + [call.condition?.name].compactMap { $0 }
+        if mode == .concurrent, !used.isEmpty || !call.take.isEmpty {
+            fail(
+                place,
+                "the calls of a concurrent group begin together, so none can use a value of another; write mode: serial"
+            )
+        } else if let missing = used.first(where: { !known.contains($0) }) {
+            let nearest = Suggestions.nearest(to: missing, among: known)
+            fail(
+                place,
+                "no earlier call takes a value '\(missing)'\(Self.hint(nearest)); add it to a 'take', or write $$( for a literal '$('"
+            )
+        }
+    }
+
+    private func named(_ reader: SectionReader, _ key: String) -> [GroupCallConfiguration.NamedText] {
+        reader.headerValues(key).map { .init(name: $0.name, value: PlaceholderText($0.value)) }
+    }
+
+    private static func hint(_ nearest: String?) -> String { nearest.map { "; did you mean '\($0)'?" } ?? "" }
+}
+
+extension GroupConfiguration {
+    init(name: String, _ reader: SectionReader) {
+        self.name = name
+        mode = reader.choice(always: "mode")
+        onError = reader.choice(always: "on_error")
+    }
+}

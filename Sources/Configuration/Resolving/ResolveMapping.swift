@@ -1,0 +1,207 @@
+// The mapping of responses: from the tree of a file to rules, with the place of every mistake.
+
+import Content
+import Mapping
+
+extension Resolver {
+    /// The mapping of a service or an endpoint; nil where there is none, or a mistake in it.
+    /// - Parameters:
+    ///   - reader: of the section `response`.
+    ///   - cache: of the same service or endpoint.
+    mutating func mapping(_ reader: SectionReader, _ cache: CacheConfiguration) -> MappingConfiguration? {
+        guard let value = reader.value("map"), let place = reader.place("map"), !Self.isNone(value) else {
+            return nil
+        }
+        if let expect = reader.text("expect").flatMap({ ContentExpectation(rawValue: $0) }),
+            expect == .plist || expect == .image
+        {
+            fail(
+                place,
+                "a mapped document is JSON, but 'response.expect' is \(expect.rawValue); write json, or remove it"
+            )
+        }
+        if cache.seed != nil {
+            fail(
+                place,
+                "'response.map' and 'cache.seed_dir' exclude each other: a seed answers as it is; remove one of them"
+            )
+        }
+        var rules = MappingRules()
+        guard let root = rules.rule(value, "response.map", depth: 0), rules.mistakes.isEmpty else {
+            for mistake in rules.mistakes { fail(mistake.place, mistake.message) }
+            return nil
+        }
+        return MappingConfiguration(plan: MappingPlan(root), buffer: reader.bytes(always: "map_buffer"))
+    }
+
+    private static func isNone(_ value: Value) -> Bool {
+        if case .leaf(let leaf) = value.content { leaf.scalar == Scalar.none } else { false }
+    }
+}
+
+/// Makes rules of a tree, and notes every mistake.
+private struct MappingRules {
+    /// Rules within one another, at most.
+    private static let depthLimit = 16
+    private static let keys = ["from", "each", "fields", "as", "format", "default", "missing"]
+    /// Each of them makes a mapping a rule; without one it is an object with these names.
+    private static let telling: Set<String> = ["from", "each", "fields"]
+
+    private(set) var mistakes: [(place: SourcePosition, message: String)] = []
+
+    private mutating func refuse(_ place: SourcePosition, _ label: String, _ message: String) {
+        mistakes.append((place, "'\(label)' \(message)"))
+    }
+
+    mutating func rule(_ value: Value, _ label: String, depth: Int) -> MappingRule? {
+        guard depth < Self.depthLimit else {
+            refuse(value.place, label, "has more than \(Self.depthLimit) levels")
+            return nil
+        }
+        switch value.content {
+        case .leaf(let leaf):
+            guard let path = path(leaf, value.place, label) else { return nil }
+            return MappingRule(from: path)
+        case .list:
+            refuse(value.place, label, "takes a key path, or a mapping of names to key paths, not a list")
+            return nil
+        case .map(let entries), .section(let entries):
+            if entries.contains(where: { Self.telling.contains($0.key) }) {
+                return detailed(entries, value.place, label, depth: depth)
+            }
+            return object(entries, value.place, label, depth: depth).map { MappingRule($0) }
+        }
+    }
+
+    private mutating func object(
+        _ entries: [Entry],
+        _ place: SourcePosition,
+        _ label: String,
+        depth: Int
+    ) -> MappingRule.Shape? {
+        if entries.isEmpty {
+            refuse(place, label, "is empty; name a key path, such as { name: user.name.first }")
+            return nil
+        }
+        var members: [MappingRule.Member] = []
+        for entry in entries {
+            if let rule = rule(entry.value, "\(label).\(entry.key)", depth: depth + 1) {
+                members.append(MappingRule.Member(name: entry.key, rule: rule))
+            }
+        }
+        return members.count == entries.count ? .object(members) : nil
+    }
+
+    private mutating func detailed(
+        _ entries: [Entry],
+        _ place: SourcePosition,
+        _ label: String,
+        depth: Int
+    ) -> MappingRule? {
+        func entry(_ key: String) -> Entry? { entries.first { $0.key == key } }
+        for other in entries where !Self.keys.contains(other.key) {
+            let near = Suggestions.nearest(to: other.key, among: Self.keys).map { "did you mean '\($0)'? " } ?? ""
+            refuse(
+                other.place,
+                "\(label).\(other.key)",
+                "is no key of a rule (\(Self.keys.joined(separator: ", "))); \(near)members of an object stand under 'fields'"
+            )
+        }
+        let shapes = ["each", "fields", "as"].compactMap(entry)
+        if shapes.count > 1 {
+            refuse(shapes[1].place, "\(label).\(shapes[1].key)", "excludes '\(shapes[0].key)'; remove one of them")
+        }
+        var from: MappingPath? = .itself
+        if let given = entry("from") {
+            guard let leaf = leaf(given, label) else { return nil }
+            from = path(leaf, given.value.place, "\(label).from")
+        }
+        var shape: MappingRule.Shape? = .same
+        if let each = entry("each") {
+            shape = rule(each.value, "\(label).each", depth: depth + 1).map { .each($0) }
+        } else if let fields = entry("fields") {
+            guard case .map(let members) = fields.value.content else {
+                refuse(fields.value.place, "\(label).fields", "takes a mapping of names to key paths")
+                return nil
+            }
+            shape = object(members, fields.value.place, "\(label).fields", depth: depth)
+        } else {
+            shape = conversion(entry("as"), entry("format"), label)
+        }
+        if let format = entry("format"), entry("as") == nil {
+            refuse(format.place, "\(label).format", "needs 'as', which is not set; set it, or remove 'format'")
+        }
+        var missing = MissingValue.null
+        if let given = entry("missing") {
+            guard let leaf = leaf(given, label) else { return nil }
+            guard let word = MissingValue(rawValue: leaf.text) else {
+                refuse(given.value.place, "\(label).missing", "takes null, omit or error, not '\(leaf.text)'")
+                return nil
+            }
+            missing = word
+        }
+        var standIn: [UInt8]?
+        if let given = entry("default") {
+            guard let text = json(given.value) else {
+                refuse(given.value.place, "\(label).default", "takes a text, a number, true, false, [] or {}")
+                return nil
+            }
+            standIn = Array(text.utf8)
+            if let other = entry("missing") {
+                refuse(other.place, "\(label).missing", "has no effect beside 'default'; remove one of them")
+            }
+        }
+        guard let from, let shape, mistakes.isEmpty else { return nil }
+        return MappingRule(from: from, shape, missing: missing, standIn: standIn)
+    }
+
+    private mutating func conversion(_ word: Entry?, _ format: Entry?, _ label: String) -> MappingRule.Shape? {
+        guard let word else { return .same }
+        guard let leaf = leaf(word, label) else { return nil }
+        guard let type = MappedType(rawValue: leaf.text) else {
+            let words = MappedType.allCases.map(\.rawValue)
+            let near = Suggestions.nearest(to: leaf.text, among: words).map { "; did you mean '\($0)'?" } ?? ""
+            refuse(
+                word.value.place,
+                "\(label).as",
+                "takes one of \(words.joined(separator: ", ")), not '\(leaf.text)'\(near)"
+            )
+            return nil
+        }
+        guard let format else { return .converted(type, .usual) }
+        guard let text = self.leaf(format, label)?.text else { return nil }
+        do throws(ValueFormat.Malformed) {
+            return .converted(type, try ValueFormat(text, of: type))
+        } catch {
+            refuse(format.value.place, "\(label).format", "\(error.reason), not '\(text)'")
+            return nil
+        }
+    }
+
+    private mutating func leaf(_ entry: Entry, _ label: String) -> Leaf? {
+        if case .leaf(let leaf) = entry.value.content { return leaf }
+        refuse(entry.value.place, "\(label).\(entry.key)", "takes a word, not a list or a mapping")
+        return nil
+    }
+
+    private mutating func path(_ leaf: Leaf, _ place: SourcePosition, _ label: String) -> MappingPath? {
+        do throws(MappingPath.Malformed) { return try MappingPath(leaf.text) } catch {
+            refuse(place, label, "takes a key path such as user.name.first, but '\(leaf.text)' \(error.reason)")
+            return nil
+        }
+    }
+
+    /// A value as JSON; nil for a list or a mapping with something in it.
+    private func json(_ value: Value) -> String? {
+        switch value.content {
+        case .leaf(let leaf):
+            switch leaf.scalar {
+            case .bool(let bool): return String(bool)
+            case .int: return MappingRule.isNumber(leaf.text) ? leaf.text : JSONText.quoted(leaf.text)
+            default: return JSONText.quoted(leaf.text)
+            }
+        case .list(let items): return items.isEmpty ? "[]" : nil
+        case .map(let entries), .section(let entries): return entries.isEmpty ? "{}" : nil
+        }
+    }
+}

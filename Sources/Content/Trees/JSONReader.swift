@@ -1,0 +1,204 @@
+// A JSON text (RFC 8259) as a tree, strictly read and within bounds.
+
+/// Reads one text; the recursion is as deep as the limits allow.
+package struct JSONReader {
+    private let bytes: [UInt8]
+    private let limits: TreeLimits
+    private var position = 0
+    private var depth = 0
+    private var count = 0
+
+    private init(_ bytes: [UInt8], _ limits: TreeLimits) {
+        self.bytes = bytes
+        self.limits = limits
+    }
+
+    /// - Throws: where the bytes are no JSON text, one object names a member twice, or a limit is passed.
+    package static func read(_ bytes: [UInt8], limits: TreeLimits = TreeLimits()) throws(TreeError) -> ContentTree {
+        var reader = JSONReader(bytes, limits)
+        // A byte order mark may be ignored (RFC 8259 section 8.1).
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { reader.position = 3 }
+        let value = try reader.value()
+        reader.skipSpace()
+        guard reader.position == bytes.count else { throw reader.error("something follows the value") }
+        return value
+    }
+
+    private func error(_ what: String) -> TreeError { TreeError("\(what), at byte \(position)") }
+
+    private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    private mutating func skipSpace() {
+        while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
+    }
+
+    private mutating func value() throws(TreeError) -> ContentTree {
+        count += 1
+        guard count <= limits.values else { throw error("there are more than \(limits.values) values") }
+        skipSpace()
+        switch next {
+        case UInt8(ascii: "{"): return try object()
+        case UInt8(ascii: "["): return try array()
+        case UInt8(ascii: "\""): return .string(try text())
+        case UInt8(ascii: "t"): return try word("true", .bool(true))
+        case UInt8(ascii: "f"): return try word("false", .bool(false))
+        case UInt8(ascii: "n"): return try word("null", .null)
+        case nil: throw error("the text ends early")
+        default: return try number()
+        }
+    }
+
+    private mutating func word(_ word: String, _ value: ContentTree) throws(TreeError) -> ContentTree {
+        guard bytes[position...].starts(with: word.utf8) else { throw error("this is no JSON value") }
+        position += word.utf8.count
+        return value
+    }
+
+    private mutating func enter() throws(TreeError) {
+        depth += 1
+        guard depth <= limits.depth else { throw error("more than \(limits.depth) objects and arrays are nested") }
+        position += 1
+        skipSpace()
+    }
+
+    /// Takes the comma between two members, or the end.
+    /// - Returns: whether another one follows.
+    private mutating func goesOn(until end: UInt8) throws(TreeError) -> Bool {
+        skipSpace()
+        guard let byte = next else { throw error("the text ends early") }
+        position += 1
+        if byte == end {
+            depth -= 1
+            return false
+        }
+        guard byte == UInt8(ascii: ",") else {
+            position -= 1
+            throw error("a comma is missing")
+        }
+        return true
+    }
+
+    private mutating func array() throws(TreeError) -> ContentTree {
+        try enter()
+        if next == UInt8(ascii: "]") {
+            _ = try goesOn(until: UInt8(ascii: "]"))
+            return .array([])
+        }
+        var values: [ContentTree] = []
+        repeat { values.append(try value()) } while try goesOn(until: UInt8(ascii: "]"))
+        return .array(values)
+    }
+
+    private mutating func object() throws(TreeError) -> ContentTree {
+        try enter()
+        if next == UInt8(ascii: "}") {
+            _ = try goesOn(until: UInt8(ascii: "}"))
+            return .empty
+        }
+        var members: [ContentTree.Member] = []
+        var names: Set<String> = []
+        repeat {
+            skipSpace()
+            guard next == UInt8(ascii: "\"") else { throw error("the name of a member is missing") }
+            let name = try text()
+            // Two readers might not take the same one.
+            guard names.insert(name).inserted else { throw error("the member '\(name)' occurs twice") }
+            skipSpace()
+            guard next == UInt8(ascii: ":") else { throw error("a colon is missing") }
+            position += 1
+            members.append(ContentTree.Member(name, try value()))
+        } while try goesOn(until: UInt8(ascii: "}"))
+        return .object(members)
+    }
+
+    private mutating func number() throws(TreeError) -> ContentTree {
+        let start = position
+        if next == UInt8(ascii: "-") { position += 1 }
+        let isZero = next == UInt8(ascii: "0")
+        let whole = digits()
+        guard whole == 1 || whole > 1 && !isZero else {
+            position = start
+            throw error("this is no JSON value")
+        }
+        if next == UInt8(ascii: ".") {
+            position += 1
+            guard digits() > 0 else { throw error("digits are missing") }
+        }
+        if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
+            position += 1
+            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { position += 1 }
+            guard digits() > 0 else { throw error("digits are missing") }
+        }
+        return .number(String(decoding: bytes[start..<position], as: UTF8.self))
+    }
+
+    private mutating func digits() -> Int {
+        let start = position
+        while let byte = next, byte &- 0x30 < 10 { position += 1 }
+        return position - start
+    }
+
+    private mutating func text() throws(TreeError) -> String {
+        position += 1
+        var text: [UInt8] = []
+        while let byte = next {
+            position += 1
+            switch byte {
+            case UInt8(ascii: "\""):
+                guard let result = String(validating: text, as: UTF8.self) else {
+                    throw error("the text before this is not UTF-8")
+                }
+                return result
+            case UInt8(ascii: "\\"): try escape(into: &text)
+            case ..<0x20:
+                position -= 1
+                throw error("a control character is not escaped")
+            default: text.append(byte)
+            }
+        }
+        throw error("the text ends early")
+    }
+
+    private mutating func escape(into text: inout [UInt8]) throws(TreeError) {
+        guard let byte = next else { throw error("the text ends early") }
+        position += 1
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
+        case UInt8(ascii: "b"): text.append(0x08)
+        case UInt8(ascii: "f"): text.append(0x0C)
+        case UInt8(ascii: "n"): text.append(0x0A)
+        case UInt8(ascii: "r"): text.append(0x0D)
+        case UInt8(ascii: "t"): text.append(0x09)
+        case UInt8(ascii: "u"): text += Array(String(Character(try scalar())).utf8)
+        default: throw error("this escape is unknown")
+        }
+    }
+
+    private mutating func scalar() throws(TreeError) -> Unicode.Scalar {
+        let first = try unit()
+        if let scalar = Unicode.Scalar(first) { return scalar }
+        guard (0xD800...0xDBFF).contains(first), bytes[position...].starts(with: [0x5C, 0x75]) else {
+            throw error("half of a surrogate pair is missing")
+        }
+        position += 2
+        let second = try unit()
+        guard (0xDC00...0xDFFF).contains(second),
+            let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
+        else { throw error("half of a surrogate pair is missing") }
+        return scalar
+    }
+
+    /// Four hexadecimal digits.
+    private mutating func unit() throws(TreeError) -> UInt32 {
+        guard position + 4 <= bytes.count else { throw error("the text ends early") }
+        var value: UInt32 = 0
+        for byte in bytes[position..<position + 4] {
+            guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
+                throw error("four hexadecimal digits are missing")
+            }
+            value = value << 4 | UInt32(digit)
+        }
+        position += 4
+        return value
+    }
+}

@@ -1,0 +1,90 @@
+// Reading and writing the parts of one stored file; everything here blocks and belongs on an I/O thread.
+
+import CacheStore
+import EventLoop
+import Glibc
+
+/// The parsed head of a stored file.
+struct StoredFile {
+    var record: StoredRecord
+    /// Where the record's valid bytes end, in the file.
+    var end: Int64
+    /// The file's stamp from before its head was read.
+    let stamp: FileStamp
+    /// Bytes of the whole file.
+    var size: Int64 { stamp.size }
+
+    /// Reads the preamble and the last valid record.
+    /// - Returns: nil if the file is no complete stored response, or no regular file: it does not wait for a pipe.
+    /// - Throws: `SystemError` where it cannot be read.
+    static func read(_ descriptor: Int32, _ calls: FileCalls) throws(SystemError) -> StoredFile? {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw SystemError("stat") }
+        guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+        let stamp = FileStamp(status)
+        let size = stamp.size
+        guard let start = try part(descriptor, 0..<64, calls),
+            let preamble = start.withUnsafeBytes({ FilePreamble($0) })
+        else { return nil }
+        let tailStart = FileLayout.bodyOffset + preamble.bodyLength
+        guard size > tailStart, size - tailStart <= FileLayout.longestTail,
+            let tail = try part(descriptor, tailStart..<size, calls),
+            let (record, end) = tail.withUnsafeBytes({ StoredRecord.last(in: $0) }),
+            record.bodyLength == preamble.bodyLength, record.fileID == preamble.fileID
+        else { return nil }
+        return StoredFile(record: record, end: tailStart + Int64(end), stamp: stamp)
+    }
+
+    /// Appends a record, after cutting off the rest of a torn append. A long tail is shortened so that a valid record
+    /// exists at every moment: the newest is copied to the front while it still ends the file.
+    /// - Returns: the size of the file.
+    static func append(
+        _ record: StoredRecord,
+        to descriptor: Int32,
+        after file: StoredFile,
+        _ calls: FileCalls
+    ) throws(BodyError) -> Int64 {
+        let bytes = record.encode()
+        let tailStart = FileLayout.bodyOffset + record.bodyLength
+        if file.end < file.size, calls.truncate(descriptor, file.end) != 0 {
+            throw .file(SystemError("truncate a stored file"))
+        }
+        try write(bytes, to: descriptor, at: file.end, calls)
+        let size = file.end + Int64(bytes.count)
+        guard size - tailStart > 64 * 1024, file.end - tailStart >= Int64(2 * bytes.count) else { return size }
+        try write(bytes, to: descriptor, at: tailStart, calls)
+        let short = tailStart + Int64(bytes.count)
+        return calls.truncate(descriptor, short) == 0 ? short : size
+    }
+
+    static func write(
+        _ bytes: [UInt8],
+        to descriptor: Int32,
+        at offset: Int64,
+        _ calls: FileCalls
+    ) throws(BodyError) {
+        let chunk = Chunk(bytes)
+        try chunk.withBytes { part throws(BodyError) in try SpillFile.write(part, to: descriptor, at: offset, calls) }
+    }
+
+    /// Nil where the file ends before.
+    private static func part(
+        _ descriptor: Int32,
+        _ range: Range<Int64>,
+        _ calls: FileCalls
+    ) throws(SystemError) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: Int(range.upperBound - range.lowerBound))
+        var done = 0
+        while done < bytes.count {
+            let result = bytes.withUnsafeMutableBytes { room in
+                let rest = UnsafeMutableRawBufferPointer(rebasing: room[done...])
+                return calls.read(descriptor, rest, range.lowerBound + Int64(done))
+            }
+            if result < 0 && errno == EINTR { continue }
+            if result < 0 { throw SystemError("read") }
+            if result == 0 { return nil }
+            done += result
+        }
+        return bytes
+    }
+}

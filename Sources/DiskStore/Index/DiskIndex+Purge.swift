@@ -1,0 +1,121 @@
+// Finds in the index the files that purges concern, and counts them.
+
+import CacheStore
+import EventLoop
+import SQLite
+
+extension DiskIndex {
+    /// A file that a purge concerns, and where the search for the next one begins.
+    struct PendingRemoval: Sendable {
+        var keyHash: UInt64
+        var name: StoredFileName
+        var fileID: UInt64
+        var url: String
+    }
+
+    /// How many files purges concern that were fetched or last confirmed before them; the index's thread.
+    /// - Parameter pinned: the URLs that purges for age spare.
+    func count(_ rules: [PurgeRule], before number: UInt64, pinned: [String]) throws(SQLiteError) -> Int {
+        let conditions = rules.map { $0.condition(pinned: pinned) }
+        let values = conditions.flatMap(\.values) + [.unsigned(number)]
+        let sql = """
+            SELECT count(*) FROM files
+            WHERE (\(conditions.map { "(\($0.sql))" }.joined(separator: " OR "))) AND number <= ?
+            """
+        return try database.read { session throws(SQLiteError) in
+            Int(try session.integer(sql, values, isKept: false) ?? 0)
+        }
+    }
+
+    /// Some of the files that a purge concerns, those behind `last` only; the index's thread.
+    /// - Throws: `SQLiteError`; `.corrupt` where one of their rows is damaged.
+    func doomed(
+        by rule: PurgeRule,
+        before number: UInt64,
+        pinned: [String],
+        after last: PendingRemoval?,
+        limit: Int
+    ) throws(SQLiteError) -> [PendingRemoval] {
+        let condition = rule.condition(pinned: pinned)
+        var (found, values) = ("(\(condition.sql)) AND number <= ?", condition.values)
+        values.append(.unsigned(number))
+        if let last {
+            found += rule.hasRange ? " AND (url, high, low) > (?, ?, ?)" : " AND (high, low) > (?, ?)"
+            if rule.hasRange { values.append(.text(last.url)) }
+            values += [.unsigned(last.name.high), .unsigned(last.name.low)]
+        }
+        values.append(.integer(Int64(limit)))
+        let order = rule.hasRange ? "url, high, low" : "high, low"
+        let sql = "SELECT \(IndexRow.columns) FROM files WHERE \(found) ORDER BY \(order) LIMIT ?"
+        return try database.read { [path, values] session throws(SQLiteError) in
+            var doomed: [PendingRemoval] = []
+            try session.query(sql, values, isKept: false) { row throws(SQLiteError) in
+                guard let row = IndexRow(row) else {
+                    throw SQLiteError(.corrupt, "a row does not match its checksum", path: path)
+                }
+                let slot = row.slot
+                doomed.append(
+                    PendingRemoval(keyHash: slot.keyHash, name: slot.name, fileID: slot.fileID, url: row.url)
+                )
+            }
+            return doomed
+        }
+    }
+
+    /// The key hashes of all files of a URL; the index's thread.
+    func keyHashes(of url: String) throws(SQLiteError) -> [UInt64] {
+        try database.read { session throws(SQLiteError) in
+            var hashes: [UInt64] = []
+            try session.query("SELECT DISTINCT keyhash FROM files WHERE url = ?", [.text(url)]) { row in
+                hashes.append(row.unsigned(0))
+            }
+            return hashes
+        }
+    }
+}
+
+extension PurgeRule {
+    /// It concerns a range of the index's order by URL.
+    fileprivate var hasRange: Bool {
+        switch target {
+        case .url: true
+        case .prefix(let prefix): !prefix.isEmpty
+        case .glob(let pattern): !pattern.hasPrefix("*")
+        case .tag, .olderThan, .all: false
+        }
+    }
+
+    fileprivate func condition(pinned: [String]) -> (sql: String, values: [SQLiteValue]) {
+        var (sql, values): (String, [SQLiteValue]) =
+            switch target {
+            case .url(let url): ("url = ?", [.text(url)])
+            case .prefix(let prefix): Self.range(prefix)
+            case .glob(let pattern): Self.glob(pattern)
+            case .tag(let tag): ("tags IS NOT NULL AND instr(tags, ?) > 0", [.text("\n\(tag)\n")])
+            case .olderThan(let time): Self.age(time, pinned)
+            case .all: ("1", [])
+            }
+        if let service {
+            sql += " AND service = ?"
+            values.append(.text(service))
+        }
+        return (sql, values)
+    }
+
+    /// URLs that begin like this; no character comes after the last one of Unicode.
+    private static func range(_ prefix: String) -> (String, [SQLiteValue]) {
+        prefix.isEmpty ? ("1", []) : ("url >= ? AND url < ?", [.text(prefix), .text(prefix + "\u{10FFFF}")])
+    }
+
+    private static func glob(_ pattern: String) -> (String, [SQLiteValue]) {
+        let (sql, values) = range(String(pattern.prefix { $0 != "*" }))
+        // In brackets these characters match themselves.
+        let escaped = pattern.map { "?[".contains($0) ? "[\($0)]" : "\($0)" }.joined()
+        return (sql + " AND url GLOB ?", values + [.text(escaped)])
+    }
+
+    private static func age(_ time: Int64, _ pinned: [String]) -> (String, [SQLiteValue]) {
+        let places = pinned.map { _ in "?" }.joined(separator: ", ")
+        return ("stored < ? AND url NOT IN (\(places))", [.integer(time)] + pinned.map { .text($0) })
+    }
+}

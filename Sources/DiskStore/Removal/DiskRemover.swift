@@ -1,0 +1,131 @@
+// How stored responses leave the disk: lookups miss at once, the files go behind, a few at a time.
+
+import CacheStore
+import EventLoop
+import Glibc
+import Synchronization
+
+/// Sendable: its members are.
+final class DiskRemover: Sendable {
+    /// Files that are removed by one piece of work of an I/O thread, and slots that are looked at under one lock.
+    static let slice = 128
+
+    private let parts: DiskParts
+    /// Held while files are removed, so that closing waits for it.
+    private let deletion = FileLock()
+
+    init(_ parts: DiskParts) { self.parts = parts }
+
+    /// Removes every variant of a key: lookups miss at once, the files go behind. Any thread.
+    func remove(_ key: CacheKey) {
+        let digest = parts.digest(key)
+        let number = parts.invalidations.nextNumber()
+        deleteBehind(parts.state.withLock { $0.remove(digest, number: number) })
+    }
+
+    /// Removes files, and leaves those alone that have been replaced meanwhile. Any thread; takes the longer the more
+    /// there are, so not many on a loop.
+    /// - Returns: how many there were.
+    @discardableResult
+    func remove(_ files: [DiskFileID]) -> Int {
+        var count = 0
+        for start in stride(from: 0, to: files.count, by: Self.slice) {
+            let removed = parts.state.withLock { state in
+                files[start..<min(start + Self.slice, files.count)].compactMap { state.remove($0) }
+            }
+            count += removed.count
+            deleteBehind(removed)
+        }
+        return count
+    }
+
+    /// Any thread.
+    func deleteBehind(_ slots: [DiskTable.Slot]) {
+        guard !slots.isEmpty else { return }
+        let mustStart = parts.state.withLock { state in
+            for slot in slots { state.deletions.append(slot) }
+            defer { state.isDeleting = true }
+            return !state.isDeleting
+        }
+        if mustStart { parts.pool.submit { [self] in deleteSome() } }
+    }
+
+    /// Removes some of the files that wait for it, and then the others, so that other work of
+    /// the pool comes in between.
+    private func deleteSome() {
+        if deleteNow(Self.slice) { parts.pool.submit { [self] in deleteSome() } }
+    }
+
+    /// Removes all files that wait for it; blocks.
+    func deleteAll() { while deleteNow(Self.slice) {} }
+
+    /// - Returns: whether there are more.
+    private func deleteNow(_ count: Int) -> Bool {
+        deletion.withLock {
+            let slots = parts.state.withLock { state in
+                let slots = (max(0, state.deletions.count - count)..<state.deletions.count).map { state.deletions[$0] }
+                for _ in slots { state.deletions.removeLast() }
+                return slots
+            }
+            for slot in slots { delete(slot.keyHash, slot.name) }
+            return parts.state.withLock { state in
+                state.isDeleting = state.deletions.count > 0
+                return state.isDeleting
+            }
+        }
+    }
+
+    /// Waits until the files of everything that was removed are gone, so that a killed process
+    /// does not find them again.
+    func flush() async {
+        while parts.state.withLock({ $0.isDeleting }), (try? await parts.pool.run {}) != nil {}
+    }
+
+    /// Removes files that the index names, now; an I/O thread, or the index's.
+    /// - Returns: false where one of them is still there.
+    func removeNow(_ doomed: [DiskIndex.PendingRemoval]) -> Bool {
+        var isDone = true
+        for file in doomed {
+            let isOurs = parts.state.withLock { state in
+                guard let slot = state.table.find(file.keyHash, file.name) else { return true }
+                // Another one has taken its place.
+                guard slot.fileID == file.fileID else { return false }
+                state.table.remove(file.keyHash, file.name)
+                return true
+            }
+            if isOurs, !delete(file.keyHash, file.name) { isDone = false }
+        }
+        return isDone
+    }
+
+    /// Removes a file unless the table has it (again); I/O thread.
+    /// - Returns: false if the file is still there.
+    @discardableResult
+    func delete(_ keyHash: UInt64, _ name: StoredFileName) -> Bool {
+        parts.lock(name).withLock {
+            guard parts.state.withLock({ $0.table.find(keyHash, name) }) == nil else { return true }
+            parts.openFiles.remove(name)
+            guard unlink(parts.folder.place(of: name)) else { return false }
+            parts.index.note(.remove(name))
+            return true
+        }
+    }
+
+    /// Removes a file, and the folders that become empty; an empty folder in the place of a file is removed,
+    /// too. Under the file's lock.
+    /// - Returns: false if it is still there.
+    @discardableResult
+    func unlink(_ path: String) -> Bool {
+        let folder = parts.folder
+        let isGone =
+            folder.calls.unlink(path) == 0 || errno == ENOENT || errno == EISDIR && folder.calls.removeFolder(path) == 0
+        if isGone {
+            folder.removeFolders(of: path)
+            return true
+        }
+        let error = SystemError("remove \(path)")
+        let text = "the stored file \(path) cannot be removed: \(error.named)"
+        parts.troubles.note(.unwritable, "\(text); \(error.advice(to: folder.kind))")
+        return false
+    }
+}

@@ -1,0 +1,179 @@
+// The disk tier: one file per stored response, a compact table in memory, an index that can be rebuilt.
+
+package import CacheStore
+package import EventLoop
+package import Files
+package import HTTPCaching
+import Synchronization
+
+/// The tier as others see it: it makes its parts, and passes on to them what is asked. Each part knows those below it
+/// in the order in which they are made here, and all of them share ``DiskParts``.
+///
+/// Sendable: its members are.
+package final class DiskTier: Sendable {
+    let parts: DiskParts
+    /// Stored beside the files, so that the rules outlive whatever the files outlive.
+    package let invalidations: Invalidations
+    let finder: DiskFinder
+    let pins: DiskPins
+    let lister: DiskLister
+    let remover: DiskRemover
+    let room: DiskRoom
+    let sweeper: DiskSweeper
+    let walker: DiskWalker
+    let restorer: DiskRestorer
+    let emptier: DiskEmptier
+    let reader: DiskReader
+    let writer: DiskWriter
+    let copies: DiskCopies
+    private let loader: DiskLoader
+
+    /// Opens a folder, which it makes with mode 0700 where there is none: marks it, takes its lock, removes
+    /// temporaries, and loads the index. The first rows are loaded now, and the rest in the background; after an
+    /// unclean end, so are the files without a row. Until then names of files are guessed.
+    /// - Parameters:
+    ///   - kind: a folder of the other kind is refused.
+    ///   - calls: what the tier does to its files.
+    ///   - onTrouble: called on I/O threads, at most some times a minute.
+    /// - Throws: `DiskTierError`; `.inUse` where another daemon uses the folder, `.notTaken` where it is not empty and
+    ///   has no mark of such a store, and then nothing in it has been touched.
+    package static func open(
+        path: String,
+        limits: DiskLimits = DiskLimits(),
+        kind: StoreKind = .shared,
+        pool: IOPool,
+        calls: FileCalls = .real,
+        onTrouble: @escaping @Sendable (DiskTrouble) -> Void = { _ in }
+    ) async throws -> DiskTier {
+        let tier = try await pool.run {
+            let folder = try DiskFolder(path, kind: kind, calls: calls)
+            let opened = try DiskIndex.open(folder.index, stamp: folder.fileNameKey.stamp)
+            let index = opened.index
+            let isOurs: @Sendable () -> Bool = { folder.isHeld }
+            let pins = Pins(path: folder.pins, isOurs: isOurs)
+            let invalidations = Invalidations(path: folder.rules, pins: pins, pool: pool, isOurs: isOurs)
+            let parts = DiskParts(folder, index, pool, limits, invalidations, TroubleTeller(onTrouble))
+            let tier = DiskTier(parts)
+            if let failure = opened.failure { parts.tell(failure) }
+            if let remark = folder.remark { parts.troubles.note(.format, remark) }
+            index.observe { [weak walker = tier.walker] failure in walker?.indexFailed(failure) }
+            tier.loader.begin(expected: opened.count)
+            tier.emptier.emptyTrash()
+            return tier
+        }
+        await tier.pins.takeOverAll()
+        return tier
+    }
+
+    /// Makes and marks a folder before anything else is put into it;
+    /// ``open(path:limits:kind:pool:calls:onTrouble:)`` takes it then. Blocks.
+    /// - Returns: what is worth a line of the log.
+    /// - Throws: `DiskTierError`; a folder that is refused has not been touched.
+    package static func claim(path: String, kind: StoreKind) throws(DiskTierError) -> String? {
+        try DiskFolder.claim(path, kind).remark(path, kind)
+    }
+
+    private init(_ parts: DiskParts) {
+        self.parts = parts
+        invalidations = parts.invalidations
+        finder = DiskFinder(parts)
+        pins = DiskPins(parts)
+        lister = DiskLister(parts)
+        remover = DiskRemover(parts)
+        room = DiskRoom(parts, remover)
+        sweeper = DiskSweeper(parts, remover, lister)
+        // The table knows every file now: they may exceed the limits, and purges concern them.
+        let onEnd: @Sendable () -> Void = { [room, sweeper] in
+            room.trim()
+            sweeper.start()
+        }
+        let adopter = DiskAdopter(parts, pins)
+        walker = DiskWalker(parts, adopter, remover, onEnd: onEnd)
+        loader = DiskLoader(parts, remover, walker, onEnd: onEnd)
+        restorer = DiskRestorer(parts, walker)
+        emptier = DiskEmptier(parts, restorer)
+        reader = DiskReader(parts, finder, adopter, remover, restorer)
+        writer = DiskWriter(parts, room, remover, restorer, pins)
+        copies = DiskCopies(parts, reader, writer, room)
+    }
+
+    package var statistics: TierStatistics {
+        parts.state.withLock { state in
+            var statistics = state.statistics
+            statistics.objects = state.table.count
+            statistics.bytes = state.table.used
+            statistics.limit = parts.limits.size
+            statistics.isRebuilding = state.phase != .settled
+            statistics.indexBytes = state.table.memory
+            statistics.openFiles = parts.openFiles.count
+            statistics.troubles = parts.troubles.count
+            return statistics
+        }
+    }
+
+    /// The files of a key, newest first, from the table in memory; any thread. While the folders are being walked, the
+    /// result may name a file that does not exist.
+    package func lookup(_ key: CacheKey) -> [DiskEntry] { finder.lookup(key, isCounted: true) }
+
+    /// Stores a complete body under its key; ``commit(_:)`` is what a store asks.
+    /// - Parameters:
+    ///   - spill: the file that the arriving body was given, or one that holds the body already; nil for
+    ///     a body that is in memory.
+    ///   - generation: noted when the fetch began: nothing is stored if the key was invalidated since.
+    ///   - maxVariants: files of one key at most, at least 1; the one that was stored longest ago goes.
+    ///   - number: of the response's fetch (see ``Invalidations/nextNumber()``): writes may overtake one another.
+    /// - Throws: `DiskTierError` (`.refused`, `.invalidated`, `.outdated`, `.folder`, `.closed`); the
+    ///   response is not stored then.
+    @discardableResult
+    package func commit(
+        _ body: Body,
+        spill: SpillFile? = nil,
+        key: CacheKey,
+        head: StoredHead,
+        generation: (Invalidations, InvalidationToken)? = nil,
+        maxVariants: Int = 32,
+        number: UInt64? = nil
+    ) async throws -> DiskEntry {
+        try await writer.commit(
+            body,
+            spill: spill,
+            key: key,
+            head: head,
+            generation: generation,
+            maxVariants: maxVariants,
+            number: number
+        )
+    }
+
+    /// Waits until the table knows every file.
+    package func settle() async {
+        while parts.state.withLock({ $0.phase != .settled && !$0.isClosed }) {
+            // Behind the current step on the same thread.
+            await parts.index.pass()
+        }
+    }
+
+    /// Evicts files if others have filled the file system beyond min_free, and repairs the folder. Any thread; call it
+    /// every few seconds.
+    package func tend() {
+        parts.pool.submit { [restorer] in
+            restorer.restore()
+            restorer.removeSomeEmptyFolders()
+        }
+        room.trim()
+        sweeper.sweepInvalidated(isLong: true)
+    }
+
+    /// Writes the index and gives the folder free; blocks, so not on a loop. Later calls are misses.
+    package func close() {
+        let count = parts.state.withLock { state in
+            state.isClosed = true
+            return state.phase == .settled ? state.table.count : nil
+        }
+        remover.deleteAll()
+        parts.openFiles.removeAll()
+        invalidations.close()
+        parts.index.close(count: count)
+        parts.folder.release()
+    }
+}

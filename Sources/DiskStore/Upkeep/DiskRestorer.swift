@@ -1,0 +1,102 @@
+// Repairs the folder when its content was removed under the running daemon, and reports that once with the remedy.
+
+import CacheStore
+import EventLoop
+import Glibc
+import Synchronization
+
+/// Sendable: its members are.
+final class DiskRestorer: Sendable {
+    enum Restored { case nothingMissing, restored, failed }
+
+    private let parts: DiskParts
+    private let walker: DiskWalker
+    /// Held while the folder is checked and repaired; taken before the locks of files, on I/O threads only.
+    private let restoring = FileLock()
+
+    init(_ parts: DiskParts, _ walker: DiskWalker) {
+        self.parts = parts
+        self.walker = walker
+    }
+
+    /// Checks that the folder is complete, and repairs it; a walk in the background finds the files that remain. I/O
+    /// thread; not under a file's lock.
+    @discardableResult
+    func restore() -> Restored {
+        restoring.withLock {
+            let wasAway: Bool? = parts.state.withLock { $0.isClosed ? nil : $0.isAway }
+            guard let wasAway else { return .nothingMissing }
+            let (folder, invalidations) = (parts.folder, parts.invalidations)
+            var missing: [String]
+            do throws(DiskTierError) {
+                missing = try folder.restore()
+            } catch {
+                leave(error)
+                return .failed
+            }
+            parts.state.withLock { $0.isAway = false }
+            invalidations.setAway(false)
+            let isIndexLost = parts.index.isLost
+            if isIndexLost { missing.append("index.sqlite") }
+            guard wasAway || !missing.isEmpty else { return .nothingMissing }
+            let isLoss = wasAway || isIndexLost || missing.contains("objects") || missing.contains("tmp")
+            let count = isLoss ? forgetFiles() : 0
+            if isLoss { lookForFiles() }
+            invalidations.rewrite()
+            invalidations.pins.rewrite()
+            let text = "somebody has removed \(missing.joined(separator: ", ")) from the cache folder \(folder.path)"
+            let loss = isLoss ? "; of \(count) stored responses those that are still there are looked for" : ""
+            parts.troubles.note(.removed, "\(text): it is made anew\(loss); \(folder.kind.insteadOfRemoving)")
+            return .restored
+        }
+    }
+
+    /// The folder is somebody else's now, or cannot be made again: nothing is looked for there, nor stored.
+    private func leave(_ error: DiskTierError) {
+        if error == .closed { return }
+        parts.state.withLock { $0.isAway = true }
+        parts.invalidations.setAway(true)
+        parts.index.abandon()
+        forgetFiles()
+        parts.state.withLock { $0.settle() }
+        let folder = parts.folder
+        let text = "the cache folder \(folder.path) was removed under \(folder.kind.owner) and cannot be made again"
+        parts.troubles.note(.removed, "\(text): \(error); nothing is stored on the disk until then")
+    }
+
+    /// - Returns: how many files the table had.
+    @discardableResult
+    private func forgetFiles() -> Int {
+        let before = parts.withEveryLock {
+            parts.openFiles.removeAll()
+            return parts.state.withLock { $0.forgetFiles() }
+        }
+        return before.count
+    }
+
+    /// Behind.
+    private func lookForFiles() {
+        parts.index.submit { [weak self] in
+            guard let self, !parts.state.withLock({ $0.isClosed || $0.isAway }) else { return }
+            parts.index.replaceLost()
+            walker.start(trustsTable: false)
+        }
+    }
+
+    /// Called when a file of the table is missing. I/O thread; not under a file's lock.
+    func noteMissing(_ entry: DiskEntry) {
+        guard restore() == .nothingMissing else { return }
+        let text = "the file \(parts.folder.place(of: entry.name)) of the stored response \(entry.key) is gone"
+        parts.troubles.note(.missing, "\(text): it is fetched again")
+    }
+
+    /// Removes folders that have no files, those of one part of them each time. I/O thread.
+    func removeSomeEmptyFolders() {
+        let part = parts.state.withLock { state in
+            guard !state.isClosed, !state.isAway, state.prunedParts < 256 else { return Int?.none }
+            defer { state.prunedParts += 1 }
+            return state.prunedParts
+        }
+        if let part { parts.folder.removeEmptyFolders(in: part) }
+    }
+}

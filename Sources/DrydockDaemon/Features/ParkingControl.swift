@@ -1,0 +1,104 @@
+// Shows an operator the calls that wait for an origin that is away, and replays or ends them.
+
+import AdminAPI
+import EventLoop
+import Logging
+import ProxyServer
+import ServiceCore
+
+/// Sendable: it has no state of its own.
+final class ParkingControl: ParkingActions, DaemonFeature {
+    private let context: DaemonContext
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    var routes: [AdminRoute] { parkingRoutes }
+
+    var gauges: [Gauge] {
+        let services = context.parts.compiler.registry.services
+        func sum(_ value: @escaping @Sendable (ParkedCalls) -> Int) -> @Sendable () -> Int {
+            { services.all.reduce(0) { $0 + value($1.parked) } }
+        }
+        func counter(_ name: String, _ help: String, _ value: @escaping @Sendable (ParkedCalls.Counts) -> Int) -> Gauge
+        {
+            Gauge(name, help, isCounter: true, read: sum { value($0.counts) })
+        }
+        return [
+            Gauge("drydock_parked_calls", "Calls that wait for an origin that is away.", read: sum(\.callCount)),
+            Gauge("drydock_parked_bytes", "Bytes of the heads and contents of these calls.", read: sum(\.size)),
+            counter("drydock_parked_total", "Calls that were parked.", \.parked),
+            counter("drydock_parked_replayed_total", "Parked calls that got an answer by a replay.", \.replayed),
+            counter("drydock_parked_expired_total", "Parked calls that waited in vain.", \.expired),
+            counter(
+                "drydock_parked_dropped_total",
+                "Parked calls that ended before: their client left, or an operator, a reload or the end of the daemon ended them.",
+                \.dropped
+            ),
+            counter(
+                "drydock_parked_refused_total",
+                "Calls that were not parked, since park.calls or park.size was reached.",
+                \.refused
+            ),
+        ]
+    }
+
+    func parked() -> AdminParked {
+        let now = Monotonic.now()
+        var calls: [AdminParked.Call] = []
+        for runtime in runtimes {
+            for call in runtime.parked.all {
+                calls.append(
+                    AdminParked.Call(
+                        id: call.id,
+                        service: runtime.name,
+                        method: call.method,
+                        path: call.path,
+                        state: call.phase.rawValue,
+                        size: call.size,
+                        waited: Int((max(now, call.since) - call.since) / 1_000_000_000),
+                        left: Int((max(now, call.until) - now) / 1_000_000_000),
+                        replays: call.replays,
+                        reason: call.reason
+                    )
+                )
+            }
+        }
+        return AdminParked(calls: calls.sorted { $0.id < $1.id })
+    }
+
+    func replay(_ target: ParkedTarget) throws(Problem) -> AdminParkedOrder {
+        try order("replayed", target) { $0.replay($1) }
+    }
+
+    func cancel(_ target: ParkedTarget) throws(Problem) -> AdminParkedOrder {
+        try order("cancelled", target) { $0.cancel($1) }
+    }
+
+    private var runtimes: [ServiceRuntime] { context.parts.compiler.registry.services.all }
+
+    private func order(
+        _ what: String,
+        _ target: ParkedTarget,
+        _ perform: (ParkedCalls, UInt64?) -> Int
+    ) throws(Problem) -> AdminParkedOrder {
+        var number = 0
+        switch target {
+        case .all: for runtime in runtimes { number += perform(runtime.parked, nil) }
+        case .service(let name):
+            let names = context.plan.services.map(\.plan.name)
+            guard names.contains(name) else { throw .unknown(service: name, among: names) }
+            for runtime in runtimes where runtime.name == name { number += perform(runtime.parked, nil) }
+        case .call(let id):
+            for runtime in runtimes { number += perform(runtime.parked, id) }
+            guard number > 0 else {
+                throw Problem(
+                    status: 404,
+                    title: "No such call",
+                    detail: "no call \(id) is parked; 'drydock parked' lists those that are"
+                )
+            }
+        }
+        context.parts.logger.notice("\(what) \(number) parked call\(number == 1 ? "" : "s")")
+        return AdminParkedOrder(calls: number)
+    }
+}

@@ -1,0 +1,223 @@
+// Maps a JSON text that is there as a whole: one walk for each object and each array that a rule names.
+
+/// One use; not shared.
+struct DocumentMapper {
+    /// Bytes that the mapped document may have.
+    private let limit: Int
+    // The caller of `map` holds the bytes while it runs, and a mapper does not outlive that.
+    private let bytes: UnsafePointer<UInt8>
+    private let end: Int
+    private var output: [UInt8] = []
+    private var skipper = JSONSkipper()
+    /// Where the values of the objects that are being mapped begin and end; nil for those that are missing.
+    private var found: [Range<Int>?] = []
+
+    /// - Parameters:
+    ///   - bytes: one JSON text.
+    ///   - isKnown: the bytes are known to be one, without spaces around it.
+    ///   - limit: bytes that come out at most.
+    /// - Returns: nil where the rule leaves the value out.
+    static func map(
+        _ bytes: UnsafeRawBufferPointer,
+        _ rule: MappingRule,
+        isKnown: Bool = false,
+        limit: Int
+    ) throws(MappingFailure) -> [UInt8]? {
+        guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { throw MappingFailure("it is empty") }
+        var mapper = DocumentMapper(limit: limit, bytes: base, end: bytes.count)
+        if isKnown { return try mapper.take(rule, 0..<bytes.count) ? mapper.output : nil }
+        let start = mapper.space(bytes.starts(with: [0xEF, 0xBB, 0xBF] as [UInt8]) ? 3 : 0)
+        if start == bytes.count { throw MappingFailure("it is empty") }
+        let stop = try mapper.skip(start)
+        guard mapper.space(stop) == bytes.count else { throw .grammar }
+        return try mapper.take(rule, start..<stop) ? mapper.output : nil
+    }
+
+    /// The same for a value that is at hand, or found in it.
+    /// - Parameter way: to the value that the rule takes, in the place of its own; nil: it is this one.
+    static func map(
+        _ value: UnsafeRawBufferPointer,
+        _ rule: MappingRule,
+        along way: PathTree?,
+        limit: Int
+    ) throws(MappingFailure) -> [UInt8]? {
+        guard let base = value.bindMemory(to: UInt8.self).baseAddress else { throw .end }
+        var mapper = DocumentMapper(limit: limit, bytes: base, end: value.count)
+        return try mapper.take(rule, along: way, 0..<value.count) ? mapper.output : nil
+    }
+
+    private init(limit: Int, bytes: UnsafePointer<UInt8>, end: Int) {
+        self.limit = limit
+        self.bytes = bytes
+        self.end = end
+    }
+
+    // MARK: - Rules
+
+    /// Appends what the rule makes of what it takes from a value.
+    /// - Returns: false where it is left out.
+    private mutating func take(_ rule: MappingRule, _ value: Range<Int>) throws(MappingFailure) -> Bool {
+        try take(rule, along: rule.pathTree, value)
+    }
+
+    private mutating func take(
+        _ rule: MappingRule,
+        along way: PathTree?,
+        _ value: Range<Int>
+    ) throws(MappingFailure) -> Bool {
+        guard let tree = way else { return try make(rule, value) }
+        let base = found.count
+        found.append(nil)
+        defer { found.removeLast(found.count - base) }
+        _ = try walk(tree, 0, value.lowerBound, base)
+        return try make(rule, found[base])
+    }
+
+    /// Appends what the rule makes of the value that it has taken; nil: there is none.
+    private mutating func make(_ rule: MappingRule, _ value: Range<Int>?) throws(MappingFailure) -> Bool {
+        guard let value, bytes[value.lowerBound] != UInt8(ascii: "n") else { return try makeMissing(rule) }
+        switch rule.shape {
+        case .same: output += UnsafeBufferPointer(start: bytes + value.lowerBound, count: value.count)
+        case .converted(let type, let format):
+            let raw = UnsafeRawBufferPointer(start: bytes + value.lowerBound, count: value.count)
+            try ValueConversion.convert(raw, to: type, format, into: &output)
+        case .each(let inner): try makeArray(inner, value)
+        case .object(let members): try makeObject(rule, members, value)
+        }
+        guard output.count <= limit else { throw .tooLong(limit) }
+        return true
+    }
+
+    private mutating func makeMissing(_ rule: MappingRule) throws(MappingFailure) -> Bool {
+        guard let bytes = try rule.whereMissing() else { return false }
+        output += bytes
+        guard output.count <= limit else { throw .tooLong(limit) }
+        return true
+    }
+
+    private mutating func makeArray(_ rule: MappingRule, _ value: Range<Int>) throws(MappingFailure) {
+        guard bytes[value.lowerBound] == UInt8(ascii: "[") else { throw .noArray }
+        output.append(UInt8(ascii: "["))
+        var place = space(value.lowerBound + 1)
+        var number = 0
+        var isFirst = true
+        while bytes[place] != UInt8(ascii: "]") {
+            let stop = try skip(place)
+            let mark = output.count
+            if !isFirst { output.append(UInt8(ascii: ",")) }
+            do throws(MappingFailure) {
+                if try take(rule, place..<stop) { isFirst = false } else { output.removeLast(output.count - mark) }
+            } catch {
+                throw error.within("[\(number)]")
+            }
+            number += 1
+            place = space(stop)
+            if bytes[place] == UInt8(ascii: ",") { place = space(place + 1) }
+        }
+        output.append(UInt8(ascii: "]"))
+    }
+
+    private mutating func makeObject(
+        _ rule: MappingRule,
+        _ members: [MappingRule.Member],
+        _ value: Range<Int>
+    ) throws(MappingFailure) {
+        guard let tree = rule.memberTree else { return }
+        let base = found.count
+        for _ in members { found.append(nil) }
+        defer { found.removeLast(found.count - base) }
+        _ = try walk(tree, 0, value.lowerBound, base)
+        output.append(UInt8(ascii: "{"))
+        var isFirst = true
+        for (slot, member) in members.enumerated() {
+            let mark = output.count
+            if !isFirst { output.append(UInt8(ascii: ",")) }
+            output += member.lead
+            do throws(MappingFailure) {
+                if try make(member.rule, found[base + slot]) {
+                    isFirst = false
+                } else {
+                    output.removeLast(output.count - mark)
+                }
+            } catch {
+                throw error.within(member.name)
+            }
+        }
+        output.append(UInt8(ascii: "}"))
+    }
+
+    // MARK: - The source
+
+    /// Notes where the values of a tree are, from the value at `start`; of members with one name the last one counts.
+    /// - Returns: where the value ends.
+    private mutating func walk(_ tree: PathTree, _ node: Int, _ start: Int, _ base: Int) throws(MappingFailure) -> Int {
+        var place = start
+        let isObject = bytes[start] == UInt8(ascii: "{")
+        if tree.nodes[node].children.isEmpty || !isObject && bytes[start] != UInt8(ascii: "[") {
+            place = try skip(start)
+        } else {
+            place = space(start + 1)
+            var number = 0
+            while bytes[place] != (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
+                var child: Int?
+                if isObject {
+                    let name = place + 1
+                    place = try endOfText(name)
+                    child = tree.child(node, name: UnsafeRawBufferPointer(start: bytes + name, count: place - name - 1))
+                    place = space(space(place) + 1)
+                } else {
+                    child = tree.child(node, element: number)
+                    number += 1
+                }
+                if let child {
+                    for slot in tree.nodes[child].below { found[base + slot] = nil }
+                    place = try walk(tree, child, place, base)
+                } else {
+                    place = try skip(place)
+                }
+                place = space(place)
+                if bytes[place] == UInt8(ascii: ",") { place = space(place + 1) }
+            }
+            place += 1
+        }
+        for slot in tree.nodes[node].slots { found[base + slot] = start..<place }
+        return place
+    }
+
+    private func space(_ start: Int) -> Int {
+        var place = start
+        while place < end, JSONSkipper.isSpace(bytes[place]) { place += 1 }
+        return place
+    }
+
+    private func endOfText(_ start: Int) throws(MappingFailure) -> Int {
+        var place = start
+        guard try JSONSkipper.text(bytes, &place, end) else { throw .end }
+        return place
+    }
+
+    private mutating func skip(_ start: Int) throws(MappingFailure) -> Int {
+        skipper.restart()
+        return try skipper.advance(bytes, from: start, to: end, isLast: true)
+    }
+}
+
+extension MappingFailure {
+    static let noArray = MappingFailure("it is no array")
+
+    static func tooLong(_ limit: Int) -> MappingFailure {
+        MappingFailure("the mapped document would have more than \(limit) bytes")
+    }
+}
+
+extension MappingRule {
+    /// What stands for a missing value; nil where it is left out.
+    func whereMissing() throws(MappingFailure) -> [UInt8]? {
+        if let standIn { return standIn }
+        switch missing {
+        case .null: return JSONText.null
+        case .omit: return nil
+        case .error: throw MappingFailure("'\(from.text)' is missing")
+        }
+    }
+}

@@ -1,0 +1,198 @@
+// Finds the end of a JSON value (RFC 8259) and holds it to the grammar, over bytes that may come piece by piece.
+
+extension MappingFailure {
+    static let grammar = MappingFailure("the document is not well-formed JSON")
+    static let end = MappingFailure("the document ends too early")
+    static let depth = MappingFailure("the document has more than \(JSONSkipper.depthLimit) levels")
+}
+
+/// One value. Begins anew with ``restart()``.
+struct JSONSkipper {
+    /// Arrays and objects within one another, at most.
+    static let depthLimit = 512
+
+    private enum State: UInt8 { case value, valueOrEnd, name, nameOrEnd, colon, commaOrEnd, text, nameText, done }
+
+    private var state = State.value
+    /// One for each array or object that is open: true for an object.
+    private var open: [Bool] = []
+
+    var isDone: Bool { state == .done }
+
+    mutating func restart() {
+        state = .value
+        open.removeAll(keepingCapacity: true)
+    }
+
+    /// Reads on from `start`; bytes up to `end` are there.
+    /// - Parameter isLast: no more will come.
+    /// - Returns: where it stopped: behind the value where ``isDone``, else where it goes on with more bytes.
+    mutating func advance(
+        _ bytes: UnsafePointer<UInt8>,
+        from start: Int,
+        to end: Int,
+        isLast: Bool
+    ) throws(MappingFailure) -> Int {
+        var place = start
+        while state != .done {
+            if state == .text || state == .nameText {
+                guard try Self.text(bytes, &place, end) else {
+                    if isLast { throw MappingFailure.end }
+                    return place
+                }
+                if state == .nameText { state = .colon } else { close() }
+                continue
+            }
+            while place < end, Self.isSpace(bytes[place]) { place += 1 }
+            guard place < end else {
+                if isLast { throw MappingFailure.end }
+                return place
+            }
+            let byte = bytes[place]
+            switch state {
+            case .valueOrEnd where byte == UInt8(ascii: "]"), .nameOrEnd where byte == UInt8(ascii: "}"):
+                place += 1
+                pop()
+            case .value, .valueOrEnd:
+                switch byte {
+                case UInt8(ascii: "\""):
+                    place += 1
+                    state = .text
+                case UInt8(ascii: "{"), UInt8(ascii: "["):
+                    guard open.count < Self.depthLimit else { throw MappingFailure.depth }
+                    place += 1
+                    open.append(byte == UInt8(ascii: "{"))
+                    state = byte == UInt8(ascii: "{") ? .nameOrEnd : .valueOrEnd
+                default:
+                    guard try Self.scalar(bytes, &place, end, isLast) else { return place }
+                    close()
+                }
+            case .name, .nameOrEnd:
+                guard byte == UInt8(ascii: "\"") else { throw MappingFailure.grammar }
+                place += 1
+                state = .nameText
+            case .colon:
+                guard byte == UInt8(ascii: ":") else { throw MappingFailure.grammar }
+                place += 1
+                state = .value
+            case .commaOrEnd:
+                place += 1
+                if byte == UInt8(ascii: ",") {
+                    state = open.last == true ? .name : .value
+                } else {
+                    guard byte == (open.last == true ? UInt8(ascii: "}") : UInt8(ascii: "]")) else {
+                        throw MappingFailure.grammar
+                    }
+                    pop()
+                }
+            case .text, .nameText, .done: break
+            }
+        }
+        return place
+    }
+
+    private mutating func pop() {
+        open.removeLast()
+        close()
+    }
+
+    /// A value is over.
+    private mutating func close() { state = open.isEmpty ? .done : .commaOrEnd }
+
+    static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
+
+    /// Reads a string's rest.
+    /// - Returns: whether its end was there; `place` is behind it then, else where more bytes are needed.
+    static func text(_ bytes: UnsafePointer<UInt8>, _ place: inout Int, _ end: Int) throws(MappingFailure) -> Bool {
+        let low: UInt64 = 0x0101_0101_0101_0101
+        let high: UInt64 = 0x8080_8080_8080_8080
+        while place < end {
+            // Eight plain characters at a time.
+            while place + 8 <= end {
+                let word = UnsafeRawPointer(bytes + place).loadUnaligned(as: UInt64.self)
+                let quote = word ^ (low &* 0x22)
+                let slash = word ^ (low &* 0x5C)
+                let special =
+                    ((quote &- low) & ~quote) | ((slash &- low) & ~slash) | ((word &- (low &* 0x20)) & ~word) | word
+                guard special & high == 0 else { break }
+                place += 8
+            }
+            guard place < end else { return false }
+            let byte = bytes[place]
+            switch byte {
+            case UInt8(ascii: "\""):
+                place += 1
+                return true
+            case UInt8(ascii: "\\"):
+                guard place + 1 < end else { return false }
+                switch bytes[place + 1] {
+                case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+                    UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+                    place += 2
+                case UInt8(ascii: "u"):
+                    guard place + 6 <= end else { return false }
+                    for digit in place + 2..<place + 6 where JSONText.hex(bytes[digit]) == nil {
+                        throw MappingFailure.grammar
+                    }
+                    place += 6
+                default: throw MappingFailure.grammar
+                }
+            case ..<0x20: throw MappingFailure.grammar
+            case ..<0x80: place += 1
+            default:
+                guard let length = try character(bytes + place, end - place) else { return false }
+                place += length
+            }
+        }
+        return false
+    }
+
+    /// The length of a character of several bytes (RFC 3629 section 4); nil where more bytes are needed.
+    private static func character(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(MappingFailure) -> Int? {
+        let length: Int
+        var second: ClosedRange<UInt8> = 0x80...0xBF
+        switch bytes[0] {
+        case 0xC2...0xDF: length = 2
+        case 0xE0: (length, second) = (3, 0xA0...0xBF)
+        case 0xED: (length, second) = (3, 0x80...0x9F)
+        case 0xE1...0xEF: length = 3
+        case 0xF0: (length, second) = (4, 0x90...0xBF)
+        case 0xF4: (length, second) = (4, 0x80...0x8F)
+        case 0xF1...0xF3: length = 4
+        default: throw MappingFailure.grammar
+        }
+        for offset in 1..<length {
+            guard offset < count else { return nil }
+            guard (offset == 1 ? second : 0x80...0xBF).contains(bytes[offset]) else { throw MappingFailure.grammar }
+        }
+        return length
+    }
+
+    /// Reads a number or a literal.
+    /// - Returns: false where more bytes are needed.
+    private static func scalar(
+        _ bytes: UnsafePointer<UInt8>,
+        _ place: inout Int,
+        _ end: Int,
+        _ isLast: Bool
+    ) throws(MappingFailure) -> Bool {
+        var stop = place
+        while stop < end, isWordByte(bytes[stop]) { stop += 1 }
+        let word = UnsafeBufferPointer(start: bytes + place, count: stop - place)
+        guard stop < end || isLast else {
+            // No literal has more than five letters, and no number this many digits.
+            guard word.count <= 4096 else { throw MappingFailure.grammar }
+            return false
+        }
+        guard JSONText.isNumber(word) || JSONText.isLiteral(word) else { throw MappingFailure.grammar }
+        place = stop
+        return true
+    }
+
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 48...57, 97...122, 43, 45, 46, 69: true
+        default: false
+        }
+    }
+}

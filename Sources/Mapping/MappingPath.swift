@@ -1,0 +1,82 @@
+// Where a value stands in a document: the names of members and the numbers of elements that lead to it.
+
+/// A key path such as `name.first`, `items[0].id` or `.`, which is the value itself.
+package struct MappingPath: Sendable, Hashable {
+    /// A path that is none, with the reason in words.
+    package struct Malformed: Error, Equatable {
+        package let reason: String
+    }
+
+    /// The names on one path, at most.
+    package static let longest = 32
+
+    /// Names of members, unescaped. One of digits alone is the number of an element, too, counted from 0.
+    package let names: [[UInt8]]
+
+    /// The value itself.
+    package static let itself = MappingPath(names: [])
+
+    package init(names: [[UInt8]]) { self.names = names }
+
+    /// - Parameter text: names with dots between them; `\.` is a dot within a name, `[0]` the same as `.0`.
+    package init(_ text: String) throws(Malformed) {
+        if text == "." {
+            self = .itself
+            return
+        }
+        var names: [[UInt8]] = []
+        var name: [UInt8] = []
+        var isOpen = false
+        var isClosed = false
+        var bytes = Array(text.utf8)[...]
+        func refuse(_ reason: String) -> Malformed { Malformed(reason: reason) }
+        while let byte = bytes.popFirst() {
+            switch byte {
+            case UInt8(ascii: "\\"):
+                guard let next = bytes.popFirst() else { throw refuse("ends with a backslash") }
+                name.append(next)
+            case UInt8(ascii: ".") where !isOpen:
+                guard !name.isEmpty || isClosed else { throw refuse("has an empty name") }
+                if !name.isEmpty { names.append(name) }
+                (name, isClosed) = ([], false)
+                if bytes.isEmpty { throw refuse("ends with a dot") }
+            case UInt8(ascii: "[") where !isOpen:
+                if !name.isEmpty { names.append(name) }
+                (name, isOpen, isClosed) = ([], true, false)
+            case UInt8(ascii: "]") where isOpen:
+                guard !name.isEmpty, name.allSatisfy({ 48...57 ~= $0 }) else {
+                    throw refuse("has brackets without a number")
+                }
+                names.append(name)
+                (name, isOpen, isClosed) = ([], false, true)
+            default:
+                guard !isClosed else { throw refuse("needs a dot behind a bracket") }
+                name.append(byte)
+            }
+        }
+        guard !isOpen else { throw refuse("has a bracket that is not closed") }
+        if !name.isEmpty { names.append(name) }
+        guard !names.isEmpty else { throw refuse("is empty") }
+        guard names.count <= Self.longest else { throw refuse("has more than \(Self.longest) names") }
+        self.init(names: names)
+    }
+
+    /// The same path, as messages show it.
+    package var text: String {
+        if names.isEmpty { return "." }
+        return names.map { name in
+            String(decoding: name, as: UTF8.self).split(separator: ".", omittingEmptySubsequences: false)
+                .joined(separator: "\\.")
+        }.joined(separator: ".")
+    }
+
+    static func + (left: MappingPath, right: MappingPath) -> MappingPath {
+        MappingPath(names: left.names + right.names)
+    }
+
+    /// The element that a name is the number of; nil where it is none.
+    static func number(_ name: [UInt8]) -> Int? {
+        guard !name.isEmpty, name.count <= 9, name.allSatisfy({ 48...57 ~= $0 }) else { return nil }
+        return name.reduce(0) { $0 * 10 + Int($1 - 48) }
+    }
+}

@@ -1,0 +1,143 @@
+// What a mapped document is made of: rules that name what they take, and what becomes of it.
+
+/// What a value becomes; the raw value is the word of a configuration.
+package enum MappedType: String, Sendable, CaseIterable {
+    case string
+    case number
+    case bool
+    /// RFC 3339 in UTC.
+    case date
+    /// An absolute URL, as it is written.
+    case url
+    /// Base64 (RFC 4648 section 4), as a string.
+    case data
+}
+
+/// What a missing value means; a null is one, too.
+package enum MissingValue: String, Sendable, CaseIterable {
+    case null
+    /// The member, or the element, is left out.
+    case omit
+    /// The document cannot be mapped.
+    case error
+}
+
+/// One value of a mapped document.
+package struct MappingRule: Sendable, Equatable {
+    /// How the value is made from the one that is taken.
+    package indirect enum Shape: Sendable, Equatable {
+        /// Byte for byte.
+        case same
+        case converted(MappedType, ValueFormat)
+        /// An array, each element of which the rule makes from one element.
+        case each(MappingRule)
+        /// An object, whose members take what they need from the value.
+        case object([Member])
+    }
+
+    package struct Member: Sendable, Equatable {
+        package let name: String
+        package let rule: MappingRule
+        /// The name as a JSON string with its colon.
+        let lead: [UInt8]
+
+        package init(name: String, rule: MappingRule) {
+            self.name = name
+            self.rule = rule
+            lead = JSONText.quoted(Array(name.utf8)) + [UInt8(ascii: ":")]
+        }
+    }
+
+    /// From the value that the rule around it has taken.
+    package let from: MappingPath
+    package let shape: Shape
+    package let missing: MissingValue
+    /// A JSON text that stands in for a missing value; nil: none does.
+    package let standIn: [UInt8]?
+    /// Of `from`; nil for the value itself.
+    let pathTree: PathTree?
+    /// Of the members of an object; nil for other shapes.
+    let memberTree: PathTree?
+
+    package init(
+        from: MappingPath = .itself,
+        _ shape: Shape = .same,
+        missing: MissingValue = .null,
+        standIn: [UInt8]? = nil
+    ) {
+        self.from = from
+        self.shape = shape
+        self.missing = missing
+        self.standIn = standIn
+        pathTree = from.names.isEmpty ? nil : PathTree([from])
+        if case .object(let members) = shape {
+            memberTree = PathTree(members.map(\.rule.from))
+        } else {
+            memberTree = nil
+        }
+    }
+
+    /// Whether a text is a number as JSON writes it.
+    package static func isNumber(_ text: String) -> Bool { JSONText.isNumber(Array(text.utf8)) }
+
+    package static func == (left: MappingRule, right: MappingRule) -> Bool {
+        left.from == right.from && left.shape == right.shape && left.missing == right.missing
+            && left.standIn == right.standIn
+    }
+}
+
+/// A document's mapping: the rule of its root, and the digest that tells it from every other one.
+package struct MappingPlan: Sendable, Equatable {
+    /// A change of what the same rules make needs another number.
+    private static let version = "1"
+
+    package let root: MappingRule
+    /// Sixteen digits that are the same in every process.
+    package let digest: String
+
+    package init(_ root: MappingRule) {
+        self.root = root
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        // FNV-1a: a configuration is no adversary.
+        for byte in "\(Self.version)\(Self.text(root))".utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        let digits = String(hash, radix: 16)
+        digest = String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    private static func text(_ rule: MappingRule) -> String {
+        let shape =
+            switch rule.shape {
+            case .same: "same"
+            case .converted(let type, let format): "\(type.rawValue) \(quoted(format.text))"
+            case .each(let inner): "[\(text(inner))]"
+            case .object(let members):
+                "{" + members.map { quoted($0.name) + text($0.rule) }.joined(separator: ",") + "}"
+            }
+        let standIn = rule.standIn.map { quoted(String(decoding: $0, as: UTF8.self)) } ?? "-"
+        return "(\(quoted(rule.from.text)) \(shape) \(rule.missing.rawValue) \(standIn))"
+    }
+
+    private static func quoted(_ text: String) -> String { "\(text.utf8.count):\(text)" }
+}
+
+/// Why a document cannot be mapped.
+package struct MappingFailure: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Of the value in the mapped document, such as `users[3].born`; empty for all of it.
+    package var keyPath: String
+    /// Such as `"soon" is no date`.
+    package let reason: String
+
+    package init(keyPath: String = "", _ reason: String) {
+        self.keyPath = keyPath
+        self.reason = reason
+    }
+
+    /// The same within a member, or an element.
+    func within(_ outer: String) -> MappingFailure {
+        var failure = self
+        failure.keyPath = keyPath.isEmpty ? outer : keyPath.hasPrefix("[") ? outer + keyPath : "\(outer).\(keyPath)"
+        return failure
+    }
+
+    package var description: String { keyPath.isEmpty ? reason : "'\(keyPath)': \(reason)" }
+}

@@ -1,0 +1,364 @@
+// Maps a JSON text of any length while it comes: arrays element by element, in memory that does not grow with it.
+
+/// One document. Not shared; used on one thread at a time.
+package final class MappingStream {
+    private enum State: Equatable {
+        /// A value follows; nothing of it is wanted without a node.
+        case value(Int?)
+        case valueOrEnd, name, nameOrEnd, commaOrEnd, done
+        case colon(Int?)
+        case reading(Purpose)
+    }
+
+    /// What a value is read for.
+    private enum Purpose: Equatable {
+        case nothing
+        /// It is taken at this place when all of it is there.
+        case hold(Int)
+        /// It is sent on as it comes.
+        case through
+        /// An element of the array of this slot.
+        case element(Int)
+    }
+
+    /// An array or an object that is open.
+    private struct Frame {
+        let isObject: Bool
+        let node: Int
+        /// Of the next element.
+        var number = 0
+        /// The slot whose array it is.
+        var slot: Int?
+        var isEmpty = true
+    }
+
+    private let outline: StreamOutline
+    private let limit: Int
+    // Owned by this object, freed in deinit: the bytes that are not read yet, or held.
+    private var bytes: UnsafeMutablePointer<UInt8>
+    private var capacity: Int
+    private var count = 0
+    private var place = 0
+    /// Where the value begins that is held.
+    private var pin: Int?
+    private var hasBegun = false
+    private var state = State.value(0)
+    private var frames: [Frame] = []
+    private var skipper = JSONSkipper()
+    private var output: [UInt8] = []
+    private var hasMembers = false
+    private var isRootThere = false
+    private var seen: Set<Int> = []
+    /// The values of objects that are written at the end; nil for those that are left out.
+    private var made: [Int: [UInt8]?] = [:]
+    private var written: Set<Int> = []
+    private var held = 0
+
+    /// - Parameter limit: bytes that one element, or all that has to be held, may have.
+    package init(_ plan: MappingPlan, limit: Int) {
+        outline = StreamOutline(plan)
+        self.limit = limit
+        capacity = 16 * 1024
+        bytes = .allocate(capacity: capacity)
+    }
+
+    deinit { bytes.deallocate() }
+
+    /// What has been mapped since the last call.
+    package func takeOutput() -> [UInt8] {
+        defer { output = [] }
+        return output
+    }
+
+    /// Takes the next bytes of the document.
+    /// - Throws: that it cannot be mapped; nothing may be pushed after that.
+    package func push(_ new: UnsafeRawBufferPointer) throws(MappingFailure) {
+        let drop = min(pin ?? place, place)
+        if drop > 0 {
+            bytes.update(from: bytes + drop, count: count - drop)
+            count -= drop
+            place -= drop
+            pin = pin.map { $0 - drop }
+        }
+        if count + new.count > capacity {
+            capacity = max(capacity * 2, count + new.count)
+            let room = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
+            room.update(from: bytes, count: count)
+            bytes.deallocate()
+            bytes = room
+        }
+        if let base = new.bindMemory(to: UInt8.self).baseAddress {
+            (bytes + count).update(from: base, count: new.count)
+        }
+        count += new.count
+        try read(isLast: false)
+        guard count - min(pin ?? place, place) <= limit else {
+            throw named(
+                MappingFailure("more than \(limit) bytes would have to be held; map the elements of an array with each")
+            )
+        }
+    }
+
+    /// The document is complete.
+    /// - Throws: that it is not, or cannot be mapped.
+    package func finish() throws(MappingFailure) {
+        try read(isLast: true)
+        guard state == .done else { throw .end }
+        while place < count, JSONSkipper.isSpace(bytes[place]) { place += 1 }
+        guard place == count else { throw .grammar }
+        try writeRest()
+    }
+
+    // MARK: - Reading
+
+    private func read(isLast: Bool) throws(MappingFailure) {
+        if !hasBegun {
+            let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+            if count > 0, bytes[0] == mark[0], count < 3, !isLast { return }
+            if count >= 3, bytes[0] == mark[0], bytes[1] == mark[1], bytes[2] == mark[2] { place = 3 }
+            if count > 0 { hasBegun = true }
+        }
+        while state != .done {
+            if case .reading(let purpose) = state {
+                let stop = try skipper.advance(bytes, from: place, to: count, isLast: isLast)
+                if purpose == .through { output += UnsafeBufferPointer(start: bytes + place, count: stop - place) }
+                place = stop
+                guard skipper.isDone else { return }
+                try completed(purpose)
+                pin = nil
+                close()
+                continue
+            }
+            while place < count, JSONSkipper.isSpace(bytes[place]) { place += 1 }
+            guard place < count else { return }
+            guard try step(bytes[place]) else { return }
+        }
+        while place < count, JSONSkipper.isSpace(bytes[place]) { place += 1 }
+        guard place == count else { throw .grammar }
+    }
+
+    /// - Returns: false where more bytes are needed.
+    private func step(_ byte: UInt8) throws(MappingFailure) -> Bool {
+        switch state {
+        case .valueOrEnd where byte == UInt8(ascii: "]"), .nameOrEnd where byte == UInt8(ascii: "}"):
+            place += 1
+            pop()
+        case .valueOrEnd: try beginElement(byte)
+        case .value(let node): try begin(byte, node)
+        case .name, .nameOrEnd:
+            guard byte == UInt8(ascii: "\"") else { throw .grammar }
+            var stop = place + 1
+            guard try JSONSkipper.text(bytes, &stop, count) else { return false }
+            let name = UnsafeRawBufferPointer(start: bytes + place + 1, count: stop - place - 2)
+            state = .colon(frames.last.flatMap { outline.tree.child($0.node, name: name) })
+            place = stop
+        case .colon(let node):
+            guard byte == UInt8(ascii: ":") else { throw .grammar }
+            place += 1
+            state = .value(node)
+        case .commaOrEnd:
+            guard let frame = frames.last else { throw .grammar }
+            place += 1
+            if byte == UInt8(ascii: ",") {
+                // No bracket may follow: as a value it is refused.
+                state = frame.isObject ? .name : elementState()
+            } else {
+                guard byte == (frame.isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else { throw .grammar }
+                pop()
+            }
+        case .reading, .done: break
+        }
+        return true
+    }
+
+    /// The state in which the next element of the array is read.
+    private func elementState() -> State {
+        guard let frame = frames.last else { return .value(nil) }
+        return .value(frame.slot == nil ? outline.tree.child(frame.node, element: frame.number) : nil)
+    }
+
+    private func beginElement(_ byte: UInt8) throws(MappingFailure) {
+        guard case .value(let node) = elementState() else { return }
+        try begin(byte, node)
+    }
+
+    private func begin(_ byte: UInt8, _ node: Int?) throws(MappingFailure) {
+        if let slot = frames.last?.slot { return startReading(.element(slot), isHeld: true) }
+        guard let node else { return startReading(.nothing, isHeld: false) }
+        if node == outline.rootNode { isRootThere = byte != UInt8(ascii: "n") }
+        let isOpening = byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[")
+        guard let holder = outline.tree.nodes[node].slots.first else {
+            let isWanted = isOpening && !outline.tree.nodes[node].children.isEmpty
+            return isWanted
+                ? open(byte, Frame(isObject: byte == UInt8(ascii: "{"), node: node))
+                : startReading(.nothing, isHeld: false)
+        }
+        guard seen.insert(holder).inserted else {
+            let name = outline.slots[outline.takers[holder][0]].name
+            throw MappingFailure(keyPath: name, "the document has it twice, and is too long to look for the last one")
+        }
+        guard let slot = outline.streamed(at: holder) else { return startReading(.hold(holder), isHeld: true) }
+        switch outline.slots[slot].rule.shape {
+        case .each where byte == UInt8(ascii: "["):
+            writeLead(slot)
+            output.append(UInt8(ascii: "["))
+            var frame = Frame(isObject: false, node: node)
+            frame.slot = slot
+            open(byte, frame)
+        case .same where isOpening:
+            writeLead(slot)
+            startReading(.through, isHeld: false)
+        default: startReading(.hold(holder), isHeld: true)
+        }
+    }
+
+    private func open(_ byte: UInt8, _ frame: Frame) {
+        frames.append(frame)
+        place += 1
+        state = byte == UInt8(ascii: "{") ? .nameOrEnd : .valueOrEnd
+    }
+
+    private func startReading(_ purpose: Purpose, isHeld: Bool) {
+        skipper.restart()
+        pin = isHeld ? place : nil
+        state = .reading(purpose)
+    }
+
+    private func pop() {
+        if frames.removeLast().slot != nil { output.append(UInt8(ascii: "]")) }
+        close()
+    }
+
+    /// A value is over.
+    private func close() {
+        guard let last = frames.indices.last else {
+            state = .done
+            return
+        }
+        frames[last].number += 1
+        state = .commaOrEnd
+    }
+
+    // MARK: - Writing
+
+    private func completed(_ purpose: Purpose) throws(MappingFailure) {
+        guard let pin else { return }
+        let value = UnsafeRawBufferPointer(start: bytes + pin, count: place - pin)
+        switch purpose {
+        case .nothing, .through: break
+        case .element(let slot):
+            guard case .each(let rule) = outline.slots[slot].rule.shape, let last = frames.indices.last else { return }
+            do throws(MappingFailure) {
+                guard let made = try DocumentMapper.map(value, rule, isKnown: true, limit: limit * 8) else { return }
+                if !frames[last].isEmpty { output.append(UInt8(ascii: ",")) }
+                frames[last].isEmpty = false
+                output += made
+            } catch {
+                throw error.within("[\(frames[last].number)]").within(outline.slots[slot].name)
+            }
+        case .hold(let holder):
+            for slot in outline.takers[holder] {
+                let about = outline.slots[slot]
+                let result: [UInt8]?
+                do throws(MappingFailure) {
+                    result = try DocumentMapper.map(value, about.rule, along: about.inner, limit: limit * 8)
+                } catch {
+                    throw about.name.isEmpty ? error : error.within(about.name)
+                }
+                if about.isGathered {
+                    held += result?.count ?? 0
+                    guard held <= limit else {
+                        throw MappingFailure(keyPath: about.name, "more than \(limit) bytes would have to be held")
+                    }
+                    made[slot] = .some(result)
+                } else if let result {
+                    writeLead(slot)
+                    output += result
+                } else {
+                    written.insert(slot)
+                }
+            }
+        }
+    }
+
+    private func writeLead(_ slot: Int) {
+        written.insert(slot)
+        writeLead(outline.slots[slot].lead)
+    }
+
+    private func writeLead(_ lead: [UInt8]) {
+        guard outline.isObject else { return }
+        output.append(UInt8(ascii: hasMembers ? "," : "{"))
+        hasMembers = true
+        output += lead
+    }
+
+    /// What is missing, and the objects that are gathered from several places.
+    private func writeRest() throws(MappingFailure) {
+        guard outline.isObject else {
+            if !written.contains(0) { output += try outline.root.whereMissing() ?? JSONText.null }
+            return
+        }
+        guard isRootThere else {
+            output += try outline.root.whereMissing() ?? JSONText.null
+            return
+        }
+        for piece in outline.pieces {
+            switch piece {
+            case .slot(let slot) where written.contains(slot): break
+            case .slot(let slot):
+                guard let value = try missing(slot) else { break }
+                writeLead(slot)
+                output += value
+            case .group(let lead, let pieces):
+                writeLead(lead)
+                try writeGroup(pieces)
+            }
+        }
+        output += Array((hasMembers ? "}" : "{}").utf8)
+    }
+
+    private func writeGroup(_ pieces: [StreamOutline.Piece]) throws(MappingFailure) {
+        output.append(UInt8(ascii: "{"))
+        var isFirst = true
+        for piece in pieces {
+            let (lead, value): ([UInt8], [UInt8]?)
+            switch piece {
+            case .slot(let slot):
+                lead = outline.slots[slot].lead
+                if let known = made[slot] { value = known } else { value = try missing(slot) }
+            case .group(let inner, let pieces):
+                if !isFirst { output.append(UInt8(ascii: ",")) }
+                isFirst = false
+                output += inner
+                try writeGroup(pieces)
+                continue
+            }
+            guard let value else { continue }
+            if !isFirst { output.append(UInt8(ascii: ",")) }
+            isFirst = false
+            output += lead + value
+        }
+        output.append(UInt8(ascii: "}"))
+    }
+
+    private func missing(_ slot: Int) throws(MappingFailure) -> [UInt8]? {
+        do throws(MappingFailure) { return try outline.slots[slot].rule.whereMissing() } catch {
+            throw error.within(outline.slots[slot].name)
+        }
+    }
+
+    /// A failure at the value that is being read.
+    private func named(_ failure: MappingFailure) -> MappingFailure {
+        guard case .reading(let purpose) = state else { return failure }
+        let slot: Int? =
+            switch purpose {
+            case .hold(let holder): outline.takers[holder].first
+            case .element(let slot): slot
+            case .nothing, .through: nil
+            }
+        return slot.map { failure.within(outline.slots[$0].name) } ?? failure
+    }
+}
+
+@available(*, unavailable) extension MappingStream: Sendable {}

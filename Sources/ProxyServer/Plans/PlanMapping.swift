@@ -1,0 +1,29 @@
+// Translates the mapping of a configuration, and maps the demo answers that live ones would be mapped like.
+
+import Configuration
+import DemoMode
+import Mapping
+import ServiceCore
+
+extension RoutePlan {
+    static func mapping(_ configuration: MappingConfiguration?, _ owner: String) -> ResponseMapping? {
+        configuration.map { ResponseMapping($0.plan, buffer: $0.buffer, owner: owner) }
+    }
+
+    /// The answer file as clients get it.
+    /// - Throws: that it cannot be mapped, which is a mistake in the file or in the mapping.
+    static func mapped(_ file: DemoFile, _ mapping: ResponseMapping?) throws(PlanError) -> DemoFile {
+        guard let mapping else { return file }
+        let made: Result<[UInt8], MappingFailure> = file.bytes.withUnsafeBytes { bytes in
+            do throws(MappingFailure) {
+                return .success(try mapping.plan.map(bytes, limit: max(mapping.buffer, bytes.count)))
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch made {
+        case .success(let bytes): return DemoFile(path: file.path, bytes: bytes, contentType: "application/json")
+        case .failure(let failure): throw .mapping(file: file.path, mapping.message(failure))
+        }
+    }
+}

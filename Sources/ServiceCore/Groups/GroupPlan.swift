@@ -1,0 +1,91 @@
+// A group of calls as a value: which calls, in what order, and what each takes from its answer.
+
+package import Policies
+
+/// One call of a group: a request of a service, in which values of earlier answers may stand.
+package struct GroupCall: Sendable, Equatable {
+    /// The name of the service that is called.
+    package var service: String
+    package var method: String
+    /// Below the service's prefix or host, with its slash; values in it are percent-encoded.
+    package var path: PlaceholderText
+    package var query: [(name: String, value: PlaceholderText)] = []
+    package var fields: [(name: String, value: PlaceholderText)] = []
+    /// The content of the request; nil where it has none.
+    package var body: PlaceholderText?
+    /// The values that later calls may use, by name.
+    package var take: [String: TakenPath] = [:]
+    /// Nil makes the call in any case.
+    package var condition: ValueCondition?
+
+    package init(service: String, method: String = "GET", path: PlaceholderText) {
+        self.service = service
+        self.method = method
+        self.path = path
+    }
+
+    /// A part of the body has to be read for what is taken.
+    var takesFromBody: Bool {
+        take.values.contains { place in
+            if case .body = place { true } else { false }
+        }
+    }
+
+    package static func == (left: GroupCall, right: GroupCall) -> Bool {
+        left.service == right.service && left.method == right.method && left.path == right.path
+            && left.query.elementsEqual(right.query) { $0 == $1 }
+            && left.fields.elementsEqual(right.fields) { $0 == $1 }
+            && left.body == right.body && left.take == right.take && left.condition == right.condition
+    }
+}
+
+/// A group of calls.
+package struct GroupPlan: Sendable, Equatable {
+    package var name: String
+    package var mode: GroupMode
+    package var onError: GroupFailurePolicy
+    package var calls: [GroupCall]
+
+    package init(
+        name: String,
+        mode: GroupMode = .serial,
+        onError: GroupFailurePolicy = .stop,
+        calls: [GroupCall]
+    ) {
+        self.name = name
+        self.mode = mode
+        self.onError = onError
+        self.calls = calls
+    }
+
+    /// What reports call each call: service and path, without values, and a number where it is not the first so called.
+    package var labels: [String] {
+        var counts: [String: Int] = [:]
+        return calls.map { call in
+            let label = "\(call.service) \(call.path.shown)"
+            let count = counts[label, default: 0] + 1
+            counts[label] = count
+            return count == 1 ? label : "\(label) (\(count))"
+        }
+    }
+}
+
+/// A call with its values: what is asked of a service. It may hold secrets, and is never shown.
+package struct GroupRequest: Sendable, Equatable {
+    package var service: String
+    package var method: String
+    /// Path and query below the service's prefix or host.
+    package var target: String
+    package var fields: [Field] = []
+    package var body: [UInt8]?
+
+    package struct Field: Sendable, Equatable {
+        package var name: String
+        package var value: String
+
+        package init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+}

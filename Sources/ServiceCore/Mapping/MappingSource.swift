@@ -1,0 +1,299 @@
+// Maps the documents of an origin before anybody else sees them, below the shared fetch.
+
+import Content
+package import DownloadCore
+package import EventLoop
+import HTTPCaching
+import HTTPWire
+import Mapping
+import Upstream
+
+/// Loop-bound; it keeps nothing of a request. A check of what is stored goes to the origin as it is.
+package final class MappingSource: FetchSource {
+    private let source: any FetchSource
+    private let mapping: ResponseMapping
+    private let isStored: Bool
+
+    /// - Parameter isStored: answers may be stored, so that they carry what the origin said for later checks.
+    package init(_ source: any FetchSource, _ mapping: ResponseMapping, isStored: Bool) {
+        self.source = source
+        self.mapping = mapping
+        self.isStored = isStored
+    }
+
+    package var opensSockets: Bool { source.opensSockets }
+
+    package func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle {
+        let untouched: [Method] = [.options, .connect, .trace]
+        guard !untouched.contains(request.method) else {
+            return try await source.start(request, sink: sink, on: loop)
+        }
+        let fetch = MappedFetch(request, mapping, isStored: isStored, sink: sink)
+        var request = request
+        request.fields.set(.acceptEncoding, "identity")
+        for field in [KnownField.range, .ifRange] { request.fields.remove(field) }
+        // The client's conditions are about the mapped document, of which the origin knows nothing.
+        if !request.isCheck, request.method == .get || request.method == .head { request.fields.removeConditions() }
+        fetch.handle = try await source.start(request, sink: fetch, on: loop)
+        return fetch
+    }
+}
+
+@available(*, unavailable) extension MappingSource: Sendable {}
+
+/// One fetch; loop-bound.
+///
+/// States: waiting for the head → passing (the answer stays as it is) | collecting → streaming | held (all is mapped,
+/// and the sink holds back) → ended.
+private final class MappedFetch: FetchHandle, FetchSink {
+    /// How much longer than its coded form a document may be: what comes out of one read cannot be held back.
+    private static let expansion: Int64 = 256
+
+    private enum State { case waiting, passing, collecting, streaming, held, ended }
+
+    var handle: (any FetchHandle)?
+    private(set) var isEndProven = true
+    private var state = State.waiting
+    private var sink: (any FetchSink)?
+    private let mapping: ResponseMapping
+    private let method: Method
+    private let isCheck: Bool
+    private let isStored: Bool
+    /// The tags of If-Match; nil where there is none.
+    private let wanted: String?
+    private var head: ResponseHead?
+    private var decoder: ContentDecoder?
+    private var document: [UInt8] = []
+    /// Bytes of content as they came.
+    private var received: Int64 = 0
+    /// The same with the content codings taken off.
+    private var decoded: Int64 = 0
+    private var stream: MappingStream?
+
+    init(_ request: FetchRequest, _ mapping: ResponseMapping, isStored: Bool, sink: any FetchSink) {
+        self.mapping = mapping
+        self.sink = sink
+        self.isStored = isStored
+        method = request.method
+        isCheck = request.isCheck
+        wanted = request.method == .get && !request.isCheck ? request.fields.combined(.ifMatch) : nil
+    }
+
+    // MARK: - FetchHandle
+
+    func resume() {
+        guard state == .held else { return handle?.resume() ?? () }
+        end { $0.finished(trailers: Fields()) }
+    }
+
+    func bodyAvailable() { handle?.bodyAvailable() }
+
+    func cancel() {
+        let handle = handle
+        end { _ in }
+        handle?.cancel()
+    }
+
+    // MARK: - FetchSink
+
+    func received(interim head: ResponseHead) { sink?.received(interim: head) }
+
+    func received(_ head: ResponseHead, framing: BodyFraming) {
+        let isHead = method == .head
+        let isSuccess = 200..<300 ~= head.status
+        // The core compares the answer to a check with what the origin said before.
+        if isCheck, isHead || head.status == 304 { return pass(head, framing) }
+        if isHead, isSuccess {
+            return pass(mapping.head(head, document: nil, originLength: nil, isStored: false).untagged, framing)
+        }
+        guard isSuccess, head.status != 204, head.status != 205, mayBeMapped(head, framing) else {
+            return pass(isStored ? mapping.unmapped(head) : head, framing)
+        }
+        if head.status == 206 { return fail(MappingFailure("the origin sent a part of the document")) }
+        guard let codings = ContentCoding.codings(head.fields) else {
+            return fail(MappingFailure("it is in a content coding that is none of gzip, deflate and br"))
+        }
+        state = .collecting
+        self.head = head
+        if !codings.isEmpty { decoder = ContentDecoder(codings) }
+    }
+
+    /// An answer to another method than GET may be anything: where it says that it is JSON, it is mapped.
+    private func mayBeMapped(_ head: ResponseHead, _ framing: BodyFraming) -> Bool {
+        if method == .get { return true }
+        let type = (head.fields.first(.contentType) ?? "").prefix { $0 != ";" }.lowercased()
+        return framing != .none && framing != .length(0) && (type.contains("json") || type.contains("plist"))
+    }
+
+    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        switch state {
+        case .passing: return sink?.received(bytes) ?? .continue
+        case .collecting, .streaming:
+            received += Int64(bytes.count)
+            var flow = TransferFlow.continue
+            guard let decoder else { return take(bytes) }
+            do throws(ContentDecoder.Malformed) {
+                try decoder.push(bytes) { piece in
+                    decoded += Int64(piece.count)
+                    if decoded > Self.expansion * received + Int64(mapping.buffer) {
+                        fail(MappingFailure("it expands to more than \(Self.expansion) times its length"))
+                    } else if take(piece) == .pause {
+                        flow = .pause
+                    }
+                    return state != .ended
+                }
+            } catch {
+                fail(MappingFailure("it does not decode as its Content-Encoding says"))
+            }
+            return flow
+        case .waiting, .held, .ended: return .continue
+        }
+    }
+
+    /// Takes decoded bytes.
+    private func take(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        do throws(MappingFailure) {
+            if state == .collecting {
+                document += bytes
+                guard document.count > mapping.buffer, let head else { return .continue }
+                guard !document.withUnsafeBytes({ MappingPlan.isPropertyList($0) }) else {
+                    throw MappingFailure("a property list has more than \(mapping.buffer) bytes")
+                }
+                let stream = MappingStream(mapping.plan, limit: mapping.buffer)
+                self.stream = stream
+                state = .streaming
+                let length = head.fields.first(.contentLength).flatMap { Int64($0) }
+                try push(document, to: stream)
+                document = []
+                guard tell(mapping.head(head, document: nil, originLength: length, isStored: isStored), .chunked)
+                else { return .continue }
+            } else if let stream {
+                try stream.push(bytes)
+            }
+            return sendMapped()
+        } catch {
+            fail(error)
+            return .continue
+        }
+    }
+
+    private func push(_ bytes: [UInt8], to stream: MappingStream) throws(MappingFailure) {
+        // In pieces: what may be held is counted from piece to piece.
+        for start in stride(from: 0, to: bytes.count, by: 64 * 1024) {
+            let piece = bytes[start..<min(start + 64 * 1024, bytes.count)]
+            let failure: MappingFailure? = piece.withUnsafeBytes { piece in
+                do throws(MappingFailure) { try stream.push(piece) } catch { return error }
+                return nil
+            }
+            if let failure { throw failure }
+        }
+    }
+
+    private func sendMapped() -> TransferFlow {
+        guard let output = stream?.takeOutput(), !output.isEmpty else { return .continue }
+        return output.withUnsafeBytes { sink?.received($0) } ?? .continue
+    }
+
+    func finished(trailers: Fields) {
+        isEndProven = handle?.isEndProven ?? true
+        if decoder?.isAtEnd == false { return fail(MappingFailure("it ends in the middle of its content coding")) }
+        switch state {
+        case .passing: end { $0.finished(trailers: trailers) }
+        case .streaming:
+            do throws(MappingFailure) {
+                try stream?.finish()
+                end(sendMapped())
+            } catch {
+                fail(error)
+            }
+        case .collecting:
+            guard let head else { return }
+            let mapped: Result<[UInt8], MappingFailure> = document.withUnsafeBytes { bytes in
+                do throws(MappingFailure) {
+                    return .success(try mapping.plan.map(bytes, limit: mapping.buffer))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            document = []
+            switch mapped {
+            case .failure(let failure): fail(failure)
+            case .success(let made):
+                let length = head.fields.first(.contentLength).flatMap { Int64($0) } ?? received
+                let head = mapping.head(head, document: made, originLength: length, isStored: isStored)
+                guard tell(head, .length(UInt64(made.count))) else { return }
+                end(made.withUnsafeBytes { sink?.received($0) } ?? .continue)
+            }
+        case .waiting, .held, .ended: break
+        }
+    }
+
+    func failed(_ error: FetchError) { end { $0.failed(error) } }
+
+    // MARK: - What the sink hears
+
+    private func pass(_ head: ResponseHead, _ framing: BodyFraming) {
+        state = .passing
+        sink?.received(head, framing: framing)
+    }
+
+    /// Sends the head of a mapped document.
+    /// - Returns: false where nothing more is wanted.
+    private func tell(_ head: ResponseHead, _ framing: BodyFraming) -> Bool {
+        if let wanted, !matches(wanted, head.fields.first(.etag)) {
+            let handle = handle
+            let refusal = ResponseHead(status: 412, fields: Fields([("Content-Length", "0")]))
+            sink?.received(refusal, framing: .length(0))
+            end { $0.finished(trailers: Fields()) }
+            handle?.cancel()
+            return false
+        }
+        sink?.received(head, framing: framing)
+        return state != .ended
+    }
+
+    /// If-Match (RFC 9110 section 13.1.1) with the document that there is.
+    private func matches(_ wanted: String, _ tag: String?) -> Bool {
+        let members = wanted.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }
+        return members.contains("*") || tag.map { !$0.hasPrefix("W/") && members.contains($0) } ?? false
+    }
+
+    /// The whole document has been sent.
+    private func end(_ flow: TransferFlow) {
+        guard state != .ended else { return }
+        if flow == .pause { state = .held } else { end { $0.finished(trailers: Fields()) } }
+    }
+
+    private func fail(_ failure: MappingFailure) {
+        let handle = handle
+        end { $0.failed(.mapping(mapping.message(failure))) }
+        handle?.cancel()
+    }
+
+    private func end(_ tell: (any FetchSink) -> Void) {
+        guard state != .ended else { return }
+        state = .ended
+        let sink = sink
+        self.sink = nil
+        handle = nil
+        decoder = nil
+        stream = nil
+        document = []
+        if let sink { tell(sink) }
+    }
+}
+
+@available(*, unavailable) extension MappedFetch: Sendable {}
+
+extension ResponseHead {
+    /// Without an entity tag: nobody has seen the document that it would name.
+    fileprivate var untagged: ResponseHead {
+        var head = self
+        head.fields.remove(.etag)
+        return head
+    }
+}

@@ -1,0 +1,104 @@
+// Which origins the redirects of a service may lead to, and how these are asked.
+
+import Content
+import DownloadCore
+import EventLoop
+import HTTPWire
+import Policies
+import Upstream
+
+extension ServiceClient {
+    /// The source of a call to an origin, which follows the redirects that its endpoint wants to have followed.
+    func following(_ source: any FetchSource, of call: ServiceCall) -> any FetchSource {
+        let (route, request) = (call.match.route, call.match.endpoint.request)
+        guard request.redirects.limit > 0, let origin = route.plan.origin else { return source }
+        return RedirectingSource(
+            source,
+            origin,
+            RedirectRules(
+                limit: request.redirects.limit,
+                limitName: "'redirects.follow' of the service '\(route.plan.name)'",
+                policy: request.policy
+            ),
+            clock: core.clock,
+            elsewhere: { (target: RedirectTarget) throws(FetchError) -> any FetchSource in
+                try self.source(redirectedTo: target, by: route, request)
+            },
+            onFollow: { route.runtime.countRedirect() }
+        )
+    }
+
+    /// The source of requests to another origin: without the credentials of the service and of its client.
+    /// - Throws: the refusal of an origin that the configuration neither has as a `base_url` nor allows.
+    private func source(
+        redirectedTo target: RedirectTarget,
+        by route: ServiceRoute,
+        _ request: RequestPlan
+    ) throws(FetchError) -> any FetchSource {
+        let origin = target.origin
+        let known = plan.services.first { $0.plan.origin.map(target.isSameOrigin) ?? false }?.plan
+        let rules: TargetRules
+        if known != nil {
+            rules = .any
+        } else {
+            guard let allowed = TargetPattern.rules(request.redirects.allow, origin.host, origin.effectivePort) else {
+                throw .upstream(
+                    UpstreamError(
+                        .addressRefused,
+                        detail:
+                            "a redirect of the service '\(route.plan.name)' leads to \(origin.root), which 'redirects.allow' does not name"
+                    )
+                )
+            }
+            rules = allowed
+        }
+        var tls = known?.tls ?? TLSOptions()
+        tls.clientCertificate = nil
+        tls.clientKey = nil
+        let plan = RequestPlan(rules: request.rules.withoutSecrets, timeouts: request.timeouts)
+        let service = ServicePlan(
+            name: route.plan.name,
+            origin: origin,
+            request: plan,
+            tls: tls,
+            target: rules,
+            responseLimits: route.plan.responseLimits,
+            isLenient: route.plan.isLenient,
+            admission: route.plan.admission
+        )
+        return ForwardSource(origin, rules, request.timeouts, client, listeners) { [client, onFetch] addresses in
+            OriginSource(
+                service: service,
+                origin: origin,
+                plan: plan,
+                runtime: route.runtime,
+                client: client,
+                target: rules,
+                addresses: addresses,
+                onFetch: onFetch
+            )
+        }
+    }
+}
+
+extension TargetPattern {
+    /// The addresses that a host may have which a list of patterns allows; nil where none of them matches.
+    /// - Parameter host: in lower case.
+    static func rules(_ allow: [String], _ host: String, _ port: UInt16) -> TargetRules? {
+        let matching = allow.map(TargetPattern.init).filter { $0.matches(host, port) }
+        if matching.isEmpty { return nil }
+        return matching.contains { $0.host.isOneHost } ? .any : .noPrivate
+    }
+}
+
+extension FieldRules {
+    /// These rules for an origin that must not get what is secret in them.
+    fileprivate var withoutSecrets: FieldRules {
+        FieldRules(
+            remove: remove,
+            set: set.filter { !SecretNames.contains($0.name) },
+            add: add.filter { !SecretNames.contains($0.name) },
+            dropsUnderscores: dropsUnderscores
+        )
+    }
+}

@@ -1,0 +1,20 @@
+// Names that carry credentials, by their words.
+
+import Testing
+
+@testable import Content
+
+@Suite struct SecretNameTests {
+    @Test(
+        arguments: [
+            ("Authorization", true), ("X-Api-Key", true), ("PRIVATE-TOKEN", true), ("Cookie", true), ("api_key", true),
+            ("apikey", true), ("apiKey", true), ("API_KEY", true), ("key", true), ("access_token", true),
+            ("accessToken", true),
+            ("client_secret", true), ("session[id]", true), ("X-ApiKey", true), ("hub.signature", true),
+            ("keys", false),
+            ("page", false), ("per_page", false), ("max_tokens", false), ("monkey", false), ("X-Debug", false),
+            ("author", false), ("appid", false), ("", false),
+        ] as [(String, Bool)]
+    )
+    func names(_ name: String, isSecret: Bool) { #expect(SecretNames.contains(name) == isSecret) }
+}

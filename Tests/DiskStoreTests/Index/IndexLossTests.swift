@@ -1,0 +1,46 @@
+// An index that is damaged while the disk has no room for another one.
+
+import Glibc
+import SQLite
+import StoreSupport
+import Synchronization
+import Testing
+
+@testable import CacheStore
+@testable import DiskStore
+
+@Suite struct IndexLossTests {
+    private func kind(_ failure: IndexFailure) -> String {
+        switch failure {
+        case .unwritten: "unwritten"
+        case .replaced: "replaced"
+        }
+    }
+
+    @Test func `an index that cannot be replaced is replaced as soon as it can be`() async throws {
+        let folder = Folder()
+        let path = "\(folder.path)/index.sqlite"
+        let index = try DiskIndex.open(path, stamp: 1).index
+        let told = Mutex<[String]>([])
+        index.observe { failure in told.withLock { $0.append(kind(failure)) } }
+        // Nothing can be made in the place of a folder, which nobody removes.
+        DiskIndex.remove(path)
+        #expect(mkdir(path, 0o700) == 0)
+        index.submit { index.fail(SQLiteError(.corrupt, "damaged", path: path)) }
+        index.note(.removeAll)
+        await index.pass()
+        #expect(told.withLock { $0 } == ["unwritten", "unwritten"] && index.isIncomplete)
+        rmdir(path)
+        index.note(.removeAll)
+        await index.pass()
+        #expect(told.withLock { $0 } == ["unwritten", "unwritten", "replaced"] && !index.isIncomplete)
+        index.note(.removeAll)
+        await index.pass()
+        #expect(told.withLock { $0.count } == 3)
+        index.close(count: 0)
+        // A late call leaves the file to whoever has it now.
+        index.fail(SQLiteError(.misuse, "the database is closed", path: path))
+        #expect(told.withLock { $0.last } == "unwritten")
+        #expect(try DiskIndex.open(path, stamp: 1).count == 0)
+    }
+}
