@@ -3,7 +3,7 @@
 import HTTPWire
 
 /// A value of JSON (RFC 8259), lossless: members keep their order, and numbers their digits.
-package indirect enum ContentTree: Sendable, Hashable {
+package enum ContentTree: Sendable, Hashable {
     /// A name and its value.
     package struct Member: Sendable, Hashable {
         package var name: String
