@@ -4,19 +4,19 @@ import CLibevent
 import Glibc
 
 /// What a descriptor is ready for.
-package struct IOReadiness: OptionSet, Sendable {
-    package let rawValue: UInt8
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
+public struct IOReadiness: OptionSet, Sendable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    package static let read = IOReadiness(rawValue: 1)
-    package static let write = IOReadiness(rawValue: 2)
+    public static let read = IOReadiness(rawValue: 1)
+    public static let write = IOReadiness(rawValue: 2)
 
     /// The compiler's own is called through tables where another module asks.
-    @inlinable package static func == (left: IOReadiness, right: IOReadiness) -> Bool {
+    @inlinable public static func == (left: IOReadiness, right: IOReadiness) -> Bool {
         left.rawValue == right.rawValue
     }
 
-    package init(read: Bool, write: Bool) { rawValue = (read ? 1 : 0) | (write ? 2 : 0) }
+    public init(read: Bool, write: Bool) { rawValue = (read ? 1 : 0) | (write ? 2 : 0) }
 }
 
 /// The owner of a descriptor.

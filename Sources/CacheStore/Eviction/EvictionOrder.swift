@@ -8,7 +8,7 @@
 import CProcessor
 
 /// The place of one entry in its queue: 16 bytes.
-package struct EvictionNode: Sendable {
+public struct EvictionNode: Sendable {
     @inlinable static var none: Int32 { -1 }
 
     @usableFromInline
@@ -33,7 +33,7 @@ package struct EvictionNode: Sendable {
 }
 
 /// Where the nodes are: an array, whose growth copies it, or a `Slab`, whose growth copies nothing.
-package protocol EvictionNodes: Sendable {
+public protocol EvictionNodes: Sendable {
     init()
     var count: Int { get }
     subscript(slot: Int) -> EvictionNode { get set }
@@ -49,7 +49,7 @@ typealias EvictionOrder = EvictionQueues<ContiguousArray<EvictionNode>>
 
 /// A value without a lock: its owner's lock protects it. It is generic, and on the way of each hit: so all of it can be
 /// inlined where other modules make it of nodes of their own.
-package struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
+public struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
     /// Uses that count at most.
     @inlinable static var maximumUses: UInt8 { 3 }
     /// Nodes that one search looks at before it takes the next one although that was used. Without this bound, a search
@@ -78,28 +78,28 @@ package struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
 
     /// - Parameter usesToStay: uses in the small queue with which an entry moves on to the main queue: two, as
     ///   published, or one where the owner sees few of the uses.
-    package init(usesToStay: UInt8 = 2) { self.usesToStay = usesToStay }
+    public init(usesToStay: UInt8 = 2) { self.usesToStay = usesToStay }
 
     /// Entries in the order.
-    @inlinable package var count: Int { small.count + main.count }
+    @inlinable public var count: Int { small.count + main.count }
     /// Evictions for which a hash is remembered: the entries of the main queue when the queues have their shares.
     @inlinable var memory: Int { max(count - count / 10, Self.leastSmall) }
 
     /// A use of an entry. No allocation.
     @inlinable @inline(__always)
-    package mutating func use(_ slot: Int) {
+    public mutating func use(_ slot: Int) {
         if nodes[slot].uses < Self.maximumUses { nodes[slot].uses += 1 }
     }
 
     /// Takes an entry in.
     @inlinable
-    package mutating func add(_ slot: Int, hash: UInt64, cost: Int) {
+    public mutating func add(_ slot: Int, hash: UInt64, cost: Int) {
         add(slot, cost: cost, queue: ghosts.remove(hash) ? .main : .small, uses: 0)
     }
 
     /// Takes an entry in that an earlier process had, as ``standing(_:)`` said there.
     @inlinable
-    package mutating func add(_ slot: Int, standing: EvictionStanding, cost: Int) {
+    public mutating func add(_ slot: Int, standing: EvictionStanding, cost: Int) {
         add(slot, cost: cost, queue: standing.isInMain ? .main : .small, uses: min(standing.uses, Self.maximumUses))
     }
 
@@ -118,12 +118,12 @@ package struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
 
     /// What is worth keeping of an entry's place, for a later process.
     @inlinable
-    package func standing(_ slot: Int) -> EvictionStanding {
+    public func standing(_ slot: Int) -> EvictionStanding {
         EvictionStanding(isInMain: nodes[slot].queue == .main, uses: nodes[slot].uses)
     }
 
     @inlinable
-    package mutating func setCost(_ slot: Int, _ cost: Int) {
+    public mutating func setCost(_ slot: Int, _ cost: Int) {
         let cost = UInt32(clamping: cost)
         let change = Int(cost) - Int(nodes[slot].cost)
         nodes[slot].cost = cost
@@ -132,14 +132,14 @@ package struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
 
     /// A pinned entry makes no room for others, until it is let go of.
     @inlinable
-    package mutating func pin(_ slot: Int, _ isPinned: Bool) { nodes[slot].isPinned = isPinned }
+    public mutating func pin(_ slot: Int, _ isPinned: Bool) { nodes[slot].isPinned = isPinned }
 
     @inlinable
-    package func isPinned(_ slot: Int) -> Bool { nodes[slot].isPinned }
+    public func isPinned(_ slot: Int) -> Bool { nodes[slot].isPinned }
 
     /// An entry has gone by itself.
     @inlinable
-    package mutating func remove(_ slot: Int) {
+    public mutating func remove(_ slot: Int) {
         unlink(slot)
         nodes[slot] = EvictionNode()
         if count == 0 { isFilling = true }
@@ -147,7 +147,7 @@ package struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
 
     /// An entry has another slot now, which was free.
     @inlinable
-    package mutating func move(_ slot: Int, to free: Int) {
+    public mutating func move(_ slot: Int, to free: Int) {
         let node = nodes[slot]
         nodes[free] = node
         nodes[slot] = EvictionNode()
@@ -169,7 +169,7 @@ package struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
     /// - Parameter isKept: true for an entry that makes no room for others, besides the pinned ones.
     /// - Returns: nil where no entry was found that may go.
     @inlinable
-    package mutating func victim(besides isKept: (Int) -> Bool = { _ in false }) -> Int? {
+    public mutating func victim(besides isKept: (Int) -> Bool = { _ in false }) -> Int? {
         // Each round takes one use from an entry, so that this many find one, if there is one.
         let rounds = (Int(Self.maximumUses) + 3) * count
         for round in 0..<min(rounds, 2 * Self.patience) {
@@ -187,7 +187,7 @@ package struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
 
     /// Evicts an entry. Its hash is remembered: if the entry is inserted again soon, the eviction was too early.
     @inlinable
-    package mutating func evict(_ slot: Int, hash: UInt64) {
+    public mutating func evict(_ slot: Int, hash: UInt64) {
         if nodes[slot].queue == .small { ghosts.add(hash, limit: memory) }
         remove(slot)
         isFilling = count == 0
@@ -232,11 +232,11 @@ package struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
 
 extension EvictionQueues<Slab<EvictionNode>> {
     /// Bytes that the nodes and the ghosts take.
-    @inlinable package var capacityBytes: Int { nodes.capacityBytes + ghosts.capacityBytes }
+    @inlinable public var capacityBytes: Int { nodes.capacityBytes + ghosts.capacityBytes }
 
     /// Gives up the memory of the last slots, which are free.
     @inlinable
-    package mutating func shorten(to count: Int) { while nodes.count > count { nodes.removeLast() } }
+    public mutating func shorten(to count: Int) { while nodes.count > count { nodes.removeLast() } }
 }
 
 extension EvictionOrder {
@@ -249,11 +249,11 @@ extension EvictionOrder {
 }
 
 /// What a later process needs of an entry's place: the queue and the uses. The order within a queue is lost.
-package struct EvictionStanding: Sendable, Equatable {
-    package var isInMain: Bool
+public struct EvictionStanding: Sendable, Equatable {
+    public var isInMain: Bool
     /// At most three.
-    package var uses: UInt8
+    public var uses: UInt8
 
     @inlinable
-    package init(isInMain: Bool = false, uses: UInt8 = 0) { (self.isInMain, self.uses) = (isInMain, uses) }
+    public init(isInMain: Bool = false, uses: UInt8 = 0) { (self.isInMain, self.uses) = (isInMain, uses) }
 }

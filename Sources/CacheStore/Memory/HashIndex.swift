@@ -2,7 +2,7 @@
 
 /// Several slots may have the same hash, and only half of each hash is stored: the caller's `matches` decides. Everything on the way of a hit can be inlined: tables of
 /// other modules are made of it.
-package struct HashIndex: Sendable {
+public struct HashIndex: Sendable {
     @usableFromInline
     struct Place: Sendable {
         /// Both halves of the hash in one.
@@ -21,9 +21,9 @@ package struct HashIndex: Sendable {
     @usableFromInline var places: [Place]
     private(set) var count = 0
     /// Bytes that the places take.
-    package var capacityBytes: Int { places.count * MemoryLayout<Place>.stride }
+    public var capacityBytes: Int { places.count * MemoryLayout<Place>.stride }
 
-    package init(minimumCapacity: Int = 16) {
+    public init(minimumCapacity: Int = 16) {
         var capacity = 16
         while capacity * Self.fullness < minimumCapacity * 16 { capacity *= 2 }
         places = Array(repeating: Place(), count: capacity)
@@ -31,7 +31,7 @@ package struct HashIndex: Sendable {
 
     /// The slot of this hash that `matches` takes.
     @inlinable
-    package func find(_ hash: UInt64, matches: (Int) -> Bool) -> Int? {
+    public func find(_ hash: UInt64, matches: (Int) -> Bool) -> Int? {
         let mask = places.count - 1
         let hash = Self.folded(hash)
         var position = Int(hash) & mask
@@ -45,13 +45,13 @@ package struct HashIndex: Sendable {
         return nil
     }
 
-    package mutating func insert(_ hash: UInt64, slot: Int) {
+    public mutating func insert(_ hash: UInt64, slot: Int) {
         if (count + 1) * 16 > places.count * Self.fullness { grow() }
         put(Place(hash: Self.folded(hash), slot: UInt32(slot + 1)))
         count += 1
     }
 
-    package mutating func remove(_ hash: UInt64, slot: Int) {
+    public mutating func remove(_ hash: UInt64, slot: Int) {
         let mask = places.count - 1
         let hash = Self.folded(hash)
         var hole = Int(hash) & mask

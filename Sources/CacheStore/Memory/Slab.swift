@@ -1,32 +1,32 @@
 // A list of small values in chunks: it grows without copying, and frees memory when it shrinks.
 
 /// A value without a lock. Everything in it can be inlined: tables of other modules are made of it.
-package struct Slab<Element> {
+public struct Slab<Element> {
     @inlinable static var shift: Int { 12 }
     /// Elements of one chunk.
-    @inlinable package static var chunkSize: Int { 1 << shift }
+    @inlinable public static var chunkSize: Int { 1 << shift }
 
     @usableFromInline var chunks: [ContiguousArray<Element>] = []
     @usableFromInline var length = 0
 
-    package init() {}
+    public init() {}
 
-    @inlinable package var count: Int { length }
+    @inlinable public var count: Int { length }
 
     /// Bytes that the chunks take.
-    @inlinable package var capacityBytes: Int {
+    @inlinable public var capacityBytes: Int {
         chunks.reduce(0) { $0 + $1.capacity } * MemoryLayout<Element>.stride
     }
 
     // Always inlined: other modules would call the generic accessor, which asks for the type of the chunks each time.
     @inlinable
-    package subscript(place: Int) -> Element {
+    public subscript(place: Int) -> Element {
         @inline(__always) get { chunks[place >> Self.shift][place & (Self.chunkSize - 1)] }
         @inline(__always) _modify { yield &chunks[place >> Self.shift][place & (Self.chunkSize - 1)] }
     }
 
     @inlinable
-    package mutating func append(_ element: Element) {
+    public mutating func append(_ element: Element) {
         if length == chunks.count << Self.shift {
             var chunk = ContiguousArray<Element>()
             // The first one grows by itself: a short list takes little.
@@ -39,7 +39,7 @@ package struct Slab<Element> {
 
     /// The list must not be empty.
     @inlinable
-    package mutating func removeLast() {
+    public mutating func removeLast() {
         length -= 1
         chunks[length >> Self.shift].removeLast()
         // One empty chunk stays, so that going to and fro over a border allocates nothing.

@@ -1,25 +1,25 @@
 // When a stored response answers without any look at the rules: the memory tier's hot path compares two integers.
 
-package import HTTPWire
+public import HTTPWire
 
 /// The time in which a stored response is fresh for every request without one of `disqualifying` that selects it.
-package struct HotPathWindow: Sendable, Equatable {
+public struct HotPathWindow: Sendable, Equatable {
     /// When the response came, or was last found to be good, Unix seconds. Before this it is
     /// stale: the clock was set back.
-    package let start: Int64
+    public let start: Int64
     /// Seconds from the start on; at their end it is stale.
-    package let freshFor: UInt32
+    public let freshFor: UInt32
     /// In seconds, at the start.
-    package let initialAge: UInt32
+    public let initialAge: UInt32
 
-    package init(start: Int64, freshFor: UInt32, initialAge: UInt32) {
+    public init(start: Int64, freshFor: UInt32, initialAge: UInt32) {
         self.start = start
         self.freshFor = freshFor
         self.initialAge = initialAge
     }
 
     /// The request fields that decide about reuse: with one of them the request takes the long way.
-    package static let disqualifying = FieldSet(
+    public static let disqualifying = FieldSet(
         .cacheControl,
         .pragma,
         .ifMatch,
@@ -32,20 +32,20 @@ package struct HotPathWindow: Sendable, Equatable {
 
     /// One comparison for both ends: what lies before the start is far beyond the end.
     @inlinable
-    package func isFresh(now: Int64) -> Bool { UInt64(bitPattern: now &- start) < UInt64(freshFor) }
+    public func isFresh(now: Int64) -> Bool { UInt64(bitPattern: now &- start) < UInt64(freshFor) }
     /// In seconds. Meaningful while fresh.
     @inlinable
-    package func ttl(now: Int64) -> Int64 { Int64(freshFor) &- (now &- start) }
+    public func ttl(now: Int64) -> Int64 { Int64(freshFor) &- (now &- start) }
     /// In seconds. Meaningful while fresh.
     @inlinable
-    package func age(now: Int64) -> Int64 { (now &- start) &+ Int64(initialAge) }
+    public func age(now: Int64) -> Int64 { (now &- start) &+ Int64(initialAge) }
 }
 
 extension Caching {
     /// The window of a stored response; nil where reuse depends on more of the request than its selecting
     /// fields (Authorization), where no request selects it, where it can be invalidated with its groups (RFC
     /// 9875), or where it is never fresh.
-    package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
+    public static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
         guard policy.mode != .none, stored.requestMethod == .get, !stored.varyNames.contains("*") else { return nil }
         guard stored.staleSince == nil, stored.changedSince == nil, stored.isMapped(as: policy) else { return nil }
         guard cacheGroups(stored.fields).isEmpty else { return nil }

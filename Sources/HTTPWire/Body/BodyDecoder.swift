@@ -4,9 +4,9 @@
 /// the end of the connection.
 ///
 /// Not copyable, because reading one from another module would copy it.
-package struct BodyDecoder: ~Copyable, Sendable {
+public struct BodyDecoder: ~Copyable, Sendable {
     /// How the end is found.
-    package let framing: BodyFraming
+    public let framing: BodyFraming
     private let side: MessageSide
     private var remaining: UInt64 = 0
     private var isClosed = false
@@ -16,7 +16,7 @@ package struct BodyDecoder: ~Copyable, Sendable {
 
     /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer
     /// section; `isLenient` is that of ``ChunkedDecoder``.
-    package init(
+    public init(
         _ framing: BodyFraming,
         side: MessageSide,
         isLenient: Bool = false,
@@ -32,7 +32,7 @@ package struct BodyDecoder: ~Copyable, Sendable {
     }
 
     /// Whether the whole body has come; what follows it is not part of it.
-    package var isComplete: Bool {
+    public var isComplete: Bool {
         switch framing {
         case .none: true
         case .length: remaining == 0
@@ -42,17 +42,17 @@ package struct BodyDecoder: ~Copyable, Sendable {
     }
 
     /// Bytes that are still to come where a length says how many; else nil.
-    package var lengthLeft: UInt64? { if case .length = framing { remaining } else { nil } }
+    public var lengthLeft: UInt64? { if case .length = framing { remaining } else { nil } }
 
     /// So many bytes of content were taken elsewhere; no more than ``lengthLeft``.
-    package mutating func skip(_ count: Int) { remaining -= min(remaining, UInt64(count)) }
+    public mutating func skip(_ count: Int) { remaining -= min(remaining, UInt64(count)) }
 
     /// The trailers of a chunked body, once complete.
-    package var trailers: Fields { chunks.first?.trailers ?? Fields() }
+    public var trailers: Fields { chunks.first?.trailers ?? Fields() }
 
     /// Takes bytes from `start` on: the next run of content, the end of the body, or the end of the
     /// buffer. A refusal is final.
-    package mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
+    public mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
         if !chunks.isEmpty { return try chunks[0].next(buffer, from: start) }
         if isComplete { return .finished(consumed: start) }
         guard start < buffer.count else { return .needMore(consumed: start) }
@@ -66,7 +66,7 @@ package struct BodyDecoder: ~Copyable, Sendable {
 
     /// The connection ended in an orderly way: completes a body that ends with it, and throws `bodyTruncated` for any
     /// other that is not complete.
-    package mutating func connectionClosed() throws(WireError) {
+    public mutating func connectionClosed() throws(WireError) {
         if case .untilClose = framing {
             isClosed = true
         } else if !isComplete {

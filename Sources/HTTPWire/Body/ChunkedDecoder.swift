@@ -1,7 +1,7 @@
 // The chunked coding, read strictly and without recursion (RFC 9112 section 7.1).
 
 /// What a decoder found next. Offsets are those of the buffer it was given.
-package enum BodyStep: Sendable, Equatable {
+public enum BodyStep: Sendable, Equatable {
     /// Content; the next call starts at the end of the range.
     case data(Range<Int>)
     /// Every byte was taken; `consumed` is the end of the buffer.
@@ -11,8 +11,8 @@ package enum BodyStep: Sendable, Equatable {
 }
 
 /// Decodes one chunked body over any number of buffers, each byte looked at once.
-package struct ChunkedDecoder: Sendable {
-    package typealias Step = BodyStep
+public struct ChunkedDecoder: Sendable {
+    public typealias Step = BodyStep
 
     /// What the next byte is part of. size → sizeSpace? → extension? → sizeLineFeed → data → dataReturn → dataLineFeed
     /// → size; after the last chunk sizeLineFeed → trailerStart → lastLineFeed or trailers → finished.
@@ -43,7 +43,7 @@ package struct ChunkedDecoder: Sendable {
     /// `trailerLimits.head` bounds the trailer section. A `.request` side refuses with 400 or 431, a `.response` side
     /// with 502. A lenient decoder accepts whitespace between a size and its CRLF; before an extension it is always
     /// allowed (RFC 9112 section 7.1.1).
-    package init(
+    public init(
         side: MessageSide,
         isLenient: Bool = false,
         trailerLimits: HeadLimits = HeadLimits(head: 16384)
@@ -53,14 +53,14 @@ package struct ChunkedDecoder: Sendable {
         trailerParser = TrailerParser(side: side, limits: trailerLimits)
     }
 
-    package var isFinished: Bool { state == .finished }
+    public var isFinished: Bool { state == .finished }
 
     /// The trailers that came, once finished.
-    package var trailers: Fields { isFinished ? trailerParser.fields : Fields() }
+    public var trailers: Fields { isFinished ? trailerParser.fields : Fields() }
 
     /// Takes bytes from `start` on, up to the next run of content, the end of the body, or the end of the
     /// buffer. A refusal is final.
-    package mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
+    public mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
         if let failure { throw failure }
         var position = start
         do throws(WireError) {

@@ -1,7 +1,7 @@
 // The trailer section of a chunked body: collected across reads, bounded, and parsed like the fields of a head.
 
 /// Parses trailers up to and including their empty line (RFC 9112 section 7.1.2).
-package struct TrailerParser: Sendable {
+public struct TrailerParser: Sendable {
     private let limits: HeadLimits
     private let side: MessageSide
     private var scanner = FieldScanner()
@@ -10,7 +10,7 @@ package struct TrailerParser: Sendable {
 
     /// Fields that are dropped from trailers, because they would change framing, routing, authentication or the
     /// content's form after the fact (RFC 9110 section 6.5.1).
-    package static let unwelcome = FieldSet(
+    public static let unwelcome = FieldSet(
         .contentLength,
         .transferEncoding,
         .host,
@@ -42,7 +42,7 @@ package struct TrailerParser: Sendable {
     )
 
     /// `limits.head` bounds the whole section; 16 KiB by default.
-    package init(side: MessageSide, limits: HeadLimits = HeadLimits(head: 16384)) {
+    public init(side: MessageSide, limits: HeadLimits = HeadLimits(head: 16384)) {
         self.side = side
         self.limits = limits
     }
@@ -52,7 +52,7 @@ package struct TrailerParser: Sendable {
 
     /// Takes the bytes from `start` on. Returns the offset after the empty line, or nil where more bytes are
     /// needed and all were taken.
-    package mutating func take(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> Int? {
+    public mutating func take(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> Int? {
         let before = collected.count
         collected.append(contentsOf: buffer.part(start..<min(buffer.count, start + limits.head - before)))
         let held = collected
@@ -72,7 +72,7 @@ package struct TrailerParser: Sendable {
     }
 
     /// The trailers, without the fields that are not allowed there.
-    package var fields: Fields {
+    public var fields: Fields {
         collected.withUnsafeBytes { bytes in
             var present = FieldSet()
             let entries = scanner.entries.filter { $0.known == .other || !Self.unwelcome.contains($0.known) }

@@ -1,10 +1,10 @@
 // Base64, for Basic credentials and for data in JSON and property lists.
 
 /// Base64 (RFC 4648 section 4) with its padding, strictly read.
-package enum Base64 {
+public enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-    package static func encode(_ bytes: [UInt8]) -> String {
+    public static func encode(_ bytes: [UInt8]) -> String {
         var result: [UInt8] = []
         result.reserveCapacity((bytes.count + 2) / 3 * 4)
         for start in stride(from: 0, to: bytes.count, by: 3) {
@@ -19,7 +19,7 @@ package enum Base64 {
     }
 
     /// Nil for what is not base64 with its padding.
-    package static func decode(_ text: String) -> [UInt8]? {
+    public static func decode(_ text: String) -> [UInt8]? {
         let bytes = Array(text.utf8)
         guard bytes.count % 4 == 0 else { return nil }
         let padding = bytes.reversed().prefix { $0 == UInt8(ascii: "=") }.count

@@ -1,11 +1,11 @@
 // Dates of HTTP (RFC 9110 section 5.6.7): three forms read, one written, without a calendar library.
 
-package enum HTTPDate {
+public enum HTTPDate {
     /// The length of the form that `write` and `format` produce.
-    package static let length = 29
+    public static let length = 29
 
     /// Seconds since 1970 of an HTTP date, or nil. `now`, in the same seconds, places two-digit years.
-    package static func parse(_ text: String, now: Int64) -> Int64? {
+    public static func parse(_ text: String, now: Int64) -> Int64? {
         var text = text
         return text.withUTF8 { parse(UnsafeRawBufferPointer($0), now: now) }
     }
@@ -14,7 +14,7 @@ package enum HTTPDate {
     ///
     /// Names match in any case, as RFC 9111 section 4.2 asks of caches; the only zones are GMT and UTC. The day's name
     /// must be one but is not checked against the date.
-    package static func parse(_ bytes: UnsafeRawBufferPointer, now: Int64) -> Int64? {
+    public static func parse(_ bytes: UnsafeRawBufferPointer, now: Int64) -> Int64? {
         var reader = DateReader(bytes)
         guard let weekday = reader.letters() else { return nil }
         let parsed: Int64?
@@ -32,7 +32,7 @@ package enum HTTPDate {
     }
 
     /// The date in IMF-fixdate, 29 bytes, such as `Sun, 06 Nov 1994 08:49:37 GMT`; years outside 0 to 9999 are clamped.
-    package static func format(_ unix: Int64) -> String {
+    public static func format(_ unix: Int64) -> String {
         String(unsafeUninitializedCapacity: length) { target in
             write(unix, into: UnsafeMutableRawBufferPointer(target))
             return length
@@ -40,7 +40,7 @@ package enum HTTPDate {
     }
 
     /// Writes the 29 bytes of `format`; writes nothing into a shorter buffer.
-    package static func write(_ unix: Int64, into bytes: UnsafeMutableRawBufferPointer) {
+    public static func write(_ unix: Int64, into bytes: UnsafeMutableRawBufferPointer) {
         guard bytes.count >= length else { return }
         let time = min(max(unix, -62_167_219_200), 253_402_300_799)
         let days = floorDivide(time, 86400)

@@ -2,9 +2,9 @@
 
 /// Each byte is the Unicode scalar of the same number. A String with a scalar above U+00FF has no such
 /// bytes and is written as UTF-8.
-package enum Latin1 {
+public enum Latin1 {
     /// The bytes as a String; ASCII takes a fast path.
-    package static func string(_ bytes: UnsafeRawBufferPointer) -> String {
+    public static func string(_ bytes: UnsafeRawBufferPointer) -> String {
         if isASCII(bytes) { return String(decoding: bytes, as: UTF8.self) }
         var scalars = String.UnicodeScalarView()
         for byte in bytes { scalars.append(Unicode.Scalar(byte)) }
@@ -12,7 +12,7 @@ package enum Latin1 {
     }
 
     /// Appends the String's bytes: what `string` decoded comes out unchanged.
-    package static func append(_ string: String, to bytes: inout [UInt8]) {
+    public static func append(_ string: String, to bytes: inout [UInt8]) {
         var text = string
         let isCopied = text.withUTF8 { utf8 in
             let raw = UnsafeRawBufferPointer(utf8)
@@ -33,7 +33,7 @@ package enum Latin1 {
     }
 
     /// The String's bytes, as `append` writes them.
-    package static func bytes(_ string: String) -> [UInt8] {
+    public static func bytes(_ string: String) -> [UInt8] {
         var bytes: [UInt8] = []
         append(string, to: &bytes)
         return bytes

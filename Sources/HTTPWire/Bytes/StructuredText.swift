@@ -1,8 +1,8 @@
 // Text as a string of structured fields (RFC 9651): what Cache-Status and Proxy-Status carry.
 
-package enum StructuredText {
+public enum StructuredText {
     /// A quoted string (section 3.3.3); a character that it cannot hold becomes a question mark.
-    package static func string(_ text: String) -> String {
+    public static func string(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
             switch scalar {

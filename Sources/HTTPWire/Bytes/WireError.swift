@@ -1,7 +1,7 @@
 // Why bytes on the wire were refused: the reason, the status it is answered with, and where.
 
 /// The reason of a refusal. Logs and `Cache-Status` print the raw value.
-package enum WireReason: String, Sendable, CaseIterable {
+public enum WireReason: String, Sendable, CaseIterable {
     case methodMalformed = "method-malformed"
     case methodTooLong = "method-too-long"
     case targetMalformed = "target-malformed"
@@ -43,7 +43,7 @@ package enum WireReason: String, Sendable, CaseIterable {
     case tooManyInterims = "too-many-interims"
 
     /// The status a request is answered with; on the upstream side it is always 502.
-    package var requestStatus: Int {
+    public var requestStatus: Int {
         switch self {
         case .targetTooLong: 414
         case .fieldTooLong, .tooManyFields, .headTooLong, .trailersTooLong: 431
@@ -55,7 +55,7 @@ package enum WireReason: String, Sendable, CaseIterable {
     }
 
     /// What the sender of a response has to do, where that is not what the sender of a request has to do.
-    package var responseAdvice: String {
+    public var responseAdvice: String {
         switch self {
         case .fieldTooLong: "send shorter field lines, or raise limits.response_line"
         case .tooManyFields: "send fewer field lines, or raise limits.response_fields"
@@ -65,7 +65,7 @@ package enum WireReason: String, Sendable, CaseIterable {
     }
 
     /// What the sender has to do.
-    package var advice: String {
+    public var advice: String {
         switch self {
         case .methodMalformed: "send a method made of token characters, then one space"
         case .methodTooLong: "send a method of at most 32 bytes"
@@ -113,29 +113,29 @@ package enum WireReason: String, Sendable, CaseIterable {
 }
 
 /// Bytes that Drydock refuses; the connection they came on is closed after the answer.
-package struct WireError: Error, Sendable, Equatable {
+public struct WireError: Error, Sendable, Equatable {
     /// 400, 411, 414, 431, 501 or 505 for a request; 502 for a response.
-    package var status: Int
-    package var reason: WireReason
+    public var status: Int
+    public var reason: WireReason
     /// The position of the error: bytes from the start of the head, target or body.
-    package var offset: Int
+    public var offset: Int
 
-    package init(status: Int, reason: WireReason, offset: Int = 0) {
+    public init(status: Int, reason: WireReason, offset: Int = 0) {
         self.status = status
         self.reason = reason
         self.offset = offset
     }
 
-    package init(_ reason: WireReason, side: MessageSide, offset: Int = 0) {
+    public init(_ reason: WireReason, side: MessageSide, offset: Int = 0) {
         self.init(status: side == .request ? reason.requestStatus : 502, reason: reason, offset: offset)
     }
 
     /// The reason, the place, and what to do.
-    package var detail: String {
+    public var detail: String {
         "\(reason.rawValue) at byte \(offset): \(status == 502 ? reason.responseAdvice : reason.advice)"
     }
 }
 
 extension WireError: CustomStringConvertible {
-    package var description: String { "\(status) \(detail)" }
+    public var description: String { "\(status) \(detail)" }
 }

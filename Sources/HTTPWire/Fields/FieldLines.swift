@@ -3,7 +3,7 @@
 import Glibc
 
 /// The fields that the caching rules read, so that the same rules work on stored heads and on borrowed ones.
-package protocol FieldLines {
+public protocol FieldLines {
     /// Calls `body` for each line in order; values are without surrounding whitespace. The pointers
     /// are valid during the call.
     func forEachLine(
@@ -16,7 +16,7 @@ package protocol FieldLines {
 
 extension Fields: FieldLines {
     /// A copy of lines wherever they are.
-    package init(_ lines: some FieldLines) {
+    public init(_ lines: some FieldLines) {
         self.init()
         lines.forEachLine { name, value, _ in append(nameBytes: name, valueBytes: value) }
     }
@@ -24,7 +24,7 @@ extension Fields: FieldLines {
 
 extension UnsafeRawBufferPointer {
     /// Calls `body` for each of the field lines that lie here as ``Fields`` writes them.
-    package func forEachFieldLine(
+    public func forEachFieldLine(
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
     ) {
         guard let base = baseAddress else { return }
@@ -46,7 +46,7 @@ extension UnsafeRawBufferPointer {
 
 /// The lines of a request in a connection's buffer: valid only while the buffer is unchanged, so
 /// never stored. No allocation.
-package struct BorrowedLines: FieldLines {
+public struct BorrowedLines: FieldLines {
     private let entries: [FieldEntry]
     // The connection's own read buffer, which does not change during the call of its handler.
     private let buffer: UnsafeRawBufferPointer
@@ -56,7 +56,7 @@ package struct BorrowedLines: FieldLines {
         self.buffer = buffer
     }
 
-    package func forEachLine(
+    public func forEachLine(
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
     ) {
         for entry in entries { body(entry.name(in: buffer), entry.value(in: buffer), entry.known) }
@@ -65,19 +65,19 @@ package struct BorrowedLines: FieldLines {
 
 extension RequestParser {
     /// The lines of a complete head, in place.
-    package func lines(in buffer: UnsafeRawBufferPointer) -> BorrowedLines { BorrowedLines(entries, in: buffer) }
+    public func lines(in buffer: UnsafeRawBufferPointer) -> BorrowedLines { BorrowedLines(entries, in: buffer) }
 }
 
 extension FieldLines {
     /// Scans all lines.
-    package func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
+    public func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
         forEachLine { _, value, known in
             if known == field { body(value) }
         }
     }
 
     /// The result of `read` for the only line of this name; nil if there is none, or more than one.
-    package func only<R>(_ field: KnownField, _ read: (UnsafeRawBufferPointer) -> R?) -> R? {
+    public func only<R>(_ field: KnownField, _ read: (UnsafeRawBufferPointer) -> R?) -> R? {
         var count = 0
         var result: R?
         forEachValue(field) { value in
@@ -89,7 +89,7 @@ extension FieldLines {
 
     /// Whether Connection, if there, names no field of this head (RFC 9110 section 7.6.1): such a field
     /// has no end-to-end meaning.
-    package var areEndToEnd: Bool {
+    public var areEndToEnd: Bool {
         var isPlain = true
         forEachValue(.connection) { value in
             value.forEachMember { member in

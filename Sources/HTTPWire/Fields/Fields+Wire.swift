@@ -4,14 +4,14 @@ extension Fields {
     /// Calls `body` with the lines as they are written on the wire, each with its CRLF; adjacent lines come in one
     /// call. The pointers are valid during the call.
     /// - Parameter omitted: lines of this name are left out; `.other` leaves none out.
-    package func forEachRun(without omitted: KnownField = .other, _ body: (UnsafeRawBufferPointer) -> Void) {
+    public func forEachRun(without omitted: KnownField = .other, _ body: (UnsafeRawBufferPointer) -> Void) {
         var names: FieldSet = []
         if omitted != .other { names.insert(omitted) }
         forEachRun(without: names, body)
     }
 
     /// As above, without the lines of several names; `.other` must not be among them.
-    package func forEachRun(without omitted: FieldSet, _ body: (UnsafeRawBufferPointer) -> Void) {
+    public func forEachRun(without omitted: FieldSet, _ body: (UnsafeRawBufferPointer) -> Void) {
         wire.withUnsafeBytes { bytes in
             var (start, end) = (0, 0)
             for line in index where !omitted.contains(line.known) {
@@ -45,7 +45,7 @@ extension Fields {
     }
 
     /// Whether one line of a name, and no other, says a number, both just as they would be written here.
-    package func hasOnly(_ field: KnownField, equalTo number: UInt64) -> Bool {
+    public func hasOnly(_ field: KnownField, equalTo number: UInt64) -> Bool {
         guard present.contains(field) else { return false }
         return wire.withUnsafeBytes { bytes in
             var isFound = false
@@ -60,7 +60,7 @@ extension Fields {
     }
 
     /// Whether both are one value in memory, so that they hold the same; false says nothing.
-    package func sharesStorage(with other: Fields) -> Bool {
+    public func sharesStorage(with other: Fields) -> Bool {
         // Empty arrays have a place in common, too.
         present == other.present && index.count == other.index.count
             && wire.withUnsafeBytes { wire in
@@ -72,7 +72,7 @@ extension Fields {
 
 extension Fields: Equatable {
     /// The same lines in the same order, byte for byte.
-    package static func == (left: Fields, right: Fields) -> Bool {
+    public static func == (left: Fields, right: Fields) -> Bool {
         guard left.index.count == right.index.count, left.present == right.present else { return false }
         return left.wire.withUnsafeBytes { leftBytes in
             right.wire.withUnsafeBytes { rightBytes in
@@ -85,7 +85,7 @@ extension Fields: Equatable {
 }
 
 extension Fields: CustomStringConvertible {
-    package var description: String { lines.map { "\($0.name): \($0.value)" }.joined(separator: "\n") }
+    public var description: String { lines.map { "\($0.name): \($0.value)" }.joined(separator: "\n") }
 }
 
 extension UnsafeRawBufferPointer {

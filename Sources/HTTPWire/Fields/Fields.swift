@@ -5,7 +5,7 @@
 /// Names compare without regard to case. A value is bytes; as a String each byte is the scalar of the same number
 /// (`Latin1`), which loses nothing. Appended values are made safe: surrounding whitespace is trimmed, and a control
 /// character other than HTAB becomes SP (RFC 9110 section 5.5), so that no value can end its line.
-package struct Fields: Sendable {
+public struct Fields: Sendable {
     /// Where one line lies in `wire`: the name, `: `, the value, CRLF.
     struct Line: Sendable {
         var start: UInt32
@@ -21,11 +21,11 @@ package struct Fields: Sendable {
     private(set) var wire: [UInt8] = []
     private(set) var index: [Line] = []
     /// The known fields that occur.
-    package private(set) var present: FieldSet = []
+    public private(set) var present: FieldSet = []
 
-    package init() {}
+    public init() {}
 
-    package init(_ pairs: [(String, String)]) {
+    public init(_ pairs: [(String, String)]) {
         for (name, value) in pairs { append(name, value) }
     }
 
@@ -78,11 +78,11 @@ package struct Fields: Sendable {
     }
 
     /// The number of lines.
-    package var count: Int { index.count }
-    package var isEmpty: Bool { index.isEmpty }
+    public var count: Int { index.count }
+    public var isEmpty: Bool { index.isEmpty }
 
     /// The number of bytes the lines take on the wire, each with its CRLF.
-    package var wireLength: Int {
+    public var wireLength: Int {
         var total = 0
         for line in index { total += Int(line.nameLength) + Int(line.valueLength) + 4 }
         return total
@@ -92,7 +92,7 @@ package struct Fields: Sendable {
 
     /// Calls `body` for each line in order with its exact bytes: the path for forwarding. The pointers
     /// are valid during the call.
-    package func forEachLine(
+    public func forEachLine(
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
     ) {
         wire.withUnsafeBytes { bytes in
@@ -103,14 +103,14 @@ package struct Fields: Sendable {
     }
 
     /// Calls `body` with the value of each line of this name; if the field is absent, no line is read.
-    package func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
+    public func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
         guard present.contains(field) else { return }
         wire.withUnsafeBytes { bytes in
             for line in index where line.known == field { body(bytes.part(line.value)) }
         }
     }
 
-    package func contains(_ field: KnownField) -> Bool { present.contains(field) }
+    public func contains(_ field: KnownField) -> Bool { present.contains(field) }
 
     /// Whether there is a line of one of two names that are not known.
     func contains(other name: StaticString, or second: StaticString) -> Bool {
@@ -125,45 +125,45 @@ package struct Fields: Sendable {
         }
     }
 
-    package func contains(_ name: String) -> Bool { positions(of: name, limit: 1).first != nil }
+    public func contains(_ name: String) -> Bool { positions(of: name, limit: 1).first != nil }
 
     /// The value of the first line of this name.
-    package func first(_ field: KnownField) -> String? { withFirst(field) { Latin1.string($0) } }
+    public func first(_ field: KnownField) -> String? { withFirst(field) { Latin1.string($0) } }
 
     /// The value of the first line of this name.
-    package func first(_ name: String) -> String? {
+    public func first(_ name: String) -> String? {
         positions(of: name, limit: 1).first.map { valueString(index[$0]) }
     }
 
     /// The values of all lines of this name, one per line, in order.
-    package func all(_ field: KnownField) -> [String] {
+    public func all(_ field: KnownField) -> [String] {
         guard present.contains(field) else { return [] }
         return index.filter { $0.known == field }.map { valueString($0) }
     }
 
     /// The values of all lines of this name, one per line, in order.
-    package func all(_ name: String) -> [String] { positions(of: name).map { valueString(index[$0]) } }
+    public func all(_ name: String) -> [String] { positions(of: name).map { valueString(index[$0]) } }
 
     /// The values of all lines of this name joined with `, ` (RFC 9110 section 5.3).
-    package func combined(_ field: KnownField) -> String? {
+    public func combined(_ field: KnownField) -> String? {
         present.contains(field) ? all(field).joined(separator: ", ") : nil
     }
 
     /// The values of all lines of this name joined with `, `.
-    package func combined(_ name: String) -> String? {
+    public func combined(_ name: String) -> String? {
         let values = all(name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
     /// Calls `body` with the bytes of the first line of this name; no String is made. The pointer
     /// is valid during the call.
-    package func withFirst<R>(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> R) -> R? {
+    public func withFirst<R>(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> R) -> R? {
         guard present.contains(field), let line = index.first(where: { $0.known == field }) else { return nil }
         return wire.withUnsafeBytes { body($0.part(line.value)) }
     }
 
     /// The lines as Strings, for slow paths and tests.
-    package var lines: [(name: String, value: String)] {
+    public var lines: [(name: String, value: String)] {
         index.map { line in (name: wire.withUnsafeBytes { Latin1.string($0.part(line.name)) }, value: valueString(line))
         }
     }
@@ -171,20 +171,20 @@ package struct Fields: Sendable {
     // MARK: Changing
 
     /// Makes room for a line that will be appended, and the storage this value's own: so both cost one copy.
-    package mutating func reserve(_ field: KnownField, _ value: String) {
+    public mutating func reserve(_ field: KnownField, _ value: String) {
         index.reserveCapacity(index.count + 1)
         wire.reserveCapacity(wire.count + field.nameBytes.count + value.utf8.count + 4)
     }
 
     /// Appends a line; `.other` has no name and appends nothing.
-    package mutating func append(_ field: KnownField, _ value: String) {
+    public mutating func append(_ field: KnownField, _ value: String) {
         guard field != .other else { return }
         Latin1.withBytes(value) { insert(field.nameBytes, $0, field) }
     }
 
     /// Appends a line. A name that is no token is not appended, and the answer is false.
     @discardableResult
-    package mutating func append(_ name: String, _ value: String) -> Bool {
+    public mutating func append(_ name: String, _ value: String) -> Bool {
         Latin1.withBytes(name) { name in
             Latin1.withBytes(value) { append(nameBytes: name, valueBytes: $0) }
         }
@@ -192,20 +192,20 @@ package struct Fields: Sendable {
 
     /// Appends a line byte for byte. A name that is no token is not appended, and the answer is false.
     @discardableResult
-    package mutating func append(nameBytes: UnsafeRawBufferPointer, valueBytes: UnsafeRawBufferPointer) -> Bool {
+    public mutating func append(nameBytes: UnsafeRawBufferPointer, valueBytes: UnsafeRawBufferPointer) -> Bool {
         guard ByteClass.all(nameBytes, are: ByteClass.token) else { return false }
         insert(nameBytes, valueBytes, KnownField.find(nameBytes))
         return true
     }
 
     /// Adds a member to a field whose value is a list: to its one line, or as its first (RFC 9110 section 5.3).
-    package mutating func appendMember(_ field: KnownField, _ member: String) {
+    public mutating func appendMember(_ field: KnownField, _ member: String) {
         guard present.contains(field) else { return append(field, member) }
         set(field, combined(field).map { "\($0), \(member)" } ?? member)
     }
 
     /// Replaces all lines of this name by one, at the place of the first.
-    package mutating func set(_ field: KnownField, _ value: String) {
+    public mutating func set(_ field: KnownField, _ value: String) {
         guard field != .other else { return }
         guard present.contains(field) else { return append(field, value) }
         if overwrite(field, value) { return }
@@ -213,25 +213,25 @@ package struct Fields: Sendable {
     }
 
     /// Replaces all lines of this name by one, at the place of the first. A name that is no token changes nothing.
-    package mutating func set(_ name: String, _ value: String) {
+    public mutating func set(_ name: String, _ value: String) {
         replace(positions(of: name)) { $0.append(name, value) }
     }
 
-    package mutating func remove(_ field: KnownField) {
+    public mutating func remove(_ field: KnownField) {
         guard field != .other, present.contains(field) else { return }
         index.removeAll { $0.known == field }
         present.remove(field)
         compactIfWasteful()
     }
 
-    package mutating func remove(_ name: String) {
+    public mutating func remove(_ name: String) {
         let found = positions(of: name)
         guard !found.isEmpty else { return }
         keep(index.indices.filter { !found.contains($0) }.map { index[$0] })
     }
 
     /// Removes the lines for which `predicate` answers true.
-    package mutating func removeAll(where predicate: (_ name: UnsafeRawBufferPointer, KnownField) -> Bool) {
+    public mutating func removeAll(where predicate: (_ name: UnsafeRawBufferPointer, KnownField) -> Bool) {
         let first = wire.withUnsafeBytes { bytes in
             index.firstIndex { predicate(bytes.part($0.name), $0.known) }
         }

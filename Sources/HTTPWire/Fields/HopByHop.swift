@@ -1,8 +1,8 @@
 // Which fields end at this hop (RFC 9110 section 7.6.1) and which a Connection field may not take along.
 
-package enum HopByHop {
+public enum HopByHop {
     /// Fields of this connection only, whatever `Connection` says.
-    package static let always = FieldSet(
+    public static let always = FieldSet(
         .connection,
         .keepAlive,
         .proxyConnection,
@@ -16,7 +16,7 @@ package enum HopByHop {
 
     /// Fields that a `Connection` field cannot remove: a client could otherwise strip what the
     /// origin or the cache decides by.
-    package static let protected = FieldSet(
+    public static let protected = FieldSet(
         .host,
         .contentLength,
         .transferEncoding,
@@ -31,7 +31,7 @@ package enum HopByHop {
     ///
     /// `Proxy` of a request is always removed. `TE: trailers` of a request stays, if that is all TE says; the sender
     /// has to name TE in its own Connection field.
-    package static func forwardable(_ fields: Fields, isRequest: Bool) -> Fields {
+    public static func forwardable(_ fields: Fields, isRequest: Bool) -> Fields {
         // What most connections say removes nothing that does not go anyway.
         let named = saysKeepAliveOnly(fields) ? [] : connectionOptions(fields)
         let keepsTE = isRequest && asksForTrailersOnly(fields)
@@ -56,12 +56,12 @@ package enum HopByHop {
 
     /// Whether a field is among these that ends at this hop and has no name of its own here, or
     /// one of another such name.
-    package static func hasAuthenticationInfo(_ fields: Fields, or other: StaticString) -> Bool {
+    public static func hasAuthenticationInfo(_ fields: Fields, or other: StaticString) -> Bool {
         fields.contains(other: authenticationInfo, or: other)
     }
 
     /// Whether Connection is absent, or says `keep-alive` and nothing else. No allocation.
-    package static func saysKeepAliveOnly(_ fields: Fields) -> Bool {
+    public static func saysKeepAliveOnly(_ fields: Fields) -> Bool {
         var isPlain = true
         fields.forEachValue(.connection) { value in
             if value.equalsIgnoringCase("keep-alive") { return }
@@ -71,7 +71,7 @@ package enum HopByHop {
     }
 
     /// The members of all Connection fields, as sent.
-    package static func connectionOptions(_ fields: Fields) -> [[UInt8]] {
+    public static func connectionOptions(_ fields: Fields) -> [[UInt8]] {
         var options: [[UInt8]] = []
         fields.forEachValue(.connection) { value in
             value.forEachMember { if !$0.isEmpty { options.append(Array($0)) } }

@@ -1,7 +1,7 @@
 // The field names Drydock knows: found in wire bytes without allocation, and named back in canonical spelling.
 
 /// A field name that some rule of the proxy or the cache reads; every other name is `.other`.
-package enum KnownField: UInt8, CaseIterable, Sendable {
+public enum KnownField: UInt8, CaseIterable, Sendable {
     case other = 0
     case host, connection, contentLength, transferEncoding, te, trailer, upgrade, expect, via, maxForwards,
         keepAlive, proxyConnection, proxyAuthenticate, proxyAuthorization, date, age, cacheControl, pragma,
@@ -13,10 +13,10 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
         serviceWorkerAllowed
 
     /// The canonical spelling; empty for `.other`.
-    package var name: String { String(decoding: nameBytes, as: UTF8.self) }
+    public var name: String { String(decoding: nameBytes, as: UTF8.self) }
 
     /// The canonical spelling as bytes of static storage, valid for the life of the process; empty for `.other`.
-    package var nameBytes: UnsafeRawBufferPointer {
+    public var nameBytes: UnsafeRawBufferPointer {
         let row = Self.row(of: self)
         var length = 0
         while row[length] != 0x20 { length += 1 }
@@ -24,7 +24,7 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
     }
 
     /// The field with this name, compared without regard to case (RFC 9110 section 5.1), or `.other`.
-    package static func find(_ name: UnsafeRawBufferPointer) -> KnownField {
+    public static func find(_ name: UnsafeRawBufferPointer) -> KnownField {
         let count = name.count
         guard let base = name.baseAddress, count >= 2, count < rowLength else { return .other }
         let first = name[0] | 0x20
@@ -67,7 +67,7 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
     private static let rowLength = 32
 
     /// The compiler's own is called through tables where another module asks.
-    @inlinable package static func == (left: KnownField, right: KnownField) -> Bool { left.rawValue == right.rawValue }
+    @inlinable public static func == (left: KnownField, right: KnownField) -> Bool { left.rawValue == right.rawValue }
 
     /// One row of 32 bytes per case, in the order of the cases, padded with spaces.
     @inline(__always)

@@ -4,25 +4,25 @@
 ///
 /// Stricter than the grammar: a name is unreserved characters only, because no resolver answers for the
 /// rest, and userinfo is refused.
-package struct Authority: Sendable, Hashable {
+public struct Authority: Sendable, Hashable {
     /// Lower case; an IPv6 address keeps its brackets.
-    package var host: String
+    public var host: String
     /// 1 to 65535; nil where none was given.
-    package var port: UInt16?
+    public var port: UInt16?
 
-    package init(host: String, port: UInt16? = nil) {
+    public init(host: String, port: UInt16? = nil) {
         self.host = host
         self.port = port
     }
 
     /// Parses an authority; nil if it is malformed.
-    package static func parse(_ text: String) -> Authority? {
+    public static func parse(_ text: String) -> Authority? {
         var text = text
         return text.withUTF8 { parse(bytes: UnsafeRawBufferPointer($0)) }
     }
 
     /// Parses an authority; nil if it is malformed.
-    package static func parse(bytes: UnsafeRawBufferPointer) -> Authority? {
+    public static func parse(bytes: UnsafeRawBufferPointer) -> Authority? {
         guard let parts = split(bytes) else { return nil }
         return Authority(host: lowercased(bytes.part(0..<parts.hostLength)), port: parts.port)
     }
@@ -106,7 +106,7 @@ package struct Authority: Sendable, Hashable {
 }
 
 extension Authority: CustomStringConvertible {
-    package var description: String { port.map { "\(host):\($0)" } ?? host }
+    public var description: String { port.map { "\(host):\($0)" } ?? host }
 }
 
 /// Unsigned decimal numbers in wire bytes.

@@ -2,13 +2,13 @@
 // backslash, with parameters.
 
 /// One byte of a URL after decoding, and where what follows it begins.
-package struct DecodedByte: Sendable, Equatable {
-    package let byte: UInt8
-    package let next: Int
+public struct DecodedByte: Sendable, Equatable {
+    public let byte: UInt8
+    public let next: Int
 
     /// Decodes the byte at a position inside `text`. Percent-encoding is decoded however often it was applied: `%2e`,
     /// `%252e` and `%25252E` are all a dot. A percent sign without two hexadecimal digits stands for itself.
-    package init(_ text: UnsafeRawBufferPointer, at position: Int) {
+    public init(_ text: UnsafeRawBufferPointer, at position: Int) {
         guard text[position] == UInt8(ascii: "%") else {
             (byte, next) = (text[position], position + 1)
             return
@@ -43,7 +43,7 @@ package struct DecodedByte: Sendable, Equatable {
 }
 
 /// The segments `.` and `..` (RFC 3986 section 3.3), by which a path leaves the place that its first bytes name.
-package enum DotSegments {
+public enum DotSegments {
     private static let slash = UInt8(ascii: "/")
     private static let backslash = UInt8(ascii: "\\")
     private static let dot = UInt8(ascii: ".")
@@ -53,7 +53,7 @@ package enum DotSegments {
     ///
     /// Besides `.` and `..` as they are: with `%2e`, between `%2f`, `\` and `%5c`, encoded more than once, and with
     /// parameters or a NUL behind them (`..;x`, `..%00`). No allocation.
-    package static func mayOccur(in target: UnsafeRawBufferPointer) -> Bool {
+    public static func mayOccur(in target: UnsafeRawBufferPointer) -> Bool {
         // The number of dots in the segment so far, if it has nothing else; otherwise `other`.
         let other = 3
         var dots = 0
@@ -77,7 +77,7 @@ package enum DotSegments {
         return dots == 1 || dots == 2
     }
 
-    package static func mayOccur(in target: String) -> Bool {
+    public static func mayOccur(in target: String) -> Bool {
         var target = target
         return target.withUTF8 { mayOccur(in: UnsafeRawBufferPointer($0)) }
     }
@@ -85,7 +85,7 @@ package enum DotSegments {
     /// A reference's path, beginning with a slash, as a browser resolves it (WHATWG URL, RFC 3986 section 5.2.4):
     /// without its dot segments, `%2e` being a dot and a backslash a slash. What follows `?` or `#` stays, and a path
     /// without dot segments stays byte for byte.
-    package static func resolved(_ reference: String) -> String {
+    public static func resolved(_ reference: String) -> String {
         let end = reference.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         let path = reference.utf8[..<(end ?? reference.utf8.endIndex)]
         let segments = path.split(omittingEmptySubsequences: false) { $0 == slash || $0 == backslash }.dropFirst()

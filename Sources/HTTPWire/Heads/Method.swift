@@ -1,22 +1,22 @@
 // Request methods, exact and case-sensitive (RFC 9110 section 9).
 
 /// A method; one that Drydock has no rule for is passed through as `.other` and never tunnelled.
-package enum Method: Sendable, Hashable {
+public enum Method: Sendable, Hashable {
     case get, head, post, put, delete, patch, options, trace, connect
     case other(String)
 
     /// The method with this exact spelling.
-    package init(_ name: String) {
+    public init(_ name: String) {
         var name = name
         self = name.withUTF8 { Method.known(UnsafeRawBufferPointer($0)) } ?? .other(name)
     }
 
     /// The method with these bytes; allocates only for one that Drydock does not know.
-    package init(bytes: UnsafeRawBufferPointer) {
+    public init(bytes: UnsafeRawBufferPointer) {
         self = Method.known(bytes) ?? .other(Latin1.string(bytes))
     }
 
-    package var name: String {
+    public var name: String {
         switch self {
         case .get: "GET"
         case .head: "HEAD"
@@ -33,7 +33,7 @@ package enum Method: Sendable, Hashable {
 
     /// Answered with the request itself, credentials included: TRACE (RFC 9110 section 9.3.8), and TRACK, which some
     /// servers take for it. In any case, since some servers look past it.
-    package var isLoopBack: Bool {
+    public var isLoopBack: Bool {
         switch self {
         case .trace: true
         case .other(let name): ["TRACE", "TRACK"].contains(name.uppercased())
@@ -42,7 +42,7 @@ package enum Method: Sendable, Hashable {
     }
 
     /// Whether the method is safe (RFC 9110 section 9.2.1); an unknown method counts as unsafe.
-    package var isSafe: Bool {
+    public var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true
         default: false
@@ -50,7 +50,7 @@ package enum Method: Sendable, Hashable {
     }
 
     /// Means the same sent once or several times (RFC 9110 section 9.2.2); an unknown method does not.
-    package var isIdempotent: Bool {
+    public var isIdempotent: Bool {
         switch self {
         case .put, .delete: true
         default: isSafe
@@ -58,7 +58,7 @@ package enum Method: Sendable, Hashable {
     }
 
     /// The compiler's own is called through tables where another module asks.
-    @inlinable package static func == (left: Method, right: Method) -> Bool {
+    @inlinable public static func == (left: Method, right: Method) -> Bool {
         switch (left, right) {
         case (.get, .get), (.head, .head), (.post, .post), (.put, .put), (.delete, .delete), (.patch, .patch),
             (.options, .options), (.trace, .trace), (.connect, .connect):

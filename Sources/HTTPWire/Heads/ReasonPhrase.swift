@@ -1,7 +1,7 @@
 // Reason phrases, for answers that are made here.
 
 /// Reason phrases of the statuses that Drydock makes itself.
-package enum ReasonPhrase {
+public enum ReasonPhrase {
     private static let reasons: [Int: String] = [
         100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted",
         203: "Non-Authoritative Information", 204: "No Content",
@@ -15,5 +15,5 @@ package enum ReasonPhrase {
     ]
 
     /// The phrase of RFC 9110 section 15; empty for statuses that Drydock never makes.
-    package static func reason(_ status: Int) -> String { reasons[status] ?? "" }
+    public static func reason(_ status: Int) -> String { reasons[status] ?? "" }
 }

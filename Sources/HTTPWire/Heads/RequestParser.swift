@@ -7,14 +7,14 @@
 /// bytes. One CRLF before the request line is skipped (RFC 9112 section 2.2), a second is refused. A refusal is
 /// final until `reset()`: the connection has to be closed. Not copyable, since a copy of the state would cost
 /// more than most questions.
-package struct RequestParser: ~Copyable, Sendable {
+public struct RequestParser: ~Copyable, Sendable {
     /// Where the next byte stands, in the order of the transitions; `start` goes to
     /// `emptyLineFeed` or straight to `method`.
     private enum State: UInt8 {
         case start, emptyLineFeed, method, target, version, versionEnd, lineFeed, fields, done
     }
 
-    package let limits: HeadLimits
+    public let limits: HeadLimits
     private var state = State.start
     private var scanner = FieldScanner()
     /// The last section whose scan is still valid; empty if there is none.
@@ -29,13 +29,13 @@ package struct RequestParser: ~Copyable, Sendable {
     private var partStart = 0
     private var failure: WireError?
 
-    package private(set) var method = Method.get
+    public private(set) var method = Method.get
     /// The request target, exactly as sent; see ``hasRawTarget``.
-    package private(set) var targetRange = 0..<0
-    package private(set) var version = HTTPVersion.http11
-    package private(set) var framing = BodyFraming.none
+    public private(set) var targetRange = 0..<0
+    public private(set) var version = HTTPVersion.http11
+    public private(set) var framing = BodyFraming.none
     /// Whether the client lets the connection be used again.
-    package private(set) var keepAlive = true
+    public private(set) var keepAlive = true
     /// What only few requests have; one byte, since every request asks for it.
     private var traits: Traits = []
 
@@ -47,29 +47,29 @@ package struct RequestParser: ~Copyable, Sendable {
     }
 
     /// Whether the client waits for a 100 before it sends the body (RFC 9110 section 10.1.1).
-    package var expectsContinue: Bool { traits.contains(.expectsContinue) }
+    public var expectsContinue: Bool { traits.contains(.expectsContinue) }
     /// Whether Upgrade is present and named in Connection, in HTTP/1.1 (RFC 9110 section 7.8).
-    package var requestsUpgrade: Bool { traits.contains(.requestsUpgrade) }
+    public var requestsUpgrade: Bool { traits.contains(.requestsUpgrade) }
     /// Whether the target has raw UTF-8 bytes. ``makeHead(_:)`` percent-encodes them, so that both spellings of
     /// a target are one resource.
-    package var hasRawTarget: Bool { traits.contains(.hasRawTarget) }
+    public var hasRawTarget: Bool { traits.contains(.hasRawTarget) }
     /// The request has no Expect and no Upgrade, and its target needs no change.
-    package var isOrdinary: Bool { traits.isEmpty }
+    public var isOrdinary: Bool { traits.isEmpty }
 
-    package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
+    public init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
 
     /// The known fields that occur.
-    package var present: FieldSet { scanner.present }
+    public var present: FieldSet { scanner.present }
     /// The field lines in order.
-    package var entries: [FieldEntry] { scanner.entries }
+    public var entries: [FieldEntry] { scanner.entries }
 
     /// Whether the fields of the last head from `makeHead` are kept for a next head with the same section; those of
     /// long sections and of requests with a body are not.
-    package var keepsFields: Bool { sectionFields != nil }
+    public var keepsFields: Bool { sectionFields != nil }
 
     /// Makes ready for the next head, which starts at the start of the next buffer; keeps the capacity. Values of the
     /// earlier head must not be read afterwards.
-    package mutating func reset() {
+    public mutating func reset() {
         if section.isEmpty { scanner.reset() }
         state = .start
         position = 0
@@ -84,7 +84,7 @@ package struct RequestParser: ~Copyable, Sendable {
     /// more after them; it may lie elsewhere.
     ///
     /// Throws the status to answer with: 400, 411, 414, 431, 501 or 505.
-    package mutating func parse(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> ParseProgress {
+    public mutating func parse(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> ParseProgress {
         if let failure { throw failure }
         do throws(WireError) {
             return try advance(buffer)
@@ -96,7 +96,7 @@ package struct RequestParser: ~Copyable, Sendable {
 
     /// The head as a value that outlives the buffer; valid after `.complete`. A repeated field section gives the same
     /// fields as before, in the same memory.
-    package mutating func makeHead(_ buffer: UnsafeRawBufferPointer) -> RequestHead {
+    public mutating func makeHead(_ buffer: UnsafeRawBufferPointer) -> RequestHead {
         let fields = sectionFields ?? scanner.fields(buffer)
         if !section.isEmpty { sectionFields = fields }
         let bytes = buffer.part(targetRange)
@@ -105,13 +105,13 @@ package struct RequestParser: ~Copyable, Sendable {
     }
 
     /// The value of the first line of this name, without surrounding whitespace.
-    package func value(_ field: KnownField, in buffer: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    public func value(_ field: KnownField, in buffer: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         scanner.entry(field)?.value(in: buffer)
     }
 
     /// The value of Host, and the known fields that occur. Mutating, since the compiler loads all of a
     /// parser that is only read.
-    package mutating func hostAndFields(in buffer: UnsafeRawBufferPointer) -> (UnsafeRawBufferPointer?, FieldSet) {
+    public mutating func hostAndFields(in buffer: UnsafeRawBufferPointer) -> (UnsafeRawBufferPointer?, FieldSet) {
         (scanner.entry(.host)?.value(in: buffer), scanner.present)
     }
 

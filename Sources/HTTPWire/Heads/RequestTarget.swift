@@ -1,8 +1,8 @@
 // The four forms of a request target (RFC 9112 section 3.2), found without allocation and kept as sent but for UTF-8.
 
 /// A parsed request target. Path and query stay as sent: nothing is decoded or normalised.
-package struct RequestTarget: Sendable, Equatable {
-    package enum Form: Sendable, Equatable {
+public struct RequestTarget: Sendable, Equatable {
+    public enum Form: Sendable, Equatable {
         /// A path with its query, beginning with `/`.
         case origin(pathAndQuery: String)
         /// An absolute URL: the scheme in lower case, and a path that is `/` where the URL has none.
@@ -13,13 +13,13 @@ package struct RequestTarget: Sendable, Equatable {
         case asterisk
     }
 
-    package var form: Form
+    public var form: Form
     /// OPTIONS for the server as a whole: `*`, or an absolute URL without path and query, which the last proxy sends on
     /// as `*` (RFC 9112 section 3.2.4).
-    package var isServerWide: Bool
+    public var isServerWide: Bool
 
     /// Parses the target; throws 400 with its reason if it has none of the forms that the method allows.
-    package static func parse(_ target: String, method: Method) throws(WireError) -> RequestTarget {
+    public static func parse(_ target: String, method: Method) throws(WireError) -> RequestTarget {
         let bytes = Array(target.utf8)
         let result: Result<RequestTarget, WireError> = bytes.withUnsafeBytes { raw in
             do throws(WireError) {
@@ -32,7 +32,7 @@ package struct RequestTarget: Sendable, Equatable {
     }
 
     /// Parses the target; throws 400 with its reason if it has none of the forms that the method allows.
-    package static func parse(bytes: UnsafeRawBufferPointer, method: Method) throws(WireError) -> RequestTarget {
+    public static func parse(bytes: UnsafeRawBufferPointer, method: Method) throws(WireError) -> RequestTarget {
         guard ByteClass.all(bytes, are: ByteClass.target) else { throw WireError(.targetMalformed, side: .request) }
         let parts = try Parts(bytes, method: method, offset: 0)
         switch parts.kind {
@@ -135,7 +135,7 @@ extension RequestTarget {
 
 extension RequestParser {
     /// Parses the target of a head from `makeHead`.
-    package func makeTarget(_ head: RequestHead) throws(WireError) -> RequestTarget {
+    public func makeTarget(_ head: RequestHead) throws(WireError) -> RequestTarget {
         // The parser has found that it is a target; a path is one as a whole.
         if head.target.utf8.first == 0x2F, head.method != .connect {
             return RequestTarget(form: .origin(pathAndQuery: head.target), isServerWide: false)

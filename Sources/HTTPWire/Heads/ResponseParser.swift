@@ -8,15 +8,15 @@
 /// collects a head that was refused for a reason that ``HeadMender`` can repair, repairs it and parses it again:
 /// the result is always a head that the strict parser accepts. Not copyable, since a copy of the state would
 /// cost more than a short head.
-package struct ResponseParser: ~Copyable, Sendable {
+public struct ResponseParser: ~Copyable, Sendable {
     /// Where the next byte stands, in the order of the transitions; `afterStatus` may skip `reason`.
     private enum State: UInt8 {
         case version, status, afterStatus, reason, lineFeed, fields, done
     }
 
-    package let limits: HeadLimits
+    public let limits: HeadLimits
     /// Whether what ``HeadMender`` mends, statuses up to 999 and the chunked coding in HTTP/1.0 are taken.
-    package let isLenient: Bool
+    public let isLenient: Bool
     private let acceptsHTTP2: Bool
     private var state = State.version
     /// One element while a head is collected for repair, otherwise empty. A mender is large: an optional would be moved
@@ -32,33 +32,33 @@ package struct ResponseParser: ~Copyable, Sendable {
     private var lines: [UInt8] = []
 
     /// 100 to 599; up to 999 where it is lenient.
-    package private(set) var status = 0
-    package private(set) var reasonRange = 0..<0
-    package private(set) var version = HTTPVersion.http11
-    package private(set) var framing = BodyFraming.none
+    public private(set) var status = 0
+    public private(set) var reasonRange = 0..<0
+    public private(set) var version = HTTPVersion.http11
+    public private(set) var framing = BodyFraming.none
     /// Whether the server lets the connection be used again; false as well where the end of the body is the end of the
     /// connection, or its framing is dubious.
-    package private(set) var keepAlive = true
+    public private(set) var keepAlive = true
     /// Why another reader may find the end of the message elsewhere: lines that end in LF alone (`bareLineFeed`),
     /// Content-Length twice (`contentLengthRepeated`), or the chunked coding in HTTP/1.0 (`transferEncodingInHTTP10`);
     /// nil: it will not. Only where it is lenient.
-    package private(set) var oddFraming: WireReason?
+    public private(set) var oddFraming: WireReason?
 
     /// `acceptsHTTP2` also takes the status line `HTTP/2 200`, with which libcurl prefixes the
     /// fields of an HTTP/2 response.
-    package init(limits: HeadLimits = HeadLimits(), isLenient: Bool = false, acceptsHTTP2: Bool = false) {
+    public init(limits: HeadLimits = HeadLimits(), isLenient: Bool = false, acceptsHTTP2: Bool = false) {
         self.limits = limits
         self.isLenient = isLenient
         self.acceptsHTTP2 = acceptsHTTP2
     }
 
     /// The known fields that occur.
-    package var present: FieldSet { scanner.present }
+    public var present: FieldSet { scanner.present }
     /// The field lines in order; without Content-Length where Transfer-Encoding overrode it.
-    package var entries: [FieldEntry] { scanner.entries }
+    public var entries: [FieldEntry] { scanner.entries }
 
     /// Makes ready for the next head; keeps the capacity.
-    package mutating func reset() {
+    public mutating func reset() {
         lines.removeAll(keepingCapacity: true)
         failure = nil
         if !menders.isEmpty { menders = [] }
@@ -81,7 +81,7 @@ package struct ResponseParser: ~Copyable, Sendable {
     /// more after them; it may lie elsewhere.
     ///
     /// The method of the request decides whether a body follows. Throws with status 502.
-    package mutating func parse(
+    public mutating func parse(
         _ buffer: UnsafeRawBufferPointer,
         requestMethod: Method
     ) throws(WireError) -> ParseProgress {
@@ -101,7 +101,7 @@ package struct ResponseParser: ~Copyable, Sendable {
 
     /// Takes one raw line with its CRLF, as libcurl delivers them; the empty line completes the head. A line after a
     /// complete head begins the next one, so that interim responses need no `reset()`. Throws with status 502.
-    package mutating func feedLine(
+    public mutating func feedLine(
         _ line: UnsafeRawBufferPointer,
         requestMethod: Method
     ) throws(WireError) -> ParseProgress {
@@ -110,16 +110,16 @@ package struct ResponseParser: ~Copyable, Sendable {
     }
 
     /// Takes one raw line like `feedLine`, but parses it later: parsing many lines at once is faster.
-    package mutating func hold(_ line: UnsafeRawBufferPointer) {
+    public mutating func hold(_ line: UnsafeRawBufferPointer) {
         if state == .done { reset() }
         lines.append(contentsOf: line)
     }
 
     /// Bytes that were given line by line and not looked at yet.
-    package var unseen: Int { lines.count - (menders.first?.position ?? position) }
+    public var unseen: Int { lines.count - (menders.first?.position ?? position) }
 
     /// Looks at what `hold` was given. Throws with status 502.
-    package mutating func parseHeld(requestMethod: Method) throws(WireError) -> ParseProgress {
+    public mutating func parseHeld(requestMethod: Method) throws(WireError) -> ParseProgress {
         let held = lines
         let result: Result<ParseProgress, WireError> = held.withUnsafeBytes { buffer in
             do throws(WireError) {
@@ -132,7 +132,7 @@ package struct ResponseParser: ~Copyable, Sendable {
     }
 
     /// The head as a value that outlives the buffer; valid after `.complete` of `parse`.
-    package func makeHead(_ buffer: UnsafeRawBufferPointer) -> ResponseHead {
+    public func makeHead(_ buffer: UnsafeRawBufferPointer) -> ResponseHead {
         if menders.isEmpty { return head(in: buffer) }
         return menders[0].mended.withUnsafeBytes { head(in: $0) }
     }
@@ -148,7 +148,7 @@ package struct ResponseParser: ~Copyable, Sendable {
     }
 
     /// The head that `feedLine` completed.
-    package func makeHead() -> ResponseHead { lines.withUnsafeBytes { makeHead($0) } }
+    public func makeHead() -> ResponseHead { lines.withUnsafeBytes { makeHead($0) } }
 
     // MARK: A head that is mended
 

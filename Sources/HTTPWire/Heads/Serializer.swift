@@ -1,8 +1,8 @@
 // Heads, chunks and numbers as wire bytes.
 
-package enum Serializer {
+public enum Serializer {
     /// Appends the request line, the fields and the empty line.
-    package static func write(_ head: RequestHead, into bytes: inout [UInt8]) {
+    public static func write(_ head: RequestHead, into bytes: inout [UInt8]) {
         bytes.append(contentsOf: head.method.name.utf8)
         bytes.append(0x20)
         bytes.append(contentsOf: head.target.utf8)
@@ -14,14 +14,14 @@ package enum Serializer {
     }
 
     /// Appends the status line, the fields and the empty line. Controls in the reason become SP.
-    package static func write(_ head: ResponseHead, into bytes: inout [UInt8]) {
+    public static func write(_ head: ResponseHead, into bytes: inout [UInt8]) {
         writeStatusLine(head, into: &bytes)
         write(head.fields, into: &bytes)
         endLine(&bytes)
     }
 
     /// Appends the status line with its CRLF. Controls in the reason become SP.
-    package static func writeStatusLine(_ head: ResponseHead, into bytes: inout [UInt8]) {
+    public static func writeStatusLine(_ head: ResponseHead, into bytes: inout [UInt8]) {
         bytes.append(contentsOf: head.version.name.utf8)
         bytes.append(0x20)
         let status = min(max(head.status, 0), 999)
@@ -37,13 +37,13 @@ package enum Serializer {
     }
 
     /// Appends the field lines, each with its CRLF, byte for byte.
-    package static func write(_ fields: Fields, into bytes: inout [UInt8]) {
+    public static func write(_ fields: Fields, into bytes: inout [UInt8]) {
         fields.forEachRun { bytes.append(contentsOf: $0) }
     }
 
     /// Appends the size line of a chunk of `count` bytes; the data and a CRLF follow it. Nothing for a count below 1,
     /// which would end the body.
-    package static func chunkHeader(_ count: Int, into bytes: inout [UInt8]) {
+    public static func chunkHeader(_ count: Int, into bytes: inout [UInt8]) {
         guard count > 0 else { return }
         var shift = (Int.bitWidth - 1 - count.leadingZeroBitCount) / 4 * 4
         while shift >= 0 {
@@ -55,7 +55,7 @@ package enum Serializer {
     }
 
     /// Appends the last chunk, the trailers and the empty line.
-    package static func lastChunk(trailers: Fields = Fields(), into bytes: inout [UInt8]) {
+    public static func lastChunk(trailers: Fields = Fields(), into bytes: inout [UInt8]) {
         bytes.append(0x30)
         endLine(&bytes)
         write(trailers, into: &bytes)
@@ -64,8 +64,7 @@ package enum Serializer {
 
     /// Writes the number in decimal at `offset` and returns the offset after it; writes nothing where it does
     /// not fit (at most 20 bytes).
-    package static func appendDecimal(_ value: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int) -> Int
-    {
+    public static func appendDecimal(_ value: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int) -> Int {
         let sign = value < 0 ? 1 : 0
         var rest = value.magnitude
         var digits = 1
