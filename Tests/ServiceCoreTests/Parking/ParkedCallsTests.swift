@@ -19,9 +19,9 @@ import Testing
         let reports = Monitor<[ServiceReport]>([])
         let parked: ParkedCalls
 
-        init() throws {
+        init(now: @escaping @Sendable () -> UInt64) throws {
             loop = try EventLoop.start()
-            parked = ParkedCalls(admission, now: Monotonic.now) { [reports] report in
+            parked = ParkedCalls(admission, now: now) { [reports] report in
                 reports.update { $0.append(report) }
             }
             parked.serve(ParkedCallsTests.origin, why: "")
@@ -47,8 +47,12 @@ import Testing
         }
     }
 
-    private static func withRig(_ body: (Rig) async throws -> Void) async throws {
-        let rig = try Rig()
+    /// - Parameter now: stands still by default, so that no probe becomes due, however long a test takes.
+    private static func withRig(
+        now: @escaping @Sendable () -> UInt64 = { 1_000_000_000 },
+        _ body: (Rig) async throws -> Void
+    ) async throws {
+        let rig = try Rig(now: now)
         defer { rig.loop.stop() }
         try await body(rig)
     }
@@ -69,7 +73,7 @@ import Testing
 
     @Test("nobody answers: a probe goes by itself, and the others stay")
     func probe() async throws {
-        try await Self.withRig { rig in
+        try await Self.withRig(now: Monotonic.now) { rig in
             let start = Monotonic.now()
             let first = await begin(on: rig.loop) { [parked = rig.parked] loop in
                 let result = parked.park(
