@@ -95,8 +95,8 @@ check-deb: $(RELEASE) ## builds the package, and installs, uses, upgrades and pu
 	@.ci/need package
 	@packaging/check-deb $(RELEASE)
 
-check-counts: $(RELEASE) ## allocations and instructions of hits and of what is passed on, which must not grow
-	@Benchmarks/bench --only counts-1k,counts-16k,counts-304,counts-log,counts-disk,counts-pass >/dev/null
+check-counts: $(RELEASE) ## allocations and instructions of hits, demo answers and what is passed on, which must not grow
+	@Benchmarks/bench --only counts-1k,counts-16k,counts-304,counts-log,counts-disk,counts-pass,counts-demo >/dev/null
 
 check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyze about the unit
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \

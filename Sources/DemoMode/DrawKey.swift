@@ -12,9 +12,12 @@ package struct DrawKey: Hashable, Sendable {
     ///   - rule: the name of the endpoint or service.
     ///   - request: the bytes that tell requests apart, such as method, path and query.
     package init(rule: String, request: UnsafeRawBufferPointer) {
-        var hash = FNV1a()
-        hash.add(UInt64(rule.utf8.count))
-        for byte in rule.utf8 { hash.add(byte) }
+        self.init(RuleDigest(rule), request: request)
+    }
+
+    /// The same with a rule's name that was digested before.
+    package init(_ rule: RuleDigest, request: UnsafeRawBufferPointer) {
+        var hash = rule.hash
         hash.add(UInt64(request.count))
         for byte in request { hash.add(byte) }
         digest = mix(hash.value)
@@ -23,6 +26,16 @@ package struct DrawKey: Hashable, Sendable {
     /// The same from an array.
     package init(rule: String, request: [UInt8]) {
         self = request.withUnsafeBytes { DrawKey(rule: rule, request: $0) }
+    }
+}
+
+/// The name of a rule as the beginning of its keys, for who draws often.
+package struct RuleDigest: Sendable {
+    fileprivate var hash = FNV1a()
+
+    package init(_ name: String) {
+        hash.add(UInt64(name.utf8.count))
+        for byte in name.utf8 { hash.add(byte) }
     }
 }
 

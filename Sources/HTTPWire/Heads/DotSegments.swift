@@ -1,6 +1,8 @@
 // Dot segments of a path, also as a server behind a proxy may come to see them: percent-encoded, behind a
 // backslash, with parameters.
 
+import Glibc
+
 /// One byte of a URL after decoding, and where what follows it begins.
 public struct DecodedByte: Sendable, Equatable {
     public let byte: UInt8
@@ -54,6 +56,10 @@ public enum DotSegments {
     /// Besides `.` and `..` as they are: with `%2e`, between `%2f`, `\` and `%5c`, encoded more than once, and with
     /// parameters or a NUL behind them (`..;x`, `..%00`). No allocation.
     public static func mayOccur(in target: UnsafeRawBufferPointer) -> Bool {
+        // Nearly all paths have nothing that is or may become a dot.
+        guard let base = target.baseAddress,
+            memchr(base, Int32(dot), target.count) != nil || memchr(base, Int32(UInt8(ascii: "%")), target.count) != nil
+        else { return false }
         // The number of dots in the segment so far, if it has nothing else; otherwise `other`.
         let other = 3
         var dots = 0

@@ -10,15 +10,12 @@ extension HotState {
     /// Draws and answers as the waiting path does.
     func send(_ found: HotDemo, route: HotRoute, through sender: any HotSender) -> HotAnswer {
         guard found.rest.count + 64 <= Self.keyCapacity else { return .notMine }
-        let demo = found.answer
         var lines = longLines
         lines.append("GET ")
         lines.append(found.rest)
-        let key = DrawKey(rule: demo.rule.name, request: lines.bytes)
-        let draw = DemoDraw.outcome(demo.rule, key: key, ordinal: found.ordinals.next(key))
-        let outcome = draw.isFailure ? demo.failure ?? demo.success : demo.success
+        let (outcome, id) = found.answer.draw(lines.bytes, found.ordinals)
         lines = longLines
-        lines.append(hexadecimal: draw.id)
+        lines.append(hexadecimal: id)
         lines.append("\r\n")
         if !outcome.hasDate {
             lines.append("Date: ")

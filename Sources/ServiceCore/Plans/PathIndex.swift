@@ -60,7 +60,10 @@ package final class PathIndex: Sendable {
     /// The first endpoint that answers; `path` is the rest of the target behind the service's prefix. No allocation.
     package func first(for method: Method, path: UnsafeRawBufferPointer) -> Int? {
         // The query does not count.
-        let path = path.part(0..<(path.firstIndex(of: UInt8(ascii: "?")) ?? path.count))
+        var path = path
+        if let base = path.baseAddress, let query = memchr(base, Int32(UInt8(ascii: "?")), path.count) {
+            path = path.part(0..<UnsafeRawPointer(query) - base)
+        }
         var best = Int.max
         search(0, in: path, from: 0, for: method, best: &best)
         // The pattern without segments is that of the root, with its slash and without.

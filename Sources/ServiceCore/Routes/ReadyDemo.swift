@@ -15,10 +15,11 @@ package final class ReadyDemo: Sendable {
         package let body: Chunk
     }
 
-    package let rule: DemoRule
-    package let success: Outcome
+    private let rule: DemoRule
+    private let digest: RuleDigest
+    private let success: Outcome
     /// Nil where the rule never fails.
-    package let failure: Outcome?
+    private let failure: Outcome?
 
     /// Bytes of one body at most: larger ones are not held twice.
     private static let bodyLimit = 256 << 10
@@ -30,6 +31,7 @@ package final class ReadyDemo: Sendable {
             let success = Self.outcome(rule, isFailure: false, rewriting, addsVary: addsVary)
         else { return nil }
         self.rule = rule
+        digest = RuleDigest(rule.name)
         self.success = success
         guard rule.failure != nil else {
             failure = nil
@@ -37,6 +39,15 @@ package final class ReadyDemo: Sendable {
         }
         failure = Self.outcome(rule, isFailure: true, rewriting, addsVary: addsVary)
         if failure == nil { return nil }
+    }
+
+    /// Draws as the waiting path does.
+    /// - Parameter request: the bytes that tell requests apart: method, a space, the target behind the prefix.
+    /// - Returns: the answer, and the number that names the draw.
+    package func draw(_ request: UnsafeRawBufferPointer, _ ordinals: DrawOrdinals) -> (answer: Outcome, id: UInt16) {
+        let key = DrawKey(digest, request: request)
+        let draw = DemoDraw.outcome(rule, key: key, ordinal: ordinals.next(key))
+        return (draw.isFailure ? failure ?? success : success, draw.id)
     }
 
     /// The same bytes as the waiting path would send, except for the draw and the date.
