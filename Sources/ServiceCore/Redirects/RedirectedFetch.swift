@@ -26,6 +26,8 @@ final class RedirectedFetch: FetchHandle, FetchSink {
     private var state = State.asking
     private var sink: (any FetchSink)?
     private var request: FetchRequest
+    /// As it was asked for first.
+    private let method: Method
     private var place: RedirectTarget
     private var body: RememberedBody?
     private let rules: RedirectRules
@@ -47,6 +49,7 @@ final class RedirectedFetch: FetchHandle, FetchSink {
         sink: any FetchSink
     ) {
         self.request = request
+        method = request.method
         self.place = place
         self.rules = rules
         self.clock = clock
@@ -207,7 +210,21 @@ final class RedirectedFetch: FetchHandle, FetchSink {
 
     func failed(_ error: FetchError) {
         if state == .redirected, next == nil, handle != nil { return follow() }
+        let error = followed > 0 && !method.isIdempotent ? spent(error) : error
         end { $0.failed(error) }
+    }
+
+    /// The error of a request that its first origin has had, and may have acted on: no retry and no parked call may take
+    /// it for one that was never sent (RFC 9110 section 9.2.2).
+    private func spent(_ error: FetchError) -> FetchError {
+        switch error {
+        case .upstream(let error): .upstream(error.afterAnother)
+        case .notAdmitted(let why), .unavailable(let why, seconds: _), .offline(let why):
+            .redirect(
+                "the \(method.name) was sent and redirected to \(place.url.withoutQuery), which was not asked: \(why)"
+            )
+        default: error
+        }
     }
 
     private func answered(_ head: ResponseHead, _ framing: BodyFraming) {

@@ -58,16 +58,32 @@ package struct UpstreamError: Error, Sendable, Equatable {
     private final class Words: Sendable, Equatable {
         let detail: String
         let told: String
+        /// An origin has had the request before the one that failed was asked.
+        let isAfterAnother: Bool
 
-        init(_ detail: String, _ told: String) { (self.detail, self.told) = (detail, told) }
+        init(_ detail: String, _ told: String, isAfterAnother: Bool = false) {
+            (self.detail, self.told, self.isAfterAnother) = (detail, told, isAfterAnother)
+        }
 
-        static func == (one: Words, other: Words) -> Bool { (one.detail, one.told) == (other.detail, other.told) }
+        static func == (one: Words, other: Words) -> Bool {
+            (one.detail, one.told, one.isAfterAnother) == (other.detail, other.told, other.isAfterAnother)
+        }
     }
 
     /// - Parameter told: the text for clients, if the detail has an address that name servers gave.
     package init(_ kind: Kind, detail: String, told: String? = nil) {
         self.kind = kind
         words = Words(detail, told ?? detail)
+    }
+
+    private init(_ kind: Kind, _ words: Words) {
+        self.kind = kind
+        self.words = words
+    }
+
+    /// The same where an origin has had the request before, and redirected it to the one that failed.
+    package var afterAnother: UpstreamError {
+        UpstreamError(kind, Words(detail, told, isAfterAnother: true))
     }
 
     /// The status to answer with (RFC 9209 section 2.3): 502, 503 or 504.
@@ -116,11 +132,12 @@ package struct UpstreamError: Error, Sendable, Equatable {
 
     /// No byte of the request was sent, so it may be repeated with any method.
     package var isUnsent: Bool {
+        if words.isAfterAnother { return false }
         switch kind {
         case .nameNotFound, .resolver, .addressRefused, .connectionRefused, .unreachable, .certificate, .tls, .tlsFile,
             .timeout(.resolve), .timeout(.connect), .request:
-            true
-        default: false
+            return true
+        default: return false
         }
     }
 }
