@@ -99,6 +99,10 @@ package final class Admission: Sendable {
             refuse(id, .cancelled)
         }
         if let refusal { throw refusal }
+        // The slot came first, but nobody wants it any more.
+        guard Task.isCancelled else { return }
+        release()
+        throw .cancelled
     }
 
     /// Gives a slot back; the next in the queue gets it.

@@ -89,6 +89,9 @@ final class RedirectedFetch: FetchHandle, FetchSink {
         waiter.resume(returning: take())
     }
 
+    /// It has been given up, or has failed.
+    var isOver: Bool { state == .ended }
+
     /// A source that took its time may have been given up meanwhile.
     func began(_ handle: any FetchHandle) {
         if state == .ended { handle.cancel() } else { self.handle = handle }

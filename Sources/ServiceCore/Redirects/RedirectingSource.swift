@@ -71,7 +71,7 @@ package final class RedirectingSource: FetchSource {
         fetch.handle = try await source.start(fetch.attempt(), sink: fetch, on: loop)
         let (source, elsewhere, onFollow) = (source, elsewhere, onFollow)
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
-            while let target = await fetch.nextTarget(on: loop) {
+            while let target = await fetch.nextTarget(on: loop), !fetch.isOver {
                 do throws(FetchError) {
                     // An origin that was left gets no credentials again: whoever led back might have chosen the path.
                     let next = fetch.hasLeft ? try elsewhere(target) : source

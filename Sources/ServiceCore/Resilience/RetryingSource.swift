@@ -189,6 +189,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
 
     /// Whether another attempt may still be made after its wait; the fetch has failed where it may not.
     func mayGoOn() -> Bool {
+        if state == .ended { return false }
         if mayAsk() { return true }
         end {
             $0.failed(

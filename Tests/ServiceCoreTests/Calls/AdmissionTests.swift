@@ -280,6 +280,27 @@ struct AdmissionTests {
             #expect(admission.running == 0 && admission.waiting == 0)
         }
     }
+
+    @Test("a slot that comes as its fetch is cancelled is the next one's")
+    func cancelledWithASlot() async throws {
+        try await withLoops { loops in
+            let admission = Admission(AdmissionLimits(concurrent: 1, queueLength: 5, wait: patient))
+            #expect(await acquire(admission, on: loops[0]).value == nil)
+            let cancelled = await acquire(admission, on: loops[0])
+            let next = await acquire(admission, on: loops[0])
+            #expect(await eventually { admission.waiting == 2 })
+            // In one turn of the loop, so that the one that waits hears of both at once.
+            await begin(on: loops[0]) { _ in
+                admission.release()
+                cancelled.cancel()
+            }.value
+            #expect(await cancelled.value == .cancelled)
+            #expect(await next.value == nil)
+            #expect(admission.running == 1)
+            admission.release()
+            #expect(admission.running == 0)
+        }
+    }
 }
 
 @Suite

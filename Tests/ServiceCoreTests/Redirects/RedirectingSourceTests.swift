@@ -156,4 +156,31 @@ struct RedirectingSourceTests {
         #expect(error == refused)
         #expect(asked == ["GET /a", "GET /b", "GET /a", "GET /b", "GET /a"])
     }
+
+    @Test("what is cancelled as its redirect comes asks nobody any more")
+    func cancelled() async throws {
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let source = PlayedSource([.redirect(307, "/b"), .redirect(307, "/c")])
+        let under = Under()
+        await begin(on: loop) { loop in
+            let rules = RedirectRules(limit: 3, limitName: "", policy: CachePolicy())
+            let redirecting = RedirectingSource(
+                source,
+                place,
+                rules,
+                clock: WallClock(),
+                elsewhere: { (_: RedirectTarget) throws(FetchError) -> any FetchSource in source }
+            )
+            let request = FetchRequest(method: .get, path: "/a", fields: Fields())
+            under.handle = try? await redirecting.start(request, sink: Ear(), on: loop)
+        }.value
+        await begin(on: loop) { _ in
+            source.play()
+            under.handle?.cancel()
+        }.value
+        // Whatever the redirect had set going has run by now.
+        for _ in 0..<3 { await begin(on: loop) { _ in await Task.yield() }.value }
+        #expect(source.asked.read { $0 } == ["GET /a"])
+    }
 }
