@@ -29,6 +29,19 @@ package struct AccessRule: Sendable, Equatable {
                 return isMember
             }
         }
+
+        /// The same with fields for which servers may take this one: they do not tell `_` from `-` (CGI, WSGI, Rack).
+        fileprivate func holdsForSome(_ fields: Fields) -> Bool {
+            if holds(fields) { return true }
+            let wanted = Self.plain(name)
+            var twins = Fields()
+            fields.forEachLine { name, value, _ in
+                if Self.plain(Latin1.string(name)) == wanted { twins.append(self.name, Latin1.string(value)) }
+            }
+            return holds(twins)
+        }
+
+        private static func plain(_ name: String) -> String { name.lowercased().replacing("_", with: "-") }
     }
 
     /// As refusals call it, such as `deny[0] (writes)`; it holds no value of a field.
@@ -55,10 +68,18 @@ package struct AccessRule: Sendable, Equatable {
             && fields.allSatisfy { $0.holds(request.fields) }
     }
 
+    /// Whether method and fields hold in some reading of them.
+    fileprivate func mayMatchHead(_ request: RequestHead) -> Bool {
+        // Methods are case-sensitive (RFC 9110 section 9.1), and not for every server.
+        let upper = Method(request.method.name.uppercased())
+        return (methods.isEmpty || methods.contains { $0.answers(request.method) || $0.answers(upper) })
+            && fields.allSatisfy { $0.holdsForSome(request.fields) }
+    }
+
     /// Whether the path holds in a reading.
     fileprivate func matches(_ reading: PathReadings.Reading) -> Bool {
         guard let pattern = reading.isDecoded ? decodedPath : path else { return true }
-        return reading.path.withUnsafeBytes { pattern.matches($0) }
+        return pattern.matches(path: reading.path)
     }
 }
 
@@ -74,15 +95,15 @@ package struct AccessRules: Sendable, Equatable {
 
     package var isEmpty: Bool { allow.isEmpty && deny.isEmpty }
 
-    /// No spelling of a path gets past a rule: one that denies counts in every reading of the path, and one that allows
-    /// must hold in all of them.
+    /// No spelling gets past a rule: one that denies counts in every reading of path, method and names of fields, and one
+    /// that allows must hold in all readings of the path, and for method and fields as they are.
     /// - Parameter rest: what follows the service's prefix: empty, or beginning with `/` or `?`.
     /// - Returns: the name of the rule that refuses the request, or `allow`; nil if the request may go on.
     package func refusal(of request: RequestHead, _ rest: String) -> String? {
         if isEmpty { return nil }
         let readings = PathReadings(rest)
         let denying = deny.first { rule in
-            rule.matchesHead(request) && (readings.all + readings.withoutLastSlash).contains { rule.matches($0) }
+            rule.mayMatchHead(request) && (readings.all + readings.withoutLastSlash).contains { rule.matches($0) }
         }
         if let denying { return denying.name }
         let isAllowed = allow.contains { rule in

@@ -17,9 +17,15 @@ package struct PathPattern: Sendable, Equatable {
 
     package init(segments: [Segment]) { self.segments = segments }
 
-    /// Whether `path` matches; the query, from the first `?` on, does not count.
-    package func matches(_ path: UnsafeRawBufferPointer) -> Bool {
-        let end = path.firstIndex(of: UInt8(ascii: "?")) ?? path.count
+    /// Whether `target` matches; the query, from the first `?` on, does not count.
+    package func matches(_ target: UnsafeRawBufferPointer) -> Bool {
+        matches(path: target, end: target.firstIndex(of: UInt8(ascii: "?")) ?? target.count)
+    }
+
+    /// Whether a path matches that has no query; a `?` in it was decoded, and is a byte like any other.
+    func matches(path: [UInt8]) -> Bool { path.withUnsafeBytes { matches(path: $0, end: $0.count) } }
+
+    private func matches(path: UnsafeRawBufferPointer, end: Int) -> Bool {
         var position = 0
         for segment in segments {
             if case .rest = segment { return position < end && path[position] == UInt8(ascii: "/") || position == end }

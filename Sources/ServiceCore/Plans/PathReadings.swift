@@ -2,8 +2,9 @@
 
 import HTTPWire
 
-/// The readings of a path: as it is written; without parameters (`;x=1`) and repeated slashes; and the same with every
-/// percent-encoding decoded, however often it was applied.
+/// The readings of a path: as it is written, and with every percent-encoding decoded, however often it was applied; of
+/// each, with and without parameters (`;x=1`), with repeated slashes and with one for them, with a backslash as it is and
+/// as a slash. Which of these an origin applies, nobody here knows: each makes readings of its own, also with the others.
 struct PathReadings {
     struct Reading: Equatable {
         let path: [UInt8]
@@ -15,11 +16,19 @@ struct PathReadings {
     /// - Parameter target: a path with or without a query.
     init(_ target: String) {
         let written = Array(target.utf8.prefix { $0 != UInt8(ascii: "?") })
-        all = [
-            Reading(path: written, isDecoded: false),
-            Reading(path: Self.plain(written), isDecoded: false),
-            Reading(path: Self.plain(written.decoded), isDecoded: true),
-        ]
+        var all: [Reading] = []
+        for (path, isDecoded) in [(written, false), (written.decoded, true)] {
+            var paths = [path]
+            // Slashes come last: there may be more of them behind the others.
+            for change in [Self.slashed, Self.withoutParameters, Self.withSingleSlashes] {
+                for path in paths {
+                    let changed = change(path)
+                    if !paths.contains(changed) { paths.append(changed) }
+                }
+            }
+            all += paths.map { Reading(path: $0, isDecoded: isDecoded) }
+        }
+        self.all = all
     }
 
     /// Those that end with a slash, without it: many origins take `/a/` for `/a`.
@@ -28,17 +37,24 @@ struct PathReadings {
             .map { Reading(path: $0.path.dropLast(), isDecoded: $0.isDecoded) }
     }
 
-    /// Without parameters of segments, what follows a NUL, and repeated slashes; a backslash is a slash.
-    private static func plain(_ path: [UInt8]) -> [UInt8] {
-        var result: [UInt8] = []
+    /// A backslash is a slash.
+    private static func slashed(_ path: [UInt8]) -> [UInt8] {
+        path.map { $0 == UInt8(ascii: "\\") ? UInt8(ascii: "/") : $0 }
+    }
+
+    /// Without parameters of segments, and without what follows a NUL in its segment.
+    private static func withoutParameters(_ path: [UInt8]) -> [UInt8] {
         var isLeftOut = false
-        for byte in path {
-            let isSlash = byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\")
-            if isSlash { isLeftOut = false }
+        return path.filter { byte in
+            if byte == UInt8(ascii: "/") { isLeftOut = false }
             if byte == UInt8(ascii: ";") || byte == 0 { isLeftOut = true }
-            if isLeftOut || isSlash && result.last == UInt8(ascii: "/") { continue }
-            result.append(isSlash ? UInt8(ascii: "/") : byte)
+            return !isLeftOut
         }
+    }
+
+    private static func withSingleSlashes(_ path: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        for byte in path where byte != UInt8(ascii: "/") || result.last != byte { result.append(byte) }
         return result
     }
 }

@@ -44,6 +44,37 @@ import Testing
         #expect(rules.refusal(of: Self.request(.get), "/secret/x") == nil)
     }
 
+    @Test(
+        arguments: [
+            "/a/x%3F/%73ecret", "/a/;x/%73ecret", "/a/x\\y/%73ecret", "/a/x%5Cy/%73ecret", "/a/x;y//%73ecret",
+            "/a/x\\y//secret", "/a/;x//secret", "/a/x\\y;v/secret;v", "/a/x%3F/%73ecret%2F",
+        ]
+    )
+    func `an origin may apply one reading and not another`(path: String) {
+        let rules = AccessRules(deny: [Self.rule("deny[0]", path: "/a/:id/secret")])
+        #expect(rules.refusal(of: Self.request(.get), path) == "deny[0]")
+    }
+
+    @Test func aRuleThatDeniesHoldsForEverySpellingOfMethodsAndFields() {
+        let condition = AccessRule.FieldCondition(name: "X-Debug", value: nil)
+        let rules = AccessRules(
+            allow: [AccessRule(name: "allow[0]", methods: [.get, .post], path: nil, fields: [])],
+            deny: [
+                Self.rule("deny[0]", [.delete, .get], path: "/a"),
+                AccessRule(name: "deny[1]", methods: [], path: nil, fields: [condition]),
+            ]
+        )
+        for method in ["DELETE", "delete", "Delete", "GET", "get", "HEAD", "head"] {
+            #expect(rules.refusal(of: Self.request(Method(method)), "/a") == "deny[0]", "\(method)")
+        }
+        #expect(rules.refusal(of: Self.request(.post), "/a") == nil)
+        #expect(rules.refusal(of: Self.request(Method("post")), "/b") == "allow", "what is allowed has one spelling")
+        for name in ["X-Debug", "x-debug", "X_Debug", "x_debug"] {
+            #expect(rules.refusal(of: Self.request(.get, [(name, "1")]), "/b") == "deny[1]", "\(name)")
+        }
+        #expect(rules.refusal(of: Self.request(.get, [("X-Debugger", "1")]), "/b") == nil)
+    }
+
     @Test func anEncodedPatternMeansTheSameBytes() {
         let deny = AccessRules(deny: [Self.rule("deny[0]", path: "/caf%C3%A9")])
         let allow = AccessRules(allow: [Self.rule("allow[0]", path: "/caf%C3%A9")])
