@@ -31,6 +31,18 @@ struct PathReadings {
         self.all = all
     }
 
+    /// Whether an origin may take the path for one below a base path, however either is written.
+    /// - Parameter base: empty, or beginning with a slash and not ending with one.
+    func mayBeBelow(_ base: String) -> Bool {
+        let base = PathReadings(base).all.map(\.path)
+        return all.contains { reading in
+            base.contains {
+                reading.path.starts(with: $0)
+                    && [nil, UInt8(ascii: "/")].contains(reading.path.dropFirst($0.count).first)
+            }
+        }
+    }
+
     /// Those that end with a slash, without it: many origins take `/a/` for `/a`.
     var withoutLastSlash: [Reading] {
         all.filter { $0.path.last == UInt8(ascii: "/") }

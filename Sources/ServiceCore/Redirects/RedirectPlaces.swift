@@ -24,8 +24,47 @@ extension ServiceClient {
             elsewhere: { (target: RedirectTarget) throws(FetchError) -> any FetchSource in
                 try self.source(redirectedTo: target, by: route, request)
             },
+            check: { (target: RedirectTarget, request: FetchRequest) throws(FetchError) in
+                try self.check(request, redirectedTo: target, by: route)
+            },
             onFollow: { route.runtime.countRedirect() }
         )
+    }
+
+    /// An origin that redirects must not be a way past the rules of a service: below its base URL, a redirect leads only
+    /// where a client may go. Of several services there, one that allows the request is enough.
+    private func check(
+        _ request: FetchRequest,
+        redirectedTo target: RedirectTarget,
+        by route: ServiceRoute
+    ) throws(FetchError) {
+        let head = RequestHead(method: request.method, target: target.path, fields: request.fields)
+        let below = ([route] + plan.services.filter { $0 !== route }).filter { service in
+            service.plan.origin.map { target.mayBeBelow($0) } ?? false
+        }
+        // The service's own rules count, whatever others say of the same place.
+        let judges = below.first === route ? [route] : below
+        var refusal: FetchError?
+        for service in judges {
+            guard let rule = Self.rule(of: service, refusing: head) else { return }
+            refusal =
+                refusal
+                ?? .redirect(
+                    "a redirect of the service '\(route.plan.name)' leads to \(target.url.withoutQuery), which is denied: "
+                        + "\(rule) of service '\(service.plan.name)'"
+                )
+        }
+        if let refusal { throw refusal }
+    }
+
+    /// What of a service refuses a request for a target on its origin.
+    private static func rule(of service: ServiceRoute, refusing head: RequestHead) -> String? {
+        let base = service.plan.origin?.basePath ?? ""
+        if service.access.isEmpty { return nil }
+        // No reading of the path says where it leads then.
+        if DotSegments.mayOccur(in: head.target) { return "a dot segment" }
+        guard head.target.hasPrefix(base) else { return "another spelling of base_url" }
+        return service.access.refusal(of: head, String(head.target.dropFirst(base.count)))
     }
 
     /// The source of requests to another origin: without the credentials of the service and of its client.
@@ -78,6 +117,13 @@ extension ServiceClient {
                 onFetch: onFetch
             )
         }
+    }
+}
+
+extension RedirectTarget {
+    /// Whether it may be a URL of a service, however it is written.
+    fileprivate func mayBeBelow(_ base: OriginAddress) -> Bool {
+        isSameOrigin(as: base) && PathReadings(path).mayBeBelow(base.basePath)
     }
 }
 

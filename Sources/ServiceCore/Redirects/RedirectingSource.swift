@@ -37,12 +37,14 @@ package final class RedirectingSource: FetchSource {
     private let rules: RedirectRules
     private let clock: WallClock
     private let elsewhere: (RedirectTarget) throws(FetchError) -> any FetchSource
+    private let check: (RedirectTarget, FetchRequest) throws(FetchError) -> Void
     private let onFollow: () -> Void
 
     /// - Parameters:
     ///   - source: of requests to `origin`.
     ///   - elsewhere: the source of requests to another origin, without credentials; throws the refusal of one that may
     ///     not be asked.
+    ///   - check: throws the refusal of a request that must not be made there, at the first origin either.
     ///   - onFollow: called for each redirect that is followed.
     package init(
         _ source: any FetchSource,
@@ -50,6 +52,7 @@ package final class RedirectingSource: FetchSource {
         _ rules: RedirectRules,
         clock: WallClock,
         elsewhere: @escaping (RedirectTarget) throws(FetchError) -> any FetchSource,
+        check: @escaping (RedirectTarget, FetchRequest) throws(FetchError) -> Void = { _, _ in },
         onFollow: @escaping () -> Void = {}
     ) {
         self.source = source
@@ -57,6 +60,7 @@ package final class RedirectingSource: FetchSource {
         self.rules = rules
         self.clock = clock
         self.elsewhere = elsewhere
+        self.check = check
         self.onFollow = onFollow
     }
 
@@ -69,14 +73,16 @@ package final class RedirectingSource: FetchSource {
     ) async throws(FetchError) -> any FetchHandle {
         let fetch = RedirectedFetch(request, RedirectTarget(origin, path: request.path), rules, clock, sink: sink)
         fetch.handle = try await source.start(fetch.attempt(), sink: fetch, on: loop)
-        let (source, elsewhere, onFollow) = (source, elsewhere, onFollow)
+        let (source, elsewhere, check, onFollow) = (source, elsewhere, check, onFollow)
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
             while let target = await fetch.nextTarget(on: loop), !fetch.isOver {
                 do throws(FetchError) {
+                    let request = fetch.attempt()
+                    try check(target, request)
                     // An origin that was left gets no credentials again: whoever led back might have chosen the path.
                     let next = fetch.hasLeft ? try elsewhere(target) : source
                     onFollow()
-                    fetch.began(try await next.start(fetch.attempt(), sink: fetch, on: loop))
+                    fetch.began(try await next.start(request, sink: fetch, on: loop))
                 } catch {
                     fetch.failed(error)
                 }

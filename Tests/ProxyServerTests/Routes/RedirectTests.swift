@@ -172,6 +172,36 @@ import Upstream
         }
     }
 
+    @Test func `a redirect does not lead where the rules of a service deny requests`() async throws {
+        let there = Monitor("")
+        let origin = try ScriptedOrigin { request in
+            request.target == "/v1/a"
+                ? .answer(302, to: request, fields: [("Location", there.read { $0 })], "")
+                : .answer(to: request, request.target)
+        }
+        let text =
+            Self.text(origin.url + "/v1", "follow", "deny: [{ path: /admin/* }, { method: POST, path: /b }]")
+            + "\n  - { name: v2, match: { prefix: /v2 }, base_url: \"\(origin.url)/v2\", allow: [{ path: /open/* }] }"
+        try await HandlerHarness.run(text) { harness throws in
+            for (path, rule) in [
+                ("/v1/admin/x", "deny[0] of service 'api'"), ("admin//%78", "deny[0] of service 'api'"),
+                ("/v1/%61dmin?x=1", "deny[0] of service 'api'"), ("/v1/b%2f..%2fadmin", "a dot segment of"),
+                ("/v%31/admin", "another spelling of base_url of service 'api'"),
+                ("/v2/closed", "allow of service 'v2'"),
+            ] {
+                there.update { $0 = path }
+                origin.forgetRequests()
+                let answer = try harness.exchange("GET", "/api/a")
+                #expect(answer.status == 502 && answer.text.contains(rule), "\(path): \(answer.text)")
+                #expect(origin.requests() == 1)
+            }
+            for path in ["/v1/b", "/v1/administrator", "/v2/open/x", "/v3/admin"] {
+                there.update { $0 = path }
+                #expect(try harness.exchange("GET", "/api/a").text == path)
+            }
+        }
+    }
+
     @Test func `a redirect does not lead to the daemon itself`() async throws {
         let admin = try ScriptedOrigin { .answer(to: $0, "reached") }
         let origin = try Self.origin(["/a": (302, "http://127.0.0.1:\(admin.port)/v1/status")])
