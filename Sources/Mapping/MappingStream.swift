@@ -185,6 +185,11 @@ package final class MappingStream {
     private func begin(_ byte: UInt8, _ node: Int?) throws(MappingFailure) {
         if let slot = frames.last?.slot { return startReading(.element(slot), isHeld: true) }
         guard let node else { return startReading(.nothing, isHeld: false) }
+        // Of members with one name the last one counts, and what the first one had has been sent.
+        if let holder = outline.tree.nodes[node].below.first(where: seen.contains) {
+            let name = outline.slots[outline.takers[holder][0]].name
+            throw MappingFailure(keyPath: name, "the document has it twice, and is too long to look for the last one")
+        }
         if node == outline.rootNode { isRootThere = byte != UInt8(ascii: "n") }
         let isOpening = byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[")
         guard let holder = outline.tree.nodes[node].slots.first else {
@@ -193,10 +198,7 @@ package final class MappingStream {
                 ? open(byte, Frame(isObject: byte == UInt8(ascii: "{"), node: node))
                 : startReading(.nothing, isHeld: false)
         }
-        guard seen.insert(holder).inserted else {
-            let name = outline.slots[outline.takers[holder][0]].name
-            throw MappingFailure(keyPath: name, "the document has it twice, and is too long to look for the last one")
-        }
+        seen.insert(holder)
         guard let slot = outline.streamed(at: holder) else { return startReading(.hold(holder), isHeld: true) }
         switch outline.slots[slot].rule.shape {
         case .each where byte == UInt8(ascii: "["):

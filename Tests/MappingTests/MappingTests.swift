@@ -66,6 +66,32 @@ struct MappingTests {
         #expect(failure { try streamed(#"{"a":[1],"a":[2]}"#, list) }?.keyPath == "x")
     }
 
+    @Test(
+        "so is an object on the way that occurs twice, once something of the first one is sent",
+        arguments: [
+            (#"{"a":{"b":1},"a":{}}"#, #"{"x":null,"y":null}"#), (#"{"a":{"b":1},"a":null}"#, "null"),
+            (#"{"a":{"b":1},"a":{"c":2}}"#, #"{"x":null,"y":2}"#), (#"{"a":{"c":[1]},"a":7}"#, #"{"x":null,"y":null}"#),
+        ]
+    )
+    func twiceOnTheWay(_ document: String, _ expected: String) throws {
+        let members = try object(["x": rule("b"), "y": rule("c")])
+        let root = try rule("a", members)
+        #expect(try mapped(document, root) == expected)
+        #expect(failure { try streamed(document, root) }?.reason.contains("has it twice") == true)
+    }
+
+    @Test(
+        "where nothing of it is sent yet, the last one counts",
+        arguments: [
+            (#"{"a":{},"a":{"b":1}}"#, #"{"x":1,"y":null}"#), (#"{"a":null,"a":{"c":1}}"#, #"{"y":1,"x":null}"#),
+            (#"{"a":{"d":1},"a":null}"#, "null"),
+        ]
+    )
+    func twiceAndNothingSent(_ document: String, _ expected: String) throws {
+        let root = try rule("a", object(["x": rule("b"), "y": rule("c")]))
+        #expect(try streamed(document, root) == expected)
+    }
+
     @Test("what is missing: null, left out, an error that names both paths, or what stands in")
     func missing() throws {
         let document = #"{"list":[{"a":1},{"b":2},{"a":null}]}"#
