@@ -186,11 +186,12 @@ package final class ParkedCalls: Sendable {
     /// A fetch of the origin got an answer. Any loop.
     func originAnswered() {
         guard count.load(ordering: .relaxed) > 0 else { return }
-        let width = width
-        tell(.replay) { $0.state.originAnswered(width: width) }
+        let (width, now) = (width, now())
+        tell(.replay) { $0.state.originAnswered(width: width, now: now) }
     }
 
-    /// Lets one call at a time probe the origin, for as long as any are parked.
+    /// Lets one call at a time probe an origin that is away, and those go whose own waits are over, for as long as any
+    /// are parked.
     private func probe(on loop: isolated EventLoop) async {
         while !Task.isCancelled {
             let now = now()
@@ -199,14 +200,14 @@ package final class ParkedCalls: Sendable {
                     guarded.hasProber = false
                     return nil
                 }
-                let probeAt = guarded.state.probeAt
+                let probeAt = guarded.state.isAway ? guarded.state.probeAt : 0
                 // What is to be probed may change meanwhile.
                 return probeAt > now ? min(probeAt - now, ParkingState.shortestWait) : ParkingState.shortestWait / 4
             }
             guard let wait else { return }
             do { try await loop.sleep(nanoseconds: wait) } catch { break }
-            let later = self.now()
-            tell(.replay) { $0.state.probeIfDue(now: later).map { [$0] } ?? [] }
+            let (width, later) = (width, self.now())
+            tell(.replay) { $0.state.replayDue(width: width, now: later) }
         }
         guarded.withLock { $0.hasProber = false }
     }
@@ -230,12 +231,12 @@ package final class ParkedCalls: Sendable {
     /// Tries calls again now: all of them within the service's limit, or one. Any thread.
     /// - Returns: how many calls were held.
     package func replay(_ id: UInt64? = nil) -> Int {
-        let width = width
+        let (width, now) = (width, now())
         var number = 0
         tell(.replay) { guarded in
             guard let id else {
                 number = guarded.state.heldCount
-                return guarded.state.originAnswered(width: width)
+                return guarded.state.replayAll(width: width, now: now)
             }
             guard guarded.state.replay(id) else { return [] }
             number = 1

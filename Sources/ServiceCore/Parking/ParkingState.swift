@@ -27,6 +27,10 @@ package struct ParkedCall: Sendable, Equatable {
     /// How often it was replayed.
     package internal(set) var replays = 0
     package internal(set) var phase = Phase.parked
+    /// Replays after an answer of the origin that came to nothing.
+    var failures: UInt64 = 0
+    /// It is not replayed before, whatever others hear of the origin; monotonic nanoseconds.
+    var notBefore: UInt64 = 0
     /// Why it is not held again, if it comes back from its replay; nil: it is.
     var end: String?
 }
@@ -51,7 +55,8 @@ package enum ParkRefusal: Error, Sendable, Equatable {
 }
 
 /// Calls come in order and leave in that order. While the origin is away, only a probe leaves, one at a time, after waits
-/// that grow; its outcome, or that of any other fetch, says whether the rest may follow.
+/// that grow; its outcome, or that of any other fetch, says whether the rest may follow. A call that fails while others
+/// are answered has a wait of its own, which grows: the origin is there, and what that call wants is not.
 ///
 ///     park ──▶ parked ──origin answered, probe is due, operator──▶ replaying ──answered──▶ gone
 ///                │  ▲                                                │
@@ -118,6 +123,10 @@ package struct ParkingState: Sendable {
         if isAway, wasProbe {
             probeWait = min(probeWait * 2, Self.longestWait)
             self.isAway = false
+        } else if isAway {
+            let wait = min(Self.shortestWait << min(call.failures, 8), Self.longestWait)
+            calls[id]?.failures += 1
+            calls[id]?.notBefore = now &+ wait
         }
         wentAway(now: now)
         if let end = call.end ?? end {
@@ -158,18 +167,27 @@ package struct ParkingState: Sendable {
     /// A fetch of the origin got an answer.
     /// - Parameter width: how many may be replayed at the same time, at least 1.
     /// - Returns: the calls that are to be replayed now.
-    package mutating func originAnswered(width: Int) -> [UInt64] {
+    package mutating func originAnswered(width: Int, now: UInt64) -> [UInt64] {
         isAway = false
         probeWait = Self.shortestWait
-        return release(width: width)
+        return release(width: width, now: now)
     }
 
-    /// - Returns: the call that is to probe the origin now, if it is time for one.
-    package mutating func probeIfDue(now: UInt64) -> UInt64? {
-        guard isAway, probe == nil, now >= probeAt, let id = held.first else { return nil }
+    /// - Returns: the calls that are to be replayed now: the one that is to probe an origin that is away, or those whose
+    ///   own waits are over.
+    package mutating func replayDue(width: Int, now: UInt64) -> [UInt64] {
+        if !isAway { return release(width: width, now: now) }
+        guard probe == nil, now >= probeAt, let id = held.first else { return [] }
         replay(at: 0)
         probe = id
-        return id
+        return [id]
+    }
+
+    /// An operator wants all calls to be replayed, whatever is known of the origin and of them.
+    /// - Returns: the calls that are to be replayed now; the others follow.
+    package mutating func replayAll(width: Int, now: UInt64) -> [UInt64] {
+        for id in held { calls[id]?.notBefore = 0 }
+        return originAnswered(width: width, now: now)
     }
 
     /// An operator wants a call to be replayed, whatever is known of the origin.
@@ -191,7 +209,7 @@ package struct ParkingState: Sendable {
             // It has proved nothing unless the origin was heard of.
             if isAway { probeAt = now &+ probeWait }
         }
-        return release(width: width)
+        return release(width: width, now: now)
     }
 
     /// The time of a call is over.
@@ -215,10 +233,13 @@ package struct ParkingState: Sendable {
     /// Calls may be parked again.
     package mutating func begin() { end = nil }
 
-    private mutating func release(width: Int) -> [UInt64] {
-        guard !isAway, !held.isEmpty else { return [] }
-        let released = Array(held.prefix(max(0, width - replaying)))
-        held.removeFirst(released.count)
+    private mutating func release(width: Int, now: UInt64) -> [UInt64] {
+        let room = width - replaying
+        guard !isAway, room > 0, !held.isEmpty else { return [] }
+        var released: [UInt64] = []
+        for id in held where released.count < room && (calls[id]?.notBefore ?? 0) <= now { released.append(id) }
+        let leaving = Set(released)
+        held.removeAll { leaving.contains($0) }
         for id in released { noteReplay(id) }
         return released
     }

@@ -126,6 +126,43 @@ import Testing
         }
     }
 
+    @Test("a call that fails while others are answered is replayed after waits that grow, however many these are")
+    func failsAlone() async throws {
+        let now = Monitor<UInt64>(0)
+        try await Self.withRig(now: { now.read { $0 } }) { rig in
+            let parked = rig.parked
+            let call = await begin(on: rig.loop) { loop in
+                let result = parked.park(
+                    method: "GET",
+                    path: "/fails",
+                    origin: Self.origin,
+                    size: 0,
+                    reason: "",
+                    Self.patient,
+                    on: loop
+                )
+                guard case .success(let call) = result else { return ParkVerdict.left }
+                while true {
+                    let verdict = await parked.wait(for: call, on: loop)
+                    guard verdict == .replay else { return verdict }
+                    if let end = parked.returned(call, isAway: true, reason: "the status was 503") { return end }
+                }
+            }
+            for (seconds, replays) in [(0, 1), (0, 1), (1, 2), (1, 2), (2, 3), (3, 3), (4, 4)] as [(UInt64, Int)] {
+                now.update { $0 += seconds * 1_000_000_000 }
+                for _ in 0..<20 {
+                    parked.originAnswered()
+                    // The call has come back, or had nothing to come back from.
+                    await begin(on: rig.loop) { _ in await Task.yield() }.value
+                }
+                #expect(await eventually { parked.all.first?.phase == .parked })
+                #expect(parked.all.first?.replays == replays, "after \(seconds) s more")
+            }
+            #expect(await eventually { parked.cancel() == 1 })
+            #expect(await call.value == .cancelled)
+        }
+    }
+
     @Test("a reload to another origin ends the calls of the old one, and takes those of the new one")
     func otherOrigin() async throws {
         try await Self.withRig { rig in

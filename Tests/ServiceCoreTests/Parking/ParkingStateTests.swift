@@ -49,24 +49,24 @@ private func same<Value: Equatable>(_ value: Value, _ expected: Value, at place:
     func probes() {
         var state = Self.state(3)
         var now: UInt64 = 0
-        same(state.probeIfDue(now: now), nil)
+        same(state.replayDue(width: 9, now: now), [])
         for wait in [1, 2, 4, 8, 16, 30, 30] as [UInt64] {
             #expect(state.probeAt == now + wait * Self.second)
-            same(state.probeIfDue(now: state.probeAt - 1), nil)
+            same(state.replayDue(width: 9, now: state.probeAt - 1), [])
             now = state.probeAt
-            same(state.probeIfDue(now: now), 1)
-            same(state.probeIfDue(now: now + 1000 * Self.second), nil)
+            same(state.replayDue(width: 9, now: now), [1])
+            same(state.replayDue(width: 9, now: now + 1000 * Self.second), [])
             same(state.returned(1, isAway: true, reason: "still", now: now), .parked)
         }
         #expect(state.calls[1]?.reason == "still" && state.calls[1]?.replays == 7)
-        same(state.originAnswered(width: 9), [1, 2, 3])
+        same(state.originAnswered(width: 9, now: 0), [1, 2, 3])
     }
 
     @Test("when the origin is back, they leave in order, no more at a time than may be, and each one once")
     func release() {
         var state = Self.state(5)
-        same(state.originAnswered(width: 2), [1, 2])
-        same(state.originAnswered(width: 2), [])
+        same(state.originAnswered(width: 2, now: 0), [1, 2])
+        same(state.originAnswered(width: 2, now: 0), [])
         same(state.leave(2, width: 2, now: 0), [3])
         same(state.leave(1, width: 2, now: 0), [4])
         same(state.leave(4, width: 2, now: 0), [5])
@@ -75,18 +75,43 @@ private func same<Value: Equatable>(_ value: Value, _ expected: Value, at place:
         #expect(state.calls.isEmpty && state.size == 0 && state.heldCount == 0)
     }
 
-    @Test("one that comes back is first again, and stops the others")
+    @Test("one that comes back stops the others, and waits by itself for longer each time")
     func back() {
         var state = Self.state(4)
-        same(state.originAnswered(width: 2), [1, 2])
+        same(state.originAnswered(width: 2, now: 0), [1, 2])
         same(state.returned(2, isAway: true, reason: "", now: 0), .parked)
         #expect(state.isAway)
         same(state.leave(1, width: 2, now: 0), [])
-        same(state.originAnswered(width: 2), [2, 3])
+        // The origin answers others: what call 2 wants is not there.
+        same(state.originAnswered(width: 2, now: 0), [3, 4])
+        same(state.leave(3, width: 2, now: 0), [])
+        same(state.replayDue(width: 2, now: Self.second - 1), [])
+        same(state.replayDue(width: 2, now: Self.second), [2])
+        same(state.returned(2, isAway: true, reason: "", now: Self.second), .parked)
+        same(state.originAnswered(width: 2, now: 3 * Self.second - 1), [])
+        same(state.originAnswered(width: 2, now: 3 * Self.second), [2])
         // Not admitted: another second, or the next answer of the origin.
-        same(state.returned(3, isAway: false, reason: "full", now: 7), .parked)
+        same(state.returned(4, isAway: false, reason: "full", now: 7), .parked)
         #expect(state.probeAt == 7 + Self.second)
-        same(state.originAnswered(width: 3), [3, 4])
+        same(state.originAnswered(width: 3, now: 7), [4])
+    }
+
+    @Test("a probe that comes back has no wait of its own: when the origin is back, it is first again")
+    func probeComesBack() {
+        var state = Self.state(2)
+        same(state.replayDue(width: 9, now: Self.second), [1])
+        same(state.returned(1, isAway: true, reason: "", now: Self.second), .parked)
+        same(state.originAnswered(width: 9, now: Self.second), [1, 2])
+    }
+
+    @Test("an operator's order ends all waits")
+    func all() {
+        var state = Self.state(2)
+        same(state.originAnswered(width: 9, now: 0), [1, 2])
+        for id in 1...2 as ClosedRange<UInt64> { same(state.returned(id, isAway: true, reason: "", now: 0), .parked) }
+        same(state.originAnswered(width: 9, now: 0), [])
+        same(state.replayAll(width: 1, now: 0), [1])
+        same(state.leave(1, width: 1, now: 0), [2])
     }
 
     @Test("the time of a call ends it where it is held, or when it comes back")
@@ -94,7 +119,7 @@ private func same<Value: Equatable>(_ value: Value, _ expected: Value, at place:
         var state = Self.state(2)
         same(state.expire(2), true)
         same(state.expire(2), false)
-        same(state.originAnswered(width: 1), [1])
+        same(state.originAnswered(width: 1, now: 0), [1])
         same(state.expire(1), false)
         same(state.returned(1, isAway: true, reason: "", now: Self.policy.time), .expired)
         #expect(state.calls.isEmpty && state.size == 0)
@@ -103,10 +128,10 @@ private func same<Value: Equatable>(_ value: Value, _ expected: Value, at place:
     @Test("a probe that leaves without an outcome makes room for the next one")
     func probeLeaves() {
         var state = Self.state(2)
-        same(state.probeIfDue(now: Self.second), 1)
+        same(state.replayDue(width: 9, now: Self.second), [1])
         same(state.leave(1, width: 9, now: Self.second), [])
-        same(state.probeIfDue(now: Self.second), nil)
-        same(state.probeIfDue(now: 2 * Self.second), 2)
+        same(state.replayDue(width: 9, now: Self.second), [])
+        same(state.replayDue(width: 9, now: 2 * Self.second), [2])
     }
 
     @Test("an operator replays one, whatever is known of the origin")
@@ -116,13 +141,13 @@ private func same<Value: Equatable>(_ value: Value, _ expected: Value, at place:
         same(state.replay(2), false)
         same(state.replay(9), false)
         #expect(state.calls[2]?.phase == .replaying && state.heldCount == 2 && state.isAway)
-        same(state.originAnswered(width: 9), [1, 3])
+        same(state.originAnswered(width: 9, now: 0), [1, 3])
     }
 
     @Test("at the end those that are held leave, those that are away from home end if they come back")
     func end() {
         var state = Self.state(3)
-        same(state.originAnswered(width: 1), [1])
+        same(state.originAnswered(width: 1, now: 0), [1])
         same(state.endAll("gone"), [2, 3])
         same(state.park(Self.call(4), Self.policy, now: 0), .ended)
         state.begin()
