@@ -144,7 +144,13 @@ package final class ParkedCalls: Sendable {
         } onCancel: {
             drop(call.id)
         }
-        if verdict != .replay { over(call, verdict) }
+        if verdict != .replay {
+            over(call, verdict)
+        } else if Task.isCancelled {
+            // The origin came back as the client left: nobody waits for the answer.
+            giveUp(call)
+            return .left
+        }
         return verdict
     }
 

@@ -163,6 +163,23 @@ import Testing
         }
     }
 
+    @Test("a call whose client leaves as the origin comes back is not replayed, and the next one is")
+    func leavesAtTheReplay() async throws {
+        try await Self.withRig { rig in
+            let left = await rig.park()
+            let others = [await rig.park(), await rig.park()]
+            // In one turn of the loop, so that the call hears of both at once.
+            await begin(on: rig.loop) { [parked = rig.parked] _ in
+                parked.originAnswered()
+                left.cancel()
+            }.value
+            #expect(await left.value == .left)
+            for call in others { #expect(await call.value == .replay) }
+            #expect(rig.parked.callCount == 0)
+            #expect(rig.parked.counts == .init(parked: 3, replayed: 2, dropped: 1))
+        }
+    }
+
     @Test("a reload to another origin ends the calls of the old one, and takes those of the new one")
     func otherOrigin() async throws {
         try await Self.withRig { rig in
