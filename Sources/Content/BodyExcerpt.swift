@@ -54,8 +54,10 @@ package struct BodyExcerpt: Sendable {
             pairs.map { pair -> [UInt8] in
                 let name = pair.prefix { $0 != UInt8(ascii: "=") }
                 // A name may be written with percent-encodings; then it is not read, but hidden.
+                let text = String(decoding: name, as: UTF8.self)
                 let isSecret =
-                    name.contains(UInt8(ascii: "%")) || SecretNames.contains(String(decoding: name, as: UTF8.self))
+                    name.contains(UInt8(ascii: "%")) || SecretNames.contains(text)
+                    || SecretNames.containsPlural(text) && !pair.dropFirst(name.count + 1).allSatisfy { 48...57 ~= $0 }
                 return isSecret && name.count < pair.count ? Array(name) + Array("=***".utf8) : Array(pair)
             }.joined(separator: [UInt8(ascii: "&")])
         )
@@ -69,12 +71,20 @@ package struct BodyExcerpt: Sendable {
             case "\n": result += "\\n"
             case "\r": result += "\\r"
             case "\t": result += "\\t"
-            case _ where scalar.properties.generalCategory == .control:
+            case _ where Self.isHidden(scalar):
                 result += "\\u{\(String(scalar.value, radix: 16))}"
             default: result.unicodeScalars.append(scalar)
             }
         }
         return result
+    }
+
+    /// Whether a reader of the log would not see it, or would see the rest of the line elsewhere.
+    private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
     }
 }
 
@@ -94,11 +104,12 @@ enum RedactedJSON {
             result += string
             let space = scanner.space()
             result += space
-            guard scanner.peek == UInt8(ascii: ":"), isSecret(string) else { continue }
+            guard scanner.peek == UInt8(ascii: ":") else { continue }
             scanner.position += 1
             result.append(UInt8(ascii: ":"))
             result += scanner.space()
-            guard scanner.peek != nil else { break }
+            guard let first = scanner.peek else { break }
+            guard isSecret(string, valueBegins: first) else { continue }
             scanner.skipValue()
             result += Array("\"***\"".utf8)
         }
@@ -106,9 +117,10 @@ enum RedactedJSON {
     }
 
     /// - Parameter name: with its quotes. One with an escape is not read, but counts as secret.
-    private static func isSecret(_ name: ArraySlice<UInt8>) -> Bool {
-        name.contains(UInt8(ascii: "\\"))
-            || SecretNames.contains(String(decoding: name.dropFirst().dropLast(), as: UTF8.self))
+    private static func isSecret(_ name: ArraySlice<UInt8>, valueBegins first: UInt8) -> Bool {
+        if name.contains(UInt8(ascii: "\\")) { return true }
+        let name = String(decoding: name.dropFirst().dropLast(), as: UTF8.self)
+        return SecretNames.contains(name) || "\"[{".utf8.contains(first) && SecretNames.containsPlural(name)
     }
 
     private struct Scanner {

@@ -8,6 +8,12 @@ package enum SecretNames {
         return words.contains { secret.contains($0) } || words.last == "key"
     }
 
+    /// `tokens`, `apiKeys` and the like: what is called so may be a list of secrets, and a number (`max_tokens`) is none.
+    package static func containsPlural(_ name: String) -> Bool {
+        let words = words(of: name)
+        return words.contains { $0.hasSuffix("s") && secret.contains(String($0.dropLast())) } || words.last == "keys"
+    }
+
     private static let secret: Set<String> = [
         "auth", "authorization", "authentication", "cookie", "token", "secret", "password", "passwd", "pwd", "apikey",
         "credential", "credentials", "session", "jwt", "sig", "signature",

@@ -27,6 +27,11 @@ import Testing
             (#"{"session":[1,2],"z":"é"}"#, #"{"session":"***","z":"é"}"#),
             ("{\"a\":\n1}", #"{"a":\n1}"#), (#"{"secret":"#, #"{"secret":"#), ("not json \u{7}", "not json \\u{7}"),
             (#"{"secret":}"#, #"{"secret":"***"}"#),
+            (
+                #"{"tokens":["a","b"],"apiKeys":{"x":"y"},"keys":[1]}"#,
+                #"{"tokens":"***","apiKeys":"***","keys":"***"}"#
+            ),
+            (#"{"max_tokens":5,"tokens":null,"monkeys":[1]}"#, #"{"max_tokens":5,"tokens":null,"monkeys":[1]}"#),
         ]
     )
     func `JSON keeps its secrets`(text: String, shown: String) {
@@ -48,6 +53,8 @@ import Testing
         arguments: [
             ("user=ann&password=x&b", "user=ann&password=***&b"), ("token=", "token=***"), ("token", "token"),
             ("pass%77ord=x&user=a%20b", "pass%77ord=***&user=a%20b"),
+            ("passwords[]=x&user[token]=y&user[name]=z", "passwords[]=***&user[token]=***&user[name]=z"),
+            ("max_tokens=5&tokens=&tokens", "max_tokens=5&tokens=&tokens"),
         ]
     )
     func `forms keep their secrets`(text: String, shown: String) {
@@ -60,6 +67,7 @@ import Testing
         #expect(Self.shown("abc", "text/plain", coding: "gzip") == "3 bytes, gzip")
         #expect(Self.shown("a<b>", "application/xhtml+xml") == "a<b>")
         #expect(Self.shown("line\r\nline", "text/plain; charset=utf-8") == "line\\r\\nline")
+        #expect(Self.shown("a\u{2028}b\u{85}c\u{202E}d", "text/plain") == "a\\u{2028}b\\u{85}c\\u{202e}d")
         #expect(Self.shown("", "text/plain") == "")
     }
 }

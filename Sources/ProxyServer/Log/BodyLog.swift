@@ -32,12 +32,18 @@ final class BodyLog {
     func facts(_ asked: RequestHead, _ head: ResponseHead?) -> [(String, String)] {
         [
             ("method", asked.method.name),
-            ("request", request.text(contentType: asked.fields.first(.contentType))),
+            (
+                "request",
+                request.text(
+                    contentType: asked.fields.first(.contentType),
+                    coding: asked.fields.combined(.contentEncoding)
+                )
+            ),
             (
                 "response",
                 response.text(
                     contentType: head?.fields.first(.contentType),
-                    coding: head?.fields.first(.contentEncoding)
+                    coding: head?.fields.combined(.contentEncoding)
                 )
             ),
         ]
