@@ -4,18 +4,25 @@
 package struct JSONReader {
     private let bytes: [UInt8]
     private let limits: TreeLimits
+    private let repeats: Bool
     private var position = 0
     private var depth = 0
     private var count = 0
 
-    private init(_ bytes: [UInt8], _ limits: TreeLimits) {
+    private init(_ bytes: [UInt8], _ limits: TreeLimits, repeats: Bool) {
         self.bytes = bytes
         self.limits = limits
+        self.repeats = repeats
     }
 
-    /// - Throws: where the bytes are no JSON text, one object names a member twice, or a limit is passed.
-    package static func read(_ bytes: [UInt8], limits: TreeLimits = TreeLimits()) throws(TreeError) -> ContentTree {
-        var reader = JSONReader(bytes, limits)
+    /// - Parameter repeats: one object may name a member twice: the last one counts.
+    /// - Throws: where the bytes are no JSON text, one object names a member twice and must not, or a limit is passed.
+    package static func read(
+        _ bytes: [UInt8],
+        limits: TreeLimits = TreeLimits(),
+        repeats: Bool = false
+    ) throws(TreeError) -> ContentTree {
+        var reader = JSONReader(bytes, limits, repeats: repeats)
         // A byte order mark may be ignored (RFC 8259 section 8.1).
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { reader.position = 3 }
         let value = try reader.value()
@@ -96,17 +103,24 @@ package struct JSONReader {
             return .empty
         }
         var members: [ContentTree.Member] = []
-        var names: Set<String> = []
+        var places: [String: Int] = [:]
         repeat {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw error("the name of a member is missing") }
             let name = try text()
             // Two readers might not take the same one.
-            guard names.insert(name).inserted else { throw error("the member '\(name)' occurs twice") }
+            let known = places[name]
+            guard known == nil || repeats else { throw error("the member '\(name)' occurs twice") }
             skipSpace()
             guard next == UInt8(ascii: ":") else { throw error("a colon is missing") }
             position += 1
-            members.append(ContentTree.Member(name, try value()))
+            let member = ContentTree.Member(name, try value())
+            if let known {
+                members[known] = member
+            } else {
+                places[name] = members.count
+                members.append(member)
+            }
         } while try goesOn(until: UInt8(ascii: "}"))
         return .object(members)
     }
