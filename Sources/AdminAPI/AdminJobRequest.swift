@@ -35,12 +35,13 @@ package struct AdminJobItem: Sendable, Equatable {
     package var force: Bool?
     package var seed: Bool?
     package var store: Bool?
+    package var file: String?
 
     package init(url: String) { self.url = url }
 }
 
 extension AdminJobItem: Codable {
-    private enum Key: String, CodingKey, CaseIterable { case url, method, headers, body, force, seed, store }
+    private enum Key: String, CodingKey, CaseIterable { case url, method, headers, body, force, seed, store, file }
 
     private struct AnyKey: CodingKey {
         var stringValue: String
@@ -68,6 +69,7 @@ extension AdminJobItem: Codable {
         force = try values.decodeIfPresent(Bool.self, forKey: .force)
         seed = try values.decodeIfPresent(Bool.self, forKey: .seed)
         store = try values.decodeIfPresent(Bool.self, forKey: .store)
+        file = try values.decodeIfPresent(String.self, forKey: .file)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -79,5 +81,6 @@ extension AdminJobItem: Codable {
         try values.encodeIfPresent(force, forKey: .force)
         try values.encodeIfPresent(seed, forKey: .seed)
         try values.encodeIfPresent(store, forKey: .store)
+        try values.encodeIfPresent(file, forKey: .file)
     }
 }

@@ -22,6 +22,8 @@ package struct AdminJob: Codable, Sendable, Equatable {
         package var reason: String?
         /// The position of the item that it repeats, from 0.
         package var duplicateOf: Int?
+        /// Where its body is written, below `files/` of the disk tier; nil: nowhere.
+        package var file: String?
 
         package init(url: String, method: String? = nil, state: String, received: Int64 = 0) {
             self.url = url

@@ -12,7 +12,7 @@ struct ListOptions: ParsableArguments {
     var urls: [String] = []
     @Option(
         help: ArgumentHelp(
-            "A file with more URLs. Each line has a URL, or a JSON object with url, method, headers, body, force, seed and store. - is standard input. May be repeated.",
+            "A file with more URLs. Each line has a URL, or a JSON object with url, method, headers, body, force, seed, store and file. - is standard input. May be repeated.",
             valueName: "list"
         )
     )

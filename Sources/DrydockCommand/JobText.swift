@@ -27,3 +27,4 @@ extension AdminJob.Item {
         return parts.joined(separator: "  ")
     }
 }
+        if let file { parts.append("to \(file)") }

@@ -28,6 +28,8 @@ package struct BatchItem: Sendable, Equatable, Codable {
     package var seed: Bool
     /// Stores the response; true by default. If false, a response that is stored already stays as it is.
     package var store: Bool
+    /// Where the body is written, too: a relative path below the folder of ``BatchFiles``; nil: nowhere.
+    package var file: String?
 
     package init(
         url: String,
@@ -36,7 +38,8 @@ package struct BatchItem: Sendable, Equatable, Codable {
         body: [UInt8]? = nil,
         force: Bool = false,
         seed: Bool = true,
-        store: Bool = true
+        store: Bool = true,
+        file: String? = nil
     ) {
         self.url = url
         self.method = method
@@ -45,6 +48,7 @@ package struct BatchItem: Sendable, Equatable, Codable {
         self.force = force
         self.seed = seed
         self.store = store
+        self.file = file
     }
 
     /// The fields of the request, with the Cache-Control directives that the options stand for

@@ -25,7 +25,8 @@ extension BatchRunner {
         switch probe {
         case .valid(let length):
             change(index) { entry in
-                entry.state = .done
+                // A file is still to be written.
+                entry.state = entry.item.file == nil ? .done : .queued
                 entry.check = .valid
                 entry.size = length
             }
@@ -148,36 +149,64 @@ extension BatchRunner {
         if status == 206 { return fail(index, "the origin answered 206, and no part was asked for", status: status) }
         if let reason = substitute(answer) { return fail(index, reason, status: status) }
         let cache = answer.cacheStatus
-        if cache?.hit == true || cache?.detail == CacheStatus.Detail.revalidated.rawValue {
-            return change(index) { entry in
-                entry.state = .done
-                entry.outcome = Self.outcome(answer)
-                entry.size = answer.length
-                entry.status = status
-                entry.reason = nil
-            }
-        }
-        change(index) { $0.size = answer.length ?? $0.size }
-        do throws(BodyError) {
-            while let piece = try await answer.reader?.next(maxBytes: 1 << 18, on: loop) {
-                received(index, piece.count)
-            }
+        // Nothing came from the origin for this item alone.
+        let isStored = cache?.hit == true || cache?.detail == CacheStatus.Detail.revalidated.rawValue
+        var file: BatchFile?
+        do throws(BatchRefusal) {
+            if let name = entry(index).item.file { file = try await files?.begin(name) }
+            if !isStored { change(index) { $0.size = answer.length ?? $0.size } }
+            if !isStored || file != nil { try await read(answer, index, isStored: isStored, into: file, on: loop) }
         } catch {
-            if Task.isCancelled { return cancelled(index) }
-            return fail(index, "the body ended early: \(error)", status: status)
+            await file?.abandon()
+            return Task.isCancelled ? cancelled(index) : fail(index, error.description, status: status)
         }
         let isEndProven = answer.reader?.isEndProven ?? true
         answer.reader?.close()
         // Cache-Status said whether the response would be stored; only its end shows whether it was.
-        let unstored = isEndProven ? await answer.storing?.wait(on: loop) : .unprovenEnd
-        if Task.isCancelled, answer.storing?.isOver == false { return cancelled(index) }
+        let unstored = isStored ? nil : isEndProven ? await answer.storing?.wait(on: loop) : .unprovenEnd
+        if Task.isCancelled, isStored ? file != nil : answer.storing?.isOver == false {
+            await file?.abandon()
+            return cancelled(index)
+        }
+        do throws(BatchRefusal) {
+            if !isEndProven, let file {
+                await file.abandon()
+                throw BatchRefusal("the body may have been cut, so that no file was written")
+            }
+            try await file?.finish()
+        } catch {
+            return fail(index, error.description, status: status)
+        }
         change(index) { entry in
             entry.state = .done
             entry.outcome = unstored == nil ? Self.outcome(answer) : .notStored
-            entry.size = entry.received
+            entry.size = isStored ? answer.length : entry.received
             entry.status = status
             let refusal = unstored?.rawValue ?? cache?.detail ?? "no cache was asked"
             entry.reason = entry.outcome == .notStored ? refusal : nil
+        }
+    }
+
+    /// Reads the body to its end, and writes it to the item's file if it has one.
+    /// - Parameter isStored: it was stored before, and none of it counts as received.
+    /// - Throws: ``BatchRefusal`` where the body ends early, or the file cannot be written.
+    private func read(
+        _ answer: Answer,
+        _ index: Int,
+        isStored: Bool,
+        into file: BatchFile?,
+        on loop: isolated EventLoop
+    ) async throws(BatchRefusal) {
+        while true {
+            let next: BodyPiece?
+            do throws(BodyError) {
+                next = try await answer.reader?.next(maxBytes: 1 << 18, on: loop)
+            } catch {
+                throw BatchRefusal("the body ended early: \(error)")
+            }
+            guard let piece = next else { return }
+            if !isStored { received(index, piece.count) }
+            try await file?.append(piece)
         }
     }
 

@@ -34,6 +34,7 @@ package final class BatchRunner: Sendable {
     let accepted: Range<Int>
     let resolve: BatchResolver
     let follow: BatchFollower?
+    let files: BatchFiles?
     private let observe: (@Sendable (BatchChange) -> Void)?
     private let state: Mutex<State>
 
@@ -43,18 +44,21 @@ package final class BatchRunner: Sendable {
     ///   - resolve: finds the route of an item.
     ///   - observe: told of changes on the loop; it must be quick.
     ///   - follow: finds where a redirect leads to; nil: a redirect is an answer like others.
+    ///   - files: where items are written that name a file; nil: such an item fails.
     package init(
         _ batch: Batch,
         core: DownloadCore,
         accepted: Range<Int> = 200..<300,
         resolve: @escaping BatchResolver,
         observe: (@Sendable (BatchChange) -> Void)? = nil,
-        follow: BatchFollower? = nil
+        follow: BatchFollower? = nil,
+        files: BatchFiles? = nil
     ) {
         self.core = core
         self.accepted = accepted
         self.resolve = resolve
         self.follow = follow
+        self.files = files
         self.observe = observe
         let firstFailed = batch.entries.firstIndex { $0.state == .failed }
         state = Mutex(State(batch: batch, totals: batch.totals, firstFailed: firstFailed))
@@ -210,6 +214,7 @@ package final class BatchRunner: Sendable {
     /// later of two equal items is the duplicate.
     private func identify(on loop: isolated EventLoop) async {
         var first: [Identity: Int] = [:]
+        var named: [String: Int] = [:]
         let batch = batch
         let isCheck = batch.state == .checking
         for (index, entry) in batch.entries.enumerated() where entry.outcome != .duplicate {
@@ -225,6 +230,7 @@ package final class BatchRunner: Sendable {
                     }
                 } else {
                     first[identity] = index
+                    if entry.state == .queued, let name = entry.item.file { try checkFile(name, index, &named) }
                 }
             } catch {
                 if entry.state == .queued { fail(index, error.description) }
@@ -232,6 +238,19 @@ package final class BatchRunner: Sendable {
             // A long list must not hold up the loop.
             if index % 64 == 63 { await Task.yield() }
         }
+    }
+
+    /// - Parameter named: the files of earlier items, and their positions.
+    /// - Throws: ``BatchRefusal`` where the item cannot be written to a file of that name.
+    private func checkFile(_ name: String, _ index: Int, _ named: inout [String: Int]) throws(BatchRefusal) {
+        if files == nil {
+            throw BatchRefusal("there is no folder for '\(name)'; set 'cache.disk', or leave 'file' out")
+        }
+        if let refusal = BatchFiles.refusal(of: name) { throw BatchRefusal(refusal) }
+        if let earlier = named[name] {
+            throw BatchRefusal("item \(earlier + 1) is written to '\(name)', too; give each its own file")
+        }
+        named[name] = index
     }
 
     private struct Identity: Hashable {
@@ -242,7 +261,8 @@ package final class BatchRunner: Sendable {
         init(_ item: BatchItem, _ route: BatchRoute) {
             key = route.key.bytes
             let fields = item.fields.map { "\($0.name.lowercased()): \($0.value)" }
-            self.item = ([item.method, "\(item.force) \(item.seed) \(item.store)"] + fields).joined(separator: "\n")
+            let options = "\(item.force) \(item.seed) \(item.store) \(item.file ?? "")"
+            self.item = ([item.method, options] + fields).joined(separator: "\n")
             body = item.body
         }
     }

@@ -41,7 +41,7 @@ package final class Daemon: Sendable {
             core: parts.core,
             files: parts.files,
             logger: parts.logger,
-            folder: context.configuration.cache.disk.map { "\($0.path)/jobs" }
+            tier: context.configuration.cache.disk?.path
         )
         let stored = StoredEntries(context)
         let purges = PurgeService(context, stored: stored)

@@ -29,19 +29,21 @@ final class JobCenter: Sendable {
     let files: IOPool
     let logger: Logger
     let folder: JobFolder?
+    private let itemFiles: BatchFiles?
     let counts = JobCounts()
     let state = Mutex(State())
     private let resolver = Mutex<BatchResolver?>(nil)
     private let follower = Mutex<BatchFollower?>(nil)
     private let saving = Mutex<Schedule?>(nil)
 
-    /// - Parameter folder: where jobs are kept; nil where there is no disk tier.
-    init(loops: LoopGroup, core: DownloadCore, files: IOPool, logger: Logger, folder: String?) {
+    /// - Parameter tier: the folder of the disk tier, in which `jobs` and the `files` of items are; nil: there is none.
+    init(loops: LoopGroup, core: DownloadCore, files: IOPool, logger: Logger, tier: String?) {
         self.loops = loops
         self.core = core
         self.files = files
         self.logger = logger
-        self.folder = folder.map { JobFolder(path: $0) }
+        folder = tier.map { JobFolder(path: "\($0)/jobs") }
+        itemFiles = tier.map { BatchFiles(folder: "\($0)/files", pool: files) }
     }
 
     // MARK: - Beginning and ending
@@ -235,7 +237,8 @@ final class JobCenter: Sendable {
             follow: { [weak self] item, answer, loop throws(BatchRefusal) in
                 guard let follow = self?.follower.withLock({ $0 }) else { return nil }
                 return try follow(item, answer, loop)
-            }
+            },
+            files: itemFiles
         )
         var record = record
         let counted = record.batch.totals

@@ -14,7 +14,8 @@ extension AdminJobItem {
             body: body.map { Array($0.utf8) },
             force: force ?? false,
             seed: seed ?? true,
-            store: store ?? true
+            store: store ?? true,
+            file: file
         )
     }
 }
@@ -43,6 +44,7 @@ extension AdminJob.Item {
         status = entry.status
         reason = entry.reason
         duplicateOf = entry.duplicateOf
+        file = entry.item.file
     }
 }
 
