@@ -139,6 +139,7 @@ extension KeyEffect {
         "path": .route { "\($0.plan.endpoints.map(\.pattern))" },
         "method": .route { "\($0.plan.endpoints.map(\.method))" },
         "cache.store_as": .request { "\($0.storeAs ?? "none")" },
+        "auth.mode": .request { "\($0.withholdsAuthorization)" },
         "auth.bearer": .request { "\($0.authorization ?? "none")" },
         "auth.basic.user": .request { "\($0.authorization ?? "none")" },
         "auth.basic.password": .request { "\($0.authorization ?? "none")" },

@@ -74,6 +74,7 @@ package enum KeyDocuments {
         "dates.members": dates, "dates.as": dates, "upload.name": upload,
         "upload.filename": upload, "upload.type": upload, "files.name": part, "files.file": part,
         "files.filename": part, "files.type": part,
+        "auth.mode": [("../../auth", "{ bearer: token }")],
         "park.calls": [("time", "7m")], "park.size": [("time", "7m")],
         "map_buffer": [("map", "a.b")],
         "compare": [("mode", "library")], "methods": [("mode", "library")],

@@ -126,6 +126,19 @@ extension KeyTable {
         ]
     )
 
+    /// `auth` of an endpoint, which may do without that of its service.
+    static let endpointAuth = SectionDescriptor(
+        name: "auth",
+        keys: [
+            KeyDescriptor(
+                "mode",
+                .choice(["none"]),
+                "none: requests of the endpoint are sent without the service's credentials."
+            )
+        ] + auth.keys,
+        replaces: true
+    )
+
     /// Of endpoints alone.
     static let requests: [KeyDescriptor] = [
         KeyDescriptor(
@@ -147,8 +160,8 @@ extension KeyTable {
         KeyDescriptor("body", .section(body), "What becomes of the content of a request."),
         KeyDescriptor(
             "auth",
-            .section(auth),
-            "Credentials that are added to requests of the endpoint, in place of the service's."
+            .shorthand(endpointAuth, key: "mode"),
+            "Credentials that are added to requests of the endpoint, in place of the service's; none adds none."
         ),
     ]
 }

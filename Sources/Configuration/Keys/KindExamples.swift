@@ -10,7 +10,7 @@ extension ValueKind {
         case .integer: "a whole number"
         case .word(let word, or: .integer): "\(ValueKind.integer(0...0).example) or '\(word)'"
         case .word(let word, or: let other): "\(other.example), or '\(word)'"
-        case .choice(let words): "one of \(words.joined(separator: ", "))"
+        case .choice(let words): words.count == 1 ? "the word \(words[0])" : "one of \(words.joined(separator: ", "))"
         case .duration, .lifetime: "a duration such as 5s"
         case .size: "a size such as 64KiB"
         case .share: "a percentage such as 20%"

@@ -173,6 +173,11 @@ package struct QueryRule: Sendable, Hashable {
 package enum AuthConfiguration: Sendable, Hashable {
     case bearer(String)
     case basic(user: String, password: String)
+    /// None, not even those of the service; endpoints only.
+    case withheld
+
+    /// Whether something is added to a request.
+    package var addsCredentials: Bool { self != .withheld }
 }
 
 /// The queue in front of `max_concurrent`.

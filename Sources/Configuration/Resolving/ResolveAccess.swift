@@ -37,7 +37,7 @@ extension Resolver {
     /// - Parameter own: the service without what it inherited.
     mutating func check(cors service: ServiceConfiguration, _ own: SectionReader) {
         let cors = service.cors
-        let isAuthorized = service.auth != nil || service.endpoints.contains { $0.auth != nil }
+        let isAuthorized = service.auth != nil || service.endpoints.contains { $0.auth?.addsCredentials == true }
         let place = own.place("cors") ?? (isAuthorized ? own.place("auth") ?? own.place("endpoints") : nil)
         guard let place else { return }
         let isForAll = cors.origins.contains("*")

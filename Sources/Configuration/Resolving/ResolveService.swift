@@ -84,7 +84,15 @@ extension Resolver {
             let endpoint = SectionReader(entries: merged, section: KeyTable.endpoint)
             let whole = endpoint
             let near = SectionReader(entries: entries, section: KeyTable.endpoint)
-            guard let endpoint = self.endpoint(endpoint, near, daemonDemo: daemonDemo) else { continue }
+            let isAuthorized = result.auth != nil
+            guard
+                let endpoint = self.endpoint(
+                    endpoint,
+                    near,
+                    isServiceAuthorized: isAuthorized,
+                    daemonDemo: daemonDemo
+                )
+            else { continue }
             result.endpoints.append(endpoint)
             endpointReaders.append((endpoint, whole))
             let shown = merged.filled("demo.enabled", with: Self.leaf(endpoint.demo.enabled))
@@ -133,6 +141,7 @@ extension Resolver {
     private mutating func endpoint(
         _ reader: SectionReader,
         _ own: SectionReader,
+        isServiceAuthorized: Bool,
         daemonDemo: Bool
     ) -> EndpointConfiguration? {
         guard let name = reader.text("name"), case .endpointPath(let path)? = reader.leaf("path")?.scalar else {
@@ -149,7 +158,7 @@ extension Resolver {
         result.headers = HeaderRules(reader.section("headers"))
         let request = request(own, method: result.method)
         result.request = request.isEmpty ? nil : request
-        result.auth = auth(own)
+        result.auth = endpointAuth(own, isServiceAuthorized: isServiceAuthorized)
         check(timeout: reader.section("timeout"))
         result.retry = RetryPolicy(reader.section("retry"), own: own.section("retry"))
         check(logBodies: own.section("log"))
@@ -188,6 +197,24 @@ extension Resolver {
             }
             return nil
         }
+    }
+
+    /// - Parameters:
+    ///   - endpoint: without what it inherited.
+    ///   - isServiceAuthorized: its service has `auth`.
+    private mutating func endpointAuth(
+        _ endpoint: SectionReader,
+        isServiceAuthorized: Bool
+    ) -> AuthConfiguration? {
+        let reader = endpoint.section("auth")
+        guard reader.text("mode") != nil else { return auth(endpoint) }
+        let place = place(reader, "mode")
+        if reader.entries.count > 1 {
+            fail(place, "'auth' takes none or credentials, not both; remove one")
+        } else if !isServiceAuthorized {
+            fail(place, "'auth: none' is for an endpoint whose service has 'auth', and this one has none; remove it")
+        }
+        return .withheld
     }
 
     private mutating func check(timeout reader: SectionReader) {

@@ -122,6 +122,7 @@ extension RoutePlan {
                 retry: endpoint.retry,
                 logBodies: endpoint.logBodies,
                 authorization: authorization(endpoint.auth),
+                withholdsAuthorization: endpoint.auth == .withheld,
                 shape: try shape(endpoint),
                 redirects: endpoint.redirects,
                 mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'")
@@ -279,7 +280,7 @@ extension RoutePlan {
         switch auth {
         case .bearer(let token)?: "Bearer \(token)"
         case .basic(let user, let password)?: "Basic \(Base64.encode(Array("\(user):\(password)".utf8)))"
-        case nil: nil
+        case .withheld?, nil: nil
         }
     }
 }

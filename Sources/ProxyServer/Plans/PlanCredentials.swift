@@ -7,7 +7,10 @@ import Content
 enum Credentials {
     /// `auth`, a client certificate, or a field or query item that carries a secret, for the service or an endpoint.
     static func areAdded(by service: ServiceConfiguration) -> Bool {
-        if service.endpoints.contains(where: { $0.auth != nil || $0.request?.body?.hasSecrets == true }) { return true }
+        let hasOwn = service.endpoints.contains { endpoint in
+            endpoint.auth?.addsCredentials == true || endpoint.request?.body?.hasSecrets == true
+        }
+        if hasOwn { return true }
         if service.auth != nil || service.tls.clientCert != nil || !query(of: service).isEmpty { return true }
         return ([service.headers] + service.endpoints.map(\.headers)).contains { rules in
             (rules.set + rules.add).contains { SecretNames.contains($0.name) }

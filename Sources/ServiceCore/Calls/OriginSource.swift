@@ -45,7 +45,7 @@ package final class OriginSource: FetchSource {
         breaker = service.breaker
         isWatched = service.breaker != nil || service.park != nil
         self.plan = plan
-        authorization = plan.authorization ?? service.authorization
+        authorization = service.authorization(of: plan)
         terms = UpstreamTerms(
             url: origin.root,
             host: origin.authority,

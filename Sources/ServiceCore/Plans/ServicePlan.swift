@@ -35,6 +35,8 @@ package struct RequestPlan: Sendable, Equatable {
     package var logBodies: Int?
     /// The value of Authorization that an endpoint adds instead of its service's; nil: the service's.
     package var authorization: String?
+    /// The service's Authorization is not added to requests of an endpoint.
+    package var withholdsAuthorization: Bool
     /// What an endpoint makes of a request; nil: nothing.
     package var shape: RequestShape?
     /// Whether redirects are followed.
@@ -58,6 +60,7 @@ package struct RequestPlan: Sendable, Equatable {
         retry: RetryPolicy = RetryPolicy(),
         logBodies: Int? = nil,
         authorization: String? = nil,
+        withholdsAuthorization: Bool = false,
         shape: RequestShape? = nil,
         redirects: RedirectPolicy = RedirectPolicy(),
         mapping: ResponseMapping? = nil
@@ -77,6 +80,7 @@ package struct RequestPlan: Sendable, Equatable {
         self.retry = retry
         self.logBodies = logBodies
         self.authorization = authorization
+        self.withholdsAuthorization = withholdsAuthorization
         self.shape = shape
         self.redirects = redirects
         self.mapping = mapping
@@ -110,7 +114,12 @@ package struct EndpointPlan: Sendable {
 extension ServicePlan {
     /// What the service changes in the fields of a request of this plan.
     package func change(_ request: RequestPlan) -> FieldChange {
-        FieldChange(rules: request.rules, authorization: request.authorization ?? authorization)
+        FieldChange(rules: request.rules, authorization: authorization(of: request))
+    }
+
+    /// The value of Authorization that is added to a request of this plan; nil: none.
+    func authorization(of request: RequestPlan) -> String? {
+        request.withholdsAuthorization ? nil : request.authorization ?? authorization
     }
 }
 

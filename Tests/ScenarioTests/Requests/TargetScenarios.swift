@@ -114,6 +114,26 @@ extension Scenarios {
             }
         }
 
+        @Test func anEndpointMayDoWithoutTheCredentialsOfItsService() throws {
+            let origin = try Self.origin()
+            let endpoints =
+                "endpoints: [{ name: open, path: /open, auth: none }, { name: shared, path: /shared/:id, to: \"/shared/:id\", auth: none }]"
+            let daemon = try Daemon(services(service("api", origin.url, "auth: { bearer: all }", endpoints)))
+            for target in ["/open", "/shared/7"] {
+                // Stored under a key of its own, and passed on: no way adds them.
+                #expect(try daemon.exchange("/api\(target)").text == "GET \(target) -")
+                #expect(try daemon.exchange("/api\(target)").text == "GET \(target) -")
+                #expect(try daemon.exchange("DELETE", "/api\(target)").text == "DELETE \(target) Bearer all")
+            }
+            #expect(try daemon.exchange("/api/other").text == "GET /other Bearer all")
+            let own = try daemon.exchange("/api/open", fields: [("Authorization", "Bearer mine")])
+            #expect(own.text == "GET /open Bearer mine")
+            // The service stays one that web pages elsewhere may not use.
+            #expect(try daemon.exchange("/api/open", fields: [("Origin", "http://elsewhere.test")]).status == 403)
+            let shown = try daemon.command("config", "show", "-c", daemon.place.folder.file("drydock.yaml")).output
+            #expect(shown.contains("        auth:\n          mode: none\n"), "\(shown)")
+        }
+
         @Test func parametersGoIntoTheQueryInTheOrderThatIsAskedFor() throws {
             let origin = try Self.origin()
             let given = "{ name: given, path: /given, params: { page: 1, f: { a: [x, true] } } }"
