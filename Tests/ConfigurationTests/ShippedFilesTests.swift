@@ -138,6 +138,40 @@ import Testing
                 "auth: { basic: { user: u, password: s3cret4 } }",
                 "query: { access_token: [s3cret5], page: 1 }"
             )
+    @Test func mappingsAreShownAsTheyAreMeant() throws {
+        let rule =
+            "{ token: body.token, \"a b\": 'x\\.y', n: { from: n, default: 5 }, t: { from: t, default: \"5\" }, l: { from: l, default: [] }, m: { from: m, missing: omit } }"
+        let text =
+            "services:\n"
+            + service(
+                "a",
+                "response: { map: \(rule) }",
+                "endpoints: [{ name: e, path: /e }, { name: f, path: /f, response: { map: none } }]"
+            )
+            + service("b", "endpoints: [{ name: g, path: /g, response: { map: data.items } }]")
+        let loaded = try load(text)
+        let shown = loaded.shown()
+        let maps = shown.split(separator: "\n").filter { $0.contains(" map: ") }.map { $0.drop { $0 == " " } }
+        // Of each service and then of its endpoints, keys of services standing behind them.
+        #expect(
+            maps.sorted()
+                == [
+                    "map: \(rule.replacing("'x\\.y'", with: #""x\\.y""#))",
+                    "map: \(rule.replacing("'x\\.y'", with: #""x\\.y""#))",
+                    "map: data.items", "map: none", "map: none",
+                ].sorted(),
+            "\(shown)"
+        )
+        #expect(try load(shown) == loaded)
+        #expect(try load(shown.replacing("default: \"5\"", with: "default: 5")) != loaded)
+        // What comes from the environment is hidden, whatever it is.
+        let hidden = try load(
+            "services:\n" + service("a", "response: { map: { a: { from: b, default: \"${E}\" } } }"),
+            environment: ["E": "s3cret"]
+        )
+        #expect(!hidden.shown().contains("s3cret"))
+    }
+
         let loaded = try load(text, environment: ["E": "s3cret3"])
         #expect(loaded.text(hidingSecrets: false).split(separator: "s3cret").count == 6)
         let shown = loaded.shown()

@@ -6,6 +6,7 @@ extension KeyTable {
         KeyDescriptor(
             "map",
             .word("none", or: .mappingRule),
+            default: "none",
             "The document that clients get in the place of the origin's: names, and the key paths of their values; none switches an inherited mapping off.",
             inherited: .endpoints
         ),

@@ -14,7 +14,7 @@ extension Resolver {
             }
             var result = GroupConfiguration(name: name, reader)
             result.schedule = schedule(reader, "groups[]")
-            if result.schedule == nil, let place = reader.place("at_start") {
+            if result.schedule == nil, reader.bool("at_start"), let place = reader.place("at_start") {
                 fail(place, "'groups[].at_start' is for groups on a schedule; add 'every', or remove it")
             }
             var known: [String] = []

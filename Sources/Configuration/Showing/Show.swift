@@ -1,6 +1,7 @@
 // What `drydock config show` and `drydock config default` print.
 
 import Content
+import Mapping
 
 extension Configuration {
     /// The configuration in force, as a file: every key with its value, inheritance resolved, secrets hidden.
@@ -79,6 +80,9 @@ struct ConfigurationWriter {
                 lines.append("\(indent)\(key.name):")
                 self.section(below, reader.section(key.name).entries, indent: indent + "  ")
                 if lines.count == mark + 1 { lines.removeLast() }
+            case .word(_, or: .mappingRule):
+                guard let value = reader.value(key.name) else { continue }
+                lines.append("\(indent)\(key.name): \(rule(value))")
             case .sections(let below): sections(key.name, below, reader.items(key.name), indent: indent)
             default:
                 guard let value = reader.value(key.name) else { continue }
@@ -124,6 +128,21 @@ struct ConfigurationWriter {
                 "\(Self.quotedIfNeeded(entry.key)): \(inline(entry.value, secret: secret || isSecret(entry)))"
             }
             return "{ " + members.joined(separator: ", ") + " }"
+        }
+    }
+
+    /// A rule of a mapping. The names in it are members of documents, and say nothing of secrets; a text that looks like
+    /// a number stays a text.
+    private func rule(_ value: Value) -> String {
+        switch value.content {
+        case .leaf(let leaf):
+            if hidingSecrets, leaf.fromEnvironment { return Self.hidden }
+            if case .text = leaf.scalar, MappingRule.isNumber(leaf.text) { return "\"\(leaf.text)\"" }
+            return Self.scalar(leaf)
+        case .list(let values): return "[" + values.map { rule($0) }.joined(separator: ", ") + "]"
+        case .map(let entries), .section(let entries):
+            let members = entries.map { "\(Self.quotedIfNeeded($0.key)): \(rule($0.value))" }
+            return members.isEmpty ? "{}" : "{ " + members.joined(separator: ", ") + " }"
         }
     }
 
