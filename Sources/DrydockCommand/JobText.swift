@@ -17,14 +17,23 @@ extension AdminJob {
 }
 
 extension AdminJob.Item {
+    /// The line of a call of a group: `done  200  api /login`; what failed or was skipped, with the reason.
+    var callLine: String {
+        var parts = [outcome == "skipped" ? "skipped" : state]
+        if let status { parts.append("\(status)") }
+        parts.append(url)
+        if let reason, state == "failed" || outcome == "skipped" { parts.append("(\(reason))") }
+        return parts.joined(separator: "  ")
+    }
+
     /// One line for people; the state first.
     var line: String {
         var parts = [outcome ?? check.map { state == "queued" ? $0 : state } ?? state]
         if let size { parts.append(Format.size(Int(size))) }
         parts.append(url)
+        if let file { parts.append("to \(file)") }
         if let duplicateOf { parts.append("(repeats item \(duplicateOf + 1))") }
         if let reason { parts.append("(\(reason))") }
         return parts.joined(separator: "  ")
     }
 }
-        if let file { parts.append("to \(file)") }

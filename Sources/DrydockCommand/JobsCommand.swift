@@ -30,7 +30,8 @@ struct Jobs: ParsableCommand {
             let answer = try JobFollower(client: options.client).whole(id)
             if options.json { return print(answer.text, terminator: "") }
             let job = try answer.decode(AdminJob.self)
-            for item in job.items ?? [] { print(item.line) }
+            let isRun = job.kind == AdminJob.Kind.group.rawValue
+            for item in job.items ?? [] { print(isRun ? item.callLine : item.line) }
             print(job.line)
         }
     }

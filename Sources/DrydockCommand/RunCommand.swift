@@ -42,14 +42,3 @@ struct Run: ParsableCommand {
         if !ended.isGood { throw ExitCode(1) }
     }
 }
-
-extension AdminJob.Item {
-    /// `done  200  api /login`; what failed or was skipped, with the reason.
-    fileprivate var callLine: String {
-        var parts = [outcome == "skipped" ? "skipped" : state]
-        if let status { parts.append("\(status)") }
-        parts.append(url)
-        if let reason, state == "failed" || outcome == "skipped" { parts.append("(\(reason))") }
-        return parts.joined(separator: "  ")
-    }
-}
