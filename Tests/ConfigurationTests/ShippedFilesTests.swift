@@ -39,6 +39,19 @@ import Testing
         #expect(loaded == expected)
     }
 
+    @Test(arguments: [
+        ("rest-api.yaml", "ok (1 service, 2 endpoints)"), ("flaky-api.yaml", "ok (1 service, 2 endpoints)"),
+        ("login-group.yaml", "ok (1 service, 2 endpoints)"),
+    ])
+    func examples(_ name: String, _ summary: String) throws {
+        let loaded = try Configuration.load(
+            path: "\(Self.folder)/examples/\(name)",
+            environment: ["REPORTS_PASSWORD": "p"]
+        )
+        #expect(loaded.summary == summary && loaded.warnings.isEmpty)
+        #expect(try Configuration.load(text: loaded.text(hidingSecrets: false), file: name, environment: [:]) == loaded)
+    }
+
     @Test func commentsOfTheDaemonAreTheDefaults() throws {
         // With its one-line settings uncommented, the file still says the same.
         let text = try String(contentsOfFile: Self.folder + "/drydock.yaml", encoding: .utf8)
@@ -125,19 +138,6 @@ import Testing
         }
     }
 
-    @Test func secretsAreHidden() throws {
-        let text =
-            "services:\n"
-            + service(
-                "a",
-                "auth: { bearer: s3cret1 }",
-                "headers: { set: { X-Api-Key: s3cret2, X-Plain: seen, X-Env: \"${E}\" } }"
-            )
-            + service(
-                "b",
-                "auth: { basic: { user: u, password: s3cret4 } }",
-                "query: { access_token: [s3cret5], page: 1 }"
-            )
     @Test func mappingsAreShownAsTheyAreMeant() throws {
         let rule =
             "{ token: body.token, \"a b\": 'x\\.y', n: { from: n, default: 5 }, t: { from: t, default: \"5\" }, l: { from: l, default: [] }, m: { from: m, missing: omit } }"
@@ -172,6 +172,19 @@ import Testing
         #expect(!hidden.shown().contains("s3cret"))
     }
 
+    @Test func secretsAreHidden() throws {
+        let text =
+            "services:\n"
+            + service(
+                "a",
+                "auth: { bearer: s3cret1 }",
+                "headers: { set: { X-Api-Key: s3cret2, X-Plain: seen, X-Env: \"${E}\" } }"
+            )
+            + service(
+                "b",
+                "auth: { basic: { user: u, password: s3cret4 } }",
+                "query: { access_token: [s3cret5], page: 1 }"
+            )
         let loaded = try load(text, environment: ["E": "s3cret3"])
         #expect(loaded.text(hidingSecrets: false).split(separator: "s3cret").count == 6)
         let shown = loaded.shown()

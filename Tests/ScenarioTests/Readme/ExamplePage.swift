@@ -1,0 +1,103 @@
+// The files of Documentation/examples.md, and a reader who types its command lines.
+
+import Foundation
+import TestSupport
+import Testing
+
+/// The page, taken apart.
+enum ExamplePage {
+    static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..").standardized.path
+    static let text = ReadmeText(readText(root + "/Documentation/examples.md"))
+
+    /// The files in the order of the page: their paths, texts, and the lines behind them.
+    static let examples: [(path: String, text: String, lines: [ReadmeText.Line])] = {
+        var examples: [(path: String, text: String, lines: [ReadmeText.Line])] = []
+        for step in text.steps {
+            switch step {
+            case .file(let name, let text): examples.append((name, text, []))
+            case .line(let line): if !examples.isEmpty { examples[examples.count - 1].lines.append(line) }
+            }
+        }
+        return examples
+    }()
+}
+
+/// A reader of one example: line by line, with a daemon that runs the page's file.
+final class ExampleReader {
+    let daemon: Daemon
+    private let base: String
+    private var lines: [ReadmeText.Line]
+    private let environment: [String: String]
+
+    /// Starts the daemon with the file of the page, on a port of the test's own.
+    /// - Parameters:
+    ///   - base: the URL in the file that the environment replaces by the origin's.
+    ///   - environment: for the daemon.
+    init(_ name: String, base: String, _ environment: [String: String]) throws {
+        let example = try #require(ExamplePage.examples.first { $0.path == "config/examples/\(name)" }, "\(name)")
+        let place = try DaemonPlace()
+        let own = "listen: 127.0.0.1:\(place.port)\nadmin: { listen: \"unix:\(place.adminSocket)\" }\n"
+        let text = example.text.replacing("listen: localhost:8080\n", with: own)
+        try place.folder.write("no-picture.svg", readText(ExamplePage.root + "/config/examples/no-picture.svg"))
+        daemon = try Daemon(text: text, at: place, environment: environment)
+        self.base = base
+        // The test has started it.
+        lines = example.lines.filter { !$0.command.hasPrefix("drydock serve") && !$0.command.hasPrefix("export ") }
+        let binary = URL(filePath: try Daemon.binary()).deletingLastPathComponent().path
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        self.environment = ["PATH": "\(binary):\(path)", "DRYDOCK_ADMIN": "unix:\(place.adminSocket)"]
+    }
+
+    var isAtEnd: Bool { lines.isEmpty }
+
+    /// Types the next line, which has to begin so, and compares what it prints with what the page quotes.
+    /// - Parameter origin: what stands for the origin's URL in the output.
+    func type(_ beginning: String, origin: String = "") throws {
+        let line = lines.removeFirst()
+        #expect(line.command.hasPrefix(beginning), "the page goes on with \(line.command)")
+        let result = try Shell.run("sh", ["-c", own(line.command)], environment: environment, seconds: 60)
+        #expect(result.succeeded, "\(line.command): \(result.report)")
+        compare(line, result.output, origin)
+    }
+
+    /// Types the next line in a terminal of its own; what comes back waits for its end and compares.
+    func begin(_ beginning: String) throws -> () -> Void {
+        let line = lines.removeFirst()
+        #expect(line.command.hasPrefix(beginning), "the page goes on with \(line.command)")
+        let folder = daemon.place.folder
+        let child = try ChildProcess(
+            "sh",
+            ["-c", own(line.command)],
+            environment: Shell.cleanEnvironment(adding: environment),
+            output: folder.file("terminal.out"),
+            errors: folder.file("terminal.err")
+        )
+        return { [self] in
+            #expect(child.waitForEnd(seconds: 60) == .exited(0), "\(line.command): \(folder.text("terminal.err"))")
+            compare(line, folder.text("terminal.out"), "")
+        }
+    }
+
+    private func own(_ command: String) -> String {
+        command.replacing("localhost:8080", with: "127.0.0.1:\(daemon.port)")
+    }
+
+    private func compare(_ line: ReadmeText.Line, _ output: String, _ origin: String) {
+        let output = origin.isEmpty ? output : output.replacing(origin, with: base)
+        let printed = output.split(whereSeparator: \.isNewline).map { Self.general(String($0)) }
+        let isSame =
+            printed.count == line.quoted.count
+            && zip(line.quoted, printed).allSatisfy { quoted, printed in
+                quoted.hasSuffix("…") ? printed.hasPrefix(quoted.dropLast()) : Self.general(quoted) == printed
+            }
+        #expect(
+            isSame && !line.quoted.isEmpty,
+            "\(line.command): the page quotes \(line.quoted), and it prints \(output)"
+        )
+    }
+
+    /// Without the numbers that count with the time, and the name that follows from the machine.
+    private static func general(_ line: String) -> String {
+        line.replacing(/ttl=-?[0-9]+/, with: "ttl=N").replacing(/drydock-[0-9a-f]{8}/, with: "drydock-N")
+    }
+}
