@@ -134,6 +134,20 @@ struct MappingTests {
         for cut in 0...document.utf8.count { #expect(try streamed(document, plan, at: [cut]) == expected, "at \(cut)") }
     }
 
+    @Test("an array at the root gets a name, and one that has a name loses it")
+    func arrayAtTheRoot() throws {
+        let named = try MappingRule(object(["items": rule(".", .each(MappingRule(object(["key": rule("id")]))))]))
+        let array = #"[{"id":1,"x":0},{"id":"b"}]"#
+        let expected = #"{"items":[{"key":1},{"key":"b"}]}"#
+        #expect(try mapped(array, named) == expected)
+        for cut in 0...array.utf8.count { #expect(try streamed(array, named, at: [cut]) == expected, "at \(cut)") }
+        #expect(try mapped("[]", named) == #"{"items":[]}"#)
+        #expect(failure { try mapped(#"{"items":1}"#, named) } == MappingFailure(keyPath: "items", "it is no array"))
+        let bare = try rule("items", .each(rule("key")))
+        #expect(try mapped(expected, bare) == #"[1,"b"]"#)
+        #expect(try streamed(expected, bare) == #"[1,"b"]"#)
+    }
+
     @Test("arrays in arrays, and an array that is none")
     func nested() throws {
         let inner = try MappingRule(object(["ids": rule("tags", .each(rule("id", .converted(.string, .usual))))]))
