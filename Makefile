@@ -96,7 +96,7 @@ check-deb: $(RELEASE) ## builds the package, and installs, uses, upgrades and pu
 	@packaging/check-deb $(RELEASE)
 
 check-counts: $(RELEASE) ## allocations and instructions of hits, demo answers and what is passed on, which must not grow
-	@Benchmarks/bench --only counts-1k,counts-16k,counts-304,counts-log,counts-disk,counts-pass,counts-demo >/dev/null
+	@Benchmarks/bench --only counts-1k,counts-mapped,counts-16k,counts-304,counts-log,counts-disk,counts-pass,counts-demo >/dev/null
 
 check-unit: $(RELEASE) ## installs into a temporary tree and asks systemd-analyze about the unit
 	@tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; \

@@ -53,6 +53,8 @@ class Way:
 
 WAYS = (
     Way("1k", "1 KiB", 4_500, "/files/1024"),
+    # A mapped response is stored as it is answered: a hit of it takes what any hit takes.
+    Way("mapped", "1 KiB, mapped", 4_500, "/mapped/1024"),
     Way("16k", "16 KiB", 4_300, "/files/16384"),
     Way("fields", "12 request and 15 response fields", 10_300, "/k/7", REALISTIC),
     Way("304", "304", 8_600, "/files/1024", (("If-None-Match", '"6863b1a0-400"'),)),

@@ -20,6 +20,7 @@ def services(origin, is_disk):
     tiers = "" if is_disk else ", cache: { disk: false }"
     lines = [service(name, f"prefix: /{name}", f"/{name}", tiers) for name in PREFIXES]
     lines.append(service("none", "prefix: /none", "/pass", ", cache: { mode: none }"))
+    lines.append(service("mapped", "prefix: /mapped", "/json", tiers + ", response: { map: { text: data.text } }"))
     lines.append(service("shop", f"host: {HOST}", "", tiers))
     return "\n".join(lines)
 

@@ -60,6 +60,10 @@ http {{
         location /files/ {{ add_header Cache-Control max-age=86400; }}
         location /pass/ {{ alias {folder}/files/; add_header Cache-Control no-store; }}
         location /cold/ {{ rewrite ^ /files/1048576 break; add_header Cache-Control max-age=86400; }}
+        location /json/ {{
+            default_type application/json; add_header Cache-Control max-age=86400;
+            return 200 '{{"data": {{"text": "$unit$unit$unit"}}}}';
+        }}
         location ~ ^/n/(?<key>[0-9]+)$ {{
             default_type text/plain; add_header Cache-Control max-age=86400; add_header ETag '"$key"';
             return 200 "key $key\\n$unit$unit$unit";
