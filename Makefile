@@ -130,10 +130,11 @@ lint: ## the format rules, strictly
 format: ## brings every file into form
 	swift format format --in-place --recursive --parallel $(FORMATTED)
 
-bench: ## beside a bare loop and Debian's caching proxies: speed, memory, allocations; writes Benchmarks/RESULTS.md; eviction orders
+bench: ## beside a bare loop and Debian's caching proxies: speed, memory, allocations; writes Benchmarks/RESULTS.md; eviction orders; mapping beside jq
 	@.ci/need bench
 	@$(MAKE) build
 	Benchmarks/eviction
+	Benchmarks/mapping
 	Benchmarks/bench --write
 
 clean: ## everything that was built
