@@ -93,7 +93,7 @@ extension DownloadError {
         case .onlyIfCached(let text), .offline(let text): self = .notStored(text)
         case .notAdmitted(let text), .unavailable(let text, seconds: _), .parkExpired(let text): self = .busy(text)
         case .upstream(let error): self = Self(error)
-        case .inner, .redirect, .mapping:
+        case .inner, .redirect, .mapping, .type:
             self = .origin(OriginFailure(kind: .protocolViolation, detail: error.description))
         }
     }

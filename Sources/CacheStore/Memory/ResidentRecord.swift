@@ -35,6 +35,8 @@ struct ResidentRecord {
     let isElsewhere: Bool
     /// It is a mapped document, and what its origin said stands at the end.
     private let isMapped: Bool
+    /// It was stored under an expectation, which stands behind that.
+    private let isExpected: Bool
     private let rest: PackedReader
 
     struct Place {
@@ -51,6 +53,7 @@ struct ResidentRecord {
         let about = reader.byte()
         isElsewhere = about & 1 != 0
         isMapped = about & 2 != 0
+        isExpected = about & 4 != 0
         etag = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
         lastModified = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
         date = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
@@ -74,7 +77,8 @@ struct ResidentRecord {
         record.appendCounted(ResidentLines.steps(to: lines, from: readyHead))
         record.append(signed: head.responseTime)
         let places = [KnownField.etag, .lastModified, .date].map { place(of: $0, head.fields, readyHead) }
-        record.append((places.contains { $0 == nil } ? 1 : 0) | (head.mapped == nil ? 0 : 2))
+        let kept: UInt8 = (head.mapped == nil ? 0 : 2) | (head.expectation == nil ? 0 : 4)
+        record.append((places.contains { $0 == nil } ? 1 : 0) | kept)
         for place in places {
             record.append(unsigned: UInt64(place?.start ?? 0))
             record.append(unsigned: UInt64(place?.count ?? 0))
@@ -119,6 +123,7 @@ struct ResidentRecord {
             Serializer.write(mapped.fields, into: &lines)
             more.appendCounted(lines)
         }
+        if let expectation = head.expectation { more.appendCounted(Array(expectation.utf8)) }
         record.append(flags.rawValue)
         return record + more
     }
@@ -165,6 +170,7 @@ struct ResidentRecord {
             let lines = Fields(ResidentLines(whole: reader.counted()))
             head.mapped = MappedOrigin(digest: digest, fields: lines, length: length < 0 ? nil : length)
         }
+        if isExpected { head.expectation = String(decoding: reader.counted(), as: UTF8.self) }
         return head
     }
 

@@ -30,21 +30,32 @@ extension SeedFolder {
     }
 
     /// The seeds of a URL that were not taken before; they count as taken from now on.
-    package func take(_ key: CacheKey) async -> [SeedCopy] {
+    /// - Parameter expectation: a seed that is something else is left out.
+    package func take(_ key: CacheKey, expecting expectation: SeedExpectation? = nil) async -> [SeedCopy] {
         let url = "\(key)"
         let names = candidates(url).filter(claim)
         if names.isEmpty { return [] }
-        return (try? await pool.run { [self] in names.compactMap { copy($0, key, url) } }) ?? []
+        return (try? await pool.run { [self] in names.compactMap { copy($0, key, url, expectation) } }) ?? []
     }
 
-    /// Takes one seed for a URL; nil if it belongs to another URL, is unreadable, or was taken before.
-    package func take(_ name: String, as key: CacheKey) async -> SeedCopy? {
+    /// Takes one seed for a URL; nil if it belongs to another URL, is unreadable, is not what is expected, or was taken
+    /// before.
+    package func take(
+        _ name: String,
+        as key: CacheKey,
+        expecting expectation: SeedExpectation? = nil
+    ) async -> SeedCopy? {
         guard claim(name) else { return nil }
-        return try? await pool.run { [self] in copy(name, key, "\(key)") }
+        return try? await pool.run { [self] in copy(name, key, "\(key)", expectation) }
     }
 
-    private func copy(_ name: String, _ key: CacheKey, _ url: String) -> SeedCopy? {
-        load(name, key, url).map { SeedCopy(head: $0.head, body: $0.body, expiry: dates.expiry(name)) }
+    private func copy(
+        _ name: String,
+        _ key: CacheKey,
+        _ url: String,
+        _ expectation: SeedExpectation?
+    ) -> SeedCopy? {
+        load(name, key, url, expectation).map { SeedCopy(head: $0.head, body: $0.body, expiry: dates.expiry(name)) }
     }
 
     /// Lists the folder. With layout `docker` a name has only a hash of the URL, so that URLs are known

@@ -17,6 +17,8 @@ package final class SeedFolder: Sendable, Equatable {
     private struct Memory {
         /// By name: a file's stamp when its head was read, and the head.
         var heads: [String: (stamp: SeedStamp, head: StoredHead)] = [:]
+        /// By name and expectation.
+        var verdicts: [String: SeedVerdict] = [:]
         var troubles: Set<String> = []
         /// Names that have been copied into the store.
         var taken: Set<String> = []
@@ -72,12 +74,17 @@ package final class SeedFolder: Sendable, Equatable {
 
     /// The seed that a request selects, with tier `.seed`; nil if there is no readable one. Any thread: the files
     /// are opened on the I/O pool.
-    package func lookup(_ key: CacheKey, request: RequestHead) async -> StoredResponse? {
+    /// - Parameter expectation: a seed that is something else is left out; each file is looked into once.
+    package func lookup(
+        _ key: CacheKey,
+        request: RequestHead,
+        expecting expectation: SeedExpectation? = nil
+    ) async -> StoredResponse? {
         let url = "\(key)"
         let candidates = candidates(url)
         if candidates.isEmpty { return nil }
         let found = try? await pool.run { [self] in
-            candidates.compactMap { load($0, key, url) }
+            candidates.compactMap { load($0, key, url, expectation) }
         }
         guard let found else { return nil }
         return Caching.select(from: found.map(\.head), request: request).map { found[$0] }
@@ -98,12 +105,15 @@ package final class SeedFolder: Sendable, Equatable {
     }
 
     /// Opens one seed; I/O thread.
-    /// - Returns: nil if it belongs to another URL, or is unreadable.
-    func load(_ name: String, _ key: CacheKey, _ url: String) -> StoredResponse? {
+    /// - Returns: nil if it belongs to another URL, is unreadable, or is not what is expected.
+    func load(_ name: String, _ key: CacheKey, _ url: String, _ expectation: SeedExpectation?) -> StoredResponse? {
         do {
             let (descriptor, stamp) = try files.open(name)
             let file = SharedFile(descriptor: descriptor, pool: pool)
             guard let head = try head(name, stamp, url) else { return nil }
+            if let expectation, let found = try verdict(name, stamp, head, file, expectation) {
+                throw SeedTrouble(reason: "it \(found), which is not what its route expects")
+            }
             return StoredResponse(
                 key: key,
                 head: head,
@@ -151,6 +161,32 @@ package final class SeedFolder: Sendable, Equatable {
             }
         }
         return head
+    }
+
+    /// Looks into a body, once for each state of its file; I/O thread.
+    private func verdict(
+        _ name: String,
+        _ stamp: SeedStamp,
+        _ head: StoredHead,
+        _ file: SharedFile,
+        _ expectation: SeedExpectation
+    ) throws -> String? {
+        let place = "\(name) \(expectation.name)"
+        if let known = memory.withLock({ $0.verdicts[place] }), known.stamp == stamp, known.head == head {
+            return known.found
+        }
+        var offset: Int64 = 0
+        let found = try expectation.inspect(head) {
+            let count = Int(min(64 * 1024, stamp.size - offset))
+            guard count > 0 else { return [] }
+            defer { offset += Int64(count) }
+            return try file.read(offset: offset, count: count).withBytes { Array($0) }
+        }
+        memory.withLock { memory in
+            if memory.verdicts.count >= Self.longestMemory { memory.verdicts = [:] }
+            memory.verdicts[place] = SeedVerdict(stamp: stamp, head: head, found: found)
+        }
+        return found
     }
 
     /// Claims a name for a copy; false if it was claimed before.

@@ -109,16 +109,19 @@ package final class DownloadCore: Sendable {
     ) async -> Answer {
         let answer = await search(ask, from: source, onInterim: onInterim, on: loop)
         guard let fallback = ask.phases?.fallback else { return answer }
-        let hasFailed = answer.failure?.isOriginFailure ?? (answer.head.status >= 500)
+        let status = answer.head.status
+        let hasFailed =
+            answer.failure?.isOriginFailure
+            ?? (ask.policy.success == nil ? status >= 500 : !ask.policy.isSuccess(status))
         guard hasFailed else { return answer }
         answer.reader?.close()
         context.notes.count { $0.fallbacks += 1 }
-        var status = answer.cacheStatus ?? CacheStatus(cacheName: cacheName)
-        (status.hit, status.stored, status.ttl) = (false, false, nil)
-        status.detail = CacheStatus.Detail.fallback.rawValue
-        var result = answers.standIn(fallback, ask, status, on: loop)
+        var cacheStatus = answer.cacheStatus ?? CacheStatus(cacheName: cacheName)
+        (cacheStatus.hit, cacheStatus.stored, cacheStatus.ttl) = (false, false, nil)
+        cacheStatus.detail = CacheStatus.Detail.fallback.rawValue
+        var result = answers.standIn(fallback, ask, cacheStatus, on: loop)
         result.originTime = answer.originTime
-        result.cause = answer.failure?.description ?? "the origin answered \(answer.head.status)"
+        result.cause = answer.failure?.description ?? "the origin answered \(status)"
         return result
     }
 

@@ -41,7 +41,7 @@ final class SeedAnswers: Sendable {
         guard seed.mode == .pinned, ask.content == nil, ask.request.method == .get || ask.request.method == .head,
             context.isOffline || !CacheControl(request: ask.request.fields).noCache
         else { return nil }
-        return await seed.lookup(ask.key, request: ask.request)
+        return await seed.lookup(ask.key, request: ask.request, expecting: ask.phases?.seedExpectation)
     }
 
     // MARK: - Imports
@@ -51,7 +51,7 @@ final class SeedAnswers: Sendable {
     func imports(_ ask: CacheRequest, _ seed: SeedFolder) async -> Bool {
         guard seed.mode == .import, ask.content == nil, seed.mayHave(ask.key) else { return false }
         var hasStored = false
-        for copy in await seed.take(ask.key) {
+        for copy in await seed.take(ask.key, expecting: ask.phases?.seedExpectation) {
             if case .imported = await adopt(copy, as: ask.key, ask.policy) { hasStored = true }
         }
         return hasStored
@@ -60,6 +60,8 @@ final class SeedAnswers: Sendable {
     /// ``DownloadCore/adopt(_:as:_:)``
     func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
         var head = copy.head
+        // Whoever took the copy has looked into it.
+        head.expectation = policy.expectation
         if head.varyNames.isEmpty || head.varyNames.contains("*") { head.varyNames = [] }
         if case .refuse(let reason) = Caching.decideKeep(head, policy: policy), reason != .noFreshnessAndNoValidator {
             return .refused(reason)

@@ -44,11 +44,11 @@ extension SharedFetchRunner {
                 context.notes.noteUnstoredPart(ask.key)
             }
             return settle(.again)
-        case 400... where plan.isCheck && mayServeStale(plan.partial, errorStatus: answer.status):
+        case _ where plan.isCheck && mayServeStale(plan.partial, errorStatus: answer.status):
             guard let partial = plan.partial else { break }
             stream.flow(into: BodyDrain(stream))
             return settle(.stalePart(partial, cause: .status(answer.status)))
-        case ..<400: forget(plan)
+        case ..<400: if ask.policy.isSuccess(answer.status) { forget(plan) }
         case 404, 410:
             if ask.policy.gone == .evict { forget(plan) }
         default: break

@@ -68,6 +68,10 @@ extension DownloadCore {
         do throws(FetchError) {
             head = try await context.start(stream, pass.request, from: source, on: loop)
         } catch {
+            // The origin has acted, although its answer is refused.
+            if error.isOfSuccess, Caching.invalidates(method: method, status: 200) {
+                await invalidate(after: pass, ResponseHead(status: 200), on: loop)
+            }
             return answers.failure(error, forwardReason)
         }
         stream.onInterim = nil

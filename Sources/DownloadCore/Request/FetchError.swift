@@ -22,6 +22,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     case redirect(String)
     /// The answer could not be mapped.
     case mapping(String)
+    /// The answer has another media type than the route expects.
+    case type(String)
     /// The client has left.
     case cancelled
     /// An operator has ended the fetch.
@@ -32,7 +34,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .upstream(let error): error.status
         case .notAdmitted, .unavailable, .cancelled, .stopped: 503
-        case .inner, .redirect, .mapping: 502
+        case .inner, .redirect, .mapping, .type: 502
         case .onlyIfCached, .offline, .parkExpired: 504
         }
     }
@@ -45,7 +47,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .onlyIfCached: nil
         case .offline, .unavailable, .parkExpired: "destination_unavailable"
         case .redirect: "http_protocol_error"
-        case .inner, .mapping, .cancelled: "proxy_internal_error"
+        case .inner, .mapping, .type, .cancelled: "proxy_internal_error"
         case .stopped: "connection_terminated"
         }
     }
@@ -55,6 +57,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .stopped: "Cancelled"
         case .mapping: "Answer not mapped"
+        case .type: "Unexpected media type"
         default: nil
         }
     }
@@ -77,7 +80,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .upstream(let error): error.detail
         case .notAdmitted(let detail), .unavailable(let detail, seconds: _), .parkExpired(let detail),
             .onlyIfCached(let detail),
-            .offline(let detail), .inner(let detail), .redirect(let detail), .mapping(let detail), .stopped(let detail):
+            .offline(let detail), .inner(let detail), .redirect(let detail), .mapping(let detail), .type(let detail),
+            .stopped(let detail):
             detail
         case .cancelled: "the request was given up"
         }
@@ -88,8 +92,16 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     var mayBeOfMethodAlone: Bool {
         switch self {
         case .upstream(let error): !error.isUnsent && error.kind != .cancelled && error.kind != .internal
-        case .inner, .redirect, .mapping: true
+        case .inner, .redirect, .mapping, .type: true
         case .notAdmitted, .unavailable, .parkExpired, .onlyIfCached, .offline, .cancelled, .stopped: false
+        }
+    }
+
+    /// The origin has answered with a success, which is not what the configuration expects.
+    var isOfSuccess: Bool {
+        switch self {
+        case .mapping, .type: true
+        default: false
         }
     }
 
@@ -97,7 +109,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     package var isOriginFailure: Bool {
         switch self {
         case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused
-        case .notAdmitted, .unavailable, .parkExpired, .inner, .redirect, .mapping, .offline: true
+        case .notAdmitted, .unavailable, .parkExpired, .inner, .redirect, .mapping, .type, .offline: true
         case .onlyIfCached, .cancelled, .stopped: false
         }
     }

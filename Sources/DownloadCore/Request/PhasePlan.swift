@@ -1,8 +1,9 @@
 // A route's placeholder while a response is fetched, its fallback when the fetch fails, and
 // the content that it expects.
 
-import CacheStore
+package import CacheStore
 package import Content
+import HTTPCaching
 import HTTPWire
 
 /// A file that answers in place of a missing response.
@@ -43,20 +44,47 @@ package struct PhasePlan: Sendable, Equatable {
     package var fallback: SubstituteResponse?
     /// The content that the route expects: a response with other content is forwarded and not stored.
     package var expect: ContentExpectation
+    /// The media types that the route expects: a response with another one is a failure; nil: any.
+    package var types: ExpectedTypes?
 
     /// - Parameter placeholderDelay: in nanoseconds; 300 ms by default.
     package init(
         placeholder: SubstituteResponse? = nil,
         placeholderDelay: UInt64 = 300_000_000,
         fallback: SubstituteResponse? = nil,
-        expect: ContentExpectation = .any
+        expect: ContentExpectation = .any,
+        types: ExpectedTypes? = nil
     ) {
         self.placeholder = placeholder
         self.placeholderDelay = placeholderDelay
         self.fallback = fallback
         self.expect = expect
+        self.types = types
     }
 
     /// Nothing of it changes anything.
-    package var isEmpty: Bool { placeholder == nil && fallback == nil && expect == .any }
+    package var isEmpty: Bool { placeholder == nil && fallback == nil && expectation == nil }
+
+    /// What responses are stored under (`CachePolicy.expectation`); nil where nothing is expected.
+    package var expectation: String? {
+        expect == .any && types == nil ? nil : "\(expect.rawValue) \(types?.description ?? "*/*")"
+    }
+
+    /// The same for seeds, which have not come through a fetch; nil where nothing is expected.
+    package var seedExpectation: SeedExpectation? {
+        guard let expectation else { return nil }
+        return SeedExpectation(name: expectation) { [expect, types] head, next in
+            if 200..<300 ~= head.status, let found = types?.mismatch(head.fields) {
+                return "has \(found)"
+            }
+            guard expect != .any, head.status == 200 || head.status == 203 else { return nil }
+            let inspection = ContentInspection(expect, head.fields)
+            while inspection.mismatch == nil, expect.needsAll || !inspection.isBeginningKnown {
+                let bytes = try next()
+                if bytes.isEmpty { break }
+                bytes.withUnsafeBytes { _ = inspection.push($0) }
+            }
+            return inspection.finish()
+        }
+    }
 }

@@ -203,7 +203,9 @@ final class IncomingResponse {
     // MARK: - Storing
 
     /// The origin says what the resource is now.
-    private var isAnswer: Bool { (200..<400).contains(head.response.status) }
+    private var isAnswer: Bool {
+        (200..<400).contains(head.response.status) && ask.policy.isSuccess(head.response.status)
+    }
 
     private var isGone: Bool { head.response.status == 404 || head.response.status == 410 }
 

@@ -185,7 +185,7 @@ final class SharedFetchRunner {
                 )
             )
         }
-        if let stale, answer.status >= 400, mayServeStale(errorStatus: answer.status) {
+        if let stale, ask.policy.countsAsFailure(answer.status), mayServeStale(errorStatus: answer.status) {
             stream.flow(into: BodyDrain(stream))
             return settle(.stale(stale, cause: .status(answer.status)))
         }

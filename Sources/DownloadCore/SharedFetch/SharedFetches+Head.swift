@@ -41,7 +41,7 @@ extension SharedFetches {
             byGet.hasHeadFailed = true
             return await answerHeadByGet(byGet, turn, onInterim, on: loop)
         }
-        if let stale = miss.stale, let cause = staleCause(answer),
+        if let stale = miss.stale, let cause = staleCause(answer, ask.policy),
             context.mayServeStale(stale, ask, errorStatus: cause.errorStatus)
         {
             context.notes.noteCheck(ask, .stale(stale, cause: cause))
@@ -115,9 +115,9 @@ extension SharedFetches {
     }
 
     /// Why a stale response might replace the origin's answer: a failure or an error status; nil otherwise.
-    private func staleCause(_ answer: Answer) -> StaleCause? {
+    private func staleCause(_ answer: Answer, _ policy: CachePolicy) -> StaleCause? {
         if let failure = answer.failure { return failure.isOriginFailure ? .error(failure) : nil }
-        return answer.head.status >= 400 ? .status(answer.head.status) : nil
+        return policy.countsAsFailure(answer.head.status) ? .status(answer.head.status) : nil
     }
 }
 

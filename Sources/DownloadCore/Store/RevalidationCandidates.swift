@@ -18,7 +18,8 @@ struct RevalidationCandidates {
         self.ask = ask
         self.stale = stale
         // What another mapping made is not confirmed: the origin's bytes may be the same, and the document is not.
-        let stored = stored.filter { $0.head.isMapped(as: ask.policy) }
+        // Nor is what was stored when less was expected.
+        let stored = stored.filter { $0.head.isMapped(as: ask.policy) && $0.head.isExpected(by: ask.policy) }
         let others = stored.filter { other in stale.map { !other.isSameVariant(as: $0) } ?? true }
         // An answer to one user must not update the responses of others.
         let isOwn = ask.request.fields.contains(.authorization)

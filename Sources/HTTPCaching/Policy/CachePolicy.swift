@@ -99,6 +99,13 @@ package struct CachePolicy: Sendable, Equatable {
     package var cookies: CookiePolicy
     /// The digest of the mapping that responses are stored under; nil: they are stored as they come.
     package var mapping: String?
+    /// The statuses that count as success; nil: those below 400.
+    package var success: StatusSet?
+    /// What the bodies and types of responses must be for them to be stored, as one text that is stored with them; nil:
+    /// anything.
+    package var expectation: String?
+    /// Failed answers get another document on their way to clients, so that no stored one is sent as it is.
+    package var mapsErrors = false
 
     /// The lifetime in library mode where none is configured, in seconds: two hours.
     package static let libraryTTL: Int64 = 7200
@@ -142,11 +149,19 @@ package struct CachePolicy: Sendable, Equatable {
         self.cookies = cookies
     }
 
-    /// Whether a failed check may be answered with what is stored although the origin gave `status`: 500 and above,
-    /// with ``GonePolicy/serveStale`` 404 and 410, and in library mode any other error.
+    /// Whether an answer with `status` is a success. A part counts as the whole, and a 304 is about what was a success.
+    package func isSuccess(_ status: Int) -> Bool {
+        guard let success, status != 304 else { return status < 400 }
+        return success.contains(status) || status == 206 && success.contains(200)
+    }
+
+    /// Whether a failed check may be answered with what is stored although the origin gave `status`: 500 and above, or
+    /// whatever is not among the statuses of `success` where they are set; with ``GonePolicy/serveStale`` 404 and 410,
+    /// and in library mode any other error.
     package func countsAsFailure(_ status: Int) -> Bool {
         switch status {
         case 404, 410: gone == .serveStale
+        case _ where success != nil: !isSuccess(status)
         case 500...: true
         case 400..<500: mode == .library
         default: false

@@ -100,7 +100,7 @@ extension ReuseDecision {
         case .mismatch(.cacheOff), .mismatch(.authorization): .bypass
         case .mismatch(.method): .method
         case .mismatch(.vary): .varyMiss
-        case .mismatch(.mapping): .miss
+        case .mismatch(.mapping), .mismatch(.expect): .miss
         }
     }
 }

@@ -17,7 +17,8 @@ extension StoreRefusal {
     /// Such as `RFC 9111 section 5.2.2.5`.
     package var section: String {
         switch self {
-        case .cacheOff, .statusNotSuccessful: "configuration, cache.mode"
+        case .cacheOff: "configuration, cache.mode"
+        case .statusNotSuccessful: "configuration, cache.mode and response.success"
         case .setCookie: "configuration, cache.set_cookie"
         case .requestCookie: "configuration, cache.cookies"
         case .tooShort: "configuration, cache.min_length"
@@ -84,6 +85,7 @@ extension MismatchReason {
         case .vary: "RFC 9111 section 4.1"
         case .authorization: "RFC 9111 section 3.5"
         case .mapping: "configuration, response.map"
+        case .expect: "configuration, response.expect, response.type and response.success"
         }
     }
 }

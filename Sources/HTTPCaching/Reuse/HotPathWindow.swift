@@ -44,10 +44,12 @@ public struct HotPathWindow: Sendable, Equatable {
 extension Caching {
     /// The window of a stored response; nil where reuse depends on more of the request than its selecting
     /// fields (Authorization), where no request selects it, where it can be invalidated with its groups (RFC
-    /// 9875), or where it is never fresh.
-    public static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
+    /// 9875), where it is an error that clients get in another form, or where it is never fresh.
+    package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
         guard policy.mode != .none, stored.requestMethod == .get, !stored.varyNames.contains("*") else { return nil }
-        guard stored.staleSince == nil, stored.changedSince == nil, stored.isMapped(as: policy) else { return nil }
+        guard stored.staleSince == nil, stored.changedSince == nil, stored.isMapped(as: policy),
+            stored.isExpected(by: policy), !policy.mapsErrors || policy.isSuccess(stored.status)
+        else { return nil }
         guard cacheGroups(stored.fields).isEmpty else { return nil }
         let control = ResponseControl(stored.fields, policy: policy)
         if stored.hadAuthorization, !control.allowsAuthorized { return nil }

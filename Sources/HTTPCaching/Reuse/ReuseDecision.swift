@@ -60,6 +60,8 @@ package enum MismatchReason: String, Sendable, CaseIterable {
     case authorization
     /// It was made by another mapping than the one of its route, or by one where there is none now.
     case mapping
+    /// It was stored under other expectations than those of its route (``StoredHead/isExpected(by:)``).
+    case expect
 }
 
 package enum ReuseDecision: Sendable, Equatable {
@@ -94,6 +96,7 @@ extension Caching {
         }
         guard selects(stored: stored, request: request) else { return .mismatch(.vary) }
         guard stored.isMapped(as: policy) else { return .mismatch(.mapping) }
+        guard stored.isExpected(by: policy) else { return .mismatch(.expect) }
         let control = ResponseControl(stored.fields, policy: policy)
         if stored.hadAuthorization, !control.allowsAuthorized { return .mismatch(.authorization) }
 

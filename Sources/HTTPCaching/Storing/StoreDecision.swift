@@ -47,7 +47,8 @@ package enum StoreRefusal: String, Sendable, CaseIterable, Error {
     case requestCookie = "request-cookie"
     /// The body is shorter than the configured `min_length`.
     case tooShort = "too-short"
-    /// Library mode keeps successful responses, and others only by `ttl_by_status`.
+    /// Library mode keeps successful responses, and others only by `ttl_by_status`; no mode keeps a status that the
+    /// configured `success` leaves out.
     case statusNotSuccessful = "status-not-successful"
     case noFreshnessAndNoValidator = "no-freshness-and-no-validator"
     /// A server error, while something is stored that may still answer.
@@ -203,6 +204,7 @@ extension Caching {
         _ times: ResponseTimes,
         policy: CachePolicy
     ) -> StoreDecision {
+        if policy.success != nil, !policy.isSuccess(status) { return .refuse(.statusNotSuccessful) }
         let (control, responseTime) = (ResponseControl(fields, policy: policy), times.responseTime)
         if control.directives.mustUnderstand, !StatusCode.isUnderstood(status) { return .refuse(.mustUnderstand) }
         if control.forbidsStoring { return .refuse(.noStore) }

@@ -34,7 +34,8 @@ extension StoredHead {
             bytes.appendInteger(UInt64(bitPattern: time))
         }
         bytes.appendInteger(number)
-        bytes.append((hadAuthorization ? 1 : 0) | (changedSince == nil ? 0 : 2) | (mapped == nil ? 0 : 4))
+        let kept: UInt8 = (mapped == nil ? 0 : 4) | (expectation == nil ? 0 : 8)
+        bytes.append((hadAuthorization ? 1 : 0) | (changedSince == nil ? 0 : 2) | kept)
         bytes.appendCounted(Latin1.bytes(requestMethod.name))
         bytes.appendCounted(Array(reason.utf8))
         bytes.appendFields(fields)
@@ -47,6 +48,7 @@ extension StoredHead {
             bytes.appendInteger(UInt64(bitPattern: mapped.length ?? -1))
             bytes.appendFields(mapped.fields)
         }
+        if let expectation { bytes.appendCounted(Array(expectation.utf8)) }
     }
 
     /// Reads what `encode` wrote; `bytes` must be exactly that, and are only used during the call.
@@ -68,7 +70,7 @@ extension StoredHead {
         guard (-1...DeltaSeconds.limit).contains(receivedAge) else { throw reader.invalid(.times) }
         let number = try reader.integer(UInt64.self)
         let flags = try reader.byte()
-        guard flags <= 7 else { throw reader.invalid(.flags) }
+        guard flags <= 15 else { throw reader.invalid(.flags) }
         let method = try reader.counted()
         guard ASCII.isToken(method) else { throw reader.invalid(.method) }
         let reason = String(decoding: try reader.counted(), as: UTF8.self)
@@ -85,6 +87,7 @@ extension StoredHead {
         }
         let changedSince = flags & 2 == 0 ? nil : try reader.time()
         let mapped = flags & 4 == 0 ? nil : try reader.mapped()
+        let expectation = flags & 8 == 0 ? nil : String(decoding: try reader.counted(), as: UTF8.self)
         guard reader.atEnd else { throw reader.invalid(.end) }
         self.init(
             status: status,
@@ -104,6 +107,7 @@ extension StoredHead {
         self.number = number
         self.changedSince = changedSince
         self.mapped = mapped
+        self.expectation = expectation
     }
 }
 

@@ -39,6 +39,8 @@ package struct StoredHead: Sendable, Equatable {
     package var changedSince: Int64?
     /// What the origin said of a document that is stored mapped; nil for all other responses.
     package var mapped: MappedOrigin?
+    /// What was expected of it when it was stored; nil: nothing.
+    package var expectation: String?
 
     package init(
         status: Int,
@@ -86,6 +88,12 @@ extension StoredHead {
 
     /// Whether it was made by the mapping of the policy; of a policy without one, by none.
     package func isMapped(as policy: CachePolicy) -> Bool { mapped?.digest == policy.mapping }
+
+    /// Whether it was stored under what the policy expects of responses. Without an expectation anything is.
+    package func isExpected(by policy: CachePolicy) -> Bool {
+        (policy.expectation == nil || policy.expectation == expectation)
+            && (policy.success == nil || policy.isSuccess(status))
+    }
 }
 
 extension Caching {
@@ -128,6 +136,7 @@ extension Caching {
             receivedAge: receivedAge(response.fields)
         )
         head.mapped = mapped
+        head.expectation = policy.expectation
         return head
     }
 

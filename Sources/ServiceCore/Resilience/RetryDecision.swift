@@ -33,7 +33,7 @@ package enum AttemptEnd: Sendable, Equatable {
             case .nameNotFound, .resolver, .connectionRefused, .unreachable, .tls, .closed: .connect
             default: nil
             }
-        case .failed(.mapping): .content
+        case .failed(.mapping), .failed(.type): .content
         case .failed: nil
         }
     }

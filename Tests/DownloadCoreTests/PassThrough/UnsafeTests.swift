@@ -36,6 +36,22 @@ struct UnsafeTests {
         }
     }
 
+    @Test("an answer that is refused for what it holds invalidates, too: the origin has acted")
+    func refused() async throws {
+        for (error, isInvalidated) in [(FetchError.type("html"), true), (.mapping("bad"), true), (.inner("no"), false)]
+        {
+            for method in [Method.put, .options] {
+                try await withRig { rig in
+                    _ = await rig.get()
+                    #expect(await rig.settle())
+                    rig.origin.answers { $0.method == .get ? .whole() : Reply(steps: [.fail(error)]) }
+                    #expect(await rig.pass(method).failure == error)
+                    #expect(await rig.get().cache.hasPrefix("hit") != (isInvalidated && method == .put))
+                }
+            }
+        }
+    }
+
     @Test("RFC 9110 section 9.3.3: the answer to a POST that is a representation of its target is stored for GET")
     func postStored() async throws {
         try await withRig(disk: true) { rig in
