@@ -169,7 +169,8 @@ extension ValueKind {
         case .text(.connectPattern): "\"a.example:22\""
         case .text(.webOrigin): "\"http://localhost:3000\""
         case .text(.dateForm): "milliseconds"
-        case .text(.mediaType): "image/png"
+        case .text(.mediaType), .text(.mediaRange): "image/png"
+        case .text(.statuses): "2xx"
         case .text(.publicKeyPin): "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
         case .text: "OTHER"
         case .path:

@@ -84,7 +84,21 @@ extension KeyTable {
                 default: "any",
                 "Which bodies may be stored; other bodies are passed on and counted.",
                 inherited: .endpoints
-            )
+            ),
+            KeyDescriptor(
+                "type",
+                .word("any", or: .oneOrMore(.text(.mediaRange))),
+                default: "any",
+                "Which media types answers may have, such as application/json or text/*; another type is a 502, and is not stored.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "success",
+                .list(.text(.statuses)),
+                default: "[2xx, 3xx]",
+                "Which statuses of the origin are successes: 200, 2xx or 200..206; others are not stored, and are what error.map is for.",
+                inherited: .endpoints
+            ),
         ] + mapping
     )
 }

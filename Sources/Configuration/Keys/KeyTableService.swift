@@ -168,7 +168,13 @@ extension KeyTable {
             inherited: .endpoints
         ),
         KeyDescriptor("cache", .section(serviceCache), "How responses are stored and reused.", inherited: .endpoints),
-        KeyDescriptor("response", .section(response), "Which responses may be stored.", inherited: .endpoints),
+        KeyDescriptor(
+            "response",
+            .section(response),
+            "What answers must be, and what they become.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor("error", .section(error), "What failed answers become.", inherited: .endpoints),
         KeyDescriptor(
             "retry",
             .section(retry),

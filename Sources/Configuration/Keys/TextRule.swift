@@ -1,5 +1,7 @@
 // What texts may hold: names, tokens, field values, hosts, prefixes, origins.
 
+import Content
+import HTTPCaching
 import Policies
 
 /// A rule for a text.
@@ -36,6 +38,10 @@ package enum TextRule: Sendable {
     /// `seconds`, `milliseconds`, `iso8601` or a pattern.
     case dateForm
     case mediaType
+    /// A media type, or `TYPE/*`, without parameters.
+    case mediaRange
+    /// A status from 200 to 599, a class such as `2xx`, or a range such as `200..206`.
+    case statuses
     /// A name in a field of a multipart content.
     case partName
     /// A path with its slash, and perhaps a query.
@@ -156,6 +162,20 @@ package enum TextRule: Sendable {
                 throw ScalarProblem("'\(text)' is not a media type; write one such as image/png")
             }
             return try TextRule.fieldValue.check(text)
+        case .mediaRange:
+            guard ExpectedTypes.isPattern(text) else {
+                throw ScalarProblem(
+                    "'\(text)' is not a media type; write one such as application/json or text/*, without parameters"
+                )
+            }
+            return text.lowercased()
+        case .statuses:
+            guard StatusSet.range(text) != nil else {
+                throw ScalarProblem(
+                    "does not know '\(text)'; it takes statuses from 200 to 599, classes such as 2xx, and ranges such as 200..206"
+                )
+            }
+            return text
         case .partName:
             guard !text.isEmpty else { throw ScalarProblem("takes a name, which cannot be empty; write one") }
             return try TextRule.fieldValue.check(text)

@@ -20,7 +20,13 @@ package struct EndpointConfiguration: Sendable, Equatable {
     package var redirects: RedirectPolicy
     package var cache = CacheConfiguration()
     package var expect: ContentExpectation
+    /// The media types that answers may have; nil: any.
+    package var types: ExpectedTypes?
+    /// The statuses that are successes; nil: those below 400.
+    package var success: StatusSet?
     package var mapping: MappingConfiguration?
+    /// Of failed answers.
+    package var errorMapping: MappingConfiguration?
     package var demo = DemoConfiguration()
     /// Bytes of each body that are logged, up to 64 KiB; nil: none.
     package var logBodies: Int?

@@ -1,6 +1,7 @@
 // One service of the configuration, with what it inherited.
 
 package import Content
+package import HTTPCaching
 package import Policies
 package import Upstream
 
@@ -45,7 +46,13 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var cache = CacheConfiguration()
     /// What bodies must be to be stored.
     package var expect: ContentExpectation
+    /// The media types that answers may have; nil: any.
+    package var types: ExpectedTypes?
+    /// The statuses that are successes; nil: those below 400.
+    package var success: StatusSet?
     package var mapping: MappingConfiguration?
+    /// Of failed answers.
+    package var errorMapping: MappingConfiguration?
     /// The answer for paths that no endpoint names, and the defaults of the endpoints.
     package var demo = DemoConfiguration()
     /// Bytes of each body that are logged, up to 64 KiB; nil: none.

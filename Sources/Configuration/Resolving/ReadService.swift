@@ -25,6 +25,8 @@ extension ServiceConfiguration {
         lenient = reader.bool("lenient")
         cors = CORSConfiguration(reader.section("cors"))
         expect = reader.section("response").choice(always: "expect")
+        types = ExpectedTypes(reader.section("response").texts("type"))
+        success = StatusSet(reader.section("response"))
         unlisted = reader.choice(always: "unlisted")
         logBodies = reader.section("log").bytes("bodies")
     }
@@ -59,6 +61,16 @@ extension RetryPolicy {
         if beside.entry("backoff") == nil { backoff = preset.backoff }
         if beside.entry("jitter") == nil { jitter = preset.jitter }
         if beside.entry("when") == nil { causes = preset.causes }
+    }
+}
+
+extension StatusSet {
+    /// Nil where it has what the table of keys says.
+    fileprivate init?(_ reader: SectionReader) {
+        let usual = SectionReader(nothingOf: KeyTable.response).texts("success").compactMap(Self.range)
+        let ranges = reader.texts("success").compactMap(Self.range)
+        if ranges == usual { return nil }
+        self.init(ranges)
     }
 }
 
@@ -123,6 +135,8 @@ extension EndpointConfiguration {
         retry = RetryPolicy(reader.section("retry"))
         redirects = RedirectPolicy(reader.section("redirects"))
         expect = reader.section("response").choice(always: "expect")
+        types = ExpectedTypes(reader.section("response").texts("type"))
+        success = StatusSet(reader.section("response"))
         logBodies = reader.section("log").bytes("bodies")
     }
 }

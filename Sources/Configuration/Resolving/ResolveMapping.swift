@@ -26,12 +26,29 @@ extension Resolver {
                 "'response.map' and 'cache.seed_dir' exclude each other: a seed answers as it is; remove one of them"
             )
         }
+        return plan(value, "response.map").map {
+            MappingConfiguration(plan: $0, buffer: reader.bytes(always: "map_buffer"))
+        }
+    }
+
+    /// The mapping of the failed answers of a service or an endpoint; nil where there is none, or a mistake in it.
+    /// - Parameters:
+    ///   - reader: of the section `error`.
+    ///   - response: the section `response` beside it.
+    mutating func errorMapping(_ reader: SectionReader, _ response: SectionReader) -> MappingConfiguration? {
+        guard let value = reader.value("map"), !Self.isNone(value) else { return nil }
+        return plan(value, "error.map").map {
+            MappingConfiguration(plan: $0, buffer: response.bytes(always: "map_buffer"))
+        }
+    }
+
+    private mutating func plan(_ value: Value, _ label: String) -> MappingPlan? {
         var rules = MappingRules()
-        guard let root = rules.rule(value, "response.map", depth: 0), rules.mistakes.isEmpty else {
+        guard let root = rules.rule(value, label, depth: 0), rules.mistakes.isEmpty else {
             for mistake in rules.mistakes { fail(mistake.place, mistake.message) }
             return nil
         }
-        return MappingConfiguration(plan: MappingPlan(root), buffer: reader.bytes(always: "map_buffer"))
+        return MappingPlan(root)
     }
 
     private static func isNone(_ value: Value) -> Bool {

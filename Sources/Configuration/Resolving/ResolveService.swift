@@ -1,6 +1,7 @@
 // Services and endpoints: merged with what they inherit, resolved, and checked as a whole.
 
 import Content
+import HTTPCaching
 import Policies
 
 extension Resolver {
@@ -68,7 +69,9 @@ extension Resolver {
         check(park: own, result, baseURL)
         result.retry = RetryPolicy(reader.section("retry"), own: own.section("retry"))
         result.mapping = mapping(reader.section("response"), result.cache)
-        check(retry: own, result.expect, result.mapping)
+        result.errorMapping = errorMapping(reader.section("error"), reader.section("response"))
+        check(success: own, result.success)
+        check(retry: own, looksInside: result.expect != .any || result.types != nil || result.mapping != nil)
         check(logBodies: own.section("log"))
         result.allow = access(reader, "allow")
         result.deny = access(reader, "deny")
@@ -164,7 +167,9 @@ extension Resolver {
         check(logBodies: own.section("log"))
         result.cache = cache(reader.section("cache"), own: own.section("cache"))
         result.mapping = mapping(reader.section("response"), result.cache)
-        check(retry: own, result.expect, result.mapping)
+        result.errorMapping = errorMapping(reader.section("error"), reader.section("response"))
+        check(success: own, result.success)
+        check(retry: own, looksInside: result.expect != .any || result.types != nil || result.mapping != nil)
         let place = reader.place("name") ?? self.place(reader, "path")
         result.demo = demo(reader.section("demo"), answerOf: .endpoint(name, place), daemonDemo: daemonDemo)
         return result
@@ -225,17 +230,34 @@ extension Resolver {
         }
     }
 
-    /// - Parameter own: the service or the endpoint without what it inherited.
-    private mutating func check(
-        retry own: SectionReader,
-        _ expect: ContentExpectation,
-        _ mapping: MappingConfiguration?
-    ) {
+    /// - Parameters:
+    ///   - own: the service or the endpoint without what it inherited.
+    ///   - looksInside: there are bodies that would not do.
+    private mutating func check(retry own: SectionReader, looksInside: Bool) {
         let reader = own.section("retry")
-        if reader.texts("when").contains("content"), expect == .any, mapping == nil {
+        if reader.texts("when").contains("content"), !looksInside {
             fail(
                 place(reader, "when"),
-                "'retry.when' has content, but 'response.expect' is any and nothing is mapped; say what bodies must be, or remove content"
+                "'retry.when' has content, but 'response.expect' and 'response.type' are any and nothing is mapped; say what bodies must be, or remove content"
+            )
+        }
+    }
+
+    /// - Parameter own: the service or the endpoint without what it inherited.
+    private mutating func check(success own: SectionReader, _ success: StatusSet?) {
+        let response = own.section("response")
+        guard let place = response.place("success"), let success else { return }
+        if success.ranges.isEmpty {
+            fail(
+                place,
+                "'response.success' is empty, so that every answer would be a failure; name a status, such as 2xx"
+            )
+        }
+        for entry in own.section("cache").map("ttl_by_status") {
+            guard let status = Int(entry.key), !success.ranges.isEmpty, !success.contains(status) else { continue }
+            fail(
+                entry.place,
+                "'cache.ttl_by_status' has \(status), which 'response.success' leaves out, so that it is not stored; add it there, or remove it here"
             )
         }
     }

@@ -99,6 +99,7 @@ enum Schema {
         case .tree: return []
         case .text(.prefix), .text(.requestPath): return pattern("/.*")
         case .text(.batchURL): return pattern("(/|https?://).*")
+        case .text(.statuses): return [("type", texts(["string", "integer"]))]
         case .text(.any), .text(.fieldValue): return [("type", texts(["string", "number", "boolean"]))]
         case .text, .path, .demoFile, .logTarget, .client: return [("type", .text("string"))]
         case .list(let element): return [("type", .text("array")), ("items", .object(schema(element)))]

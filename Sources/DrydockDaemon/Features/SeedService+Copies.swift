@@ -98,9 +98,9 @@ extension SeedService: SeedActions {
                 result.unknown += 1
                 continue
             }
-            guard let copy = await folder.take(entry.name, as: place.key) else {
+            guard let copy = await folder.take(entry.name, as: place.key, expecting: place.expectation) else {
                 result.failed += 1
-                result.firstError = result.firstError ?? "\(entry.name) cannot be read; the log says why"
+                result.firstError = result.firstError ?? "\(entry.name) cannot be used; the log says why"
                 continue
             }
             switch await parts.core.adopt(copy, as: place.key, place.policy) {

@@ -15,19 +15,23 @@ package struct Problem: Error, Sendable, Equatable {
     package var proxyError: String?
     /// Further fields, such as Retry-After or Allow.
     package var fields: Fields
+    /// A JSON document that takes the place of this problem's own.
+    package var document: [UInt8]?
 
     package init(
         status: Int,
         title: String,
         detail: String,
         proxyError: String? = nil,
-        fields: Fields = Fields()
+        fields: Fields = Fields(),
+        document: [UInt8]? = nil
     ) {
         self.status = status
         self.title = title
         self.detail = detail
         self.proxyError = proxyError
         self.fields = fields
+        self.document = document
     }
 
     /// The answer to bytes that were refused.
@@ -53,6 +57,7 @@ package struct Problem: Error, Sendable, Equatable {
 
     /// The document.
     package var body: [UInt8] {
+        if let document { return document }
         var json = JSONText()
         json.beginObject()
         json.member("title", title)
@@ -66,7 +71,7 @@ package struct Problem: Error, Sendable, Equatable {
     /// - Parameter name: the daemon's pseudonym.
     package func head(name: String) -> ResponseHead {
         var fields = self.fields
-        fields.set(.contentType, "application/problem+json")
+        fields.set(.contentType, document == nil ? "application/problem+json" : "application/json")
         fields.set(.cacheControl, "no-store")
         if !fields.contains(.via) { fields.append(.via, "1.1 \(name)") }
         if let proxyError {

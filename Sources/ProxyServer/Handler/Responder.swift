@@ -50,7 +50,7 @@ final class Responder {
         await stream(reader, exchange, bodies, on: loop)
     }
 
-    /// Sends the head of an answer. If the answer is a failure, it sends a problem document, which ends the exchange.
+    /// Sends the head of an answer. If the answer is a failure, it sends the document of one, which ends the exchange.
     /// - Parameter hasBody: a body follows.
     func begin(
         _ result: ServiceAnswer,
@@ -62,7 +62,7 @@ final class Responder {
         let answer = result.answer
         exchange.trace?.tell(result)
         note(result, exchange)
-        if let failure = answer.failure { return fail(answer, failure, added, exchange) }
+        if let failure = answer.failure { return fail(result, failure, added, exchange) }
         var head = answer.head
         rewriting.apply(to: &head.fields)
         if let age = answer.age { head.fields.set(.age, String(age)) }
@@ -130,9 +130,9 @@ final class Responder {
         return hasRoom ? nil : OutputQueue.highWatermark
     }
 
-    private func fail(_ answer: Answer, _ failure: FetchError, _ added: Fields, _ exchange: Exchange) {
+    private func fail(_ result: ServiceAnswer, _ failure: FetchError, _ added: Fields, _ exchange: Exchange) {
         var fields = added
-        answer.cacheStatus?.append(to: &fields)
+        result.answer.cacheStatus?.append(to: &fields)
         // The origin's part failed because the client's did: say what the client can mend.
         if case .upstream(let error) = failure, error.kind == .requestBody,
             var problem = exchange.knownBody?.failure?.problem
@@ -149,7 +149,8 @@ final class Responder {
                 title: failure.title ?? ReasonPhrase.reason(failure.status),
                 detail: failure.told,
                 proxyError: failure.proxyStatus,
-                fields: fields
+                fields: fields,
+                document: result.errorDocument
             )
         )
     }

@@ -7,9 +7,10 @@ import ServiceCore
 extension RoutePlan {
     static func policy(
         _ cache: CacheConfiguration,
-        targetedFields: [String] = ["CDN-Cache-Control"]
+        targetedFields: [String] = ["CDN-Cache-Control"],
+        success: StatusSet? = nil
     ) -> CachePolicy {
-        CachePolicy(
+        var policy = CachePolicy(
             mode: cache.mode,
             ttl: cache.ttl,
             ttlByStatus: cache.ttlByStatus,
@@ -28,6 +29,8 @@ extension RoutePlan {
             setCookie: cache.setCookie,
             cookies: cache.cookies
         )
+        policy.success = success
+        return policy
     }
 
     static func key(_ cache: CacheConfiguration) -> KeyRules {

@@ -110,14 +110,14 @@ extension RoutePlan {
                 rules: rules(endpoint.headers),
                 query: query(endpoint.query),
                 timeouts: endpoint.timeout,
-                policy: policy(endpoint.cache),
+                policy: policy(endpoint.cache, success: endpoint.success),
                 collapse: endpoint.cache.collapse,
                 key: key(endpoint.cache),
                 storesGet: endpoint.cache.methods.contains(.get),
                 storesPost: storesPost(endpoint.cache),
                 seed: try seeds.folder(endpoint.cache.seed),
                 storeAs: endpoint.cache.storeAs,
-                phases: try seeds.phases(endpoint.cache, expect: endpoint.expect),
+                phases: try seeds.phases(endpoint.cache, expect: endpoint.expect, types: endpoint.types),
                 onClientAbort: endpoint.cache.onClientAbort,
                 retry: endpoint.retry,
                 logBodies: endpoint.logBodies,
@@ -125,7 +125,8 @@ extension RoutePlan {
                 withholdsAuthorization: endpoint.auth == .withheld,
                 shape: try shape(endpoint),
                 redirects: endpoint.redirects,
-                mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'")
+                mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'"),
+                errorMapping: errorMapping(endpoint.errorMapping, service: service.name, endpoint: endpoint.name)
             )
             let plan = EndpointPlan(
                 name: endpoint.name,
@@ -133,7 +134,7 @@ extension RoutePlan {
                 pattern: PathPattern(endpoint.path),
                 request: request
             )
-            endpoints.append((plan, try rule(endpoint.demo, name: endpoint.name, request.mapping)))
+            endpoints.append((plan, try rule(endpoint.demo, name: endpoint.name, request)))
         }
         endpoints.sort { $0.0.pattern.isMoreSpecific(than: $1.0.pattern) }
         let plan = ServicePlan(
@@ -144,18 +145,19 @@ extension RoutePlan {
                 rules: rules(service.headers),
                 query: query(service.query),
                 timeouts: service.timeout,
-                policy: policy(service.cache),
+                policy: policy(service.cache, success: service.success),
                 collapse: service.cache.collapse,
                 key: key(service.cache),
                 storesGet: service.cache.methods.contains(.get),
                 storesPost: storesPost(service.cache),
                 seed: try seeds.folder(service.cache.seed),
-                phases: try seeds.phases(service.cache, expect: service.expect),
+                phases: try seeds.phases(service.cache, expect: service.expect, types: service.types),
                 onClientAbort: service.cache.onClientAbort,
                 retry: service.retry,
                 logBodies: service.logBodies,
                 redirects: service.redirects,
-                mapping: mapping(service.mapping, "service '\(service.name)'")
+                mapping: mapping(service.mapping, "service '\(service.name)'"),
+                errorMapping: errorMapping(service.errorMapping, service: service.name)
             ),
             authorization: authorization(service.auth),
             tls: TLSOptions(
@@ -187,7 +189,7 @@ extension RoutePlan {
             host: service.match.host,
             hosts: service.hosts.map(HostPattern.init),
             inner: inner,
-            demo: try rule(service.demo, name: service.name, plan.request.mapping),
+            demo: try rule(service.demo, name: service.name, plan.request),
             endpointDemos: endpoints.map(\.1),
             listedOnly: service.unlisted == .notFound,
             cors: CrossOriginRules(service.cors),
@@ -222,7 +224,7 @@ extension RoutePlan {
     private static func rule(
         _ demo: DemoConfiguration,
         name: String,
-        _ mapping: ResponseMapping?
+        _ request: RequestPlan
     ) throws(PlanError) -> DemoRule? {
         guard demo.enabled, demo.hasAnswer else { return nil }
         var failure: DemoFailure?
@@ -240,7 +242,8 @@ extension RoutePlan {
             status: demo.status,
             file: try demo.file.map { (path) throws(PlanError) -> DemoFile in
                 let file = try load(path)
-                return 200..<300 ~= demo.status ? try mapped(file, mapping) : file
+                let isSuccess = 200..<300 ~= demo.status && request.policy.isSuccess(demo.status)
+                return isSuccess ? try mapped(file, request.mapping) : file
             },
             fields: Fields(demo.headers.map { ($0.name, $0.value) }),
             failure: failure

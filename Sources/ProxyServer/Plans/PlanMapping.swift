@@ -10,6 +10,14 @@ extension RoutePlan {
         configuration.map { ResponseMapping($0.plan, buffer: $0.buffer, owner: owner) }
     }
 
+    static func errorMapping(
+        _ configuration: MappingConfiguration?,
+        service: String,
+        endpoint: String? = nil
+    ) -> ErrorMapping? {
+        configuration.map { ErrorMapping($0.plan, buffer: $0.buffer, service: service, endpoint: endpoint) }
+    }
+
     /// The answer file as clients get it.
     /// - Throws: that it cannot be mapped, which is a mistake in the file or in the mapping.
     static func mapped(_ file: DemoFile, _ mapping: ResponseMapping?) throws(PlanError) -> DemoFile {

@@ -10,9 +10,10 @@ extension SeedTable {
     /// - Throws: `PlanError` naming the file.
     mutating func phases(
         _ cache: CacheConfiguration,
-        expect: ContentExpectation = .any
+        expect: ContentExpectation = .any,
+        types: ExpectedTypes? = nil
     ) throws(PlanError) -> PhasePlan? {
-        var plan = PhasePlan(expect: expect)
+        var plan = PhasePlan(expect: expect, types: types)
         if let placeholder = cache.placeholder {
             plan.placeholder = try standIn(placeholder.answer)
             plan.placeholderDelay = placeholder.after

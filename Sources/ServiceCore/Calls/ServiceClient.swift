@@ -58,6 +58,21 @@ package final class ServiceClient {
     }
 
     package func answer(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
+        let (endpoint, isHead) = (call.match.endpoint, call.head.method == .head)
+        guard let mapping = endpoint.request.errorMapping else { return try await answer(unmapped: call, on: loop) }
+        var result = try await answer(unmapped: call, on: loop)
+        let isSuccess = endpoint.request.policy.isSuccess
+        // Stored responses, retries, parking and fallbacks have had their turn.
+        (result.answer, result.errorDocument) =
+            await mapping.apply(to: result.answer, isSuccess: isSuccess, isHead: isHead, on: loop)
+        return result
+    }
+
+    /// - Returns: an error as it is.
+    private func answer(
+        unmapped call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async throws(RouteRefusal) -> ServiceAnswer {
         if call.match.endpoint.isShaped { return try await answer(shaping: call, on: loop) }
         return try await answer(sent: call, on: loop)
     }
@@ -311,12 +326,13 @@ package final class ServiceClient {
 
     /// The source of a call's fetches, with the attempts that its endpoint allows.
     private func source(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
-        var source = try singleSource(of: call)
         let (route, request) = (call.match.route, call.match.endpoint.request)
         // Within the attempts: a document that cannot be mapped is one that a retry may bring anew.
-        if let mapping = request.mapping {
-            source = MappingSource(source, mapping, isStored: request.storesAnything)
-        }
+        let source = request.judging(
+            try singleSource(of: call),
+            service: route.plan.name,
+            endpoint: call.match.endpoint.name
+        )
         guard request.retry.count > 0 else { return source }
         let resilience = route.runtime.resilience
         let guarded = route.plan.breaker == nil ? nil : route.plan.origin?.root

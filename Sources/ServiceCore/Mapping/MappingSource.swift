@@ -13,12 +13,21 @@ package final class MappingSource: FetchSource {
     private let source: any FetchSource
     private let mapping: ResponseMapping
     private let isStored: Bool
+    private let isSuccess: (Int) -> Bool
 
-    /// - Parameter isStored: answers may be stored, so that they carry what the origin said for later checks.
-    package init(_ source: any FetchSource, _ mapping: ResponseMapping, isStored: Bool) {
+    /// - Parameters:
+    ///   - isStored: answers may be stored, so that they carry what the origin said for later checks.
+    ///   - isSuccess: of a status; others are not mapped.
+    package init(
+        _ source: any FetchSource,
+        _ mapping: ResponseMapping,
+        isStored: Bool,
+        isSuccess: @escaping (Int) -> Bool = { $0 < 400 }
+    ) {
         self.source = source
         self.mapping = mapping
         self.isStored = isStored
+        self.isSuccess = isSuccess
     }
 
     package var opensSockets: Bool { source.opensSockets }
@@ -32,7 +41,7 @@ package final class MappingSource: FetchSource {
         guard !untouched.contains(request.method) else {
             return try await source.start(request, sink: sink, on: loop)
         }
-        let fetch = MappedFetch(request, mapping, isStored: isStored, sink: sink)
+        let fetch = MappedFetch(request, mapping, isStored: isStored, isSuccess, sink: sink)
         var request = request
         request.fields.set(.acceptEncoding, "identity")
         for field in [KnownField.range, .ifRange] { request.fields.remove(field) }
@@ -63,6 +72,7 @@ private final class MappedFetch: FetchHandle, FetchSink {
     private let method: Method
     private let isCheck: Bool
     private let isStored: Bool
+    private let isSuccess: (Int) -> Bool
     /// The tags of If-Match; nil where there is none.
     private let wanted: String?
     private var head: ResponseHead?
@@ -74,10 +84,17 @@ private final class MappedFetch: FetchHandle, FetchSink {
     private var decoded: Int64 = 0
     private var stream: MappingStream?
 
-    init(_ request: FetchRequest, _ mapping: ResponseMapping, isStored: Bool, sink: any FetchSink) {
+    init(
+        _ request: FetchRequest,
+        _ mapping: ResponseMapping,
+        isStored: Bool,
+        _ isSuccess: @escaping (Int) -> Bool,
+        sink: any FetchSink
+    ) {
         self.mapping = mapping
         self.sink = sink
         self.isStored = isStored
+        self.isSuccess = isSuccess
         method = request.method
         isCheck = request.isCheck
         wanted = request.method == .get && !request.isCheck ? request.fields.combined(.ifMatch) : nil
@@ -104,7 +121,7 @@ private final class MappedFetch: FetchHandle, FetchSink {
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         let isHead = method == .head
-        let isSuccess = 200..<300 ~= head.status
+        let isSuccess = 200..<300 ~= head.status && isSuccess(head.status)
         // The core compares the answer to a check with what the origin said before.
         if isCheck, isHead || head.status == 304 { return pass(head, framing) }
         if isHead, isSuccess {

@@ -32,12 +32,8 @@ package struct ResponseMapping: Sendable, Equatable {
         var head = origin
         var fields = origin.fields
         let said = MappedOrigin(digest: plan.digest, fields: Self.validators(origin.fields), length: originLength)
-        for field in [
-            KnownField.etag, .lastModified, .contentLength, .contentEncoding, .contentRange, .acceptRanges, .trailer,
-        ] { fields.remove(field) }
-        for name in MappedOrigin.digests { fields.remove(name) }
+        Self.removeRepresentation(from: &fields)
         fields.set(.contentType, "application/json")
-        withoutCoding(&fields)
         if let tag = entityTag(said.fields, document) { fields.set(.etag, tag) }
         if let document { fields.set(.contentLength, String(document.count)) }
         if isStored { said.write(into: &fields) }
@@ -62,8 +58,17 @@ package struct ResponseMapping: Sendable, Equatable {
         return said
     }
 
+    /// Removes what a head says of the origin's bytes, before other ones take their place.
+    static func removeRepresentation(from fields: inout Fields) {
+        for field in [
+            KnownField.etag, .lastModified, .contentLength, .contentEncoding, .contentRange, .acceptRanges, .trailer,
+        ] { fields.remove(field) }
+        for name in MappedOrigin.digests { fields.remove(name) }
+        withoutCoding(&fields)
+    }
+
     /// The mapped document is the same whatever coding the client takes.
-    private func withoutCoding(_ fields: inout Fields) {
+    private static func withoutCoding(_ fields: inout Fields) {
         guard let vary = fields.combined(.vary) else { return }
         let names = vary.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }
         let kept = names.filter { $0.lowercased() != "accept-encoding" && !$0.isEmpty }

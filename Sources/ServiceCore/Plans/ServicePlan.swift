@@ -43,6 +43,8 @@ package struct RequestPlan: Sendable, Equatable {
     package var redirects: RedirectPolicy
     /// What becomes of the documents of its answers; nil: they stay as they are. The digest of it is in ``policy``.
     package private(set) var mapping: ResponseMapping?
+    /// What its failed answers become; nil: they stay as they are.
+    package private(set) var errorMapping: ErrorMapping?
 
     package init(
         rules: FieldRules = FieldRules(),
@@ -63,7 +65,8 @@ package struct RequestPlan: Sendable, Equatable {
         withholdsAuthorization: Bool = false,
         shape: RequestShape? = nil,
         redirects: RedirectPolicy = RedirectPolicy(),
-        mapping: ResponseMapping? = nil
+        mapping: ResponseMapping? = nil,
+        errorMapping: ErrorMapping? = nil
     ) {
         self.rules = rules
         self.query = query
@@ -84,7 +87,10 @@ package struct RequestPlan: Sendable, Equatable {
         self.shape = shape
         self.redirects = redirects
         self.mapping = mapping
+        self.errorMapping = errorMapping
         self.policy.mapping = mapping?.plan.digest
+        self.policy.expectation = phases?.expectation
+        self.policy.mapsErrors = errorMapping != nil
     }
 }
 

@@ -95,7 +95,8 @@ package enum PassThrough: Sendable {
     ///   paths, no CORS, no calls that wait for the origin.
     init(_ request: RequestPlan, isPlain: Bool) {
         if !isPlain || request.seed != nil || request.phases != nil || request.retry.count > 0
-            || request.redirects.limit > 0 || request.mapping != nil
+            || request.redirects.limit > 0 || request.mapping != nil || request.errorMapping != nil
+            || request.policy.success != nil
         {
             self = .never
         } else if request.policy.mode == .none || !request.storesGet {

@@ -11,6 +11,15 @@ package struct SeedTarget: Sendable {
     package let policy: CachePolicy
     /// The route's own folder.
     package let seed: SeedFolder?
+    /// What a seed must be; nil: anything.
+    package let expectation: SeedExpectation?
+
+    fileprivate init(_ key: CacheKey, _ plan: RequestPlan) {
+        self.key = key
+        policy = plan.policy
+        seed = plan.seed
+        expectation = plan.phases?.seedExpectation
+    }
 }
 
 /// An endpoint's resource that is kept as a file.
@@ -33,19 +42,11 @@ extension RoutePlan {
             rests(of: url, through: route).map { rest in
                 let isShaped = route.endpoint(for: .get, rest).isShaped
                 let key = isShaped ? route.key(rest: rest, host: nil) : CacheKey(service: route.plan.name, url: url)
-                let plan = route.plan(storedAs: key)
-                return SeedTarget(key: key, policy: plan.policy, seed: plan.seed)
+                return SeedTarget(key, route.plan(storedAs: key))
             }
         }
         if let forward, url.hasPrefix("http://") {
-            let key = CacheKey(service: "", url: url)
-            places.append(
-                SeedTarget(
-                    key: key,
-                    policy: forward.route.itself.request.policy,
-                    seed: forward.route.itself.request.seed
-                )
-            )
+            places.append(SeedTarget(CacheKey(service: "", url: url), forward.route.itself.request))
         }
         return places.filter { $0.policy.mode != .none }
     }

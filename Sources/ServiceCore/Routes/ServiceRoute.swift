@@ -143,9 +143,10 @@ package final class ServiceRoute: Sendable {
                 request,
                 headFormatID: UInt64(bitPattern: Int64(hasher.finalize())),
                 demo: demo,
-                // A failure that is drawn again has to wait.
+                // A failure that is drawn again has to wait, and one that is mapped is made when it is sent.
                 readyDemo: demo.flatMap { rule in
-                    !isOpen || request.retry.count > 0 && rule.failure != nil
+                    !isOpen || rule.failure != nil && (request.retry.count > 0 || request.errorMapping != nil)
+                        || request.errorMapping != nil && !request.policy.isSuccess(rule.status)
                         ? nil : ReadyDemo(rule, rewriting, addsVary: addsVary)
                 },
                 isUnlisted: endpoint == nil && listedOnly,

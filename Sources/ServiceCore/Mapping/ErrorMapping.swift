@@ -1,0 +1,119 @@
+// Gives failed answers one declared shape, at the moment when they are sent: what is stored stays as the origin sent it.
+
+import CacheStore
+import Content
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+package import Mapping
+
+/// What the failed answers of a route become.
+///
+/// Sendable: a value.
+package struct ErrorMapping: Sendable, Equatable {
+    package let plan: MappingPlan
+    /// Bytes of an origin's content, after decoding, that are read at most; of longer ones there is no `body`.
+    package let buffer: Int
+    let service: String
+    /// Nil for the requests that no endpoint names.
+    let endpoint: String?
+
+    package init(_ plan: MappingPlan, buffer: Int = 1 << 20, service: String, endpoint: String?) {
+        self.plan = plan
+        self.buffer = buffer
+        self.service = service
+        self.endpoint = endpoint
+    }
+
+    /// The answer as its client gets it.
+    /// - Parameters:
+    ///   - isSuccess: of a status.
+    ///   - isHead: its content is not wanted.
+    /// - Returns: the answer, and the document of one that has a failure in the place of a head.
+    func apply(
+        to answer: Answer,
+        isSuccess: (Int) -> Bool,
+        isHead: Bool,
+        on loop: isolated EventLoop
+    ) async -> (answer: Answer, document: [UInt8]?) {
+        if let failure = answer.failure { return (answer, document(of: failure)) }
+        let status = answer.head.status
+        guard !isSuccess(status), !answer.isStandIn, status != 204, status != 205 else { return (answer, nil) }
+        var result = answer
+        ResponseMapping.removeRepresentation(from: &result.head.fields)
+        result.head.fields.set(.contentType, "application/json")
+        result.reader = nil
+        result.length = nil
+        // Without its content nobody knows how long the document would be.
+        guard !isHead, let reader = answer.reader else {
+            return isHead ? (result, nil) : (filled(result, with: nil, on: loop), nil)
+        }
+        let content = await read(reader, answer.head.fields, on: loop)
+        let body = content.flatMap { ErrorDocument.body($0, mediaType: answer.head.fields.first(.contentType)) }
+        return (filled(result, with: body, on: loop), nil)
+    }
+
+    private func filled(_ answer: Answer, with body: [UInt8]?, on loop: isolated EventLoop) -> Answer {
+        var answer = answer
+        let status = answer.head.status
+        let known = ReasonPhrase.reason(status)
+        let bytes = ErrorDocument(
+            status: status,
+            code: "http_\(status)",
+            message: answer.head.reason.isEmpty ? known : answer.head.reason,
+            service: service,
+            endpoint: endpoint,
+            source: .origin,
+            body: body
+        ).mapped(by: plan)
+        let made = Body.complete(bytes)
+        answer.reader = made.makeReader(on: loop)
+        answer.length = made.knownLength
+        return answer
+    }
+
+    /// Nil for what is a matter of the request, or of its client: that stays a problem document.
+    private func document(of failure: FetchError) -> [UInt8]? {
+        guard failure.isOriginFailure || failure.isStop else { return nil }
+        return ErrorDocument(
+            status: failure.status,
+            code: failure.proxyStatus ?? "proxy_internal_error",
+            message: failure.told,
+            service: service,
+            endpoint: endpoint,
+            source: .drydock
+        ).mapped(by: plan)
+    }
+
+    /// The content of an answer without its codings; nil where it is longer than the buffer, does not decode, or does
+    /// not come to its end.
+    private func read(_ reader: BodyReader, _ fields: Fields, on loop: isolated EventLoop) async -> [UInt8]? {
+        defer { reader.close() }
+        guard let codings = ContentCoding.codings(fields) else { return nil }
+        let decoder = ContentDecoder(codings)
+        var content: [UInt8] = []
+        var isShort = true
+        do {
+            while let piece = try await reader.next(maxBytes: 64 * 1024, on: loop) {
+                let part = try await piece.load(on: loop)
+                try part.chunk.withBytes { bytes in
+                    try decoder.push(UnsafeRawBufferPointer(rebasing: bytes[part.range])) { decoded in
+                        isShort = content.count + decoded.count <= buffer
+                        if isShort { content += decoded }
+                        return isShort
+                    }
+                }
+                guard isShort else { return nil }
+            }
+        } catch {
+            return nil
+        }
+        return decoder.isAtEnd ? content : nil
+    }
+}
+
+extension FetchError {
+    /// An operator has ended the fetch.
+    fileprivate var isStop: Bool { if case .stopped = self { true } else { false } }
+}

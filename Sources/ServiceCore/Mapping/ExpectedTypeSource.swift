@@ -1,0 +1,113 @@
+// Refuses the answers of an origin whose media type is not what their route expects, below the shared fetch.
+
+package import Content
+package import DownloadCore
+package import EventLoop
+package import HTTPCaching
+import HTTPWire
+import Upstream
+
+/// Loop-bound; it keeps nothing of a request.
+package final class ExpectedTypeSource: FetchSource {
+    private let source: any FetchSource
+    private let types: ExpectedTypes
+    private let policy: CachePolicy
+    private let owner: String
+
+    /// - Parameters:
+    ///   - policy: says which statuses are successes: only their types count.
+    ///   - owner: such as `endpoint 'users' of service 'people'`.
+    package init(_ source: any FetchSource, _ types: ExpectedTypes, _ policy: CachePolicy, owner: String) {
+        self.source = source
+        self.types = types
+        self.policy = policy
+        self.owner = owner
+    }
+
+    package var opensSockets: Bool { source.opensSockets }
+
+    package func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle {
+        let untouched: [Method] = [.options, .connect, .trace]
+        guard !untouched.contains(request.method) else {
+            return try await source.start(request, sink: sink, on: loop)
+        }
+        let fetch = CheckedFetch(isHead: request.method == .head, sink: sink) { [types, policy, owner] head in
+            guard 200..<300 ~= head.status, policy.isSuccess(head.status), let found = types.mismatch(head.fields)
+            else { return nil }
+            return "the answer for \(owner) has \(found), and 'response.type' expects \(types); "
+                + "correct the origin, or what its route expects"
+        }
+        fetch.handle = try await source.start(request, sink: fetch, on: loop)
+        return fetch
+    }
+}
+
+@available(*, unavailable) extension ExpectedTypeSource: Sendable {}
+
+/// One fetch; loop-bound.
+private final class CheckedFetch: FetchHandle, FetchSink {
+    var handle: (any FetchHandle)?
+    private var sink: (any FetchSink)?
+    private let isHead: Bool
+    private let mistake: (ResponseHead) -> String?
+
+    /// - Parameter mistake: what is wrong with a head.
+    init(isHead: Bool, sink: any FetchSink, _ mistake: @escaping (ResponseHead) -> String?) {
+        self.isHead = isHead
+        self.sink = sink
+        self.mistake = mistake
+    }
+
+    // MARK: - FetchHandle
+
+    func resume() { handle?.resume() }
+    func bodyAvailable() { handle?.bodyAvailable() }
+    var hasContent: Bool { handle?.hasContent ?? false }
+    var isEndProven: Bool { handle?.isEndProven ?? true }
+
+    func cancel() {
+        sink = nil
+        handle?.cancel()
+    }
+
+    // MARK: - FetchSink
+
+    var acceptsReentrantBytes: Bool { sink?.acceptsReentrantBytes ?? false }
+    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
+    var supportsSplice: Bool { sink?.supportsSplice ?? false }
+    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink?.splice(count, from: socket) }
+
+    func received(interim head: ResponseHead) { sink?.received(interim: head) }
+
+    func received(_ head: ResponseHead, framing: BodyFraming) {
+        guard hasType(head, framing), let mistake = mistake(head) else {
+            return sink?.received(head, framing: framing) ?? ()
+        }
+        let (sink, handle) = (sink, handle)
+        self.sink = nil
+        sink?.failed(.type(mistake))
+        handle?.cancel()
+    }
+
+    /// Whether the head is one of content: without any, there may be no type.
+    private func hasType(_ head: ResponseHead, _ framing: BodyFraming) -> Bool {
+        let fields = head.fields
+        if head.status == 204 || head.status == 205 { return false }
+        // Each of several parts has a type of its own (RFC 9110 section 14.6).
+        if head.status == 206, fields.first(.contentType)?.lowercased().hasPrefix("multipart/byteranges") ?? false {
+            return false
+        }
+        if isHead { return fields.contains(.contentType) && fields.first(.contentLength) != "0" }
+        return framing != .none && framing != .length(0)
+    }
+
+    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { sink?.received(bytes) ?? .continue }
+    func finished(trailers: Fields) { sink?.finished(trailers: trailers) }
+    func failed(_ error: FetchError) { sink?.failed(error) }
+}
+
+@available(*, unavailable) extension CheckedFetch: Sendable {}
