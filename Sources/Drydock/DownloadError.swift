@@ -108,7 +108,7 @@ extension DownloadError {
             self = .cancelled
             return
         case .nameNotFound, .resolver: kind = .unknownHost
-        case .connectionRefused, .unreachable, .addressRefused: kind = .unreachable
+        case .connectionRefused, .unreachable, .addressRefused, .proxy: kind = .unreachable
         case .certificate, .tls, .tlsFile: kind = .untrusted
         case .timeout: kind = .timeout
         case .closed, .truncated: kind = .cutShort

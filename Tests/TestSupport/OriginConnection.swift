@@ -64,9 +64,39 @@ final class OriginConnection {
             }
             throw Ended()
         case .more: _ = try fill()
+        case .tunnel(let port):
+            try tunnel(to: port)
+            throw Ended()
         case .hang:
             while try fill() { start = filled }
             throw Ended()
+        }
+    }
+
+    private func tunnel(to port: Int) throws {
+        let far = try Sockets.connect(port: port, seconds: 60)
+        defer { close(far) }
+        let near = descriptor
+        let isOver = Monitor(false)
+        Threads.start("tunnel") {
+            var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+            while let count = try? buffer.withUnsafeMutableBytes({ try Sockets.read(far, into: $0) }), count > 0 {
+                let sent: Void? = try? buffer.withUnsafeBytes {
+                    try Sockets.writeAll(near, UnsafeRawBufferPointer(rebasing: $0[..<count]))
+                }
+                if sent == nil { break }
+            }
+            shutdown(near, Int32(SHUT_WR))
+            isOver.update { $0 = true }
+        }
+        defer {
+            // Wakes the thread, which must not use a descriptor that is closed.
+            shutdown(far, Int32(SHUT_WR))
+            if !isOver.wait(60, until: { $0 }) { shutdown(far, Int32(SHUT_RDWR)) }
+        }
+        while try start < filled || fill() {
+            try buffer[start..<filled].withUnsafeBytes { try Sockets.writeAll(far, $0) }
+            start = filled
         }
     }
 

@@ -49,6 +49,9 @@ package struct OriginReply: Sendable {
         case converse(@Sendable ([UInt8]) -> [UInt8])
         /// Waits until the peer sends something behind the request.
         case more
+        /// Connects to this port of 127.0.0.1 and copies bytes both ways until both sides have ended, as a proxy does
+        /// behind CONNECT.
+        case tunnel(Int)
         /// Leaves the connection open and silent until the peer or the origin ends it.
         case hang
     }

@@ -15,6 +15,7 @@ extension UpstreamRequest {
         timeouts: Timeouts = Timeouts(),
         tls: TLSOptions = TLSOptions(),
         target: TargetRules = .any,
+        proxy: UpstreamProxy? = nil,
         limits: HeadLimits = HeadLimits(),
         isLenient: Bool = true,
         isUpgrade: Bool = false
@@ -30,6 +31,7 @@ extension UpstreamRequest {
                 timeouts: timeouts,
                 tls: tls,
                 target: target,
+                proxy: proxy,
                 limits: limits,
                 isLenient: isLenient
             ),
@@ -59,6 +61,7 @@ extension UpstreamRequest {
             timeouts: timeouts ?? terms.timeouts,
             tls: tls ?? terms.tls,
             target: terms.target,
+            proxy: terms.proxy,
             limits: terms.limits,
             isLenient: terms.isLenient
         )

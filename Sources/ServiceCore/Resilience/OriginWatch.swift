@@ -40,6 +40,7 @@ final class OriginWatch {
     func failed(_ error: UpstreamError) {
         switch error.kind {
         // They say nothing about the origin.
+        case .proxy(let status?) where status < 500 || status == 508: givenUp()
         case .request, .requestBody, .addressRefused, .tlsFile, .cancelled, .internal: givenUp()
         default: if let policy { resilience.failed(origin, isProbe: isProbe, policy) }
         }

@@ -29,7 +29,9 @@ package enum AttemptEnd: Sendable, Equatable {
         case .content: .content
         case .failed(.upstream(let error)):
             switch error.kind {
-            case .timeout: .timeout
+            case .timeout, .proxy(504): .timeout
+            // It has nothing against the request, and may reach the origin another time.
+            case .proxy(nil), .proxy(502), .proxy(503): .connect
             case .nameNotFound, .resolver, .connectionRefused, .unreachable, .tls, .closed: .connect
             default: nil
             }

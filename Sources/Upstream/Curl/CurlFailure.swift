@@ -16,19 +16,26 @@ enum CurlFailure {
         /// The certificate's fault, if OpenSSL reported one.
         let certificate: BadCertificate?
         let tls: TLSOptions
+        /// The connection leads to the proxy that `place` names.
+        let isProxied: Bool
     }
 
     static func error(_ code: CURLcode, _ context: Context) -> UpstreamError {
         let place = context.place
         switch code {
         case CURLE_COULDNT_CONNECT:
-            return ConnectionFailure.connect(context.place, context.osError, text: context.text)
+            return ConnectionFailure.connect(
+                context.place,
+                context.osError,
+                text: context.text,
+                isProxied: context.isProxied
+            )
         case CURLE_OPERATION_TIMEDOUT:
             return UpstreamError(
                 .timeout(.connect),
                 detail: "no connection to \(place) in time: check that the origin is up"
             )
-        case CURLE_COULDNT_RESOLVE_HOST:
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
             return UpstreamError(.resolver, detail: "the name of \(place) could not be resolved: \(context.text)")
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR: return certificate(context)
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: return pin(context)

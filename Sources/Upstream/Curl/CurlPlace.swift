@@ -7,11 +7,14 @@ final class CurlPlace {
     /// What libcurl connects to, parsed already; a request's target never passes through its URL parser.
     // Freed with this object; handles that use it hold that.
     let url: OpaquePointer
-    /// Host and port, as libcurl is told the addresses of a name.
+    /// Host and port, as libcurl is told the addresses of a name: of the origin, or of its proxy.
     let pinName: String
+    /// What libcurl takes for the URL of a proxy; empty: there is none.
+    let proxyURL: String
 
     /// Nil where libcurl takes no such URL.
-    init?(_ place: Origin) {
+    /// - Parameter alias: the name that stands for its proxy.
+    init?(_ place: Origin, proxyAlias alias: String? = nil) {
         guard let url = curl_url() else { return nil }
         let text = "\(place.isTLS ? "https" : "http")://\(place.connectName):\(place.url.port)/"
         guard curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK else {
@@ -19,7 +22,13 @@ final class CurlPlace {
             return nil
         }
         self.url = url
-        pinName = "\(place.url.name(numericHost: nil)):\(place.url.port)"
+        if let proxy = place.proxy, let alias {
+            pinName = "\(alias):\(proxy.port)"
+            proxyURL = "http://\(pinName)"
+        } else {
+            pinName = "\(place.url.name(numericHost: nil)):\(place.url.port)"
+            proxyURL = ""
+        }
     }
 
     deinit { curl_url_cleanup(url) }

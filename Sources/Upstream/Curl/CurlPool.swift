@@ -10,6 +10,10 @@ final class CurlPool {
     /// Handles that wait for work.
     private var idle: [EasyHandle] = []
     private var pins: [String: Pin] = [:]
+    /// The names of proxies for libcurl, which tells its connections apart by them: with the credentials, which libcurl
+    /// does not look at, and without the name servers.
+    private var aliases: [UpstreamProxy: String] = [:]
+    private var aliasCount = 0
 
     /// Addresses that libcurl was given for a name.
     private struct Pin {
@@ -26,10 +30,10 @@ final class CurlPool {
     /// - Throws: `.internal` where libcurl has none, `.request` where it takes no such host.
     func take(_ transfer: Transfer, to place: Origin) throws(UpstreamError) {
         guard let target = target(place) else {
-            throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.url.place): check the host")
+            throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.name): check the host")
         }
         guard let handle = idle.popLast() ?? EasyHandle(self, bufferSize: bufferSize) else {
-            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(place.url.place)")
+            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(place.name)")
         }
         handle.take(transfer, to: target)
         transfer.armTimer()
@@ -37,8 +41,18 @@ final class CurlPool {
 
     private func target(_ place: Origin) -> CurlPlace? {
         if let known = place.carried as? CurlPlace { return known }
-        let new = CurlPlace(place)
+        let new = CurlPlace(place, proxyAlias: place.proxy.map(alias))
         place.carried = new
+        return new
+    }
+
+    private func alias(of proxy: UpstreamProxy) -> String {
+        if let known = aliases[proxy] { return known }
+        // A reload may bring new ones; what an old name meant is never given away.
+        if aliases.count >= 64 { aliases.removeAll() }
+        aliasCount += 1
+        let new = "proxy-\(aliasCount)"
+        aliases[proxy] = new
         return new
     }
 
@@ -53,16 +67,16 @@ final class CurlPool {
         isFresh: Bool
     ) throws(UpstreamError) {
         guard let handle = transfer.carrier as? EasyHandle else {
-            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(place.url.place)")
+            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(place.name)")
         }
         handle.apply(transfer.request, transfer.target, place, isFresh: isFresh)
         handle.addresses = addresses
         // What libcurl was told has helped once already where the transfer begins anew.
-        if !place.isNumeric { pin(handle, addresses, always: handle.retries > 0 || transfer.timesSent > 0) }
+        if place.isPinned { pin(handle, addresses, always: handle.retries > 0 || transfer.timesSent > 0) }
         transfer.state = .running
         transfer.deadlines.enter(.connecting, now: Monotonic.now())
         guard handle.begin() else {
-            throw UpstreamError(.internal, detail: "libcurl did not take the request to \(place.url.place)")
+            throw UpstreamError(.internal, detail: "libcurl did not take the request to \(place.name)")
         }
     }
 

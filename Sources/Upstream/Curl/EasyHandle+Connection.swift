@@ -21,7 +21,7 @@ extension EasyHandle {
         // The member `addr` is only the start: libcurl reserves room for the longest address behind it.
         let start = UnsafeRawPointer(address).advanced(by: offset).assumingMemoryBound(to: sockaddr.self)
         let target = SocketAddress(start, length: socklen_t(length))
-        guard transfer.request.terms.target.allows(target) else {
+        guard transfer.dialRules.allows(target) else {
             refusal = .refused(transfer.place, at: target.host)
             return false
         }
@@ -32,7 +32,7 @@ extension EasyHandle {
     func mayResolve() -> Bool {
         guard let transfer else { return false }
         // A numeric host needs no resolution.
-        if transfer.destination?.isNumeric == true { return true }
+        if transfer.destination?.isPinned == false { return true }
         return startAnew(.unresolved, lostError(transfer))
     }
 
@@ -51,13 +51,13 @@ extension EasyHandle {
         // Counts the connections made for this transfer.
         let isReused = c_curl_get_long(raw, CURLINFO_NUM_CONNECTS) == 0
         let address = SocketAddress(numericHost: name.remote, port: 0)
-        guard address.map(transfer.request.terms.target.allows) ?? false else {
+        guard address.map(transfer.dialRules.allows) ?? false else {
             if isReused { return startAnew(.staleConnection, transfer.unaskedError) }
             refusal = .refused(transfer.place, at: name.remote)
             return false
         }
         // libcurl looks for idle connections by the name alone, which may lead elsewhere by now.
-        if transfer.destination?.isNumeric != true, !addresses.contains(where: { $0.ipBytes == address?.ipBytes }) {
+        if transfer.destination?.isPinned != false, !addresses.contains(where: { $0.ipBytes == address?.ipBytes }) {
             return startAnew(isReused ? .staleConnection : .unresolved, lostError(transfer))
         }
         if isReused, multi.isSpent(name) || transfer.destination?.isTLS == true && c_curl_get_tls_pending(raw) > 0 {

@@ -16,6 +16,7 @@ struct AppliedOptions {
     var customMethod: String?
     var tls: TLSOptions?
     var isFresh = false
+    var proxyURL = ""
 }
 
 extension EasyHandle {
@@ -38,6 +39,7 @@ extension EasyHandle {
         }
         applyMethod(request)
         applyFields(request)
+        applyProxy(request, place)
         if place.isTLS, applied.tls != request.terms.tls { applyTLS(request.terms.tls) }
     }
 
@@ -90,6 +92,22 @@ extension EasyHandle {
         if isTogether || !present.contains(.accept) { fields.append("Accept:") }
         if request.hasBody { fields.append("Expect:") }
         c_curl_set_list(raw, CURLOPT_HTTPHEADER, fields.link())
+    }
+
+    /// libcurl asks the proxy for a tunnel, as for every https origin.
+    private func applyProxy(_ request: UpstreamRequest, _ place: Origin) {
+        let url = target?.proxyURL ?? ""
+        if applied.proxyURL != url {
+            c_curl_set_string(raw, CURLOPT_PROXY, url)
+            applied.proxyURL = url
+        }
+        guard let proxy = place.proxy else { return }
+        let tunnel = TunnelRequest(proxy, to: place.url.host, place.url.port, via: request.fields.all(.via))
+        proxyFields.removeAll()
+        // Else libcurl adds it, which no specification knows.
+        proxyFields.append("Proxy-Connection:")
+        for field in tunnel.fields { proxyFields.append("\(field.name): \(field.value)") }
+        c_curl_set_list(raw, CURLOPT_PROXYHEADER, proxyFields.link())
     }
 
     private func applyTLS(_ tls: TLSOptions) {

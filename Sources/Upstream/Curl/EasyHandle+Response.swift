@@ -108,6 +108,7 @@ extension EasyHandle {
         if reader.isComplete { return .success(reader.trailers) }
         if let refusal { return .failure(refusal) }
         if transfer.hasBodyFailed { return .failure(transfer.requestBodyError) }
+        if let error = proxyError(transfer, result) { return .failure(error) }
         let context = CurlFailure.Context(
             place: place,
             address: remoteAddress,
@@ -116,8 +117,26 @@ extension EasyHandle {
             osError: osError,
             text: errorText,
             certificate: multi.certificates.take(raw),
-            tls: transfer.request.terms.tls
+            tls: transfer.request.terms.tls,
+            isProxied: transfer.destination?.proxy != nil
         )
         return .failure(CurlFailure.error(result, context))
+    }
+
+    /// Why the proxy opened no tunnel; nil: it did, or it was not come to that.
+    private func proxyError(_ transfer: Transfer, _ result: CURLcode) -> UpstreamError? {
+        guard let destination = transfer.destination, let proxy = destination.proxy, transfer.timesSent == 0 else {
+            return nil
+        }
+        let status = c_curl_get_long(raw, CURLINFO_HTTP_CONNECTCODE)
+        if status != 0 {
+            return 200..<300 ~= status ? nil : proxy.refusal(of: destination.url.place, status: status)
+        }
+        switch result {
+        case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_WEIRD_SERVER_REPLY,
+            CURLE_UNSUPPORTED_PROTOCOL, CURLE_PROXY:
+            return proxy.silence(about: destination.url.place, errorText)
+        default: return nil
+        }
     }
 }

@@ -31,6 +31,8 @@ final class EasyHandle: TransferCarrier {
     var applied = AppliedOptions()
     let fields = HeaderList()
     let pins = HeaderList()
+    /// Of CONNECT to a proxy.
+    let proxyFields = HeaderList()
     // libcurl writes messages into it; freed after the handle.
     private let errorBuffer: UnsafeMutablePointer<CChar>
     private var isForbidden = false
@@ -142,6 +144,8 @@ final class EasyHandle: TransferCarrier {
         c_curl_set_string(raw, CURLOPT_PROXY, "")
         // The same for no_proxy, which libcurl would look up in the environment before each request.
         c_curl_set_string(raw, CURLOPT_NOPROXY, "")
+        // What a proxy says to CONNECT is no part of a response.
+        set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     }
 
     /// The connection is closed after this transfer.

@@ -6,11 +6,14 @@ enum ConnectionFailure {
     /// - Parameters:
     ///   - osError: `errno`; 0 if unknown.
     ///   - text: the message in that case.
-    static func connect(_ place: String, _ osError: Int32, text: String) -> UpstreamError {
+    ///   - isProxied: the connection would have led to the proxy that `place` names.
+    static func connect(_ place: String, _ osError: Int32, text: String, isProxied: Bool) -> UpstreamError {
         let reason = osError == 0 ? text : String(cString: strerror(osError))
         let isRefused = osError == ECONNREFUSED
         let advice =
-            isRefused ? "check that the origin runs and listens on that port" : "check the network and its routes"
+            isRefused
+            ? "check that the \(isProxied ? "proxy" : "origin") runs and listens on that port"
+            : "check the network and its routes"
         let detail = "cannot connect to \(place): \(reason); \(advice)"
         switch osError {
         case ECONNREFUSED: return UpstreamError(.connectionRefused, detail: detail)

@@ -29,6 +29,9 @@ package struct UpstreamError: Error, Sendable, Equatable {
         case tls
         /// The `ca`, `client_cert` or `client_key` file cannot be used.
         case tlsFile
+        /// The proxy on the way to the origin refuses with this status, before anything of the request went to the
+        /// origin; nil: it gave no answer that is one.
+        case proxy(Int?)
         case timeout(TimeoutPhase)
         /// The connection ended before the response head.
         case closed
@@ -86,10 +89,12 @@ package struct UpstreamError: Error, Sendable, Equatable {
         UpstreamError(kind, Words(detail, told, isAfterAnother: true))
     }
 
-    /// The status to answer with (RFC 9209 section 2.3): 502, 503 or 504.
+    /// The status to answer with (RFC 9209 section 2.3): 502, 503 or 504; 508 for a loop.
     package var status: Int {
         switch kind {
-        case .timeout: 504
+        case .timeout, .proxy(504): 504
+        // RFC 5842 section 7.2: as the answer of a daemon that is asked without a tunnel.
+        case .proxy(508): 508
         case .unreachable, .cancelled, .internal: 503
         default: 502
         }
@@ -105,7 +110,11 @@ package struct UpstreamError: Error, Sendable, Equatable {
         case .unreachable: "destination_ip_unroutable"
         case .certificate: "tls_certificate_error"
         case .tls: "tls_protocol_error"
-        case .tlsFile: "proxy_configuration_error"
+        case .tlsFile, .proxy(407): "proxy_configuration_error"
+        case .proxy(504): "connection_timeout"
+        case .proxy(508): "proxy_loop_detected"
+        case .proxy(nil): "connection_terminated"
+        case .proxy(let status?): status < 500 ? "http_request_denied" : "destination_unavailable"
         case .timeout(.resolve): "dns_timeout"
         case .timeout(.connect): "connection_timeout"
         case .timeout(.firstByte), .timeout(.total): "http_response_timeout"
@@ -135,7 +144,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
         if words.isAfterAnother { return false }
         switch kind {
         case .nameNotFound, .resolver, .addressRefused, .connectionRefused, .unreachable, .certificate, .tls, .tlsFile,
-            .timeout(.resolve), .timeout(.connect), .request:
+            .timeout(.resolve), .timeout(.connect), .request, .proxy:
             return true
         default: return false
         }

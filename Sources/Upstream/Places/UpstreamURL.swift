@@ -13,6 +13,11 @@ struct UpstreamURL: Equatable {
     /// For messages.
     var place: String { "\(host):\(port)" }
 
+    /// The same, with the proxy on the way there.
+    static func place(_ host: String, _ port: UInt16, _ proxy: UpstreamProxy?) -> String {
+        "\(host):\(port)" + (proxy.map { " through the proxy \($0.place)" } ?? "")
+    }
+
     /// The value of a Host field for it, without the zone of an address (RFC 6874 section 4).
     func hostField(numericHost: String?) -> String {
         var name = name(numericHost: numericHost)

@@ -13,6 +13,8 @@ final class ResponseReader {
     private var method = Method.get
     private var isConditional = false
     private var isUpgrade = false
+    /// The peer is a proxy, which may answer for itself.
+    private var isProxied = false
 
     /// Something of a response came, so that the request may have been acted on.
     private(set) var hasReceived = false
@@ -50,7 +52,8 @@ final class ResponseReader {
     var isComplete: Bool { isHeadComplete && failure == nil && decoder.isComplete }
 
     /// Makes ready for the next request; keeps capacity within a bound.
-    func reset(for request: UpstreamRequest) {
+    /// - Parameter isProxied: a proxy is asked for the URL as a whole.
+    func reset(for request: UpstreamRequest, isProxied: Bool = false) {
         let terms = request.terms
         if parser.limits == terms.limits, parser.isLenient == terms.isLenient {
             parser.reset()
@@ -61,6 +64,7 @@ final class ResponseReader {
         method = request.method
         isConditional = request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince)
         isUpgrade = request.isUpgrade
+        self.isProxied = isProxied
         hasReceived = false
         isHeadComplete = false
         mustClose = false
@@ -127,6 +131,8 @@ final class ResponseReader {
             interims.append(head)
             return true
         }
+        // An origin has nothing to say by this status (RFC 9110 section 15.5.8): it is the proxy's own.
+        if head.status == 407, isProxied { return refuse(.proxy(407)) }
         if head.status == 304, !isConditional { return refuse(.unexpectedStatus(304)) }
         isHeadComplete = true
         longestIdle = ConnectionTerms.longestIdle(head.fields)

@@ -37,7 +37,7 @@ extension Transfer {
     // MARK: - Words
 
     /// The origin; a query stays out of messages, since it may hold secrets.
-    var place: String { destination?.url.place ?? request.terms.url + request.path.prefix { $0 != "?" } }
+    var place: String { destination?.name ?? request.terms.url + request.path.prefix { $0 != "?" } }
 
     func violation(_ kind: UpstreamError.Kind) -> UpstreamError {
         switch kind {
@@ -48,8 +48,12 @@ extension Transfer {
                 kind,
                 detail: "\(place) answered \(status), which nothing asked for: correct the origin"
             )
-        default: return UpstreamError(kind, detail: "\(place) sent a response that is refused")
+        case .proxy(let status?):
+            guard let destination, let proxy = destination.proxy else { break }
+            return proxy.refusal(of: destination.url.place, status: status)
+        default: break
         }
+        return UpstreamError(kind, detail: "\(place) sent a response that is refused")
     }
 
     var resendError: UpstreamError {

@@ -101,11 +101,16 @@ package final class UpstreamClient: TransferClient {
         active.append(transfer)
         do throws(UpstreamError) {
             let terms = transfer.request.terms
-            let (target, place) = try places.find(terms.url, transfer.request.path, method: transfer.request.method)
+            let (target, place) = try places.find(
+                terms.url,
+                transfer.request.path,
+                method: transfer.request.method,
+                proxy: terms.proxy
+            )
             transfer.target = target
             transfer.destination = place
             guard !isShutDown else {
-                throw UpstreamError(.cancelled, detail: "the request to \(place.url.place) came after the shutdown")
+                throw UpstreamError(.cancelled, detail: "the request to \(place.name) came after the shutdown")
             }
             if !isForWire(place) {
                 if transfer.request.isUpgrade { throw Self.noUpgrade(place) }
@@ -141,13 +146,16 @@ package final class UpstreamClient: TransferClient {
     }
 
     /// Whether a connection of Drydock's own carries requests there.
-    private func isForWire(_ place: Origin) -> Bool { !place.isTLS && carriers != .libcurlAlone }
+    private func isForWire(_ place: Origin) -> Bool {
+        // What a proxy is asked for in plain HTTP is no business of libcurl's, whichever carrier a test wants.
+        !place.isTLS && (carriers != .libcurlAlone || place.proxy != nil)
+    }
 
     private func libcurl(for place: Origin) throws(UpstreamError) -> CurlPool {
         guard let curl else {
             throw UpstreamError(
                 .internal,
-                detail: "libcurl could not begin, so that nothing goes to \(place.url.place): free memory and restart"
+                detail: "libcurl could not begin, so that nothing goes to \(place.name): free memory and restart"
             )
         }
         return curl
@@ -163,12 +171,16 @@ package final class UpstreamClient: TransferClient {
         guard let place = transfer.destination else { return }
         transfer.state = .resolving
         let terms = transfer.request.terms
+        if place.proxy != nil, let own = place.ownAddress, !terms.target.allows(own) {
+            return transfer.conclude(.failure(.refused(place.name, at: own.host)))
+        }
+        let rules = transfer.dialRules
         if let addresses = terms.addresses { return proceed(transfer, place, addresses, isFresh: isFresh) }
         // An address that may be any needs no rule and no resolver.
-        if place.isNumeric, terms.target == .any {
+        if place.isNumeric, rules == .any {
             return proceed(transfer, place, place.addresses, isFresh: isFresh)
         }
-        if let known = resolver.known(place.key, isNumeric: place.isNumeric, rules: terms.target) {
+        if let known = resolver.known(place.key, isNumeric: place.isNumeric, rules: rules) {
             return resolved(transfer, known, isFresh: isFresh)
         }
         // The carrier's timer is needed already.
@@ -176,7 +188,7 @@ package final class UpstreamClient: TransferClient {
         transfer.armTimer()
         lastQuestion += 1
         let number = lastQuestion
-        let question = resolver.ask(place.url.host, port: place.url.port, rules: terms.target) {
+        let question = resolver.ask(place.key.host, port: place.key.port, rules: rules) {
             [loop, reference] result in
             loop.submit { _ in reference.client?.answered(number, result, isFresh: isFresh) }
         }
@@ -196,7 +208,7 @@ package final class UpstreamClient: TransferClient {
         guard transfer.state == .resolving, let place = transfer.destination else { return }
         switch result {
         case .success(let addresses): proceed(transfer, place, addresses, isFresh: isFresh)
-        case .failure(let error): transfer.conclude(.failure(error))
+        case .failure(let error): transfer.conclude(.failure(place.proxy.map { error.of($0) } ?? error))
         }
     }
 
@@ -207,7 +219,7 @@ package final class UpstreamClient: TransferClient {
         isFresh: Bool
     ) {
         do throws(UpstreamError) {
-            try transfer.request.checkFraming(place.url.place)
+            try transfer.request.checkFraming(place.name)
             if isForWire(place) {
                 transfer.state = .running
                 wire.carry(transfer, to: wire.connections(to: place), at: addresses, isFresh: isFresh)

@@ -17,9 +17,12 @@ package final class UpstreamTerms: Sendable {
     package let tls: TLSOptions
     /// Which addresses the requests may go to.
     package let target: TargetRules
-    /// The only addresses that the requests go to, if the host was looked up and they were looked at before; nil: the
-    /// resolver is asked.
+    /// The only addresses that are connected to, if the host (or that of the proxy) was looked up and they were looked
+    /// at before; nil: the resolver is asked.
     package let addresses: [SocketAddress]?
+    /// The proxy that the requests go through: it looks the origin's host up, so that ``target`` holds only where that
+    /// is an address. Nil: none.
+    package let proxy: UpstreamProxy?
     /// The limits of a response head. libcurl also has limits: 100 KiB for a line and, from 8.3 on or
     /// with its fix, 300 KiB in all.
     package let limits: HeadLimits
@@ -33,6 +36,7 @@ package final class UpstreamTerms: Sendable {
         tls: TLSOptions = TLSOptions(),
         target: TargetRules = .any,
         addresses: [SocketAddress]? = nil,
+        proxy: UpstreamProxy? = nil,
         limits: HeadLimits = .response,
         isLenient: Bool = true
     ) {
@@ -42,6 +46,7 @@ package final class UpstreamTerms: Sendable {
         self.tls = tls
         self.target = target
         self.addresses = addresses
+        self.proxy = proxy
         self.limits = limits
         self.isLenient = isLenient
     }

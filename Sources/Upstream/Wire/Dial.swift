@@ -1,4 +1,5 @@
-// Opens a connection to the first of several addresses that takes it (RFC 8305 section 5, in its simple form).
+// Opens a connection to the first of several addresses that takes it (RFC 8305 section 5, in its simple form), and
+// through the proxy there to the target, where that is wanted.
 
 import EventLoop
 
@@ -24,12 +25,18 @@ final class Dial {
         case system(Int32)
         /// The rules refuse every address; this is one of them.
         case refused(SocketAddress)
+        /// The proxy opens no tunnel.
+        case tunnel(UpstreamError)
 
-        /// - Parameter place: host and port.
-        func error(_ place: String) -> UpstreamError {
+        /// - Parameters:
+        ///   - place: host and port, and the proxy on the way there.
+        ///   - isProxied: there is one.
+        func error(_ place: String, isProxied: Bool) -> UpstreamError {
             switch self {
             case .refused(let address): .refused(place, at: address.host)
-            case .system(let code): ConnectionFailure.connect(place, code, text: "no address is left to try")
+            case .tunnel(let error): error
+            case .system(let code):
+                ConnectionFailure.connect(place, code, text: "no address is left to try", isProxied: isProxied)
             }
         }
     }
@@ -38,15 +45,26 @@ final class Dial {
 
     private let loop: EventLoop
     private let rules: TargetRules
+    private let tunnel: TunnelRequest?
     fileprivate unowned let owner: any DialOwner
     private var addresses: ArraySlice<SocketAddress>
     private var attempts: [DialAttempt] = []
     private var failure = Failure.system(0)
     private var timer: LoopTimer?
+    /// At work once there is a connection, if a tunnel is wanted.
+    private var opening: TunnelOpening?
 
-    init(_ addresses: [SocketAddress], _ rules: TargetRules, for owner: any DialOwner, on loop: EventLoop) {
+    /// - Parameter tunnel: what the peer, a proxy, is asked for before the owner gets the socket; nil: nothing.
+    init(
+        _ addresses: [SocketAddress],
+        _ rules: TargetRules,
+        tunnel: TunnelRequest? = nil,
+        for owner: any DialOwner,
+        on loop: EventLoop
+    ) {
         self.addresses = addresses[...]
         self.rules = rules
+        self.tunnel = tunnel
         self.owner = owner
         self.loop = loop
     }
@@ -88,7 +106,8 @@ final class Dial {
         guard error != 0 else {
             let descriptor = attempt.takeDescriptor()
             cancel()
-            return owner.connected(descriptor, to: attempt.address)
+            guard let tunnel else { return owner.connected(descriptor, to: attempt.address) }
+            return open(tunnel, descriptor, attempt.address)
         }
         attempt.close()
         failure = .system(error)
@@ -96,8 +115,30 @@ final class Dial {
         next()
     }
 
+    private func open(_ tunnel: TunnelRequest, _ descriptor: Int32, _ address: SocketAddress) {
+        // Both unowned: the opening is this object's own and ends with it.
+        let opening = TunnelOpening(tunnel, descriptor, on: loop) { [unowned self] event in
+            owner.dialEvent(event)
+        } completion: { [unowned self] error in
+            guard let opening = self.opening else { return }
+            self.opening = nil
+            let descriptor = opening.takeDescriptor()
+            guard let error else { return owner.connected(descriptor, to: address) }
+            Socket.close(descriptor)
+            owner.dialCounts(-1)
+            owner.dialFailed(.tunnel(error))
+        }
+        self.opening = opening
+        opening.begin()
+    }
+
     /// Closes all attempts.
     func cancel() {
+        if let opening {
+            self.opening = nil
+            Socket.close(opening.takeDescriptor())
+            owner.dialCounts(-1)
+        }
         timer?.cancel()
         addresses = []
         for attempt in attempts { attempt.close() }

@@ -3,19 +3,37 @@
 package import EventLoop
 
 /// The target of a connection and the deadline for it; the time runs from the creation of this value.
+///
+/// Through a proxy it is the proxy that looks the name up: `rules` hold only where the host is an address.
 package struct DialTarget: Sendable {
     /// A name or an address, IPv6 with or without brackets.
     package let host: String
     package let port: UInt16
     package let rules: TargetRules
+    /// The proxy that opens a tunnel to it; nil: it is connected to.
+    package let proxy: UpstreamProxy?
+    /// The entries of Via that the proxy gets.
+    private let via: [String]
     /// Monotonic nanoseconds; nil: none.
     let deadline: UInt64?
 
-    /// - Parameter timeout: nanoseconds for name resolution and connecting together; nil: no limit.
-    package init(host: String, port: UInt16, rules: TargetRules, timeout: UInt64?) {
+    /// - Parameters:
+    ///   - timeout: nanoseconds for name resolution and connecting together; nil: no limit.
+    ///   - proxy: the one to open a tunnel to it; nil: none.
+    ///   - via: the entries of Via that the proxy gets, by which a loop is found.
+    package init(
+        host: String,
+        port: UInt16,
+        rules: TargetRules,
+        timeout: UInt64?,
+        proxy: UpstreamProxy? = nil,
+        via: [String] = []
+    ) {
         self.host = host
         self.port = port
         self.rules = rules
+        self.proxy = proxy
+        self.via = via
         let now = Monotonic.now()
         deadline = timeout.map { now + min($0, .max - now) }
     }
@@ -27,7 +45,14 @@ package struct DialTarget: Sendable {
     }
 
     /// As errors name it.
-    fileprivate var place: String { "\(host):\(port)" }
+    fileprivate var place: String { UpstreamURL.place(host, port, proxy) }
+
+    /// What is looked up and connected to, and by which rules.
+    fileprivate var hop: (host: String, port: UInt16, rules: TargetRules) {
+        proxy.map { ($0.host, $0.port, .any) } ?? (host, port, rules)
+    }
+
+    fileprivate var tunnel: TunnelRequest? { proxy.map { TunnelRequest($0, to: host, port, via: via) } }
 }
 
 /// The dials of one loop that tasks wait for; loop-bound, the client's own.
@@ -62,16 +87,23 @@ package final class Dialler {
 
     deinit { reference.dialler = nil }
 
-    /// The addresses of the target that its rules allow.
+    /// The addresses of the target that its rules allow; of its proxy, if there is one.
     /// - Throws: `.timeout(.resolve)` at its deadline; `.cancelled` when the task is cancelled.
     package func addresses(
         of target: DialTarget,
         on loop: isolated EventLoop
     ) async throws(UpstreamError) -> [SocketAddress] {
-        if let known = resolver.known(target.host, port: target.port, rules: target.rules) { return try known.get() }
+        if target.proxy != nil,
+            let own = SystemResolver.numeric(ResolverKey(host: target.host, port: target.port).host, port: target.port),
+            !target.rules.allows(own)
+        {
+            throw .refused(target.place, at: own.host)
+        }
+        let hop = target.hop
+        if let known = resolver.known(hop.host, port: hop.port, rules: hop.rules) { return try known.get() }
         return try await wait(target, .resolve, on: loop) { number, waiter in
             let reference = reference
-            let question = resolver.ask(target.host, port: target.port, rules: target.rules) {
+            let question = resolver.ask(hop.host, port: hop.port, rules: hop.rules) {
                 [loop = self.loop] result in
                 loop.submit { _ in
                     if reference.dialler?.end(number) != nil { waiter.resume(returning: result) }
@@ -81,11 +113,12 @@ package final class Dialler {
         }
     }
 
-    /// Connects to the first of the addresses that answers, each with a head start before the next.
-    /// - Parameter addresses: those that the rules allow.
+    /// Connects to the first of the addresses that answers, each with a head start before the next, and has the proxy
+    /// there, if it is one, open a tunnel to the target.
+    /// - Parameter addresses: those of ``addresses(of:on:)``.
     /// - Returns: a socket that does not block, the caller's to close.
     /// - Throws: `.timeout(.connect)` at the target's deadline; `.cancelled` when the task is cancelled;
-    ///   then no socket stays open.
+    ///   `.proxy` where a proxy opens no tunnel; then no socket stays open.
     package func connect(
         to addresses: [SocketAddress],
         of target: DialTarget,
@@ -93,7 +126,7 @@ package final class Dialler {
     ) async throws(UpstreamError) -> Int32 {
         try await wait(target, .connect, on: loop) { number, waiter in
             let owner = TaskDial(self, number) { waiter.resume(returning: .success($0)) }
-            let dial = Dial(addresses, target.rules, for: owner, on: self.loop)
+            let dial = Dial(addresses, target.hop.rules, tunnel: target.tunnel, for: owner, on: self.loop)
             waits[number]?.owner = owner
             waits[number]?.dial = dial
             dial.next()
@@ -149,7 +182,9 @@ package final class Dialler {
         fail(error(target))
     }
 
-    fileprivate func fail(_ number: UInt64, _ failure: Dial.Failure) { fail(number) { failure.error($0.place) } }
+    fileprivate func fail(_ number: UInt64, _ failure: Dial.Failure) {
+        fail(number) { failure.error($0.place, isProxied: $0.proxy != nil) }
+    }
 
     private static func left(_ target: DialTarget) -> UpstreamError {
         UpstreamError(.cancelled, detail: "the client left before \(target.place) was reached")

@@ -61,7 +61,7 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
     /// Connects to the first of the addresses that answers.
     func open(_ addresses: [SocketAddress], _ transfer: Transfer) {
         state = .connecting
-        let dial = Dial(addresses, transfer.request.terms.target, for: self, on: pool.loop)
+        let dial = Dial(addresses, transfer.dialRules, tunnel: transfer.tunnel, for: self, on: pool.loop)
         self.dial = dial
         dial.next()
     }
@@ -88,7 +88,9 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
         dial = nil
         state = .closed
         // Told later: nothing of this connection is left by then.
-        if let transfer { transfer.conclude(.failure(failure.error(transfer.place))) }
+        if let transfer {
+            transfer.conclude(.failure(failure.error(transfer.place, isProxied: transfer.destination?.proxy != nil)))
+        }
         pool.left(self)
     }
 
@@ -97,7 +99,7 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
         state = .open
         transfer.attach(to: self)
         self.isReused = isReused
-        reader.reset(for: transfer.request)
+        reader.reset(for: transfer.request, isProxied: transfer.asksProxy)
         transfer.goesOut()
         watch(.read)
         sendRequest(transfer)

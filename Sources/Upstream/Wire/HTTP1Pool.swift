@@ -2,9 +2,20 @@
 
 import EventLoop
 
+/// What connections are told apart by: none is used for another origin, or through another proxy.
+struct ConnectionsKey: Hashable {
+    let host: String
+    let port: UInt16
+    let proxy: UpstreamProxy?
+
+    init(_ place: Origin) {
+        (host, port, proxy) = (place.url.host, place.url.port, place.proxy)
+    }
+}
+
 /// The connections to one host and port; loop-bound.
 final class OriginConnections {
-    let key: ResolverKey
+    let key: ConnectionsKey
     /// The newest last.
     // Unchecked, since a check would be paid for with every request: the pool alone adds and removes connections, one
     // at a time, and closes or hands over one only once it is out of here.
@@ -14,7 +25,7 @@ final class OriginConnections {
     /// Transfers that wait for one of the limited connections, and where they may go.
     fileprivate var waiting: [(transfer: Transfer, addresses: [SocketAddress], isFresh: Bool)] = []
 
-    init(_ key: ResolverKey) { self.key = key }
+    init(_ key: ConnectionsKey) { self.key = key }
 
     fileprivate var isEmpty: Bool { count == 0 && waiting.isEmpty }
 }
@@ -33,7 +44,7 @@ final class HTTP1Pool {
     // Unchecked, since a check would be paid for with every request: a buffer is taken or given back in one step, which
     // calls nobody.
     @exclusivity(unchecked) private var spare: [SendBuffer] = []
-    private var places: [ResolverKey: OriginConnections] = [:]
+    private var places: [ConnectionsKey: OriginConnections] = [:]
     private var pruneAt = 64
     private var idleCount = 0
     private var isClosed = false
@@ -63,13 +74,13 @@ final class HTTP1Pool {
     func connections(to place: Origin) -> OriginConnections {
         // The client has a place carried here or by libcurl, always the same, so that this is one of these.
         if let known = place.carried { return unsafeDowncast(known, to: OriginConnections.self) }
-        let new = self.place(place.key)
+        let new = self.place(ConnectionsKey(place))
         place.carried = new
         return new
     }
 
     /// The place of this name; the same one as long as there are connections to it.
-    private func place(_ key: ResolverKey) -> OriginConnections {
+    private func place(_ key: ConnectionsKey) -> OriginConnections {
         if let place = places[key] { return place }
         if places.count >= pruneAt { prune() }
         let place = OriginConnections(key)

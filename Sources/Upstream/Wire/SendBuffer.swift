@@ -95,7 +95,8 @@ final class SendBuffer {
 @available(*, unavailable) extension SendBuffer: Sendable {}
 
 extension SendBuffer {
-    /// The request line and the fields: Host first, which the request may say apart, or is made from the URL.
+    /// The request line and the fields: Host first, which the request may say apart, or is made from the URL. A proxy
+    /// gets the URL as a whole, and its credentials.
     func append(head request: UpstreamRequest, _ target: String, _ place: Origin) {
         let present = request.fields.present
         if request.method == .get {
@@ -104,7 +105,15 @@ extension SendBuffer {
             append(text: request.method.name)
             append(" ")
         }
-        append(text: target)
+        let proxy = request.isUpgrade ? nil : place.proxy
+        if proxy == nil {
+            append(text: target)
+        } else {
+            // RFC 9112 section 3.2.2; OPTIONS of the server as a whole has no path then (section 3.2.4).
+            append("http://")
+            append(text: place.hostField)
+            if target != "*" { append(text: target) }
+        }
         append(" HTTP/1.1\r\n")
         if present.contains(.host) {
             request.fields.forEachLine { name, value, known in
@@ -117,6 +126,11 @@ extension SendBuffer {
         } else {
             append("Host: ")
             append(text: request.terms.host ?? place.hostField)
+            append("\r\n")
+        }
+        if let authorization = proxy?.authorization {
+            append("Proxy-Authorization: ")
+            append(text: authorization)
             append("\r\n")
         }
         request.fields.forEachRun(without: .host) { append($0) }

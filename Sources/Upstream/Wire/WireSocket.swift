@@ -20,6 +20,20 @@ enum WireSocket {
         }
     }
 
+    /// Copies what could be read into the room, from its start; it stays in the socket.
+    static func peek(_ descriptor: Int32, into room: UnsafeMutableRawBufferPointer) -> IOResult {
+        while true {
+            let count = recv(descriptor, room.baseAddress, room.count, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .end }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            default: return .failed(errno)
+            }
+        }
+    }
+
     enum Look { case nothing, bytes, end }
 
     /// What could be read from the socket; it stays there.

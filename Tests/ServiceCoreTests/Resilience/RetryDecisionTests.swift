@@ -44,7 +44,9 @@ struct RetryDecisionTests {
         arguments: [
             (.connectionRefused, true), (.unreachable, true), (.nameNotFound, true), (.resolver, true), (.tls, true),
             (.closed, true), (.timeout(.connect), true), (.timeout(.firstByte), true), (.timeout(.total), true),
-            (.certificate, false), (.addressRefused, false), (.tlsFile, false), (.truncated, false),
+            (.proxy(nil), true), (.proxy(502), true), (.proxy(503), true), (.proxy(504), true), (.proxy(407), false),
+            (.proxy(403), false), (.proxy(508), false), (.certificate, false), (.addressRefused, false),
+            (.tlsFile, false), (.truncated, false),
             (.request, false), (.requestBody, false), (.cancelled, false), (.internal, false),
             (.protocolViolation(WireError(status: 502, reason: .headTooLong)), false),
         ] as [(UpstreamError.Kind, Bool)]
