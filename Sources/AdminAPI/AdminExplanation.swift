@@ -29,6 +29,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var endpoint: String?
         /// The URL that is asked; nil for a demo answer.
         package var asks: String?
+        /// The proxy on the way there, as `HOST:PORT`; nil: there is none.
+        package var proxy: String?
 
         package init(
             kind: Kind,

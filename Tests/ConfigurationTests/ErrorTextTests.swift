@@ -44,13 +44,13 @@ struct Mistake {
         let path = try folder.write("drydock.yaml", main)
         let said: String
         do throws(ConfigurationErrors) {
+            var variables: [String: String] = [:]
+            for word in words where word.contains("=") {
+                let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
+                variables[parts[0]] = parts[1].replacing("/FOLDER", with: folder.path)
+            }
             switch words.first {
             case "serve":
-                var variables: [String: String] = [:]
-                for word in words.dropFirst(2) {
-                    let parts = word.split(separator: "=").map(String.init)
-                    variables[parts[0]] = parts[1].replacing("/FOLDER", with: folder.path)
-                }
                 said = try URLConfiguration.make(String(words[1]), environment: variables).summary
             case "status":
                 said =
@@ -60,7 +60,7 @@ struct Mistake {
                 let new = try Configuration.load(text: further.last?.text ?? "", file: path, environment: [:])
                 said = RestartDifference.all(in: new, since: running).map(\.description).joined(separator: "\n")
             default:
-                let configuration = try Configuration.load(path: path, environment: [:])
+                let configuration = try Configuration.load(path: path, environment: variables)
                 let warnings = configuration.warnings.map(\.description)
                 said = warnings.isEmpty ? configuration.summary : warnings.joined(separator: "\n")
             }

@@ -47,7 +47,7 @@ import Testing
     @Test func keysElsewhere() {
         expectError("ttl: 5s\n", "1:1", ["unknown key 'ttl'"])
         expectError("services:\n  - ttl: 5s\n", "2:5", ["did you mean 'cache.ttl'?"])
-        expectError("upstream_proxy: none\n", "1:1", ["unknown key 'upstream_proxy'; known here: listen, admin"])
+        expectError("zeppelin: none\n", "1:1", ["unknown key 'zeppelin'; known here: listen, admin"])
         expectError("services:\n  - http2: true\n", "2:5", ["unknown key 'http2'"])
         expectError(
             "defaults: { cache: { mode: rfc } }\n",

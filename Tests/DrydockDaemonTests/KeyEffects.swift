@@ -121,6 +121,7 @@ extension KeyEffect {
         "park.time": .route { "\(String(describing: $0.plan.park))" },
         "park.calls": .route { "\(String(describing: $0.plan.park))" },
         "park.size": .route { "\(String(describing: $0.plan.park))" },
+        "upstream_proxy": .route { "\($0.plan.proxies)" },
         "tls.verify": .route { "\($0.plan.tls)" },
         "tls.ca": .route { "\($0.plan.tls)" },
         "tls.client_cert": .route { "\($0.plan.tls)" },
@@ -194,6 +195,7 @@ extension KeyEffect {
             let authority = Authority(host: "a.example", port: 22)
             return "\(String(describing: plan.forward?.verdict(connect: authority)))"
         },
+        "forward.upstream_proxy": .plan { "\(String(describing: $0.forward?.route.plan.proxies))" },
         "forward.tls.ca": .plan { "\(String(describing: $0.forward?.route.plan.tls))" },
         "forward.lenient": .plan { "\(String(describing: $0.forward?.route.plan.isLenient))" },
         "limits.head": .settings { "\($0.head)" },

@@ -181,6 +181,7 @@ extension ValueKind {
         case .address: "\"unix:/b\""
         case .client: "any"
         case .baseURL: "\"http://127.0.0.1:10\""
+        case .upstreamProxy: "\"http://127.0.0.1:9\""
         case .endpointPath, .target: "/other"
         case .tree: "{ z: 1 }"
         case .list(let element), .oneOrMore(let element): "[\(element.anotherValue(than: key))]"

@@ -27,6 +27,8 @@ package indirect enum ValueKind: Sendable {
     case address
     case client
     case baseURL
+    /// `none`, `env`, or the URL of an HTTP proxy.
+    case upstreamProxy
     case endpointPath
     /// The target of an endpoint on its origin.
     case target

@@ -103,6 +103,12 @@ package enum KeyTable {
                 "HOST or HOST:PORT patterns of the targets that clients may reach; loopback, private and link-local hosts need a rule that names them."
             ),
             KeyDescriptor("connect", .section(connect), "Which targets CONNECT, and https URLs, may reach."),
+            KeyDescriptor(
+                "upstream_proxy",
+                .upstreamProxy,
+                default: "none",
+                "The HTTP proxy that targets are reached through: none, http://[USER:PASSWORD@]HOST:PORT, or env for what http_proxy, https_proxy, all_proxy and no_proxy say."
+            ),
             KeyDescriptor("tls", .section(forwardTLS), "TLS towards the origins of https URLs in absolute form."),
             KeyDescriptor(
                 "lenient",

@@ -257,6 +257,13 @@ extension KeyTable {
                 "How long a call waits for an origin that is away, where nothing stored may serve.",
                 inherited: .services
             ),
+            KeyDescriptor(
+                "upstream_proxy",
+                .upstreamProxy,
+                default: "none",
+                "The HTTP proxy that the origin is reached through: none, http://[USER:PASSWORD@]HOST:PORT, or env for what http_proxy, https_proxy, all_proxy and no_proxy say.",
+                inherited: .services
+            ),
             KeyDescriptor("tls", .section(tls), "TLS to the origin.", inherited: .services),
             KeyDescriptor(
                 "lenient",

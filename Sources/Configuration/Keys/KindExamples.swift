@@ -22,6 +22,7 @@ extension ValueKind {
         case .address: "an address such as localhost:8080"
         case .client: "a rule such as loopback or 192.168.0.0/16"
         case .baseURL: "a URL such as https://api.example.com"
+        case .upstreamProxy: "none, env, or a URL such as http://proxy.example:3128"
         case .endpointPath: "a path such as /users/:id"
         case .target: "a target such as /v2/people/:id?expand=:expand"
         case .tree: "any value"

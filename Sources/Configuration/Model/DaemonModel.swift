@@ -1,5 +1,7 @@
 // The daemon's own part of the configuration: admin socket, tiers, forward mode, limits and logs.
 
+package import Upstream
+
 /// The admin socket.
 package struct AdminConfiguration: Sendable, Equatable {
     /// At least one address; on TCP only loopback makes sense, since the admin API has no password.
@@ -63,6 +65,8 @@ package struct ForwardConfiguration: Sendable, Equatable {
     /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in
     /// absolute form; nil: the system's.
     package var ca: String?
+    /// The proxies that targets are reached through. Default: none.
+    package var upstreamProxy: UpstreamProxies
     package var cache = CacheConfiguration()
 }
 

@@ -35,6 +35,8 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var breaker: BreakerPolicy?
     /// Whether calls wait for an origin that is away; nil: none does.
     package var park: ParkPolicy?
+    /// The proxies that the origin is reached through. Default: none.
+    package var upstreamProxy: UpstreamProxies
     package var tls = TLSConfiguration()
     /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
     package var lenient: Bool

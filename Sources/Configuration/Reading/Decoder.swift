@@ -196,7 +196,13 @@ struct Decoder {
         }
         do {
             let (text, found) = try Expansion.expand(written, environment)
-            let leaf = try ScalarDecoding.leaf(text, plain: plain || found, kind, file: node.place.file)
+            let leaf = try ScalarDecoding.leaf(
+                text,
+                plain: plain || found,
+                kind,
+                file: node.place.file,
+                environment: environment
+            )
             return Value(
                 place: node.place,
                 content: .leaf(Leaf(text: leaf.text, fromEnvironment: found, scalar: leaf.scalar))

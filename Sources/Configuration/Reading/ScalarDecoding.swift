@@ -6,13 +6,16 @@ import Policies
 enum ScalarDecoding {
     /// The typed value and its text as values are shown; a path is made absolute from the file's folder.
     ///
-    /// - Parameter plain: whether the text stood without quotes (or came from the environment), so that it may
-    ///   be a number or a boolean.
+    /// - Parameters:
+    ///   - plain: whether the text stood without quotes (or came from the environment), so that it may be a number or a
+    ///     boolean.
+    ///   - environment: what a value that names it stands for.
     static func leaf(
         _ text: String,
         plain: Bool,
         _ kind: ValueKind,
-        file: String
+        file: String,
+        environment: [String: String] = [:]
     ) throws(ScalarProblem) -> (text: String, scalar: Scalar) {
         switch kind {
         case .boolean: return (text, .bool(try boolean(text, plain: plain)))
@@ -64,6 +67,7 @@ enum ScalarDecoding {
             let rule = try Addresses.client(text)
             return (rule.description, .client(rule))
         case .baseURL: return (text, .baseURL(try Addresses.baseURL(text)))
+        case .upstreamProxy: return (text, .proxies(try ProxyReading.proxies(text, environment)))
         case .endpointPath: return (text, .endpointPath(try Addresses.endpointPath(text)))
         case .target:
             do throws(TargetTemplate.Malformed) {

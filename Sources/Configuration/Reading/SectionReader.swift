@@ -1,5 +1,7 @@
 // Typed reading of a decoded section, with the defaults of the table of keys.
 
+import Upstream
+
 /// One section and the table's word on it.
 struct SectionReader {
     let entries: [Entry]
@@ -72,6 +74,11 @@ struct SectionReader {
 
     /// A lifetime in whole seconds.
     func seconds(_ key: String) -> Int64? { nanoseconds(key).map { Int64($0 / 1_000_000_000) } }
+
+    func proxies(_ key: String) -> UpstreamProxies? {
+        guard case .proxies(let value)? = leaf(key)?.scalar else { return nil }
+        return value
+    }
 
     func text(_ key: String) -> String? {
         guard case .text(let value)? = leaf(key)?.scalar else { return nil }

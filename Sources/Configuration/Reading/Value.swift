@@ -2,6 +2,7 @@
 
 import Content
 import Policies
+import Upstream
 
 /// A typed scalar.
 enum Scalar: Sendable, Equatable {
@@ -17,6 +18,7 @@ enum Scalar: Sendable, Equatable {
     case address(ListenAddress)
     case client(ClientRule)
     case baseURL(BaseURL)
+    case proxies(UpstreamProxies)
     case endpointPath(EndpointPath)
     case target(TargetTemplate)
     case tree(ContentTree)

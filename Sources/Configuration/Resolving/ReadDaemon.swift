@@ -60,6 +60,7 @@ extension ForwardConfiguration {
         connectAllow = reader.section("connect").texts("allow")
         lenient = reader.bool("lenient")
         ca = reader.section("tls").text("ca")
+        upstreamProxy = reader.always { $0.proxies("upstream_proxy") }
     }
 }
 

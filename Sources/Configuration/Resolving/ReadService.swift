@@ -22,6 +22,7 @@ extension ServiceConfiguration {
         redirects = RedirectPolicy(reader.section("redirects"))
         breaker = BreakerPolicy(reader.section("breaker"))
         park = ParkPolicy(reader.section("park"))
+        upstreamProxy = reader.always { $0.proxies("upstream_proxy") }
         lenient = reader.bool("lenient")
         cors = CORSConfiguration(reader.section("cors"))
         expect = reader.section("response").choice(always: "expect")

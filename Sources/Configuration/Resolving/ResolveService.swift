@@ -3,6 +3,7 @@
 import Content
 import HTTPCaching
 import Policies
+import Upstream
 
 extension Resolver {
     /// The services, in order; those with errors in them are left out, and their names still known to the others.
@@ -67,6 +68,9 @@ extension Resolver {
             fail(place, "'breaker' is for a service with an origin of its own; set it in service '\(name)'")
         }
         check(park: own, result, baseURL)
+        if result.upstreamProxy != .none, case .service(let name)? = baseURL, let place = own.place("upstream_proxy") {
+            fail(place, "'upstream_proxy' is for a service with an origin of its own; set it in service '\(name)'")
+        }
         result.retry = RetryPolicy(reader.section("retry"), own: own.section("retry"))
         result.mapping = mapping(reader.section("response"), result.cache)
         result.errorMapping = errorMapping(reader.section("error"), reader.section("response"))

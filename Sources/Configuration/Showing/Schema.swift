@@ -95,6 +95,7 @@ enum Schema {
         case .permissions: return either([pattern("[0-7]{3,4}"), [("type", .text("integer"))]])
         case .address: return pattern("unix:/.+|.*:[0-9]+")
         case .baseURL: return pattern("https?://.+|service:.+")
+        case .upstreamProxy: return pattern("none|env|http://.+")
         case .endpointPath, .target: return pattern("/.*")
         case .tree: return []
         case .text(.prefix), .text(.requestPath): return pattern("/.*")

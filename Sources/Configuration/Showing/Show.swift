@@ -113,6 +113,10 @@ struct ConfigurationWriter {
         case .leaf(let leaf):
             // A switch beside a secret says nothing of it.
             if case .bool = leaf.scalar { return Self.scalar(leaf) }
+            // What stands beside a user and a password is no secret.
+            if case .proxies = leaf.scalar, hidingSecrets {
+                return Self.quotedIfNeeded(ProxyReading.masked(leaf.text))
+            }
             return hidingSecrets && secret ? Self.hidden : Self.scalar(leaf)
         case .list(let values):
             // One value that stood without brackets is shown without them.

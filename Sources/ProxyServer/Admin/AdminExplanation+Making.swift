@@ -6,6 +6,7 @@ import DownloadCore
 import HTTPCaching
 import HTTPWire
 import ServiceCore
+import Upstream
 
 extension AdminExplanation.Route {
     init(_ match: RouteMatch) {
@@ -16,6 +17,7 @@ extension AdminExplanation.Route {
             let endpoint = match.endpoint.endpoint?.name
             self.init(kind: .service, service: route.plan.name, match: route.place, endpoint: endpoint)
         }
+        proxy = match.origin.flatMap { route.plan.proxies.proxy(to: $0)?.place }
     }
 }
 

@@ -12,7 +12,7 @@ extension AdminExplanation {
         text.add("request", "\(method) \(target)")
         for field in fields { text.add("", "\(field.name): \(field.value)") }
         text.add("route", route.text)
-        if let asks = route.asks { text.add("origin", asks) }
+        if let asks = route.asks { text.add("origin", asks + (route.proxy.map { " through the proxy \($0)" } ?? "")) }
         for way in ways ?? [] { text.add("also asked as", "\(way.url) (service \(way.service))") }
         if let bypass, bypass.reason == StoreTier.seed.rawValue {
             text.add("decision", "answers from the seed folder, unchecked (\(bypass.section))")

@@ -78,6 +78,7 @@ extension RoutePlan {
             name: "",
             origin: nil,
             request: request,
+            proxies: configuration.forward.upstreamProxy,
             tls: TLSOptions(ca: configuration.forward.ca, caKey: "'forward.tls.ca'"),
             responseLimits: responseLimits(configuration.limits),
             isLenient: configuration.forward.lenient
@@ -160,6 +161,7 @@ extension RoutePlan {
                 errorMapping: errorMapping(service.errorMapping, service: service.name)
             ),
             authorization: authorization(service.auth),
+            proxies: service.upstreamProxy,
             tls: TLSOptions(
                 verify: service.tls.verify,
                 ca: service.tls.ca,

@@ -25,7 +25,13 @@ struct Tunnels {
             host: authority.host,
             port: authority.port ?? 443,
             rules: rules,
-            timeout: plan.forward?.route.itself.request.timeouts.connect
+            timeout: plan.forward?.route.itself.request.timeouts.connect,
+            proxy: plan.forward?.route.plan.proxies.proxy(
+                scheme: "https",
+                host: authority.host,
+                port: authority.port ?? 443
+            ),
+            via: exchange.request.fields.all(.via) + [plan.via]
         )
         let addresses = try await addresses(of: target, exchange, on: loop)
         let remote: Int32
@@ -81,7 +87,8 @@ struct Tunnels {
             host: hop.origin.host,
             port: hop.origin.effectivePort,
             rules: hop.target,
-            timeout: hop.plan.timeouts.connect
+            timeout: hop.plan.timeouts.connect,
+            proxy: hop.service.proxies.proxy(to: hop.origin)
         )
         let addresses = try await addresses(of: target, exchange, on: loop)
         let via = plan.via
@@ -90,22 +97,22 @@ struct Tunnels {
             CrossOrigin.apply(ask.added, to: &head.fields)
             head.fields.appendMember(.via, via)
         }
-        let request = upstreamRequest(ask, addresses, connectingWithin: target.timeLeft, exchange)
+        let request = upstreamRequest(ask, target, addresses, exchange)
         try await tunnel.run(request, through: client, on: loop)
     }
 
     /// - Parameters:
+    ///   - target: the origin, or its proxy; what is left of its time is the rest of `timeout.connect`.
     ///   - addresses: the addresses that the rules have checked; only these are connected.
-    ///   - timeout: the rest of `timeout.connect`, in nanoseconds.
     private func upstreamRequest(
         _ ask: UpgradeAsk,
+        _ target: DialTarget,
         _ addresses: [SocketAddress],
-        connectingWithin timeout: UInt64?,
         _ exchange: Exchange
     ) -> UpstreamRequest {
         let hop = ask.hop
         var timeouts = hop.plan.timeouts
-        timeouts.connect = timeout
+        timeouts.connect = target.timeLeft
         var brought = ask.request.fields
         brought.set(.upgrade, ask.protocols)
         brought.remove(.contentLength)
@@ -117,6 +124,7 @@ struct Tunnels {
         exchange.identify(&fields)
         for change in hop.passed { change.apply(to: &fields) }
         hop.service.change(hop.plan).apply(to: &fields)
+        if target.proxy != nil { fields.remove(.proxyAuthorization) }
         return UpstreamRequest(
             method: ask.request.method,
             path: QueryDefaults.adding(hop.hidden, to: hop.path),
@@ -127,6 +135,7 @@ struct Tunnels {
                 timeouts: timeouts,
                 target: hop.target,
                 addresses: addresses,
+                proxy: target.proxy,
                 limits: hop.service.responseLimits,
                 isLenient: hop.service.isLenient
             ),
@@ -143,7 +152,8 @@ struct Tunnels {
         if core.isOffline { throw offlineProblem }
         do throws(UpstreamError) {
             let addresses = try await client.dialler.addresses(of: target, on: loop)
-            try listeners.check(addresses, of: target.host)
+            // A proxy finds a loop by Via.
+            if target.proxy == nil { try listeners.check(addresses, of: target.host) }
             return addresses
         } catch {
             exchange.outcome.error = error.detail

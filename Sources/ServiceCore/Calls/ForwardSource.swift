@@ -12,6 +12,7 @@ import Upstream
 /// refused.
 final class ForwardSource: FetchSource {
     private let origin: OriginAddress
+    private let isProxied: Bool
     private let target: TargetRules
     private let timeouts: Timeouts
     private let client: UpstreamClient
@@ -19,10 +20,12 @@ final class ForwardSource: FetchSource {
     private let makeSource: ([SocketAddress]?) -> OriginSource
 
     /// - Parameters:
+    ///   - proxies: of the service; one that stands before the origin looks its name up.
     ///   - target: the addresses that the origin may have.
     ///   - makeSource: the source for requests that go to these addresses; nil: to those that the transfer finds out.
     init(
         _ origin: OriginAddress,
+        _ proxies: UpstreamProxies,
         _ target: TargetRules,
         _ timeouts: Timeouts,
         _ client: UpstreamClient,
@@ -30,6 +33,7 @@ final class ForwardSource: FetchSource {
         makeSource: @escaping ([SocketAddress]?) -> OriginSource
     ) {
         self.origin = origin
+        isProxied = proxies.proxy(to: origin) != nil
         self.target = target
         self.timeouts = timeouts
         self.client = client
@@ -51,11 +55,11 @@ final class ForwardSource: FetchSource {
         return try await makeSource(addresses).start(request, sink: sink, on: loop)
     }
 
-    /// - Returns: nil where no listener of this daemon has the port: then there is nothing to find out, and the
-    ///   transfer looks the name up.
+    /// - Returns: nil where no listener of this daemon has the port, or a proxy looks the name up: then there is nothing
+    ///   to find out here, and the transfer looks up what it needs.
     /// - Throws: that the name leads to this daemon itself, or nowhere.
     private func checkedAddresses(on loop: isolated EventLoop) async throws(UpstreamError) -> [SocketAddress]? {
-        guard listeners.mayBeOwn(port: origin.effectivePort) else { return nil }
+        guard !isProxied, listeners.mayBeOwn(port: origin.effectivePort) else { return nil }
         let place = DialTarget(
             host: origin.host,
             port: origin.effectivePort,

@@ -53,6 +53,7 @@ package final class OriginSource: FetchSource {
             tls: service.tls,
             target: target ?? service.target,
             addresses: addresses,
+            proxy: service.proxies.proxy(to: origin),
             limits: service.responseLimits,
             isLenient: service.isLenient
         )
@@ -127,6 +128,8 @@ package final class OriginSource: FetchSource {
         fields.remove(.host)
         plan.rules.apply(to: &fields)
         if let authorization { fields.set(.authorization, authorization) }
+        // A proxy gets the credentials that are configured for it, and no others.
+        if terms.proxy != nil { fields.remove(.proxyAuthorization) }
         // The client's Host was removed above, so that a Host here comes from the rules. The transfer sends Host first
         // in any case.
         if service.preservesHost, let host = request.clientHost, !fields.contains(.host) { fields.append(.host, host) }

@@ -94,12 +94,16 @@ final class TracedSource: FetchSource {
     private let source: any FetchSource
     private let trace: RequestTrace
     private let place: String
+    private let proxy: [(String, String)]
 
-    /// - Parameter place: what stands before the path of what is asked.
-    init(_ source: any FetchSource, _ trace: RequestTrace, _ place: String) {
+    /// - Parameters:
+    ///   - place: what stands before the path of what is asked.
+    ///   - proxy: the one on the way there.
+    init(_ source: any FetchSource, _ trace: RequestTrace, _ place: String, through proxy: String?) {
         self.source = source
         self.trace = trace
         self.place = place
+        self.proxy = proxy.map { [("proxy", $0)] } ?? []
     }
 
     var opensSockets: Bool { source.opensSockets }
@@ -113,7 +117,7 @@ final class TracedSource: FetchSource {
         let asked = conditions.flatMap { field in
             request.fields.combined(field).map { [(field.name.lowercased(), $0)] } ?? []
         }
-        let url = [("method", request.method.name), ("url", place + request.path)]
+        let url = [("method", request.method.name), ("url", place + request.path)] + proxy
         trace.say("asks the origin", url + asked)
         do throws(FetchError) {
             return try await source.start(request, sink: TracedSink(sink, trace, url), on: loop)

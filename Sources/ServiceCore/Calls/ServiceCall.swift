@@ -77,7 +77,9 @@ package struct ServiceCall {
     /// The source that the call is answered from, which tells what it is asked where that is wanted.
     func traced(_ source: any FetchSource) -> any FetchSource {
         guard let trace else { return source }
-        return TracedSource(source, trace, match.origin?.root ?? "service:\(match.route.inner ?? "")")
+        let proxy = match.origin.flatMap { match.route.plan.proxies.proxy(to: $0) }
+        let place = match.origin?.root ?? "service:\(match.route.inner ?? "")"
+        return TracedSource(source, trace, place, through: proxy?.place)
     }
 }
 

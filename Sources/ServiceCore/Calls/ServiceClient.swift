@@ -356,7 +356,8 @@ package final class ServiceClient {
         if route.asksTarget, let origin = call.match.origin {
             let match = call.match
             let timeouts = endpoint.request.timeouts
-            return ForwardSource(origin, match.target, timeouts, client, listeners) { [client, onFetch] addresses in
+            return ForwardSource(origin, route.plan.proxies, match.target, timeouts, client, listeners) {
+                [client, onFetch] addresses in
                 OriginSource(
                     service: route.plan,
                     origin: origin,

@@ -1,5 +1,7 @@
 // Where a service's origin is, and how the rest of a request target joins its base URL.
 
+package import Upstream
+
 /// The base URL of a service.
 package struct OriginAddress: Sendable, Hashable {
     /// `http` or `https`.
@@ -36,5 +38,12 @@ package struct OriginAddress: Sendable, Hashable {
         if rest.isEmpty { return basePath.isEmpty ? "/" : basePath }
         if rest.utf8.first == UInt8(ascii: "/") { return basePath.isEmpty ? rest : basePath + rest }
         return (basePath.isEmpty ? "/" : basePath) + rest
+    }
+}
+
+extension UpstreamProxies {
+    /// The proxy for an origin; nil: none.
+    package func proxy(to origin: OriginAddress) -> UpstreamProxy? {
+        proxy(scheme: origin.scheme, host: origin.host, port: origin.effectivePort)
     }
 }

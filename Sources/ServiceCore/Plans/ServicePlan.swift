@@ -140,6 +140,8 @@ package struct ServicePlan: Sendable {
     package let request: RequestPlan
     /// The value of Authorization that the service adds; the client's own is dropped then.
     package let authorization: String?
+    /// The proxies that origins are reached through.
+    package let proxies: UpstreamProxies
     package let tls: TLSOptions
     package let target: TargetRules
     /// The limits of a response head.
@@ -163,6 +165,7 @@ package struct ServicePlan: Sendable {
         preservesHost: Bool = false,
         request: RequestPlan = RequestPlan(),
         authorization: String? = nil,
+        proxies: UpstreamProxies = .none,
         tls: TLSOptions = TLSOptions(),
         target: TargetRules = .any,
         responseLimits: HeadLimits = .response,
@@ -177,6 +180,7 @@ package struct ServicePlan: Sendable {
         self.preservesHost = preservesHost
         self.request = request
         self.authorization = authorization
+        self.proxies = proxies
         self.tls = tls
         self.target = target
         self.responseLimits = responseLimits

@@ -99,13 +99,15 @@ extension ServiceClient {
             name: route.plan.name,
             origin: origin,
             request: plan,
+            proxies: route.plan.proxies,
             tls: tls,
             target: rules,
             responseLimits: route.plan.responseLimits,
             isLenient: route.plan.isLenient,
             admission: route.plan.admission
         )
-        return ForwardSource(origin, rules, request.timeouts, client, listeners) { [client, onFetch] addresses in
+        return ForwardSource(origin, service.proxies, rules, request.timeouts, client, listeners) {
+            [client, onFetch] addresses in
             OriginSource(
                 service: service,
                 origin: origin,

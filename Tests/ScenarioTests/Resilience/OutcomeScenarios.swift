@@ -62,6 +62,18 @@ extension Scenarios {
             try expect(504, "connection_timeout", from: origin, "timeout: { connect: 300ms }")
         }
 
+        @Test func theProxyInFrontRefuses() throws {
+            for (status, outcome, error) in [
+                (407, 502, "proxy_configuration_error"), (403, 502, "http_request_denied"),
+                (502, 502, "destination_unavailable"), (504, 504, "connection_timeout"),
+            ] {
+                let proxy = try ScriptedOrigin { .answer(status, to: $0, "no") }
+                try expect(outcome, error, from: "https://origin.test", "upstream_proxy: \"\(proxy.url)\"")
+            }
+            let proxy = try ScriptedOrigin { .answer(407, to: $0, "no") }
+            try expect(502, "proxy_configuration_error", from: "http://origin.test", "upstream_proxy: \"\(proxy.url)\"")
+        }
+
         @Test func noHeadInTime() throws {
             let origin = try ScriptedOrigin { _ in .never }
             try expect(504, "http_response_timeout", from: origin.url, "timeout: { first_byte: 300ms }")
