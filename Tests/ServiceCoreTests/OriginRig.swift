@@ -6,10 +6,11 @@ import EventLoop
 import HTTPWire
 import LoopSupport
 import Policies
-import ServiceCore
 import TestSupport
 import Testing
 import Upstream
+
+@testable import ServiceCore
 
 struct Heard: Sendable {
     var status = 0
@@ -51,6 +52,7 @@ private final class Sink: FetchSink {
 private final class Inside: @unchecked Sendable {  // used on the loop only
     var client: UpstreamClient?
     var handles: [any FetchHandle] = []
+    var calls: CallsUnderWay?
 }
 
 /// A service over a real origin on loopback.
@@ -62,6 +64,8 @@ final class OriginRig: Sendable {
     let reports = Monitor<[ServiceReport]>([])
     /// Monotonic nanoseconds of breakers and budgets.
     let now = Monitor<UInt64>(1_000_000_000)
+    /// Told of the calls, where somebody wants that.
+    let events: EventHub?
     private let limits: AdmissionLimits
     private let retry: RetryPolicy
     private let expect: ContentExpectation
@@ -77,6 +81,7 @@ final class OriginRig: Sendable {
         expect: ContentExpectation = .any,
         breaker: BreakerPolicy? = nil,
         attempts: Int = .max,
+        events: EventHub? = nil,
         _ handler: @escaping ScriptedOrigin.Handler
     ) async throws {
         loop = try EventLoop.start()
@@ -93,14 +98,17 @@ final class OriginRig: Sendable {
         self.expect = expect
         self.breaker = breaker
         self.attempts = Monitor(attempts)
+        self.events = events
         let (inside, pool) = (inside, pool)
         await begin(on: loop) { loop in
+            inside.calls = events.map { .make($0, on: loop) }
             let resolver = Resolver(pool: pool, lookup: { SystemResolver.lookup($0, port: $1) })
             inside.client = UpstreamClient(on: loop, resolver: resolver)
         }.value
     }
 
     /// Starts a fetch; throws what the source throws.
+    /// - Parameter isDirect: without a wait, as a request that is only passed on.
     func start(
         _ path: String = "/",
         _ fields: [(String, String)] = [],
@@ -109,7 +117,8 @@ final class OriginRig: Sendable {
         clientHost: String? = nil,
         rules: FieldRules = FieldRules(),
         authorization: String? = nil,
-        preservesHost: Bool = false
+        preservesHost: Bool = false,
+        isDirect: Bool = false
     ) async -> Task<Result<Monitor<Heard>, FetchError>, Never> {
         let address = OriginAddress(scheme: "http", host: "127.0.0.1", port: UInt16(origin.port), basePath: "")
         let plan = RequestPlan(rules: rules)
@@ -125,7 +134,15 @@ final class OriginRig: Sendable {
         let (inside, runtime, retry, expect, attempts) = (inside, runtime, retry, expect, attempts)
         return await begin(on: loop) { loop in
             guard let client = inside.client else { return .failure(.cancelled) }
-            let origin = OriginSource(service: service, origin: address, plan: plan, runtime: runtime, client: client)
+            let place = CallPlace(service: "s", endpoint: "end", root: address.root, secrets: SecretQuery())
+            let origin = OriginSource(
+                service: service,
+                origin: address,
+                plan: plan,
+                runtime: runtime,
+                client: client,
+                listed: inside.calls.map { ($0, place) }
+            )
             var source: any FetchSource = origin
             if retry.count > 0 {
                 let resilience = runtime.resilience
@@ -143,6 +160,7 @@ final class OriginRig: Sendable {
                     }
                 )
             }
+            if let calls = inside.calls, !isDirect { source = CallSource(source, place, calls, nil) }
             let request = FetchRequest(
                 method: method,
                 path: path,
@@ -152,6 +170,13 @@ final class OriginRig: Sendable {
                 body: content.map { ContentSource($0) }
             )
             let heard = Monitor(Heard())
+            if isDirect {
+                guard let handle = source.startWithoutWaiting(request, sink: Sink(heard)) else {
+                    return .failure(.cancelled)
+                }
+                inside.handles.append(handle)
+                return .success(heard)
+            }
             do throws(FetchError) {
                 inside.handles.append(try await source.start(request, sink: Sink(heard), on: loop))
                 return .success(heard)
@@ -170,7 +195,8 @@ final class OriginRig: Sendable {
         clientHost: String? = nil,
         rules: FieldRules = FieldRules(),
         authorization: String? = nil,
-        preservesHost: Bool = false
+        preservesHost: Bool = false,
+        isDirect: Bool = false
     ) async throws -> Heard {
         let task = await start(
             path,
@@ -180,11 +206,17 @@ final class OriginRig: Sendable {
             clientHost: clientHost,
             rules: rules,
             authorization: authorization,
-            preservesHost: preservesHost
+            preservesHost: preservesHost,
+            isDirect: isDirect
         )
         let heard = try await task.value.get()
         #expect(await eventually { heard.read { $0.isOver } })
         return heard.read { $0 }
+    }
+
+    /// Calls that are listed.
+    var callsUnderWay: Int {
+        get async { await begin(on: loop) { [inside] _ in inside.calls?.count ?? 0 }.value }
     }
 
     func cancelAll() async {

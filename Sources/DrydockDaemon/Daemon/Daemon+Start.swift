@@ -158,7 +158,8 @@ extension Daemon {
             core: parts.core,
             resolver: Resolver(pool: parts.names),
             listeners: sockets.proxy.map(\.address),
-            adminListeners: sockets.admin.map(\.address)
+            adminListeners: sockets.admin.map(\.address),
+            events: parts.compiler.registry.services.events
         )
         let server = await Server(
             proxyParts,

@@ -13,6 +13,8 @@ package final class ProxyHandler: ExchangeHandler {
     let client: UpstreamClient
     let context: LoopContext
     let listeners: OwnListeners
+    /// Those of the loop, of all configurations.
+    private let calls: CallsUnderWay
     /// Replaced by a reload. Requests under way finish by those that they began with.
     // Unchecked: no code outside runs while this variable is replaced, and each request would pay for the check.
     @exclusivity(unchecked) private(set) var routes: RoutesInForce
@@ -26,19 +28,35 @@ package final class ProxyHandler: ExchangeHandler {
         core: DownloadCore,
         client: UpstreamClient,
         context: LoopContext,
-        listeners: OwnListeners
+        listeners: OwnListeners,
+        events: EventHub
     ) {
         self.core = core
         self.client = client
         self.context = context
         self.listeners = listeners
-        routes = RoutesInForce(plan, core: core, client: client, context: context, listeners: listeners)
+        calls = .make(events, on: loop)
+        routes = RoutesInForce(
+            plan,
+            core: core,
+            client: client,
+            context: context,
+            listeners: listeners,
+            calls: calls
+        )
         context.secrets = plan.secrets
     }
 
     /// Takes over the routes of a new configuration.
     package func update(_ plan: RoutePlan) {
-        routes = RoutesInForce(plan, core: core, client: client, context: context, listeners: listeners)
+        routes = RoutesInForce(
+            plan,
+            core: core,
+            client: client,
+            context: context,
+            listeners: listeners,
+            calls: calls
+        )
         context.secrets = plan.secrets
         context.forgetOutgoing()
     }

@@ -23,7 +23,8 @@ struct RoutesInForce {
         core: DownloadCore,
         client: UpstreamClient,
         context: LoopContext,
-        listeners: OwnListeners
+        listeners: OwnListeners,
+        calls: CallsUnderWay
     ) {
         self.plan = plan
         services = ServiceClient(
@@ -31,6 +32,7 @@ struct RoutesInForce {
             core: core,
             client: client,
             listeners: listeners,
+            calls: calls,
             onFetch: { [counters = context.counters] in counters.add(.upstreamRequests) },
             document: { refusal in
                 let problem = Problem(refusal, plan)

@@ -13,19 +13,23 @@ package struct ProxyParts: Sendable {
     /// Where this daemon listens for clients.
     package var listeners: [SocketAddress]
     package var adminListeners: [SocketAddress]
+    /// Told what becomes of calls.
+    package var events: EventHub
 
     package init(
         plan: RoutePlan,
         core: DownloadCore,
         resolver: Resolver,
         listeners: [SocketAddress],
-        adminListeners: [SocketAddress] = []
+        adminListeners: [SocketAddress] = [],
+        events: EventHub = EventHub()
     ) {
         self.plan = plan
         self.core = core
         self.resolver = resolver
         self.listeners = listeners
         self.adminListeners = adminListeners
+        self.events = events
     }
 }
 
@@ -62,7 +66,8 @@ extension Server {
                     clients: parts.listeners,
                     admin: parts.adminListeners,
                     resolver: parts.resolver
-                )
+                ),
+                events: parts.events
             )
         }
     }

@@ -23,6 +23,8 @@ package final class OriginSource: FetchSource {
     private let admission: Admission
     private let client: UpstreamClient
     private let onFetch: () -> Void
+    /// Where requests that are passed on without a wait are listed, and what they are called there.
+    private let listed: (calls: CallsUnderWay, place: CallPlace)?
 
     /// - Parameters:
     ///   - origin: where the request goes; in forward mode every request names its own.
@@ -30,6 +32,7 @@ package final class OriginSource: FetchSource {
     ///   - target: the addresses that the origin may have; nil: as the service says.
     ///   - addresses: those that it has, if its host was looked up and they were looked at before; nil: each transfer
     ///   looks it up.
+    ///   - listed: where fetches are listed that begin without a wait; whoever else asks lists its calls itself.
     ///   - onFetch: called for each request that is sent.
     package init(
         service: ServicePlan,
@@ -39,6 +42,7 @@ package final class OriginSource: FetchSource {
         client: UpstreamClient,
         target: TargetRules? = nil,
         addresses: [SocketAddress]? = nil,
+        listed: (calls: CallsUnderWay, place: CallPlace)? = nil,
         onFetch: @escaping () -> Void = {}
     ) {
         self.service = service
@@ -60,6 +64,7 @@ package final class OriginSource: FetchSource {
         self.runtime = runtime
         admission = runtime.admission
         self.client = client
+        self.listed = listed
         self.onFetch = onFetch
     }
 
@@ -81,7 +86,9 @@ package final class OriginSource: FetchSource {
 
     package func startWithoutWaiting(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
         if breaker != nil, runtime.resilience.leavesAlone(terms.url) { return nil }
-        return admission.takeFreeSlot() ? begin(request, sink) : nil
+        guard admission.takeFreeSlot(), let fetch = begin(request, sink) else { return nil }
+        if let listed { fetch.beginCall(listed.calls, listed.place) }
+        return fetch
     }
 
     /// Whoever calls has a slot, which the fetch gives back; nil where the origin's breaker refuses it,
@@ -171,7 +178,7 @@ extension FetchError {
 }
 
 /// One fetch under way; gives its slot back exactly once.
-final class OriginFetch: FetchHandle, TransferDelegate {
+final class OriginFetch: DirectCall, FetchHandle, TransferDelegate {
     // Unchecked, like the two that follow: no code runs while they are changed, and a check would cost instructions
     // with every request.
     @exclusivity(unchecked) var transfer: Transfer?
@@ -180,15 +187,22 @@ final class OriginFetch: FetchHandle, TransferDelegate {
     private var admission: Admission?
     /// Hears how the fetch ended; nil where nobody wants to.
     @exclusivity(unchecked) var watch: OriginWatch?
+    /// Of the answer.
+    @exclusivity(unchecked) private var head: (status: Int, length: UInt64?)?
 
     init(sink: any FetchSink, admission: Admission) {
         self.sink = sink
         self.admission = admission
+        super.init()
     }
 
     deinit {
         watch?.givenUp()
         admission?.release()
+    }
+
+    override func askedNow() -> (method: Method, path: String, status: Int?, expected: UInt64?)? {
+        transfer.map { ($0.request.method, $0.request.path, head?.status, head?.length) }
     }
 
     func resume() { transfer?.resume() }
@@ -199,7 +213,7 @@ final class OriginFetch: FetchHandle, TransferDelegate {
 
     func cancel() {
         transfer?.cancel()
-        end()
+        end(.cancelled)
     }
 
     var acceptsReentrantBytes: Bool { sink?.acceptsReentrantBytes ?? false }
@@ -214,23 +228,29 @@ final class OriginFetch: FetchHandle, TransferDelegate {
             watch.answered(head.status)
         }
         if Self.isEventStream(head.fields) { transfer.allowSilence() }
+        let length: UInt64? = if case .length(let length) = framing { length } else { nil }
+        self.head = (head.status, length)
+        callAnswered(head.status, expected: length)
         sink?.received(head, framing: framing)
     }
 
     func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow {
-        sink?.received(bytes) ?? .continue
+        callReceived(bytes.count)
+        return sink?.received(bytes) ?? .continue
     }
 
     var supportsSplice: Bool { sink?.supportsSplice ?? false }
 
     func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent? {
-        sink?.splice(count, from: socket)
+        let content = sink?.splice(count, from: socket)
+        if case .bytes(let moved)? = content?.result { callReceived(moved) }
+        return content
     }
 
     func transferFinished(_ transfer: Transfer, trailers: Fields) {
         isEndProven = transfer.isEndProven
         let sink = sink
-        end()
+        end(.finished)
         sink?.finished(trailers: trailers)
     }
 
@@ -240,7 +260,7 @@ final class OriginFetch: FetchHandle, TransferDelegate {
             self.watch = nil
             watch.failed(error)
         }
-        end()
+        end(.failed(.upstream(error)))
         sink?.failed(.upstream(error))
     }
 
@@ -253,9 +273,10 @@ final class OriginFetch: FetchHandle, TransferDelegate {
         } ?? false
     }
 
-    private func end() {
+    private func end(_ end: CallEnd) {
         sink = nil
         transfer = nil
+        endCall(end)
         if let watch {
             self.watch = nil
             watch.givenUp()
@@ -264,5 +285,3 @@ final class OriginFetch: FetchHandle, TransferDelegate {
         admission = nil
     }
 }
-
-@available(*, unavailable) extension OriginFetch: Sendable {}

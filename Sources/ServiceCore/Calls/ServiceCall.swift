@@ -23,6 +23,8 @@ package struct ServiceCall {
     package var endWithClient: (() -> Void)?
     /// Tells what becomes of the request; nil unless that is wanted.
     package var trace: RequestTrace?
+    /// Tells of its fetches as one call; nil unless it may be parked between them.
+    var parkable: ParkableCall?
     /// What the endpoint asks for below the base URL, where that was made of the content, too; nil: it is yet to be
     /// filled.
     var filledRest: String?
@@ -78,9 +80,11 @@ package struct ServiceCall {
     func traced(_ source: any FetchSource) -> any FetchSource {
         guard let trace else { return source }
         let proxy = match.origin.flatMap { match.route.plan.proxies.proxy(to: $0) }
-        let place = match.origin?.root ?? "service:\(match.route.inner ?? "")"
-        return TracedSource(source, trace, place, through: proxy?.place)
+        return TracedSource(source, trace, asked, through: proxy?.place)
     }
+
+    /// What stands before the path of what its source is asked.
+    var asked: String { match.origin?.root ?? "service:\(match.route.inner ?? "")" }
 }
 
 /// What becomes of a call.

@@ -28,6 +28,8 @@ package final class ServiceClient {
     package let core: DownloadCore
     let client: UpstreamClient
     let listeners: OwnListeners
+    /// The calls of the loop, of this plan and of others.
+    let calls: CallsUnderWay
     /// Makes the answer that a service gets when the service that it asks refuses a request.
     let document: (RouteRefusal) -> RefusalDocument
     let onFetch: () -> Void
@@ -37,8 +39,11 @@ package final class ServiceClient {
     /// The source of the last request, which is most often that of the next one, too.
     // Unchecked: no code runs while it is changed, and a check would cost instructions with every request.
     @exclusivity(unchecked) private var last: (endpoint: EndpointRoute, source: OriginSource)?
+    /// The source that tells of the calls of the one which was asked last.
+    private var lastTold: (source: OriginSource, told: CallSource)?
 
     /// - Parameters:
+    ///   - calls: of the loop.
     ///   - onFetch: called for each request that is sent, but for upgrades.
     ///   - document: makes the answer that a service gets when the service that it asks refuses a request.
     package init(
@@ -46,6 +51,7 @@ package final class ServiceClient {
         core: DownloadCore,
         client: UpstreamClient,
         listeners: OwnListeners,
+        calls: CallsUnderWay,
         onFetch: @escaping () -> Void = {},
         document: @escaping (RouteRefusal) -> RefusalDocument
     ) {
@@ -53,6 +59,7 @@ package final class ServiceClient {
         self.core = core
         self.client = client
         self.listeners = listeners
+        self.calls = calls
         self.onFetch = onFetch
         self.document = document
     }
@@ -312,6 +319,7 @@ package final class ServiceClient {
                 plan: endpoint.request,
                 runtime: route.runtime,
                 client: client,
+                listed: (calls, CallPlace(route, endpoint, asks: origin.root)),
                 onFetch: onFetch
             )
         use(source, for: endpoint)
@@ -324,8 +332,17 @@ package final class ServiceClient {
         last = (endpoint, source)
     }
 
-    /// The source of a call's fetches, with the attempts that its endpoint allows.
+    /// The source of a call's fetches, with the attempts that its endpoint allows; it tells of them.
     private func source(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
+        let source = try repeatedSource(of: call)
+        if call.parkable == nil, let lastTold, lastTold.source === source { return lastTold.told }
+        let place = CallPlace(call.match.route, call.match.endpoint, asks: call.asked)
+        let told = CallSource(source, place, calls, call.parkable)
+        if call.parkable == nil, let source = source as? OriginSource { lastTold = (source, told) }
+        return told
+    }
+
+    private func repeatedSource(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
         let (route, request) = (call.match.route, call.match.endpoint.request)
         // Within the attempts: a document that cannot be mapped is one that a retry may bring anew.
         let source = request.judging(
@@ -377,3 +394,10 @@ package final class ServiceClient {
 }
 
 @available(*, unavailable) extension ServiceClient: Sendable {}
+
+extension CallPlace {
+    /// - Parameter root: what stands before the path of what the origin is asked.
+    convenience init(_ route: ServiceRoute, _ endpoint: EndpointRoute, asks root: String) {
+        self.init(service: route.label, endpoint: endpoint.name, root: root, secrets: route.rewriting.secrets)
+    }
+}

@@ -47,6 +47,8 @@ package final class ServiceRegistry: Sendable {
     private let runtimes = Mutex<[String: ServiceRuntime]>([:])
 
     private let onReport: Mutex<@Sendable (String, ServiceReport) -> Void> = Mutex({ _, _ in })
+    /// What becomes of the calls of all services.
+    package let events = EventHub()
 
     package init() {}
 

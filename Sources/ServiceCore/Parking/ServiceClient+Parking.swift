@@ -19,6 +19,24 @@ extension ServiceClient {
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
         var call = call
+        let parkable = ParkableCall(CallPlace(call.match.route, call.match.endpoint, asks: call.asked), calls)
+        call.parkable = parkable
+        do throws(RouteRefusal) {
+            let result = try await answer(parking: call, policy, on: loop)
+            parkable.settle(result.answer.head.status, result.answer.failure)
+            return result
+        } catch {
+            parkable.settle(nil, nil)
+            throw error
+        }
+    }
+
+    private func answer(
+        parking call: ServiceCall,
+        _ policy: ParkPolicy,
+        on loop: isolated EventLoop
+    ) async throws(RouteRefusal) -> ServiceAnswer {
+        var call = call
         if PostedContent.mayBeStored(call.head, call.framing, call.match.endpoint.request) {
             // Its content is read in any case, and is not to be lost with a failure.
             do throws(FetchError) {
@@ -52,8 +70,9 @@ extension ServiceClient {
                 place = held
                 if let content { body = WatchedBody(content) }
             }
-            result.answer.reader?.close()
             guard let held = place else { return result }
+            call.tellParked(why: absence.reason)
+            result.answer.reader?.close()
             let verdict = await parked.wait(for: held, on: loop)
             guard verdict == .replay else {
                 place = nil
@@ -117,6 +136,14 @@ extension ServiceClient {
         answer.failure = error
         answer.originTime = last.answer.originTime
         return ServiceAnswer(answer: answer)
+    }
+}
+
+extension ServiceCall {
+    /// Tells that it waits for its origin.
+    fileprivate func tellParked(why: String) {
+        let rest = (try? target()) ?? match.rest
+        parkable?.park(head.method, match.route.path(rest, match.endpoint, behind: hidden), why: why)
     }
 }
 

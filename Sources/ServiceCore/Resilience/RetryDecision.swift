@@ -22,6 +22,9 @@ package enum AttemptEnd: Sendable, Equatable {
         }
     }
 
+    /// Of the answer; nil where there was none.
+    var status: Int? { if case .head(let status, _) = self { status } else { nil } }
+
     /// What a policy may name it; nil for what no policy repeats.
     var cause: RetryCause? {
         switch self {

@@ -61,6 +61,7 @@ package final class RetryingSource: FetchSource {
             while let wait = await fetch.nextWait(on: loop) {
                 do { try await loop.sleep(nanoseconds: wait) } catch { return }
                 guard fetch.mayGoOn() else { return }
+                fetch.startAgain()
                 do throws(FetchError) {
                     fetch.began(try await source.start(fetch.attempt(), sink: fetch, on: loop))
                 } catch {
@@ -159,6 +160,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
                 why: end.text
             )
         )
+        (sink as? CallFetch)?.retrying(after: wait, status: end.status, why: end.text)
         state = .waiting
         lastEnd = end.text
         self.wait = wait
@@ -200,6 +202,9 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         }
         return false
     }
+
+    /// The next attempt begins.
+    func startAgain() { (sink as? CallFetch)?.startAgain() }
 
     /// A source that took its time may have been given up meanwhile.
     func began(_ handle: any FetchHandle) {

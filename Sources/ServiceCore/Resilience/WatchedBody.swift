@@ -7,6 +7,8 @@ import Upstream
 final class WatchedBody: RequestBodySource {
     private var body: any RequestBodySource
     private var isRead = false
+    /// Told how many bytes were read, each time.
+    var onRead: ((Int) -> Void)?
 
     init(_ body: any RequestBodySource) { self.body = body }
 
@@ -28,6 +30,7 @@ final class WatchedBody: RequestBodySource {
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         let result = body.read(into: buffer)
         if result != .wait { isRead = true }
+        if let onRead, case .bytes(let count) = result { onRead(count) }
         return result
     }
 }

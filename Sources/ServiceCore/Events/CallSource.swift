@@ -1,0 +1,142 @@
+// The source of a service's calls, which tells what becomes of each fetch.
+
+import DownloadCore
+import EventLoop
+import HTTPWire
+import Upstream
+
+/// Around the attempts and the mapping of a call, so that all attempts are one call. Loop-bound; it keeps nothing of a
+/// request.
+final class CallSource: FetchSource {
+    private let source: any FetchSource
+    private let place: CallPlace
+    private let calls: CallsUnderWay
+    private let parkable: ParkableCall?
+
+    /// - Parameter parkable: the call, where it may be parked between its fetches.
+    init(_ source: any FetchSource, _ place: CallPlace, _ calls: CallsUnderWay, _ parkable: ParkableCall?) {
+        self.source = source
+        self.place = place
+        self.calls = calls
+        self.parkable = parkable
+    }
+
+    var opensSockets: Bool { source.opensSockets }
+
+    func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle {
+        var toSend: UInt64?
+        if request.body != nil, case .length(let length) = request.framing { toSend = length }
+        let record =
+            parkable?.begin(request.method, request.path, toSend: toSend)
+            ?? CallRecord(place, request.method, request.path, toSend: toSend, in: calls)
+        let fetch = CallFetch(record, sink)
+        var request = request
+        if let body = request.body {
+            let watched = body as? WatchedBody ?? WatchedBody(body)
+            watched.onRead = { [run = record.run, weak record] in record?.sent(UInt64($0), in: run) }
+            request.body = watched
+        }
+        do throws(FetchError) {
+            fetch.handle = try await source.start(request, sink: fetch, on: loop)
+            return fetch
+        } catch {
+            fetch.end(.failed(error))
+            throw error
+        }
+    }
+}
+
+@available(*, unavailable) extension CallSource: Sendable {}
+
+/// One fetch of a call: it passes all on, and counts. Loop-bound.
+final class CallFetch: FetchHandle, FetchSink {
+    var handle: (any FetchHandle)?
+    private(set) var isEndProven = true
+    private var sink: (any FetchSink)?
+    private let record: CallRecord
+    private let run: Int
+
+    init(_ record: CallRecord, _ sink: any FetchSink) {
+        self.record = record
+        self.sink = sink
+        run = record.run
+    }
+
+    deinit { record.end(.cancelled, in: run) }
+
+    func end(_ end: CallEnd) {
+        handle = nil
+        sink = nil
+        record.end(end, in: run)
+    }
+
+    // MARK: - Attempts
+
+    /// - Parameters:
+    ///   - wait: nanoseconds.
+    ///   - status: of the answer that is not wanted; nil where there was none.
+    func retrying(after wait: UInt64, status: Int?, why: String) {
+        record.retrying(after: wait, status: status, why: why, in: run)
+    }
+
+    func startAgain() { record.startAgain(in: run) }
+
+    // MARK: - FetchHandle
+
+    func resume() { handle?.resume() }
+
+    func bodyAvailable() { handle?.bodyAvailable() }
+
+    var hasContent: Bool { handle?.hasContent ?? false }
+
+    func cancel() {
+        let handle = handle
+        end(.cancelled)
+        handle?.cancel()
+    }
+
+    // MARK: - FetchSink
+
+    var acceptsReentrantBytes: Bool { sink?.acceptsReentrantBytes ?? false }
+    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
+    var supportsSplice: Bool { sink?.supportsSplice ?? false }
+
+    func received(interim head: ResponseHead) { sink?.received(interim: head) }
+
+    func received(_ head: ResponseHead, framing: BodyFraming) {
+        var expected: UInt64?
+        if case .length(let length) = framing { expected = length }
+        record.answered(head.status, expected: expected, in: run)
+        sink?.received(head, framing: framing)
+    }
+
+    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        record.received(UInt64(bytes.count), in: run)
+        return sink?.received(bytes) ?? .continue
+    }
+
+    func splice(_ count: Int, from socket: Int32) -> SplicedContent? {
+        let content = sink?.splice(count, from: socket)
+        if case .bytes(let moved)? = content?.result { record.received(UInt64(moved), in: run) }
+        return content
+    }
+
+    func finished(trailers: Fields) {
+        isEndProven = handle?.isEndProven ?? true
+        let sink = sink
+        end(.finished)
+        sink?.finished(trailers: trailers)
+    }
+
+    func failed(_ error: FetchError) {
+        let sink = sink
+        end(.failed(error))
+        sink?.failed(error)
+    }
+}
+
+@available(*, unavailable) extension CallFetch: Sendable {}

@@ -1,0 +1,122 @@
+// The calls of one loop that are under way, so that who begins to listen hears of those, too, that began before.
+
+package import EventLoop
+import HTTPWire
+
+/// Loop-bound, one per loop, whatever plan is in force.
+package final class CallsUnderWay {
+    package let hub: EventHub
+    // Unchecked, both: no code outside runs while they change, and a check would cost instructions with every request.
+    @exclusivity(unchecked) private var records: [CallRecord] = []
+    /// Not held: each takes itself out before it ends.
+    @exclusivity(unchecked) private var direct: [Unmanaged<DirectCall>] = []
+
+    package init(_ hub: EventHub) { self.hub = hub }
+
+    /// Makes an object that the hub knows.
+    package static func make(_ hub: EventHub, on loop: isolated EventLoop) -> CallsUnderWay {
+        let calls = CallsUnderWay(hub)
+        let box = LoopBox(calls, on: loop)
+        hub.add { _ = await box.run { calls, _ in calls.adopt() } }
+        return calls
+    }
+
+    package var count: Int { records.count + direct.count }
+
+    /// Makes calls known that began while nobody listened, and brings up to date what is known of the others.
+    func adopt() {
+        for record in records { record.adopt() }
+        for call in direct {
+            // It is in the list, and so it has not ended.
+            call.takeUnretainedValue().adopt()
+        }
+    }
+
+    fileprivate func add(_ call: DirectCall) {
+        call.position = direct.count
+        direct.append(.passUnretained(call))
+    }
+
+    fileprivate func remove(_ call: DirectCall) {
+        let last = direct.removeLast().takeUnretainedValue()
+        if last !== call {
+            direct[call.position] = .passUnretained(last)
+            last.position = call.position
+        }
+    }
+
+    /// Holds a record until it is removed.
+    func add(_ record: CallRecord) {
+        record.position = records.count
+        records.append(record)
+    }
+
+    func remove(_ record: CallRecord) {
+        guard let position = record.position, position < records.count, records[position] === record else { return }
+        record.position = nil
+        let last = records.removeLast()
+        if last !== record {
+            records[position] = last
+            last.position = position
+        }
+    }
+}
+
+@available(*, unavailable) extension CallsUnderWay: Sendable {}
+
+/// A call that is one fetch, and has no record while nobody listens: a request that is passed on pays for its place in
+/// a list, and for no allocation. Loop-bound.
+package class DirectCall {
+    // Unchecked, all of them: no code runs while they are changed, and a check would cost instructions with every
+    // request.
+    @exclusivity(unchecked) private var calls: CallsUnderWay?
+    @exclusivity(unchecked) private var place: CallPlace?
+    @exclusivity(unchecked) private var record: CallRecord?
+    @exclusivity(unchecked) fileprivate var position = 0
+    @exclusivity(unchecked) private var received: UInt64 = 0
+
+    init() {}
+
+    deinit { if calls != nil { endCall(.cancelled) } }
+
+    /// Method and path of the request, with the status and the length of the answer's content where they are known;
+    /// nil after the end.
+    func askedNow() -> (method: Method, path: String, status: Int?, expected: UInt64?)? { nil }
+
+    /// The call is under way. It is listed until ``endCall(_:)``.
+    final func beginCall(_ calls: CallsUnderWay, _ place: CallPlace) {
+        self.calls = calls
+        self.place = place
+        calls.add(self)
+        if calls.hub.isListening { adopt() }
+    }
+
+    fileprivate final func adopt() {
+        if let record { return record.adopt() }
+        guard let calls, let place, let asked = askedNow() else { return }
+        let record = CallRecord(place, asked.method, asked.path, toSend: nil, in: calls, isListed: false)
+        if let status = asked.status { record.answered(status, expected: asked.expected, in: record.run) }
+        if received > 0 { record.received(received, in: record.run) }
+        self.record = record
+    }
+
+    final func callAnswered(_ status: Int, expected: UInt64?) {
+        if let record { record.answered(status, expected: expected, in: record.run) }
+    }
+
+    final func callReceived(_ count: Int) {
+        received &+= UInt64(truncatingIfNeeded: count)
+        if let record { record.received(UInt64(truncatingIfNeeded: count), in: record.run) }
+    }
+
+    final func endCall(_ end: CallEnd) {
+        guard let calls else { return }
+        self.calls = nil
+        calls.remove(self)
+        guard let record else { return }
+        self.record = nil
+        record.end(end, in: record.run)
+    }
+}
+
+@available(*, unavailable) extension DirectCall: Sendable {}
