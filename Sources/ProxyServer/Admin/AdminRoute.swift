@@ -32,11 +32,22 @@ package struct AdminRequest: Sendable {
     }
 }
 
+/// A body that is made while it is sent.
+package protocol AdminStream: Sendable {
+    /// Waits for the next bytes, and is asked for them when the client has taken most of those before.
+    /// - Returns: nil at the end, or when the task is cancelled.
+    func next() async -> [UInt8]?
+    /// Nobody asks for more.
+    func close()
+}
+
 /// The answer of a route.
 package struct AdminAnswer: Sendable {
     package var status: Int
     package var type: String
     package var body: [UInt8]
+    /// Instead of `body`, until it ends, the client leaves, or the daemon drains.
+    package var stream: (any AdminStream)?
 
     package init(status: Int = 200, type: String, body: [UInt8]) {
         self.status = status

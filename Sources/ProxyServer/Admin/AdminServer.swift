@@ -7,6 +7,11 @@ import ServiceCore
 
 /// Answers the admin API on one loop; loop-bound.
 package final class AdminHandler: ExchangeHandler {
+    /// Bytes of a stream that wait for the client before more are made.
+    private static let streamWindow = 16 << 10
+    /// Nanoseconds for which the end of a stream waits for a client that does not read.
+    private static let streamGrace: UInt64 = 1_000_000_000
+
     private let routes: [AdminRoute]
 
     /// - Parameter routes: in the order in which a 404 lists their paths.
@@ -31,12 +36,37 @@ package final class AdminHandler: ExchangeHandler {
                 reason: ReasonPhrase.reason(answer.status),
                 fields: fields
             )
+            if let stream = answer.stream { return await Self.send(stream, head, exchange, on: loop) }
             exchange.sendHead(head, body: .known(Int64(answer.body.count)))
             do throws(ClientGone) { try await exchange.send(answer.body) } catch { return }
             exchange.finish()
         } catch {
             exchange.problem(error)
         }
+    }
+
+    /// Sends a body as it comes, chunked. What the client does not read waits in the stream, which bounds it.
+    private static func send(
+        _ stream: any AdminStream,
+        _ head: ResponseHead,
+        _ exchange: Exchange,
+        on loop: isolated EventLoop
+    ) async {
+        defer { stream.close() }
+        // A client that only listens sends nothing, so that its leaving is seen by the end of its side alone.
+        exchange.endWithClient()
+        exchange.sendHead(head, body: .unknown)
+        guard exchange.request.method != .head else { return exchange.finish() }
+        while let bytes = await stream.next() {
+            exchange.queue(bytes)
+            do throws(ClientGone) { try await exchange.waitForRoom(atMost: streamWindow) } catch { return }
+        }
+        // The daemon is ending, and does not wait for somebody who has not read for a while.
+        let timer = LoopTimer(on: loop) { exchange.abort(.reset) }
+        timer.start(after: streamGrace)
+        defer { timer.cancel() }
+        do throws(ClientGone) { try await exchange.waitForRoom(atMost: 0) } catch { return }
+        exchange.finish()
     }
 
     private func route(_ method: HTTPWire.Method, _ path: String) throws(Problem) -> (AdminRoute, [String]) {
