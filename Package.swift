@@ -109,7 +109,7 @@ let package = Package(
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI",
+                "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings

@@ -49,13 +49,31 @@ struct AdminClient {
         query: [AdminQuery.Item] = [],
         body: [UInt8]? = nil
     ) throws -> Answer {
-        let descriptor = try connect()
+        let descriptor = try ask(method, path, id: id, query: query, body: body)
         defer { close(descriptor) }
+        return try parse(try receive(descriptor))
+    }
+
+    /// Sends one request.
+    /// - Returns: the socket with the answer; the caller closes it.
+    func ask(
+        _ method: String,
+        _ path: AdminPath,
+        id: String = "",
+        query: [AdminQuery.Item] = [],
+        body: [UInt8]? = nil
+    ) throws -> Int32 {
+        let descriptor = try connect()
         var lines = ["\(method) \(path.target(id: id, query)) HTTP/1.1", "Host: localhost", "Connection: close"]
         if body != nil { lines.append("Content-Type: application/json") }
         if method != "GET" || body != nil { lines.append("Content-Length: \(body?.count ?? 0)") }
-        try send(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + (body ?? []), to: descriptor)
-        return try parse(try receive(descriptor))
+        do {
+            try send(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + (body ?? []), to: descriptor)
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        return descriptor
     }
 
     // MARK: - The socket
@@ -147,7 +165,7 @@ struct AdminClient {
         }
     }
 
-    private func receive(_ descriptor: Int32) throws -> [UInt8] {
+    func receive(_ descriptor: Int32) throws -> [UInt8] {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65536)
         while true {
@@ -161,7 +179,7 @@ struct AdminClient {
     }
 
     /// The daemon answers with Content-Length and closes, so that the body is what follows the head.
-    private func parse(_ bytes: [UInt8]) throws -> Answer {
+    func parse(_ bytes: [UInt8]) throws -> Answer {
         let mark = Array("\r\n\r\n".utf8)
         guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: mark) }),
             let line = String(decoding: bytes[..<end], as: UTF8.self).split(separator: "\r\n").first,

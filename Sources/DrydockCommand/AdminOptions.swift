@@ -7,6 +7,33 @@ import Glibc
 
 /// Where the daemon's admin socket is, and how to print.
 struct AdminOptions: ParsableArguments {
+    @OptionGroup var daemon: DaemonOptions
+    @Flag(help: "Print one JSON document.")
+    var json = false
+
+    /// The daemon that is meant.
+    /// - Throws: `Failure` where a configuration file is there and does not say which, or where no daemon is there.
+    var client: AdminClient { get throws { try daemon.client } }
+
+    /// Gives the daemon an order, says which daemon that was, and prints its answer: as it came with
+    /// `--json`, or else in words.
+    func order<Document: Decodable>(
+        _ method: String,
+        _ path: AdminPath,
+        id: String = "",
+        query: [AdminQuery.Item] = [],
+        words: (Document) -> String
+    ) throws {
+        let client = try client
+        let answer = try client.request(method, path, id: id, query: query).successful()
+        client.sayWhich()
+        if json { return print(answer.text, terminator: "") }
+        print(words(try answer.decode(Document.self)))
+    }
+}
+
+/// Where the daemon's admin socket is.
+struct DaemonOptions: ParsableArguments {
     @Option(
         help:
             "The admin address: unix:PATH, an absolute path, or HOST:PORT. Default: that of -c FILE, else DRYDOCK_ADMIN, else that of ./drydock.yaml, else that of this user's daemon ($XDG_RUNTIME_DIR/drydock/admin.sock or /tmp/drydock-UID/admin.sock), else that of /etc/drydock/drydock.yaml, else /run/drydock/admin.sock."
@@ -17,8 +44,6 @@ struct AdminOptions: ParsableArguments {
         help: ArgumentHelp("The daemon's configuration file, which contains its admin address.", valueName: "file")
     )
     var file: String?
-    @Flag(help: "Print one JSON document.")
-    var json = false
 
     func validate() throws {
         guard let admin else { return }
@@ -42,21 +67,6 @@ struct AdminOptions: ParsableArguments {
             guard let found = known.first(where: \.isThere) else { throw search.nowhere(known) }
             return found
         }
-    }
-    /// Gives the daemon an order, says which daemon that was, and prints its answer: as it came with
-    /// `--json`, or else in words.
-    func order<Document: Decodable>(
-        _ method: String,
-        _ path: AdminPath,
-        id: String = "",
-        query: [AdminQuery.Item] = [],
-        words: (Document) -> String
-    ) throws {
-        let client = try client
-        let answer = try client.request(method, path, id: id, query: query).successful()
-        client.sayWhich()
-        if json { return print(answer.text, terminator: "") }
-        print(words(try answer.decode(Document.self)))
     }
 }
 

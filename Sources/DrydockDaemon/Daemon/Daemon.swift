@@ -52,15 +52,16 @@ package final class Daemon: Sendable {
         guardian = Guardian(parts, notifier: notifier, ownsProcess: ownsProcess)
         reloader = Reloader(context, notifier: notifier, seeds: seeds, switches: switches, schedules: schedules)
         let parking = ParkingControl(context)
+        let events = EventFeed(context)
         var measured: [any DaemonFeature] = [
             StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard, ServiceGauges(context), parking,
-            jobCenter, purges,
+            events, jobCenter, purges,
             guardian,
         ]
         if parts.core.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
         metrics = DaemonMetrics(context, watch: guardian.watch, features: measured)
         let control = DaemonControl(context, stored: stored, switches: switches, reloader: reloader, metrics: metrics)
-        features = [control, FetchCanceller(context), parking, seeds, jobCenter, groups, purges]
+        features = [control, FetchCanceller(context), events, parking, seeds, jobCenter, groups, purges]
     }
 
     /// All that the admin API answers.
@@ -100,6 +101,8 @@ package final class Daemon: Sendable {
         await DetachedThread.wait { [jobCenter] in jobCenter.stop() }
         schedules.stop()
         parts.compiler.registry.services.endParkedCalls(why: "the daemon ends")
+        // Their answers end now, so that nobody waits for them.
+        parts.compiler.registry.services.events.end()
         let report = EndReport(logger: parts.logger)
         let cut =
             await context.server?.drain(grace: grace) { report.waiting(for: $0, grace: grace, signal: signal) } ?? []

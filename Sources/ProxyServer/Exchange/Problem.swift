@@ -46,12 +46,20 @@ package struct Problem: Error, Sendable, Equatable {
 
     /// The refusal of a service that a command names and no configuration has.
     package static func unknown(service name: String, among names: [String]) -> Problem {
+        unknown("service", name, among: names)
+    }
+
+    package static func unknown(endpoint name: String, among names: [String]) -> Problem {
+        unknown("endpoint", name, among: names)
+    }
+
+    private static func unknown(_ kind: String, _ name: String, among names: [String]) -> Problem {
         let near = Suggestions.nearest(to: name, among: names).map { "did you mean '\($0)'?" }
         let known = names.isEmpty ? "there are none" : "there are \(names.joined(separator: ", "))"
         return Problem(
             status: 404,
-            title: "No such service",
-            detail: "no service is called \(name); \(near ?? known)"
+            title: "No such \(kind)",
+            detail: "no \(kind) is called \(name); \(near ?? known)"
         )
     }
 

@@ -11,7 +11,7 @@ extension Scenarios {
             ["status"], ["list"], ["explain", "/x"], ["pins"], ["jobs"], ["jobs", "show", "1"],
             ["jobs", "cancel", "1"], ["jobs", "retry", "1"], ["jobs", "remove", "1"], ["purge", "--all"],
             ["pin", "/x"], ["unpin", "/x"], ["offline", "on"], ["clock", "advance", "1s"], ["clock", "reset"],
-            ["reload"], ["size", "/x"], ["prefetch", "/x"], ["cancel", "--all"], ["parked"],
+            ["reload"], ["size", "/x"], ["prefetch", "/x"], ["cancel", "--all"], ["events"], ["parked"],
             ["parked", "replay", "--all"], ["parked", "cancel", "1"], ["seed", "export", "s"], ["seed", "import", "s"],
         ]
 

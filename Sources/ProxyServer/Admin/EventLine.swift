@@ -1,0 +1,62 @@
+// An event as one line of JSON.
+
+import Glibc
+import ServiceCore
+
+enum EventLine {
+    /// Appends an event with its newline. A member that says nothing is left out.
+    static func write(_ event: CallEvent, to bytes: inout [UInt8]) {
+        var json = JSONText()
+        json.beginObject()
+        json.member("time", time(event.time))
+        json.member("event", event.kind.rawValue)
+        switch event.subject {
+        case .call(let facts): write(facts, event.kind, &json)
+        case .service(let name, let calls):
+            json.member("service", name)
+            if event.kind == .state { json.member("state", calls > 0 ? "busy" : "idle") }
+            json.member("calls", calls)
+        case .reader(let lost): json.member("count", lost)
+        }
+        json.endObject()
+        bytes += json.bytes
+        bytes.append(0x0A)
+    }
+
+    private static func write(_ facts: CallFacts, _ kind: CallEventKind, _ json: inout JSONText) {
+        if kind == .state { json.member("state", facts.phase.rawValue) }
+        json.member("call", Int(clamping: facts.number))
+        json.member("service", facts.service)
+        if !facts.endpoint.isEmpty { json.member("endpoint", facts.endpoint) }
+        json.member("method", facts.method)
+        json.member("url", facts.url)
+        json.member("attempt", facts.attempt)
+        if let status = facts.status { json.member("status", status) }
+        json.member("received", Int(clamping: facts.received))
+        if let expected = facts.expected { json.member("expected", Int(clamping: expected)) }
+        if facts.sent > 0 || facts.toSend != nil { json.member("sent", Int(clamping: facts.sent)) }
+        if let toSend = facts.toSend { json.member("to_send", Int(clamping: toSend)) }
+        if let waits = facts.waits { json.member("waits", Int(clamping: waits / 1_000_000)) }
+        switch kind {
+        case .finished: json.member("outcome", "done")
+        case .failed, .cancelled: json.member("outcome", kind.rawValue)
+        default: break
+        }
+        if let error = facts.error { json.member("error", error) }
+        if let reason = facts.reason { json.member("reason", reason) }
+    }
+
+    /// `2026-01-31T12:00:00.123Z` for nanoseconds since 1970.
+    static func time(_ nanoseconds: UInt64) -> String {
+        var seconds = time_t(clamping: nanoseconds / 1_000_000_000)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        func padded(_ number: Int32, _ width: Int) -> String {
+            let digits = String(number)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        let date = "\(padded(parts.tm_year + 1900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
+        let time = "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
+        return "\(date)T\(time).\(padded(Int32(nanoseconds / 1_000_000 % 1000), 3))Z"
+    }
+}
