@@ -92,7 +92,9 @@ struct BatchFileTests {
             #expect(rig.origin.count == 1)
             for name in ["first", "second"] {
                 let written = try readBytes(rig.folder.file("files/\(name)"))
-                #expect(written == body, "\(name)")
+                // Not compared within the expectation: the difference of long lists takes minutes.
+                let isWhole = written == body
+                #expect(isWhole, "\(name) has \(written.count) bytes")
             }
         }
     }

@@ -29,6 +29,13 @@ extension Scenarios {
                           {"login": {"uuid": 8}, "name": {"first": "Adam"}, "dob": {"date": "1906-12-09"}, "phones": []}]}
                         """
                     )
+                case ("GET", "/v2/results?q=nobody&limit=2"):
+                    .answer(
+                        404,
+                        to: request,
+                        fields: [("Content-Type", "application/json")],
+                        "{\"error\": {\"text\": \"no such person\"}}"
+                    )
                 case ("POST", "/v2/people"):
                     .answer(
                         201,
@@ -47,13 +54,17 @@ extension Scenarios {
             try reader.type("curl -s 'http://localhost:8080/people/search?name=ada'")
             try reader.type("curl -si 'http://localhost:8080/people/search?name=ada'")
             try reader.type("curl -s http://localhost:8080/people/members")
+            try reader.type("curl -s 'http://localhost:8080/people/search?name=nobody'")
             try reader.type("curl -s http://localhost:8080/people/search")
             #expect(reader.isAtEnd)
             #expect(try reader.daemon.exchange("/people/other").status == 404)
             #expect(
-                origin.log.map { "\($0.method) \($0.target)" } == ["GET /v2/results?q=ada&limit=2", "POST /v2/people"]
+                origin.log.map { "\($0.method) \($0.target)" } == [
+                    "GET /v2/results?q=ada&limit=2", "POST /v2/people", "GET /v2/results?q=nobody&limit=2",
+                ]
             )
-            #expect(origin.log.last.map { String(decoding: $0.body, as: UTF8.self) } == "{\"first_name\":\"Grace\"}")
+            let sent = origin.log.first { $0.method == "POST" }
+            #expect(sent.map { String(decoding: $0.body, as: UTF8.self) } == "{\"first_name\":\"Grace\"}")
         }
 
         @Test func theFlakyAPI() throws {
