@@ -49,6 +49,7 @@ import Testing
         var item = AdminJob.Item(url: "http://a/", method: "POST", state: "done", received: 5)
         (item.check, item.outcome, item.size) = ("sized", "downloaded", 5)
         (item.status, item.reason, item.duplicateOf) = (200, "why", 0)
+        item.file = "maps/a.json"
         var totals = AdminJob.Totals()
         (totals.items, totals.queued, totals.running, totals.done, totals.failed) = (1, 2, 3, 4, 5)
         (totals.cancelled, totals.checked, totals.duplicates, totals.valid, totals.notStored) = (6, 7, 8, 9, 10)
@@ -62,6 +63,7 @@ import Testing
 
     private static let request: AdminJobRequest = {
         var item = AdminJobItem(url: "/a")
+        item.file = "maps/a.json"
         (item.method, item.headers, item.body) = ("POST", ["X_A": "1"], "{}")
         (item.force, item.seed, item.store) = (true, false, false)
         var request = AdminJobRequest(items: [item, AdminJobItem(url: "/b")])
