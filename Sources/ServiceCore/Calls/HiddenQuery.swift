@@ -45,7 +45,10 @@ final class HiddenQuerySource: FetchSource {
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
         var request = request
-        request.path = QueryDefaults.adding(hidden.texts, to: request.path)
+        // An origin may repeat them in a redirect.
+        let query = request.path.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).dropFirst()
+        let items = Set((query.first ?? "").split(separator: "&"))
+        request.path = QueryDefaults.adding(hidden.texts.filter { !items.contains($0[...]) }, to: request.path)
         return try await source.start(request, sink: sink, on: loop)
     }
 }

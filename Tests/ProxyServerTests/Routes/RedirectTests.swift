@@ -143,6 +143,28 @@ import Upstream
         }
     }
 
+    @Test func `a secret item that the origin repeats in its redirect is sent once`() async throws {
+        let origin = try ScriptedOrigin { request in
+            request.target.hasPrefix("/a")
+                ? .answer(
+                    307,
+                    to: request,
+                    fields: [("Location", "/b?" + request.target.drop { $0 != "?" }.dropFirst())],
+                    ""
+                )
+                : .answer(to: request, "there")
+        }
+        let text = """
+            services:
+              - { name: front, match: { prefix: /front }, base_url: "service:api", query: { token: hidden } }
+              - { name: api, match: { prefix: /api }, base_url: "\(origin.url)", redirects: follow, query: { key: own } }
+            """
+        try await HandlerHarness.run(text) { harness throws in
+            #expect(try harness.exchange("GET", "/front/a?x=1").text == "there")
+            #expect(origin.log.map(\.target) == ["/a?x=1&token=hidden&key=own", "/b?x=1&token=hidden&key=own"])
+        }
+    }
+
     @Test func `an internal address needs a rule with its name, or a service`() async throws {
         let target = try ScriptedOrigin { .answer(to: $0, "inside") }
         let origin = try Self.origin([
