@@ -5,6 +5,8 @@ package struct BodyExcerpt: Sendable {
     /// In bytes.
     private let limit: Int
     private var beginning: [UInt8] = []
+    /// Bytes are missing: what comes later does not follow what is here.
+    private var isCut = false
     /// Bytes of the whole body so far.
     package private(set) var length: Int64 = 0
 
@@ -12,16 +14,18 @@ package struct BodyExcerpt: Sendable {
     package init(limit: Int) { self.limit = limit }
 
     /// How many of the next bytes are shown.
-    package var room: Int { limit - beginning.count }
+    package var room: Int { isCut ? 0 : limit - beginning.count }
 
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
         beginning.append(contentsOf: bytes.prefix(room))
         length += Int64(bytes.count)
     }
 
-    /// Counts bytes that come next, of which the first are in `bytes`, as many as there is ``room`` for.
+    /// Counts bytes that come next, of which the first are in `bytes`: as many as there is ``room`` for, or fewer where
+    /// they cannot be had, and then no more are shown.
     package mutating func append(_ bytes: [UInt8], of count: Int) {
         beginning.append(contentsOf: bytes.prefix(room))
+        isCut = isCut || beginning.count < limit && bytes.count < count
         length += Int64(count)
     }
 
@@ -44,7 +48,7 @@ package struct BodyExcerpt: Sendable {
             return "\(length) bytes\(type.isEmpty ? "" : " of \(type)")"
         }
         let text = Self.line(shown)
-        return length > Int64(limit) ? "\(text)… (\(limit) of \(length) bytes)" : text
+        return length > Int64(beginning.count) ? "\(text)… (\(beginning.count) of \(length) bytes)" : text
     }
 
     /// `name=value` pairs, in which the values of secret names are hidden.

@@ -61,6 +61,15 @@ import Testing
         #expect(Self.shown(text, "application/x-www-form-urlencoded") == shown)
     }
 
+    @Test func nothingIsShownBehindBytesThatCannotBeHad() {
+        var excerpt = BodyExcerpt(limit: 10)
+        excerpt.append(Array("abc".utf8), of: 3)
+        excerpt.append(Array("d".utf8), of: 5)
+        #expect(excerpt.room == 0)
+        excerpt.append(Array("later".utf8), of: 5)
+        #expect(excerpt.text(contentType: "text/plain") == "abcd… (4 of 13 bytes)")
+    }
+
     @Test func whatIsNoTextIsALength() {
         #expect(Self.shown("GIF89a", "image/gif") == "6 bytes of image/gif")
         #expect(Self.shown("abc", nil) == "3 bytes")

@@ -15,17 +15,6 @@ package enum BodyPiece: Sendable {
         case .file(_, _, let count): count
         }
     }
-
-    /// Copies its first bytes; none where the file cannot be read.
-    /// - Parameter most: bytes at most.
-    package func beginning(_ most: Int) -> [UInt8] {
-        switch self {
-        case .bytes(let chunk, let range): return chunk.array(range.prefix(most))
-        case .file(let file, let offset, let count):
-            let length = min(most, count)
-            return (try? file.read(offset: offset, count: length))?.array(0..<length) ?? []
-        }
-    }
 }
 
 /// The result of a read that does not wait.

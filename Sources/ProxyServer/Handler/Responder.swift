@@ -105,10 +105,10 @@ final class Responder {
             while true {
                 // Bytes that have arrived are sent without a wait.
                 if case .piece(let piece) = reader.nextIfReady(maxBytes: Self.longestPiece) {
-                    bodies?.see(piece)
+                    await bodies?.see(piece, on: loop)
                     if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
                 } else if let piece = try await reader.next(maxBytes: Self.longestPiece, on: loop) {
-                    bodies?.see(piece)
+                    await bodies?.see(piece, on: loop)
                     if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
                 } else {
                     break

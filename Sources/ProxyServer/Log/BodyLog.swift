@@ -2,6 +2,7 @@
 
 import CacheStore
 import Content
+import EventLoop
 import HTTPWire
 import Upstream
 
@@ -21,10 +22,13 @@ final class BodyLog {
         SeenBody(body) { [weak self] in self?.request.append($0) }
     }
 
-    /// Sees a piece of the answer.
-    func see(_ piece: BodyPiece) {
-        let bytes = response.room > 0 ? piece.beginning(response.room) : []
-        response.append(bytes, of: piece.count)
+    /// Sees a piece of the answer; what of a file is shown is read on the I/O pool.
+    func see(_ piece: BodyPiece, on loop: isolated EventLoop) async {
+        var shown: [UInt8] = []
+        if response.room > 0, let part = try? await piece.prefix(response.room).load(on: loop) {
+            shown = part.chunk.array(part.range)
+        }
+        response.append(shown, of: piece.count)
     }
 
     /// Names and values of the line.
@@ -51,6 +55,16 @@ final class BodyLog {
 }
 
 @available(*, unavailable) extension BodyLog: Sendable {}
+
+extension BodyPiece {
+    /// Its first bytes, at most so many.
+    fileprivate func prefix(_ most: Int) -> BodyPiece {
+        switch self {
+        case .bytes(let chunk, let range): .bytes(chunk, range.prefix(most))
+        case .file(let file, let offset, let count): .file(file, offset: offset, count: min(count, most))
+        }
+    }
+}
 
 /// Passes a body on and shows what was read of it. Loop-bound.
 private final class SeenBody: RequestBodySource {
