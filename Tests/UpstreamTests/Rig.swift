@@ -104,7 +104,7 @@ final class Recorder: TransferDelegate {
         onSwitch(connection)
         heard.update {
             $0.head = head
-            $0.behind = connection.received
+            $0.behind = connection.takeReceived()
             $0.calls += "s"
         }
     }

@@ -14,7 +14,8 @@ final class BodyPump: FetchStream.Destination {
     private let whole: (_ trailers: Fields, BodyWriter) -> Void
     private let broken: () -> Void
     private let continuesWithoutReaders: () -> Bool
-    /// No reader is left and no file takes the bytes: the window would never drain, so the pump must not pause.
+    /// The body has been without readers and without a file. If it is so again when its window is full, nothing drains
+    /// the window: the pump does not pause then, but goes on or gives up.
     private var isUnread: Bool
 
     /// - Parameters:

@@ -114,8 +114,8 @@ package struct JSONText {
     /// Whether nothing has to be escaped: visible ASCII and spaces, but for quotes and backslashes.
     private static func isPlain(_ raw: UnsafeRawBufferPointer) -> Bool {
         var position = 0
-        // Eight bytes at a time: the top bit of a byte of `odd` is set if that byte needs an escape. The byte after it
-        // may be marked wrongly, which costs time; an unmarked byte is plain for sure.
+        // Eight bytes at a time: the top bit of a byte of `odd` is set if that byte needs an escape. A borrow or a carry
+        // from such a byte may set that of the next one, too, which does no harm: the text is not plain in any case.
         while raw.count &- position >= 8 {
             let word = raw.loadUnaligned(fromByteOffset: position, as: UInt64.self)
             let (quotes, slashes) = (word ^ 0x2222_2222_2222_2222, word ^ 0x5C5C_5C5C_5C5C_5C5C)

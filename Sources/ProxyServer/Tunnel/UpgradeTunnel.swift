@@ -51,7 +51,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
         exchange.responder = self
         transfer = client.start(request, body: nil, delegate: self)
         await withUnsafeContinuation { waiter = $0 }
-        // Moved out of `state`, so that the bytes that came with the 101 are freed before the tunnel ends.
+        // Moved out of `state`, so that this does not hold the connection after its end.
         let outcome = state
         state = .ended
         switch outcome {
@@ -81,7 +81,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
             in: exchange.context,
             client: client,
             remote: connection.take(),
-            received: connection.received
+            received: connection.takeReceived()
         )
         _ = await tunnel.run()
     }
