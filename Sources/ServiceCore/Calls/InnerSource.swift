@@ -132,6 +132,8 @@ private final class InnerFetch: FetchHandle {
     }
 
     func run(_ call: ServiceCall, _ client: ServiceClient, on loop: isolated EventLoop) async {
+        // It may have been given up before it began.
+        guard isWanted else { return }
         let answer: ServiceAnswer
         let isHead = call.head.method == .head
         do throws(RouteRefusal) {
