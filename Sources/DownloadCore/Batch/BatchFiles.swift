@@ -87,9 +87,11 @@ struct BatchFile: Sendable {
     func append(_ piece: BodyPiece) async throws(BatchRefusal) {
         let (descriptor, temporary) = (descriptor, temporary)
         try await files.blocking(name) {
-            let bytes = piece.beginning(piece.count)
-            // A piece of a file that cannot be read has no bytes.
-            guard bytes.count == piece.count else { throw BodyError.truncated }
+            let bytes =
+                switch piece {
+                case .bytes(let chunk, let range): chunk.array(range)
+                case .file(let file, let offset, let count): try file.read(offset: offset, count: count).array(0..<count)
+                }
             var done = 0
             while done < bytes.count {
                 let count = bytes[done...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
