@@ -17,12 +17,13 @@ final class ForwardSource: FetchSource {
     private let timeouts: Timeouts
     private let client: UpstreamClient
     private let listeners: OwnListeners
-    private let makeSource: ([SocketAddress]?) -> OriginSource
+    private let makeSource: ([SocketAddress]?, Timeouts) -> OriginSource
 
     /// - Parameters:
     ///   - proxies: of the service; one that stands before the origin looks its name up.
     ///   - target: the addresses that the origin may have.
-    ///   - makeSource: the source for requests that go to these addresses; nil: to those that the transfer finds out.
+    ///   - makeSource: the source for requests that go to these addresses, within what is left of the timeouts; nil: to
+    ///   those that the transfer finds out.
     init(
         _ origin: OriginAddress,
         _ proxies: UpstreamProxies,
@@ -30,7 +31,7 @@ final class ForwardSource: FetchSource {
         _ timeouts: Timeouts,
         _ client: UpstreamClient,
         _ listeners: OwnListeners,
-        makeSource: @escaping ([SocketAddress]?) -> OriginSource
+        makeSource: @escaping ([SocketAddress]?, Timeouts) -> OriginSource
     ) {
         self.origin = origin
         isProxied = proxies.proxy(to: origin) != nil
@@ -46,19 +47,24 @@ final class ForwardSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
+        var timeouts = timeouts
         let addresses: [SocketAddress]?
         do throws(UpstreamError) {
-            addresses = try await checkedAddresses(on: loop)
+            addresses = try await checkedAddresses(&timeouts, on: loop)
         } catch {
             throw .upstream(error)
         }
-        return try await makeSource(addresses).start(request, sink: sink, on: loop)
+        return try await makeSource(addresses, timeouts).start(request, sink: sink, on: loop)
     }
 
     /// - Returns: nil where no listener of this daemon has the port, or a proxy looks the name up: then there is nothing
     ///   to find out here, and the transfer looks up what it needs.
+    /// - Parameter timeouts: what the name takes is taken from the time for the connection.
     /// - Throws: that the name leads to this daemon itself, or nowhere.
-    private func checkedAddresses(on loop: isolated EventLoop) async throws(UpstreamError) -> [SocketAddress]? {
+    private func checkedAddresses(
+        _ timeouts: inout Timeouts,
+        on loop: isolated EventLoop
+    ) async throws(UpstreamError) -> [SocketAddress]? {
         guard !isProxied, listeners.mayBeOwn(port: origin.effectivePort) else { return nil }
         let place = DialTarget(
             host: origin.host,
@@ -68,6 +74,7 @@ final class ForwardSource: FetchSource {
         )
         let addresses = try await client.dialler.addresses(of: place, on: loop)
         try listeners.check(addresses, of: origin.host)
+        timeouts.connect = place.timeLeft
         return addresses
     }
 }

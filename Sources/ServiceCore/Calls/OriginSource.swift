@@ -33,6 +33,7 @@ package final class OriginSource: FetchSource {
     ///   - addresses: those that it has, if its host was looked up and they were looked at before; nil: each transfer
     ///   looks it up.
     ///   - listed: where fetches are listed that begin without a wait; whoever else asks lists its calls itself.
+    ///   - timeouts: what is left of them where a part was used before; nil: as the plan says.
     ///   - onFetch: called for each request that is sent.
     package init(
         service: ServicePlan,
@@ -43,6 +44,7 @@ package final class OriginSource: FetchSource {
         target: TargetRules? = nil,
         addresses: [SocketAddress]? = nil,
         listed: (calls: CallsUnderWay, place: CallPlace)? = nil,
+        timeouts: Timeouts? = nil,
         onFetch: @escaping () -> Void = {}
     ) {
         self.service = service
@@ -53,7 +55,7 @@ package final class OriginSource: FetchSource {
         terms = UpstreamTerms(
             url: origin.root,
             host: origin.authority,
-            timeouts: plan.timeouts,
+            timeouts: timeouts ?? plan.timeouts,
             tls: service.tls,
             target: target ?? service.target,
             addresses: addresses,

@@ -374,7 +374,7 @@ package final class ServiceClient {
             let match = call.match
             let timeouts = endpoint.request.timeouts
             return ForwardSource(origin, route.plan.proxies, match.target, timeouts, client, listeners) {
-                [client, onFetch] addresses in
+                [client, onFetch] addresses, timeouts in
                 OriginSource(
                     service: route.plan,
                     origin: origin,
@@ -383,6 +383,7 @@ package final class ServiceClient {
                     client: client,
                     target: match.target,
                     addresses: addresses,
+                    timeouts: timeouts,
                     onFetch: onFetch
                 )
             }

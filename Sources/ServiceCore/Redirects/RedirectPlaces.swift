@@ -107,7 +107,7 @@ extension ServiceClient {
             admission: route.plan.admission
         )
         return ForwardSource(origin, service.proxies, rules, request.timeouts, client, listeners) {
-            [client, onFetch] addresses in
+            [client, onFetch] addresses, timeouts in
             OriginSource(
                 service: service,
                 origin: origin,
@@ -116,6 +116,7 @@ extension ServiceClient {
                 client: client,
                 target: rules,
                 addresses: addresses,
+                timeouts: timeouts,
                 onFetch: onFetch
             )
         }
