@@ -42,6 +42,10 @@ extension KeyEffect {
         return "\(plans.map { "\($0.identity) \($0.every) \($0.atStart)" })"
     }
 
+    private static func forwarded(_ part: @escaping @Sendable (ServicePlan) -> String) -> KeyEffect {
+        .plan { $0.forward.map { part($0.route.plan) } ?? "none" }
+    }
+
     private static func standIn(_ of: @escaping @Sendable (PhasePlan) -> SubstituteResponse?) -> KeyEffect {
         .request { plan in
             let standIn = plan.phases.flatMap(of)
@@ -196,6 +200,12 @@ extension KeyEffect {
             return "\(String(describing: plan.forward?.verdict(connect: authority)))"
         },
         "forward.upstream_proxy": .plan { "\(String(describing: $0.forward?.route.plan.proxies))" },
+        "forward.breaker.failures": forwarded { "\(String(describing: $0.breaker))" },
+        "forward.breaker.window": forwarded { "\(String(describing: $0.breaker))" },
+        "forward.breaker.open": forwarded { "\(String(describing: $0.breaker))" },
+        "forward.max_concurrent": forwarded { "\($0.admission)" },
+        "forward.max_queue.length": forwarded { "\($0.admission)" },
+        "forward.max_queue.wait": forwarded { "\($0.admission)" },
         "forward.tls.ca": .plan { "\(String(describing: $0.forward?.route.plan.tls))" },
         "forward.lenient": .plan { "\(String(describing: $0.forward?.route.plan.isLenient))" },
         "limits.head": .settings { "\($0.head)" },
@@ -240,6 +250,7 @@ extension KeyEffect {
             for (key, effect) in effects where !left.contains(key) { all["\(section).\(key)"] = effect }
         }
         add(cache, below: "forward.cache")
+        add(retry, below: "forward.retry")
         add(ofServices, below: "services[]")
         for list in ["allow[]", "deny[]"] { add(ofAccessRules, below: "services[].\(list)") }
         add(shared, below: "services[]")

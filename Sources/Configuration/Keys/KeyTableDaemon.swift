@@ -116,6 +116,19 @@ package enum KeyTable {
                 default: "true",
                 "Whether responses that break a rule of HTTP/1.1, but have only one possible meaning, are accepted."
             ),
+            KeyDescriptor("retry", .section(retry), "How a fetch that failed is made again."),
+            KeyDescriptor(
+                "breaker",
+                .section(breaker),
+                "When an origin that fails is left alone; each origin has its own."
+            ),
+            KeyDescriptor(
+                "max_concurrent",
+                .word("none", or: .integer(1...1_000_000)),
+                default: "none",
+                "How many fetches may be under way at the same time, of all origins together."
+            ),
+            KeyDescriptor("max_queue", .section(maxQueue), "The queue of fetches that wait for max_concurrent."),
             KeyDescriptor("cache", .section(serviceCache), "How forwarded responses are stored and reused."),
         ]
     )

@@ -1,5 +1,6 @@
 // The daemon's own part of the configuration: admin socket, tiers, forward mode, limits and logs.
 
+package import Policies
 package import Upstream
 
 /// The admin socket.
@@ -67,6 +68,13 @@ package struct ForwardConfiguration: Sendable, Equatable {
     package var ca: String?
     /// The proxies that targets are reached through. Default: none.
     package var upstreamProxy: UpstreamProxies
+    /// How a fetch that failed is made again.
+    package var retry: RetryPolicy
+    /// When an origin is left alone; nil: never.
+    package var breaker: BreakerPolicy?
+    /// Fetches at once, of all origins together; nil: no limit.
+    package var maxConcurrent: Int?
+    package var maxQueue: QueueConfiguration
     package var cache = CacheConfiguration()
 }
 

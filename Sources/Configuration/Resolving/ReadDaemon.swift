@@ -1,5 +1,7 @@
 // Reads the daemon's part of the model from its keys. Defaults come from the table of keys alone.
 
+import Policies
+
 extension Configuration {
     private static let defaults = Configuration(SectionReader(nothingOf: KeyTable.root))
 
@@ -61,6 +63,10 @@ extension ForwardConfiguration {
         lenient = reader.bool("lenient")
         ca = reader.section("tls").text("ca")
         upstreamProxy = reader.always { $0.proxies("upstream_proxy") }
+        retry = RetryPolicy(reader.section("retry"), own: reader.section("retry"))
+        breaker = BreakerPolicy(reader.section("breaker"))
+        maxConcurrent = reader.int("max_concurrent")
+        maxQueue = QueueConfiguration(reader.section("max_queue"))
     }
 }
 

@@ -46,6 +46,9 @@ struct Resolver {
         result.admin = admin(reader, listen: result.listen)
         result.cache = tiers(reader.section("cache"))
         result.forward = forward(reader.section("forward"))
+        if let place = reader.place("forward"), !broken.contains(place) {
+            check(resilience: reader.section("forward"), result.forward)
+        }
         result.limits = limits(reader.section("limits"))
         result.log = log(reader.section("log"))
         result.prefetch = prefetches(reader)
@@ -178,6 +181,30 @@ struct Resolver {
         result.cache = cache(cacheReader, own: cacheReader)
         followed += Self.followed(result.cache).map { ("forward.cache.\($0.key)", $0.leaf) }
         return result
+    }
+
+    /// - Parameter reader: of the section `forward`.
+    private mutating func check(resilience reader: SectionReader, _ forward: ForwardConfiguration) {
+        if forward.maxConcurrent == nil, let place = reader.place("max_queue") {
+            fail(
+                place,
+                "'forward.max_queue' needs 'forward.max_concurrent', which is not set; set it, or remove 'max_queue'"
+            )
+        }
+        if forward.breaker == nil, let place = reader.place("breaker"),
+            reader.section("breaker").entry("failures") == nil
+        {
+            fail(
+                place,
+                "'forward.breaker' needs 'forward.breaker.failures', which is not set; set it, or remove 'breaker'"
+            )
+        }
+        if reader.section("retry").texts("when").contains("content") {
+            fail(
+                place(reader.section("retry"), "when"),
+                "'forward.retry.when' has content, but forward mode takes every body; remove content"
+            )
+        }
     }
 
     private mutating func limits(_ reader: SectionReader) -> LimitsConfiguration {

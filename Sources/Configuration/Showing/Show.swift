@@ -29,6 +29,9 @@ extension Configuration {
         return lines.joined(separator: "\n") + "\n"
     }
 
+    /// Sections that turn something on, or that need a key beside them.
+    private static let offWithoutOthers: Set = ["admin", "disk", "defaults", "services", "max_queue"]
+
     private static func describe(
         _ section: SectionDescriptor,
         indent: String,
@@ -39,7 +42,7 @@ extension Configuration {
             // A key without a default has no effect until it is set.
             let below = key.kind.section
             let isOptional = below?.keys.contains { $0.required } ?? false
-            let starts = isOptional || below != nil && ["admin", "disk", "defaults", "services"].contains(key.name)
+            let starts = isOptional || below != nil && Self.offWithoutOthers.contains(key.name)
             let off = commented || starts || (below == nil && key.defaultText == nil)
             let lead = (off ? "# " : "") + indent
             guard let below else {

@@ -52,7 +52,7 @@ struct ServiceGauges: DaemonFeature {
                 ),
                 Gauge(
                     "drydock_breakers_open",
-                    "Services whose circuit breaker is not closed.",
+                    "Circuit breakers that are not closed.",
                     read: { [self] in openBreakers }
                 ),
                 Gauge(
@@ -70,12 +70,17 @@ struct ServiceGauges: DaemonFeature {
             ]
     }
 
-    /// Services of the plan in force whose breaker is not closed.
+    /// Services of the plan in force whose breaker is not closed, and origins of forward mode.
     private var openBreakers: Int {
-        context.plan.services.count { route in
-            guard route.plan.breaker != nil, let origin = route.plan.origin else { return false }
-            return route.runtime.resilience.breaker(of: origin.root) != .closed
+        let forwarded = context.plan.forward.flatMap { forward -> Int? in
+            let route = forward.route
+            return route.plan.breaker == nil ? nil : route.runtime.resilience.openBreakerCount
         }
+        return (forwarded ?? 0)
+            + context.plan.services.count { route in
+                guard route.plan.breaker != nil, let origin = route.plan.origin else { return false }
+                return route.runtime.resilience.breaker(of: origin.root) != .closed
+            }
     }
 
     /// Logs what services report.

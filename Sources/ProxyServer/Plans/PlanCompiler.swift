@@ -72,7 +72,8 @@ extension RoutePlan {
             storesPost: storesPost(cache),
             seed: try seeds.folder(cache.seed),
             phases: try seeds.phases(cache),
-            onClientAbort: cache.onClientAbort
+            onClientAbort: cache.onClientAbort,
+            retry: configuration.forward.retry
         )
         let plan = ServicePlan(
             name: "",
@@ -81,7 +82,13 @@ extension RoutePlan {
             proxies: configuration.forward.upstreamProxy,
             tls: TLSOptions(ca: configuration.forward.ca, caKey: "'forward.tls.ca'"),
             responseLimits: responseLimits(configuration.limits),
-            isLenient: configuration.forward.lenient
+            isLenient: configuration.forward.lenient,
+            admission: AdmissionLimits(
+                concurrent: configuration.forward.maxConcurrent,
+                queueLength: configuration.forward.maxQueue.length,
+                wait: configuration.forward.maxQueue.wait
+            ),
+            breaker: configuration.forward.breaker
         )
         let route = ServiceRoute(
             plan: plan,

@@ -127,7 +127,7 @@ package final class OriginSource: FetchSource {
                 "the circuit breaker of \(terms.url) is open after failures in a row, for another \(time / 1_000_000) ms"
         }
         return .unavailable(
-            "service \(service.name): \(reason); see what the origin answers, or change breaker",
+            "\(service.label): \(reason); see what the origin answers, or change breaker",
             seconds: seconds
         )
     }
@@ -167,12 +167,12 @@ extension FetchError {
         case .cancelled: self = .cancelled
         case .queueFull(let length):
             self = .notAdmitted(
-                "service \(service.name) has \(service.admission.concurrent ?? 0) fetches under way and \(length) waiting; "
+                "\(service.label) has \(service.admission.concurrent ?? 0) fetches under way and \(length) waiting; "
                     + "raise max_concurrent or max_queue.length, or try again later"
             )
         case .waitedTooLong(let nanoseconds):
             self = .notAdmitted(
-                "no slot of service \(service.name) came free within \(nanoseconds / 1_000_000) ms; "
+                "no slot of \(service.label) came free within \(nanoseconds / 1_000_000) ms; "
                     + "raise max_concurrent or max_queue.wait, or try again later"
             )
         }

@@ -352,7 +352,7 @@ package final class ServiceClient {
         )
         guard request.retry.count > 0 else { return source }
         let resilience = route.runtime.resilience
-        let guarded = route.plan.breaker == nil ? nil : route.plan.origin?.root
+        let guarded = route.plan.breaker == nil ? nil : call.match.origin?.root
         return RetryingSource(
             source,
             request.retry,

@@ -129,6 +129,11 @@ extension ServicePlan {
     }
 }
 
+extension ServicePlan {
+    /// As errors name it.
+    var label: String { name.isEmpty ? "forward mode" : "service \(name)" }
+}
+
 /// A service.
 package struct ServicePlan: Sendable {
     /// Empty in forward mode.

@@ -19,23 +19,25 @@ package enum ServiceReport: Sendable, Equatable {
     case parkExpired(method: String, path: String, id: UInt64, waited: UInt64)
 
     /// One line.
+    /// - Parameter service: empty for forward mode.
     package func text(service: String) -> String {
-        switch self {
+        let who = service.isEmpty ? "forward mode" : "service \(service)"
+        return switch self {
         case .retrying(let method, let path, let attempt, let most, let wait, let why):
-            "service \(service): \(method) \(path): attempt \(attempt) of \(most) in \(wait / 1_000_000) ms, since \(why)"
+            "\(who): \(method) \(path): attempt \(attempt) of \(most) in \(wait / 1_000_000) ms, since \(why)"
         case .breakerOpened(let origin, let failures, let duration):
-            "service \(service): the circuit breaker of \(origin) opened after \(failures) failures in a row: "
+            "\(who): the circuit breaker of \(origin) opened after \(failures) failures in a row: "
                 + "nobody asks it for \(duration / 1_000_000) ms"
         case .breakerClosed(let origin):
-            "service \(service): the circuit breaker of \(origin) closed: the origin answers again"
+            "\(who): the circuit breaker of \(origin) closed: the origin answers again"
         case .parked(let method, let path, let id, let time, let why):
-            "service \(service): \(method) \(path) is parked as \(id) for \(time / 1_000_000_000) s at most, since \(why)"
+            "\(who): \(method) \(path) is parked as \(id) for \(time / 1_000_000_000) s at most, since \(why)"
         case .notParked(let method, let path, let why):
-            "service \(service): \(method) \(path) is not parked, since \(why.text)"
+            "\(who): \(method) \(path) is not parked, since \(why.text)"
         case .replayed(let method, let path, let id, let waited):
-            "service \(service): \(method) \(path), parked as \(id), was replayed after \(waited / 1_000_000) ms"
+            "\(who): \(method) \(path), parked as \(id), was replayed after \(waited / 1_000_000) ms"
         case .parkExpired(let method, let path, let id, let waited):
-            "service \(service): \(method) \(path), parked as \(id), waited \(waited / 1_000_000) ms in vain"
+            "\(who): \(method) \(path), parked as \(id), waited \(waited / 1_000_000) ms in vain"
         }
     }
 
@@ -163,10 +165,24 @@ package final class Resilience: Sendable {
         if hasClosed { onReport(.breakerClosed(origin: origin)) }
     }
 
+    /// The origins of which failures are remembered at the same time: in forward mode it is for clients to say which
+    /// there are. Those beyond are asked as if there were no breaker.
+    static let maximumBreakers = 1024
+
+    /// Circuit breakers that are not closed.
+    package var openBreakerCount: Int { state.withLock { $0.breakers.values.count { $0.state != .closed } } }
+
+    /// Origins of which failures are remembered.
+    var breakerCount: Int { state.withLock { $0.breakers.count } }
+
     func failed(_ origin: String, isProbe: Bool, _ policy: BreakerPolicy) {
         let now = now()
         let hasOpened = state.withLock { state in
-            state.breakers[origin, default: CircuitBreaker()].failed(isProbe: isProbe, now: now, policy)
+            if state.breakers.count >= Self.maximumBreakers, state.breakers[origin] == nil {
+                state.breakers = state.breakers.filter { $0.value.refuses(now: now) }
+                guard state.breakers.count < Self.maximumBreakers else { return false }
+            }
+            return state.breakers[origin, default: CircuitBreaker()].failed(isProbe: isProbe, now: now, policy)
         }
         guard hasOpened else { return }
         openings.wrappingAdd(1, ordering: .relaxed)

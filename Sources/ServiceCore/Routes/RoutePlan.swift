@@ -61,6 +61,7 @@ package final class RoutePlan: Sendable {
     /// Puts the limits of the services in force; until then those of the plan before hold. Calls that wait for an origin
     /// which is not the service's any more end.
     package func takeEffect() {
+        if let route = forward?.route { route.runtime.admission.update(route.plan.admission) }
         for route in services {
             route.runtime.admission.update(route.plan.admission)
             route.runtime.parked.serve(
