@@ -57,6 +57,31 @@ struct SuccessTests {
             #expect(passed.status == status && passed.cache.hasPrefix("fwd=stale"), "\(passed.cache)")
             #expect(await rig.settle())
             #expect(rig.memory.statistics.objects == 1)
+            // A success that nobody may store says that the good copy is outdated; this says nothing of it.
+            rig.clock.advance(seconds: 100)
+            rig.origin.answers { _ in .whole(status, [("Vary", "*")], Array("no".utf8)) }
+            #expect(await rig.get(strict).status == status)
+            #expect(await rig.settle())
+            #expect(rig.memory.statistics.objects == 1)
+        }
+    }
+
+    @Test("what is no success leaves stored parts where they are", arguments: [false, true])
+    func parts(_ isSuccess: Bool) async throws {
+        try await withRig { rig in
+            let file = RangedFile(1000)
+            rig.origin.answers(file.reply)
+            func range(_ text: String) async -> Got {
+                var ask = Self.ask(rig, success: isSuccess ? ["2xx"] : ["200"])
+                ask.request.fields.set(.range, "bytes=\(text)")
+                ask.originFields.set(.range, "bytes=\(text)")
+                return await rig.get(ask)
+            }
+            #expect(await range("100-199").status == 206)
+            #expect(await rig.settle())
+            rig.origin.answers { _ in .whole(202, [("Cache-Control", "no-store")], Array("wait".utf8)) }
+            #expect(await range("300-399").status == 202)
+            #expect(await range("100-199").cache.hasPrefix("hit") != isSuccess)
         }
     }
 

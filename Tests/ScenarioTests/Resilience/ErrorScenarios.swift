@@ -55,11 +55,33 @@ extension Scenarios {
             #expect(head.field("Content-Type") == "application/json" && head.field("Content-Length") == nil)
         }
 
+        /// Where nothing is stored, and where an answer could not be stored, requests go to their origin on a way of
+        /// their own.
+        @Test func whatIsNeverStoredHasTheShapeEachTime() throws {
+            let origin = try ScriptedOrigin { request in
+                .answer(404, to: request, fields: [("Cache-Control", "no-store")], "no")
+            }
+            let daemon = try Daemon(
+                services(
+                    service("api", origin.url, Self.error),
+                    service("none", origin.url, Self.error, "cache: { mode: none }"),
+                    service("listed", origin.url, "response: { success: [2xx] }", "error: { map: { c: code } }")
+                )
+            )
+            for _ in 0..<3 {
+                #expect(try daemon.exchange("/api/a").text == Self.shape(404, "http_404"))
+                #expect(try daemon.exchange("/none/a").text == Self.shape(404, "http_404"))
+                #expect(try daemon.exchange("/listed/a").text == #"{"c":"http_404"}"#)
+            }
+            #expect(origin.requests() == 9)
+        }
+
         @Test func anOriginThatIsAwayHasTheSameShape() throws {
             let daemon = try Daemon(
                 services(
                     service("dead", "http://127.0.0.1:1", Self.error),
                     service("plain", "http://127.0.0.1:1"),
+                    service("parked", "http://127.0.0.1:1", Self.error, "park: 300ms"),
                     service("broken", "http://127.0.0.1:1", Self.error, "breaker: { failures: 1, open: 60s }")
                 )
             )
@@ -71,6 +93,7 @@ extension Scenarios {
             let head = try daemon.exchange("HEAD", "/dead/a")
             #expect(head.status == 502 && head.field("Content-Length") == "\(dead.body.count)" && head.body.isEmpty)
             #expect(try daemon.exchange("PUT", "/dead/a", body: Array("x".utf8)).text == dead.text)
+            #expect(try daemon.exchange("/parked/a").text == Self.shape(504, "destination_unavailable"))
             expectProblem(try daemon.exchange("/plain/a"), 502)
             // Nothing is stored for it: that is what the request asked for, and no error of the origin.
             expectProblem(try daemon.exchange("/dead/a", fields: [("Cache-Control", "only-if-cached")]), 504)
