@@ -114,6 +114,36 @@ extension Scenarios {
             #expect(events.filter { $0.event == "retrying" }.allSatisfy { $0.reason == "the status was 503" })
         }
 
+        @Test func whatManyWaitForIsOneCall() throws {
+            let gate = Gate()
+            let origin = try ScriptedOrigin { _ in OriginReply([.wait(gate)]).then(.answer("fine")) }
+            let daemon = try Daemon(services(service("api", origin.url)))
+            let listener = try Listener(daemon)
+            let clients = try (0..<10).map { _ in
+                let client = try daemon.client(seconds: 60)
+                try client.request("GET", "/api/a", host: "127.0.0.1:\(daemon.port)")
+                return client
+            }
+            #expect(listener.hears(["busy", "started"]))
+            gate.open()
+            for client in clients { #expect(try client.readResponse().text == "fine") }
+            #expect(eventually(20) { listener.events.last?.event == "idle" })
+            #expect(listener.events.count { $0.event == "started" } == origin.requests())
+        }
+
+        @Test func whatNoClientAsksFor() throws {
+            let origin = try Self.origin()
+            var settings = services(service("api", origin.url))
+            settings.rest += "groups: [{ name: all, calls: [{ service: api, path: /b }] }]\n"
+            let daemon = try Daemon(settings)
+            let listener = try Listener(daemon)
+            #expect(try daemon.command("prefetch", "/api/a").succeeded)
+            #expect(try daemon.command("run", "all").succeeded)
+            #expect(eventually(20) { listener.events.count { $0.event == "finished" } == origin.requests() })
+            let urls = listener.events.filter { $0.event == "finished" && $0.method == "GET" }.map(\.url)
+            #expect(Set(urls) == ["\(origin.url)/a", "\(origin.url)/b"])
+        }
+
         @Test func anUploadThatIsPassedOn() throws {
             let origin = try ScriptedOrigin { .answer(to: $0, "got \($0.bodyLength)") }
             let daemon = try Daemon(services(service("api", origin.url)))
@@ -175,7 +205,8 @@ extension Scenarios {
                     OriginReply.text("more"),
                 ])
             }
-            let daemon = try Daemon(services(service("api", origin.url, "cache: { mode: \(mode) }")))
+            let secret = "query: { key: { value: s3cret, secret: true } }"
+            let daemon = try Daemon(services(service("api", origin.url, "cache: { mode: \(mode) }", secret)))
             let client = try daemon.client(seconds: 60)
             try client.request("GET", "/api/a", host: "127.0.0.1:\(daemon.port)")
             _ = try client.readHead()
@@ -183,6 +214,7 @@ extension Scenarios {
             #expect(listener.hears(["state"]))
             let state = try #require(listener.events.first { $0.call != nil })
             #expect(state.state == "started" && state.status == 200 && state.expected == 8)
+            #expect(state.url == "\(origin.url)/a" && origin.log.first?.target == "/a?key=s3cret")
             #expect(listener.events.first { $0.service == "api" }?.calls == 1)
             gate.open()
             #expect(listener.hears(["state", "finished", "idle"]))
