@@ -15,6 +15,8 @@ final class TieredStore: Sendable {
         /// The newest response that the request selects.
         var response: StoredResponse?
         var tier = StoreTier.memory
+        /// Memory alone was asked, so that nothing can have been invalidated since.
+        var isAtOnce = true
         /// The newest response of the key: the next one probably has the same Vary.
         var newest: StoredHead?
 
@@ -52,8 +54,7 @@ final class TieredStore: Sendable {
         for _ in 0..<2 {
             let token = invalidations.token(for: ask.key)
             found = await find(ask, token)
-            let isInMemory = found.response != nil && found.tier == .memory
-            if isInMemory || invalidations.isUnchanged(token) { return found }
+            if found.response != nil && found.isAtOnce || invalidations.isUnchanged(token) { return found }
         }
         found.response = nil
         return found
@@ -73,6 +74,7 @@ final class TieredStore: Sendable {
         guard ask.policy.disk else { return found }
         let miss = TierQuestion(ask.key, besides: known, policy: ask.policy)
         for number in tiers.indices {
+            found.isAtOnce = false
             var behind = await findings(number, miss)
             found.note(behind.map(\.head))
             while let chosen = Caching.select(
@@ -98,8 +100,10 @@ final class TieredStore: Sendable {
                 return found
             }
         }
-        if let chosen = Caching.select(from: known, request: ask.request, policy: ask.policy) {
-            found.response = prepared(inMemory[chosen], ask, token)
+        // The tiers have taken their time: what memory had may have been invalidated meanwhile.
+        let left = valid(inMemory)
+        if let chosen = Caching.select(from: left.map(\.head), request: ask.request, policy: ask.policy) {
+            found.response = prepared(left[chosen], ask, token)
         }
         return found
     }

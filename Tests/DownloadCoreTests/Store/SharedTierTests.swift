@@ -227,6 +227,32 @@ struct SharedTierTests {
         }
     }
 
+    @Test("what memory has is judged again where another tier was asked meanwhile")
+    func memoryAfterAWait() async throws {
+        let tier = SharedTier(SharedServer())
+        try await withRig(disk: true, shared: [tier], memoryMaxObject: 100) { rig in
+            rig.origin.answers { asked in
+                let body = asked.fields.first("A") == "long" ? [UInt8](repeating: 97, count: 1000) : Array("old".utf8)
+                return .whole(200, tagged + [("Vary", "A")], body)
+            }
+            for value in ["short", "long"] {
+                _ = await rig.get("/a", [("A", value)])
+                #expect(await rig.settle())
+            }
+            // The long one came later and is not in memory: the tiers are asked for what the request selects.
+            let before = tier.server.state.withLock { $0.moment }
+            let gate = Valve()
+            tier.findGate = gate
+            let waiting = await rig.start(rig.ask("/a", [("A", "short")]))
+            #expect(await eventually { tier.server.state.withLock { $0.moment } > before })
+            rig.origin.answers { _ in .whole(200, tagged, Array("new".utf8)) }
+            rig.core.invalidate(rig.key())
+            gate.open()
+            let got = await waiting.value
+            #expect(got.text == "new", "\(got)")
+        }
+    }
+
     @Test(
         "a tier that fails costs a miss: everything is answered, and stored where it can be",
         arguments: [false, true]
