@@ -90,7 +90,8 @@ struct BatchFile: Sendable {
             let bytes =
                 switch piece {
                 case .bytes(let chunk, let range): chunk.array(range)
-                case .file(let file, let offset, let count): try file.read(offset: offset, count: count).array(0..<count)
+                case .file(let file, let offset, let count):
+                    try file.read(offset: offset, count: count).array(0..<count)
                 }
             var done = 0
             while done < bytes.count {

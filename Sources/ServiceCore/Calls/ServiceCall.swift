@@ -111,3 +111,10 @@ package struct ServiceAnswer {
         self.demo = demo
     }
 }
+
+extension CallPlace {
+    /// - Parameter root: what stands before the path of what the origin is asked.
+    convenience init(_ route: ServiceRoute, _ endpoint: EndpointRoute, asks root: String) {
+        self.init(service: route.label, endpoint: endpoint.name, root: root, secrets: route.rewriting.secrets)
+    }
+}

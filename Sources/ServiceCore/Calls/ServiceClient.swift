@@ -395,10 +395,3 @@ package final class ServiceClient {
 }
 
 @available(*, unavailable) extension ServiceClient: Sendable {}
-
-extension CallPlace {
-    /// - Parameter root: what stands before the path of what the origin is asked.
-    convenience init(_ route: ServiceRoute, _ endpoint: EndpointRoute, asks root: String) {
-        self.init(service: route.label, endpoint: endpoint.name, root: root, secrets: route.rewriting.secrets)
-    }
-}
