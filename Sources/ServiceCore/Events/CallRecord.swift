@@ -154,8 +154,9 @@ final class CallRecord {
 
     // MARK: - The end
 
+    /// The first end counts: a fetch that is released after its end tells another one.
     func end(_ end: CallEnd, in run: Int) {
-        guard run == self.run, !isEnded else { return }
+        guard run == self.run, !isEnded, heldEnd == nil else { return }
         if holdsEnd { heldEnd = end } else { finish(end) }
     }
 

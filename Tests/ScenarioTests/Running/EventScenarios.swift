@@ -172,7 +172,7 @@ extension Scenarios {
             let events = listener.events.filter { $0.call != nil }
             #expect(Set(events.map(\.call)).count == 1)
             let end = try #require(events.last)
-            #expect(end.event == "finished" && end.status == 200 && end.attempt ?? 0 >= 2)
+            #expect(end.event == "finished" && end.status == 200 && end.attempt ?? 0 >= 2, "\(events)")
             // Each attempt but the last one ended with another wait.
             let names = events.map(\.event).filter { $0 != "progress" }
             #expect(names.first == "state" && names.suffix(2) == ["started", "finished"])

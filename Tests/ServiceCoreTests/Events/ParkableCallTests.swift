@@ -66,6 +66,8 @@ import Upstream
         let rig = try await Rig()
         let record = rig.begin()
         if endsFirst { record.end(.failed(Self.away), in: record.run) }
+        // As a fetch tells it that is released after its end.
+        if endsFirst { record.end(.cancelled, in: record.run) }
         rig.call.settle(502, Self.away)
         if !endsFirst { record.end(.failed(Self.away), in: record.run) }
         #expect(rig.calls.count == 0)
