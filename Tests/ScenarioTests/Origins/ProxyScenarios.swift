@@ -34,7 +34,16 @@ extension Scenarios {
             let proxy = try Self.proxy { request in
                 .resource(request, etag: "\"1\"", fields: [("Cache-Control", "max-age=1")], "of the proxy")
             }
-            let daemon = try Daemon(services(service("api", "http://origin.test:81/base", Self.key(proxy))))
+            let daemon = try Daemon(
+                services(
+                    service(
+                        "api",
+                        "http://origin.test:81/base",
+                        Self.key(proxy),
+                        "headers: { set: { Proxy-Authorization: mine } }"
+                    )
+                )
+            )
             let own = [("Proxy-Authorization", "Basic b3duOm93bg=="), ("X-Mine", "1")]
             for _ in 0..<2 { #expect(try daemon.exchange("/api/a?b", fields: own).text == "of the proxy") }
             #expect(proxy.requests() == 1)
@@ -175,7 +184,9 @@ extension Scenarios.Proxies {
         // A rule that names an address holds for one that the target names; a name is the proxy's business.
         expectProblem(try daemon.exchange("http://10.1.2.3/x"), 502)
         #expect(try daemon.exchange("http://internal.test/x").text == "of the proxy")
-        #expect(proxy.requests() == 2)
+        // A port of the daemon's own is no reason to look the name up.
+        #expect(try daemon.exchange("http://origin.test:\(daemon.port)/x").text == "of the proxy")
+        #expect(proxy.requests() == 3)
         let run = try Shell.run(
             "curl",
             ["-sS", "-f", "--cacert", files.authority, "https://origin.test/a.txt"],
@@ -242,6 +253,7 @@ extension Scenarios.Proxies {
             case "http://b.test/new": .answer(to: request, "of b")
             case "busy.test:443", "down.test:443":
                 OriginReply([.bytes(Array("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".utf8)), .cut])
+            case "auth.test:443": .answer(407, to: request, "who?")
             default: .answer(404, to: request, "none")
             }
         }
@@ -254,7 +266,8 @@ extension Scenarios.Proxies {
                     "retry: { count: 2, delay: 1ms, when: [connect] }",
                     Self.key(proxy)
                 ),
-                service("down", "https://down.test", "breaker: { failures: 2, open: 60s }", Self.key(proxy))
+                service("down", "https://down.test", "breaker: { failures: 2, open: 60s }", Self.key(proxy)),
+                service("auth", "https://auth.test", "breaker: { failures: 1, open: 60s }", Self.key(proxy))
             )
         )
         #expect(try daemon.exchange("/a/old").text == "of b")
@@ -265,6 +278,9 @@ extension Scenarios.Proxies {
         for _ in 0..<2 { expectProblem(try daemon.exchange("/down/x"), 502) }
         expectProblem(try daemon.exchange("/down/x"), 503)
         #expect(proxy.requests(target: "down.test:443") == 2)
+        // What the proxy wants says nothing of the origin.
+        for _ in 0..<2 { expectProblem(try daemon.exchange("/auth/x"), 502) }
+        #expect(proxy.requests(target: "auth.test:443") == 2)
     }
 
     @Test func aPrefetchGoesThroughIt() throws {
