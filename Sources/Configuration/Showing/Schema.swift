@@ -100,7 +100,8 @@ enum Schema {
         case .tree: return []
         case .text(.prefix), .text(.requestPath): return pattern("/.*")
         case .text(.batchURL): return pattern("(/|https?://).*")
-        case .text(.statuses): return [("type", texts(["string", "integer"]))]
+        // 404 is a number to YAML.
+        case .text(.statuses), .text(.retryCause): return [("type", texts(["string", "integer"]))]
         case .text(.any), .text(.fieldValue): return [("type", texts(["string", "number", "boolean"]))]
         case .text, .path, .demoFile, .logTarget, .client: return [("type", .text("string"))]
         case .list(let element): return [("type", .text("array")), ("items", .object(schema(element)))]
@@ -137,8 +138,9 @@ enum Schema {
         case .integer: Int(text).map { .number($0) } ?? .text(text)
         case .list:
             .array(
-                text.dropFirst().dropLast().split(separator: ",").map {
-                    .text(String($0.filter { !"\" ".contains($0) }))
+                text.dropFirst().dropLast().split(separator: ",").map { item -> JSONText in
+                    let word = String(item.filter { !"\" ".contains($0) })
+                    return Int(word).map { .number($0) } ?? .text(word)
                 }
             )
         default: .text(text)
