@@ -52,6 +52,10 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
+    /// What ends the text of each `.offline`.
+    package static let offlineAdvice =
+        "and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that"
+
     /// The title of a problem document; nil where the status says it all.
     package var title: String? {
         switch self {

@@ -64,8 +64,6 @@ final class FetchContext: Sendable {
         set { offline.store(newValue, ordering: .relaxed) }
     }
 
-    static let offlineAdvice = "and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that"
-
     /// Whether the memory tier takes a body of this length when it has room.
     func fitsMemory(_ bytes: Int) -> Bool { bytes <= memoryMaxObject && store.takesInMemory(bytes) }
 
@@ -79,7 +77,7 @@ final class FetchContext: Sendable {
         on loop: isolated EventLoop
     ) async throws(FetchError) -> FetchStream.Head {
         if isOffline, source.opensSockets {
-            throw .offline("\(request.method.name) is for the origin to answer, \(Self.offlineAdvice)")
+            throw .offline("\(request.method.name) is for the origin to answer, \(FetchError.offlineAdvice)")
         }
         stream.budget = budget
         return try await stream.start(request, from: source, timeout: timeout, on: loop)

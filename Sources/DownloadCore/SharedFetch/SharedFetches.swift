@@ -31,7 +31,7 @@ final class SharedFetches: Sendable {
         let ask = miss.ask
         if context.isOffline, miss.source.opensSockets {
             return answers.failure(
-                .offline("nothing is stored for this request, \(FetchContext.offlineAdvice)"),
+                .offline("nothing is stored for this request, \(FetchError.offlineAdvice)"),
                 miss.forwardReason
             )
         }

@@ -28,11 +28,13 @@ package struct GroupValues: Sendable, Equatable {
     package func request(_ call: GroupCall) throws(BatchRefusal) -> GroupRequest {
         var target = try call.path.filled { name throws(BatchRefusal) in
             let value = try needed(name)
-            // Nothing, or a dot segment, would make another path of it.
-            guard !["", ".", ".."].contains(value) else {
-                throw BatchRefusal("the value '\(name)' is empty or a dot segment, which no path may contain")
-            }
+            // Nothing would make another path of it.
+            guard !value.isEmpty else { throw BatchRefusal("the value '\(name)' is empty, which no path may contain") }
             return PlaceholderText.percentEncoded(value)
+        }
+        // So would a dot segment, also one that the value completes, or that a server decodes.
+        guard !DotSegments.mayOccur(in: target) else {
+            throw BatchRefusal("the path of the call has a dot segment with its values, which no path may contain")
         }
         for item in call.query {
             let value = try item.value.filled { name throws(BatchRefusal) in try needed(name) }

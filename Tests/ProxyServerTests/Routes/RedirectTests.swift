@@ -224,6 +224,20 @@ import Upstream
         }
     }
 
+    @Test func `a redirect is not followed once the daemon is offline`() async throws {
+        let core = Monitor<DownloadCore?>(nil)
+        let origin = try ScriptedOrigin { request in
+            core.read { $0?.isOffline = true }
+            return .answer(302, to: request, fields: [("Location", "/v1/b")], "")
+        }
+        try await HandlerHarness.run(Self.text(origin.url + "/v1", "follow")) { harness throws in
+            core.update { $0 = harness.core }
+            let answer = try harness.exchange("GET", "/api/a")
+            #expect(answer.status == 504 && answer.text.contains("drydock offline off"), "\(answer.text)")
+            #expect(origin.requests() == 1)
+        }
+    }
+
     @Test func `a redirect does not lead to the daemon itself`() async throws {
         let admin = try ScriptedOrigin { .answer(to: $0, "reached") }
         let origin = try Self.origin(["/a": (302, "http://127.0.0.1:\(admin.port)/v1/status")])

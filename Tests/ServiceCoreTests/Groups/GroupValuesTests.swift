@@ -40,9 +40,18 @@ struct GroupValuesTests {
     func dotSegments(_ text: String) throws {
         let values = try Self.values(["v": text])
         #expect(throws: BatchRefusal.self) { try values.request(Self.call("/x/$(v)")) }
+        #expect(throws: BatchRefusal.self) { try values.request(Self.call("/x/$(v)/y")) }
         #expect(
             try values.request(Self.call("/x") { $0.query = [("q", PlaceholderText("$(v)"))] }).target == "/x?q=\(text)"
         )
+    }
+
+    @Test("dots that a server decodes are refused in a path, and others are not")
+    func decodedDots() throws {
+        let values = try Self.values(["up": "../x", "dots": "a..b", "dot": "."])
+        #expect(throws: BatchRefusal.self) { try values.request(Self.call("/x/$(up)")) }
+        #expect(throws: BatchRefusal.self) { try values.request(Self.call("/x/%2e$(dot)")) }
+        #expect(try values.request(Self.call("/x/$(dots)/v1$(dot)")).target == "/x/a..b/v1.")
     }
 
     @Test(
