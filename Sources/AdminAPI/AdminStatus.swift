@@ -40,7 +40,7 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         package var fetches: Int?
         /// Fetches that wait for `max_concurrent`.
         package var waiting: Int?
-        /// `closed`, `open` or `half-open`; nil, too, where the service has no circuit breaker.
+        /// `closed`, `open` or `half-open`, in forward mode `open for 2 origins`; nil, too, where the service has no circuit breaker.
         package var breaker: String?
         /// Calls that wait for the origin, which is away; nil, too, where the service parks none.
         package var parked: Int?

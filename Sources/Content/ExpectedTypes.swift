@@ -26,7 +26,10 @@ package struct ExpectedTypes: Sendable, Equatable, CustomStringConvertible {
 
     /// The media type that is none of these, such as `the type text/html`, or `no Content-Type`; nil where it is one.
     package func mismatch(_ fields: Fields) -> String? {
-        guard let value = fields.first(.contentType) else { return "no Content-Type" }
+        let values = fields.all(.contentType)
+        guard let value = values.first else { return "no Content-Type" }
+        // Clients differ in which of several they believe.
+        if values.count > 1 { return "\(values.count) Content-Type fields" }
         let type = value.prefix { $0 != ";" && $0 != "," }.filter { $0 != " " && $0 != "\t" }.lowercased()
         let top = type.prefix { $0 != "/" } + "/*"
         let isExpected = type.contains("/") && patterns.contains { $0 == type || $0 == top || $0 == "*/*" }

@@ -30,6 +30,13 @@ struct ExpectedTypesTests {
         #expect(types.description == "application/json or text/*")
     }
 
+    @Test("several types are one too many")
+    func several() throws {
+        let types = try #require(ExpectedTypes(["application/json", "text/*"]))
+        let fields = Fields([("Content-Type", "application/json"), ("Content-Type", "text/html")])
+        #expect(types.mismatch(fields) == "2 Content-Type fields")
+    }
+
     @Test("no types are any, and */* wants a type at all")
     func any() throws {
         #expect(ExpectedTypes([]) == nil)

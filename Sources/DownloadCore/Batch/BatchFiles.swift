@@ -10,15 +10,20 @@ import Synchronization
 /// Sendable: the names that are being written are under a mutex.
 package final class BatchFiles: Sendable {
     private let folder: String
+    /// Where files are written before they take their places.
+    private let drafts: String
     private let pool: IOPool
     /// The names that items write to now.
     private let busy = Mutex<Set<String>>([])
 
     /// - Parameters:
     ///   - folder: an absolute path; it is created with the first file.
+    ///   - drafts: a folder of the same file system, whose names are random; it exists, and its owner
+    ///     removes what a killed process has left in it.
     ///   - pool: for what blocks.
-    package init(folder: String, pool: IOPool) {
+    package init(folder: String, drafts: String, pool: IOPool) {
         self.folder = folder
+        self.drafts = drafts
         self.pool = pool
     }
 
@@ -36,16 +41,16 @@ package final class BatchFiles: Sendable {
             : "'\(name)' is not a relative path; write one such as maps/world.json, without empty segments or dot segments"
     }
 
-    /// Begins a file beside the one of that name, in folders that are created where they are missing.
+    /// Begins a file that is to have that name, in folders that are created where they are missing.
     /// - Throws: ``BatchRefusal`` where the name is none, another item writes to it now, or no file can be made there.
     func begin(_ name: String) async throws(BatchRefusal) -> BatchFile {
         if let refusal = Self.refusal(of: name) { throw BatchRefusal(refusal) }
         guard busy.withLock({ $0.insert(name).inserted }) else {
             throw BatchRefusal("another item is being written to '\(name)'; give each its own file")
         }
-        let folder = folder
+        let (folder, drafts) = (folder, drafts)
         do {
-            return try await pool.run { try BatchFile(folder, name, in: self) }
+            return try await pool.run { try BatchFile(folder, name, drafts, in: self) }
         } catch {
             end(name)
             throw BatchRefusal("'\(name)' is not written: \(error)")
@@ -69,7 +74,7 @@ struct BatchFile: Sendable {
     private let descriptor: Int32
 
     /// It blocks.
-    fileprivate init(_ folder: String, _ name: String, in files: BatchFiles) throws(SystemError) {
+    fileprivate init(_ folder: String, _ name: String, _ drafts: String, in files: BatchFiles) throws(SystemError) {
         self.files = files
         self.name = name
         var path = folder
@@ -77,10 +82,12 @@ struct BatchFile: Sendable {
             path += part
             if mkdir(path, 0o755) != 0, errno != EEXIST { throw SystemError("mkdir \(path)") }
         }
+        // What stands in the way is found before anything is fetched.
+        guard access("\(path)/.", W_OK) == 0 else { throw SystemError("write to \(path)") }
         place = "\(folder)/\(name)"
-        // Nobody else writes to this name: what a killed daemon has left there is overwritten.
-        temporary = "\(place).part"
-        descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o644)
+        // Not beside its place, where an item or a program may have a file of any name.
+        temporary = "\(drafts)/\(String(UInt64.random(in: 0 ... .max), radix: 36))"
+        descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
         guard descriptor >= 0 else { throw SystemError("open \(temporary)") }
     }
 

@@ -110,10 +110,10 @@ package final class DownloadCore: Sendable {
         let answer = await search(ask, from: source, onInterim: onInterim, on: loop)
         guard let fallback = ask.phases?.fallback else { return answer }
         let status = answer.head.status
-        let hasFailed =
-            answer.failure?.isOriginFailure
-            ?? (ask.policy.success == nil ? status >= 500 : !ask.policy.isSuccess(status))
-        guard hasFailed else { return answer }
+        // A client that gets 412 or 416 has a part or a version of something else than the fallback.
+        let isOfRequest = answer.isUnsatisfiable || status == 412 || status == 416
+        let isFailure = ask.policy.success == nil ? status >= 500 : !isOfRequest && !ask.policy.isSuccess(status)
+        guard answer.failure?.isOriginFailure ?? isFailure else { return answer }
         answer.reader?.close()
         context.notes.count { $0.fallbacks += 1 }
         var cacheStatus = answer.cacheStatus ?? CacheStatus(cacheName: cacheName)

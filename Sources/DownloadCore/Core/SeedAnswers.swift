@@ -41,7 +41,11 @@ final class SeedAnswers: Sendable {
         guard seed.mode == .pinned, ask.content == nil, ask.request.method == .get || ask.request.method == .head,
             context.isOffline || !CacheControl(request: ask.request.fields).noCache
         else { return nil }
-        return await seed.lookup(ask.key, request: ask.request, expecting: ask.phases?.seedExpectation)
+        return await seed.lookup(
+            ask.key,
+            request: ask.request,
+            expecting: PhasePlan.seedExpectation(ask.phases, ask.policy)
+        )
     }
 
     // MARK: - Imports
@@ -51,7 +55,7 @@ final class SeedAnswers: Sendable {
     func imports(_ ask: CacheRequest, _ seed: SeedFolder) async -> Bool {
         guard seed.mode == .import, ask.content == nil, seed.mayHave(ask.key) else { return false }
         var hasStored = false
-        for copy in await seed.take(ask.key, expecting: ask.phases?.seedExpectation) {
+        for copy in await seed.take(ask.key, expecting: PhasePlan.seedExpectation(ask.phases, ask.policy)) {
             if case .imported = await adopt(copy, as: ask.key, ask.policy) { hasStored = true }
         }
         return hasStored

@@ -71,7 +71,9 @@ extension Answer {
 
     /// 416 (RFC 9110 section 15.5.17).
     static func unsatisfiable(_ length: Int64, _ status: CacheStatus?) -> Answer {
-        Answer(head: Caching.unsatisfiableHead(length: length), length: 0, cacheStatus: status)
+        var answer = Answer(head: Caching.unsatisfiableHead(length: length), length: 0, cacheStatus: status)
+        answer.isUnsatisfiable = true
+        return answer
     }
 
     /// One part of a response that is still arriving and being stored. Several parts would wait for one another in

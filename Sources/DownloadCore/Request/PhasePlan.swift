@@ -3,7 +3,7 @@
 
 package import CacheStore
 package import Content
-import HTTPCaching
+package import HTTPCaching
 import HTTPWire
 
 /// A file that answers in place of a missing response.
@@ -71,9 +71,13 @@ package struct PhasePlan: Sendable, Equatable {
     }
 
     /// The same for seeds, which have not come through a fetch; nil where nothing is expected.
-    package var seedExpectation: SeedExpectation? {
-        guard let expectation else { return nil }
-        return SeedExpectation(name: expectation) { [expect, types] head, next in
+    package static func seedExpectation(_ plan: PhasePlan?, _ policy: CachePolicy) -> SeedExpectation? {
+        let expectation = plan?.expectation
+        if expectation == nil, policy.success == nil { return nil }
+        let (expect, types) = (plan?.expect ?? .any, plan?.types)
+        let name = "\(expectation ?? "") of \(policy.success?.text ?? "any success")"
+        return SeedExpectation(name: name) { head, next in
+            if policy.success != nil, !policy.isSuccess(head.status) { return "has the status \(head.status)" }
             if 200..<300 ~= head.status, let found = types?.mismatch(head.fields) {
                 return "has \(found)"
             }

@@ -51,7 +51,8 @@ final class DaemonControl: AdminActions, DaemonFeature {
             configuration: parts.source.name(configuration),
             loops: parts.loops.loops.count,
             listen: context.addresses,
-            services: configuration.services.map { Self.describe($0, plan) },
+            services: configuration.services.map { Self.describe($0, plan) }
+                + (plan.forward.map { [Self.describe($0)] } ?? []),
             isOffline: parts.core.isOffline,
             clock: switches.clock(isMovable: configuration.clock.movable),
             memory: AdminStatus.Tier(entries: memory.objects, bytes: memory.bytes, limit: memory.limit),
@@ -61,6 +62,25 @@ final class DaemonControl: AdminActions, DaemonFeature {
         )
         status.count(counters)
         return status
+    }
+
+    /// Forward mode, in the form of a service.
+    private static func describe(_ forward: ForwardPlan) -> AdminStatus.Service {
+        let route = forward.route
+        var result = AdminStatus.Service(
+            name: "forward",
+            target: "the URL of the request",
+            match: "http_proxy",
+            isDemo: false,
+            isPartlyDemo: false
+        )
+        result.fetches = route.runtime.admission.running
+        result.waiting = route.runtime.admission.waiting
+        if route.plan.breaker != nil {
+            let count = route.runtime.resilience.openBreakerCount
+            result.breaker = count == 0 ? "closed" : count == 1 ? "open for 1 origin" : "open for \(count) origins"
+        }
+        return result
     }
 
     private static func describe(_ service: ServiceConfiguration, _ plan: RoutePlan) -> AdminStatus.Service {

@@ -43,7 +43,7 @@ final class JobCenter: Sendable {
         self.files = files
         self.logger = logger
         folder = tier.map { JobFolder(path: "\($0)/jobs") }
-        itemFiles = tier.map { BatchFiles(folder: "\($0)/files", pool: files) }
+        itemFiles = tier.map { BatchFiles(folder: "\($0)/files", drafts: "\($0)/tmp", pool: files) }
     }
 
     // MARK: - Beginning and ending

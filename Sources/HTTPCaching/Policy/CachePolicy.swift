@@ -156,11 +156,14 @@ package struct CachePolicy: Sendable, Equatable {
     }
 
     /// Whether a failed check may be answered with what is stored although the origin gave `status`: 500 and above, or
-    /// whatever is not among the statuses of `success` where they are set; with ``GonePolicy/serveStale`` 404 and 410,
+    /// whatever is not among the statuses of `success` where they are set, but for what concerns this client or this
+    /// request alone (401, 403, 407, 412, 416); with ``GonePolicy/serveStale`` 404 and 410,
     /// and in library mode any other error.
     package func countsAsFailure(_ status: Int) -> Bool {
         switch status {
         case 404, 410: gone == .serveStale
+        // About this client's credentials, or this request's conditions: it says nothing of what is stored.
+        case 401, 403, 407, 412, 416: mode == .library && !isSuccess(status)
         case _ where success != nil: !isSuccess(status)
         case 500...: true
         case 400..<500: mode == .library

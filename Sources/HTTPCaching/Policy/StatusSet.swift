@@ -8,6 +8,9 @@ package struct StatusSet: Sendable, Equatable {
 
     package func contains(_ status: Int) -> Bool { ranges.contains { $0 ~= status } }
 
+    /// Such as `200..200, 404..410`.
+    package var text: String { ranges.map { "\($0.lowerBound)..\($0.upperBound)" }.joined(separator: ", ") }
+
     /// The statuses that one word names: `204`, `2xx` or `200..206`; nil where it names none of 200 to 599.
     package static func range(_ word: String) -> ClosedRange<Int>? {
         let bytes = Array(word.utf8)

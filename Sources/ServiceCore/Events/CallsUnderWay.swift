@@ -11,13 +11,18 @@ package final class CallsUnderWay {
     /// Not held: each takes itself out before it ends.
     @exclusivity(unchecked) private var direct: [Unmanaged<DirectCall>] = []
 
+    private struct Weak {
+        weak var calls: CallsUnderWay?
+    }
+
     package init(_ hub: EventHub) { self.hub = hub }
 
     /// Makes an object that the hub knows.
     package static func make(_ hub: EventHub, on loop: isolated EventLoop) -> CallsUnderWay {
         let calls = CallsUnderWay(hub)
-        let box = LoopBox(calls, on: loop)
-        hub.add { _ = await box.run { calls, _ in calls.adopt() } }
+        // The calls hold the hub, which may live as long as they do.
+        let box = LoopBox(Weak(calls: calls), on: loop)
+        hub.add { _ = await box.run { weak, _ in weak.calls?.adopt() } }
         return calls
     }
 

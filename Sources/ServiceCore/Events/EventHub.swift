@@ -138,7 +138,7 @@ package final class EventHub: Sendable {
             state.isOver = true
             for id in state.readers.keys { state.wake(id) }
         }
-        // They hold what belongs to the loops.
+        // They hold the loops.
         _ = loops.exchange([])
     }
 

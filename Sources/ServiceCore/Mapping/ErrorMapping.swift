@@ -13,7 +13,8 @@ package import Mapping
 /// Sendable: a value.
 package struct ErrorMapping: Sendable, Equatable {
     package let plan: MappingPlan
-    /// Bytes of an origin's content, after decoding, that are read at most; of longer ones there is no `body`.
+    /// Bytes of an origin's content, after decoding and as JSON, that are read at most; of longer ones there is no
+    /// `body`. The document has at most twice as many, or 8 KiB, where it has one.
     package let buffer: Int
     let service: String
     /// Nil for the requests that no endpoint names.
@@ -39,9 +40,14 @@ package struct ErrorMapping: Sendable, Equatable {
     ) async -> (answer: Answer, document: [UInt8]?) {
         if let failure = answer.failure { return (answer, document(of: failure)) }
         let status = answer.head.status
-        guard !isSuccess(status), !answer.isStandIn, status != 204, status != 205 else { return (answer, nil) }
+        guard !isSuccess(status), !answer.isStandIn, !answer.isUnsatisfiable, status != 204, status != 205 else {
+            return (answer, nil)
+        }
         var result = answer
+        // Of a 416 it says how long the representation is, which the client needs to go on.
+        let length = status == 416 ? result.head.fields.first(.contentRange) : nil
         ResponseMapping.removeRepresentation(from: &result.head.fields)
+        if let length { result.head.fields.set(.contentRange, length) }
         result.head.fields.set(.contentType, "application/json")
         result.reader = nil
         result.length = nil
@@ -51,14 +57,15 @@ package struct ErrorMapping: Sendable, Equatable {
         }
         let content = await read(reader, answer.head.fields, on: loop)
         let body = content.flatMap { ErrorDocument.body($0, mediaType: answer.head.fields.first(.contentType)) }
-        return (filled(result, with: body, on: loop), nil)
+        // As JSON, a text may be six times as long.
+        return (filled(result, with: body.flatMap { $0.count > buffer ? nil : $0 }, on: loop), nil)
     }
 
     private func filled(_ answer: Answer, with body: [UInt8]?, on loop: isolated EventLoop) -> Answer {
         var answer = answer
         let status = answer.head.status
         let known = ReasonPhrase.reason(status)
-        let bytes = ErrorDocument(
+        var document = ErrorDocument(
             status: status,
             code: "http_\(status)",
             message: answer.head.reason.isEmpty ? known : answer.head.reason,
@@ -66,7 +73,13 @@ package struct ErrorMapping: Sendable, Equatable {
             endpoint: endpoint,
             source: .origin,
             body: body
-        ).mapped(by: plan)
+        )
+        var bytes = document.mapped(by: plan)
+        // The plan may take the content several times.
+        if body != nil, bytes.count > 2 * max(buffer, 4096) {
+            document.body = nil
+            bytes = document.mapped(by: plan)
+        }
         let made = Body.complete(bytes)
         answer.reader = made.makeReader(on: loop)
         answer.length = made.knownLength

@@ -4,6 +4,9 @@ import DownloadCore
 import HTTPCaching
 
 extension RequestPlan {
+    /// No answer passes as it is, so that no connection may be handed over.
+    var judgesAnswers: Bool { mapping != nil || phases?.types != nil }
+
     /// The source with what the plan expects of its answers, and makes of them.
     /// - Parameters:
     ///   - service: its name, for messages.

@@ -12,13 +12,18 @@ extension ServiceClient {
     func following(_ source: any FetchSource, of call: ServiceCall) -> any FetchSource {
         let (route, request) = (call.match.route, call.match.endpoint.request)
         guard request.redirects.limit > 0, let origin = route.plan.origin else { return source }
+        var secrets = route.rewriting.secrets
+        for item in call.hidden {
+            if let outer = plan.service(named: item.service) { secrets.formUnion(outer.rewriting.secrets) }
+        }
         return RedirectingSource(
             source,
             origin,
             RedirectRules(
                 limit: request.redirects.limit,
                 limitName: "'redirects.follow' of the service '\(route.plan.name)'",
-                policy: request.policy
+                policy: request.policy,
+                secrets: secrets
             ),
             clock: core.clock,
             elsewhere: { (target: RedirectTarget) throws(FetchError) -> any FetchSource in
@@ -73,6 +78,11 @@ extension ServiceClient {
         _ request: RequestPlan
     ) throws(FetchError) -> any FetchSource {
         let origin = target.origin
+        // Where a proxy looks names up, no address is compared later.
+        let authority = Authority(host: origin.host, port: origin.effectivePort)
+        if listeners.isOwn(authority, port: origin.effectivePort) {
+            throw .upstream(OwnListeners.refusal(of: origin.host))
+        }
         let known = plan.services.first { $0.plan.origin.map(target.isSameOrigin) ?? false }?.plan
         let rules: TargetRules
         if known != nil {

@@ -161,7 +161,12 @@ final class RedirectedFetch: FetchHandle, FetchSink {
             // What is for the first origin alone does not go to another one (RFC 9110 section 15.4).
             request.fields.removeAll { name, _ in SecretNames.contains(Latin1.string(name)) }
         }
-        if hasLeft { request.clientHost = nil }
+        var target = target
+        if hasLeft {
+            request.clientHost = nil
+            // An origin that repeats its query in a redirect repeats what was added to it, too.
+            target = RedirectTarget(target.origin, path: rules.secrets.removed(from: target.path))
+        }
         if request.method.isSafe || method != request.method {
             // They are about what was stored of another resource, which may have the same validators.
             if request.fields.contains(.ifRange) { request.fields.remove(.range) }

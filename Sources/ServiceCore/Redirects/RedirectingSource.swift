@@ -15,17 +15,21 @@ package struct RedirectRules {
     /// Of the question: which answers may be stored, and for how long.
     package var policy: CachePolicy
     package var temporary: RedirectTerms.Temporary
+    /// Query items that are for the first origin alone.
+    package var secrets: SecretQuery
 
     package init(
         limit: Int,
         limitName: String,
         policy: CachePolicy,
-        temporary: RedirectTerms.Temporary = .unstored
+        temporary: RedirectTerms.Temporary = .unstored,
+        secrets: SecretQuery = SecretQuery()
     ) {
         self.limit = limit
         self.limitName = limitName
         self.policy = policy
         self.temporary = temporary
+        self.secrets = secrets
     }
 }
 

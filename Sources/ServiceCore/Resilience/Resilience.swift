@@ -169,8 +169,11 @@ package final class Resilience: Sendable {
     /// there are. Those beyond are asked as if there were no breaker.
     static let maximumBreakers = 1024
 
-    /// Circuit breakers that are not closed.
-    package var openBreakerCount: Int { state.withLock { $0.breakers.values.count { $0.state != .closed } } }
+    /// Circuit breakers that refuse fetches now.
+    package var openBreakerCount: Int {
+        let now = now()
+        return state.withLock { $0.breakers.values.count { $0.refuses(now: now) } }
+    }
 
     /// Origins of which failures are remembered.
     var breakerCount: Int { state.withLock { $0.breakers.count } }

@@ -37,8 +37,12 @@ package struct OwnListeners {
 
     /// - Throws: the refusal of addresses of which one is this daemon's own.
     package func check(_ addresses: [SocketAddress], of host: String) throws(UpstreamError) {
-        guard isOwn(addresses) else { return }
-        throw UpstreamError(
+        if isOwn(addresses) { throw Self.refusal(of: host) }
+    }
+
+    /// The refusal of a host that leads to this daemon itself.
+    static func refusal(of host: String) -> UpstreamError {
+        UpstreamError(
             .addressRefused,
             detail:
                 "\(host) leads to this daemon itself, which is never a target; ask it directly, or, if that is one of its own names,"

@@ -18,7 +18,7 @@ package struct SeedTarget: Sendable {
         self.key = key
         policy = plan.policy
         seed = plan.seed
-        expectation = plan.phases?.seedExpectation
+        expectation = PhasePlan.seedExpectation(plan.phases, plan.policy)
     }
 }
 

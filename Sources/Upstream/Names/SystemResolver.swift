@@ -16,6 +16,8 @@ package enum SystemResolver {
     /// The address that a numeric host is, in every spelling that the system takes (`127.0.0.1`, `0x7f.1`, `::1`,
     /// `fe80::1%eth0`); nil for a name. Does not block.
     package static func numeric(_ host: String, port: UInt16) -> SocketAddress? {
+        // A proxy may take the root's dot behind an address for nothing.
+        if host.hasSuffix(".") { return numeric(String(host.dropLast()), port: port) }
         if let address = SocketAddress(numericHost: host, port: port) { return address }
         // A name has a letter beyond the hexadecimal ones, mostly: this spares getaddrinfo on the usual way.
         let isPlainName = host.utf8.contains { byte in

@@ -100,13 +100,17 @@ package final class Dialler {
             throw .refused(target.place, at: own.host)
         }
         let hop = target.hop
-        if let known = resolver.known(hop.host, port: hop.port, rules: hop.rules) { return try known.get() }
+        let proxy = target.proxy
+        if let known = resolver.known(hop.host, port: hop.port, rules: hop.rules) {
+            return try known.mapError { error in proxy.map(error.of) ?? error }.get()
+        }
         return try await wait(target, .resolve, on: loop) { number, waiter in
             let reference = reference
             let question = resolver.ask(hop.host, port: hop.port, rules: hop.rules) {
                 [loop = self.loop] result in
                 loop.submit { _ in
-                    if reference.dialler?.end(number) != nil { waiter.resume(returning: result) }
+                    guard reference.dialler?.end(number) != nil else { return }
+                    waiter.resume(returning: result.mapError { error in proxy.map(error.of) ?? error })
                 }
             }
             waits[number]?.question = question

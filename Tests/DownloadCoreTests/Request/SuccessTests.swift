@@ -31,7 +31,7 @@ struct SuccessTests {
 
     @Test(
         "what is no success is passed on and not stored, and a good copy answers in its place",
-        arguments: [202, 302, 403]
+        arguments: [202, 302, 409]
     )
     func stale(_ status: Int) async throws {
         try await withRig(disk: true) { rig in
@@ -99,6 +99,37 @@ struct SuccessTests {
                 let got = await rig.get(Self.ask(rig, success: success, phases))
                 #expect(got.text == (isFallback ? "file" : "no"), "\(status) \(success)")
             }
+        }
+    }
+
+    @Test("a refusal of one client or one request goes to that client", arguments: [401, 403, 407, 412, 416])
+    func refused(_ status: Int) async throws {
+        try await withRig { rig in
+            rig.origin.answers { _ in .whole(200, Self.fresh) }
+            let file = SubstituteResponse(path: "f", status: 200, bytes: Array("file".utf8), contentType: "text/plain")
+            let ask = Self.ask(rig, success: ["200"], status < 412 ? nil : PhasePlan(fallback: file))
+            #expect(await rig.get(ask).text == "hello")
+            #expect(await rig.settle())
+            rig.clock.advance(seconds: 6100)
+            rig.origin.answers { _ in .whole(status, Self.fresh, Array("no".utf8)) }
+            let got = await rig.get(ask)
+            #expect(got.status == status && got.text == "no", "\(got.cache)")
+            #expect(await rig.settle())
+            #expect(rig.memory.statistics.objects == 1)
+        }
+    }
+
+    @Test("no fallback answers a range behind the end of what is stored", arguments: [["200"], ["2xx"], []])
+    func unsatisfiable(_ success: [String]) async throws {
+        try await withRig { rig in
+            rig.origin.answers { _ in .whole(200, Self.fresh) }
+            let file = SubstituteResponse(path: "f", status: 200, bytes: Array("file".utf8), contentType: "text/plain")
+            var ask = Self.ask(rig, success: success, PhasePlan(fallback: file))
+            #expect(await rig.get(ask).text == "hello")
+            #expect(await rig.settle())
+            ask.request.fields.set(.range, "bytes=5-")
+            let got = await rig.get(ask)
+            #expect(got.status == 416 && got.text ?? "" == "", "\(got.status) \(got.cache)")
         }
     }
 

@@ -39,9 +39,12 @@ struct SuccessTests {
         "which answers a stale response may stand in for",
         arguments: [
             ([], 500, true), ([], 404, false), ([], 202, false), ([], 403, false), (["200"], 202, true),
-            (["200"], 302, true), (["200"], 403, true), (["200"], 206, false), (["2xx", "500"], 500, false),
+            (["200"], 302, true), (["200"], 409, true), (["200"], 206, false), (["2xx", "500"], 500, false),
             // A check that finds nothing is a matter of `gone`.
             (["200"], 404, false),
+            // About one client or one request, and not about what is stored.
+            (["200"], 401, false), (["200"], 403, false), (["200"], 407, false), (["200"], 412, false),
+            (["200"], 416, false),
         ] as [([String], Int, Bool)]
     )
     func failure(_ words: [String], _ status: Int, _ isFailure: Bool) {

@@ -165,6 +165,44 @@ import Upstream
         }
     }
 
+    @Test func `a secret item that the origin repeats does not go to another origin`() async throws {
+        let other = try ScriptedOrigin { .answer(to: $0, "other") }
+        let origin = try ScriptedOrigin { request in
+            .answer(301, to: request, fields: [("Location", "http://localhost:\(other.port)\(request.target)")], "")
+        }
+        let text = """
+            services:
+              - { name: front, match: { prefix: /front }, base_url: "service:api", query: { token: hidden } }
+              - name: api
+                match: { prefix: /api }
+                base_url: "\(origin.url)"
+                redirects: { follow: 3, allow: [localhost] }
+                query: { key: { value: "o%wn", secret: true } }
+            """
+        try await HandlerHarness.run(text) { harness throws in
+            #expect(try harness.exchange("GET", "/front/a?x=1").text == "other")
+            #expect(origin.log.map(\.target) == ["/a?x=1&token=hidden&key=o%25wn"])
+            #expect(other.log.map(\.target) == ["/a?x=1"])
+        }
+    }
+
+    @Test func `a redirect does not lead to the daemon itself through a proxy`() async throws {
+        let admin = try ScriptedOrigin { .answer(to: $0, "reached") }
+        let proxy = try ScriptedOrigin { request in
+            let target =
+                request.target.hasSuffix("/a") ? "localhost" : request.target.hasSuffix("/b") ? "127.1" : "LOCALHOST."
+            return .answer(302, to: request, fields: [("Location", "http://\(target):\(admin.port)/v1/status")], "")
+        }
+        let text = Self.text("http://origin.test", "follow", "upstream_proxy: \"http://127.0.0.1:\(proxy.port)\"")
+        try await HandlerHarness.run(text, adminPort: admin.port) { harness throws in
+            for path in ["/a", "/b", "/c"] {
+                let answer = try harness.exchange("GET", "/api\(path)")
+                #expect(answer.status == 502 && answer.text.contains("leads to this daemon itself"), "\(answer.text)")
+            }
+        }
+        #expect(admin.connections == 0 && proxy.requests() == 3)
+    }
+
     @Test func `an internal address needs a rule with its name, or a service`() async throws {
         let target = try ScriptedOrigin { .answer(to: $0, "inside") }
         let origin = try Self.origin([

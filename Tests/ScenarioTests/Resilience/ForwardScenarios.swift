@@ -36,6 +36,11 @@ extension Scenarios {
             #expect(try daemon.exchange("\(good.url)/a").text == "fine")
             #expect(try daemon.metric("drydock_breakers_open") == 1)
             #expect(
+                try daemon.command("status").output.contains(
+                    "forward http_proxy -> the URL of the request (breaker open for 1 origin)"
+                )
+            )
+            #expect(
                 daemon.errors.contains("forward mode: the circuit breaker of \(bad.url) opened"),
                 "\(daemon.errors)"
             )

@@ -42,6 +42,7 @@ struct ErrorMappingTests {
         _ body: [UInt8]?,
         failure: FetchError? = nil,
         isStandIn: Bool = false,
+        isUnsatisfiable: Bool = false,
         isHead: Bool = false,
         buffer: Int = 1 << 20,
         isSuccess: @escaping @Sendable (Int) -> Bool = { $0 < 400 }
@@ -59,6 +60,7 @@ struct ErrorMappingTests {
                 failure: failure
             )
             answer.isStandIn = isStandIn
+            answer.isUnsatisfiable = isUnsatisfiable
             let (made, document) = await mapping.apply(to: answer, isSuccess: isSuccess, isHead: isHead, on: loop)
             var sent = Sent(head: made.head, length: made.length, document: document, age: made.age)
             if let reader = made.reader {
@@ -72,6 +74,24 @@ struct ErrorMappingTests {
             }
             return sent
         }
+    }
+
+    @Test("a 416 of this daemon's stays as it is, and one of the origin's keeps its length")
+    func unsatisfiable() async throws {
+        let fields = [("Content-Range", "bytes */17")]
+        let own = try await send(416, fields, nil, isUnsatisfiable: true)
+        #expect(own.body == nil && own.document == nil && own.head.fields.first(.contentRange) == "bytes */17")
+        let origins = try await send(416, fields + [("ETag", "\"1\"")], Array("no".utf8))
+        #expect(origins.head.fields.first(.contentRange) == "bytes */17" && !origins.head.fields.contains(.etag))
+        #expect(origins.text?.contains("http_416") == true)
+    }
+
+    @Test("content that is longer as JSON than what may be held is left out")
+    func long() async throws {
+        let controls = [UInt8](repeating: 1, count: 900)
+        let plain = [("Content-Type", "text/plain")]
+        #expect(try await send(500, plain, controls, buffer: 1000).text?.contains("\"bo\":null") == true)
+        #expect(try await send(500, plain, controls, buffer: 6000).text?.contains("\\u0001") == true)
     }
 
     @Test("an error of the origin: its status and fields stay, its content goes into the document")

@@ -133,7 +133,7 @@ struct ProxyRig: Sendable {
     func rules() throws {
         let rig = try ProxyRig()
         defer { rig.close() }
-        for host in ["127.0.0.1", "0x7f.1", "[::1]", "10.1.2.3"] {
+        for host in ["127.0.0.1", "0x7f.1", "[::1]", "10.1.2.3", "127.0.0.1.", "0177.1.", "0.", "0x7f000001."] {
             let heard = rig.rig.run(
                 UpstreamRequest(url: "http://\(host)/", target: .noPrivate, proxy: rig.named())
             )
