@@ -111,7 +111,7 @@ package final class DownloadCore: Sendable {
         guard let fallback = ask.phases?.fallback else { return answer }
         let status = answer.head.status
         // A client that gets 412 or 416 has a part or a version of something else than the fallback.
-        let isOfRequest = answer.isUnsatisfiable || status == 412 || status == 416
+        let isOfRequest = status == 412 || status == 416
         let isFailure = ask.policy.success == nil ? status >= 500 : !isOfRequest && !ask.policy.isSuccess(status)
         guard answer.failure?.isOriginFailure ?? isFailure else { return answer }
         answer.reader?.close()

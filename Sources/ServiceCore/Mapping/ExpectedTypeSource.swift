@@ -31,8 +31,7 @@ package final class ExpectedTypeSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        let untouched: [Method] = [.options, .connect, .trace]
-        guard !untouched.contains(request.method) else {
+        guard request.method.hasJudgedAnswers else {
             return try await source.start(request, sink: sink, on: loop)
         }
         let fetch = CheckedFetch(isHead: request.method == .head, sink: sink) { [types, policy, owner] head in

@@ -37,8 +37,7 @@ package final class MappingSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        let untouched: [Method] = [.options, .connect, .trace]
-        guard !untouched.contains(request.method) else {
+        guard request.method.hasJudgedAnswers else {
             return try await source.start(request, sink: sink, on: loop)
         }
         let fetch = MappedFetch(request, mapping, isStored: isStored, isSuccess, sink: sink)

@@ -2,6 +2,7 @@
 
 import DownloadCore
 import HTTPCaching
+import HTTPWire
 
 extension RequestPlan {
     /// No answer passes as it is, so that no connection may be handed over.
@@ -22,4 +23,9 @@ extension RequestPlan {
         }
         return source
     }
+}
+
+extension Method {
+    /// Its answers are content of the origin: those to the others are about the server, a tunnel or the request itself.
+    var hasJudgedAnswers: Bool { self != .options && self != .connect && self != .trace }
 }
