@@ -221,7 +221,7 @@ import Testing
     }
 
     @Test func itemsHaveOptionsOfTheirOwn() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             resource.reply($0)
         } _: { manager, origin in
@@ -241,7 +241,7 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func onlyWhatIsStored(bypassesStore: Bool) async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             resource.reply($0)
         } _: { manager, origin in

@@ -46,7 +46,7 @@ import Testing
     // MARK: - The eight outcomes
 
     @Test func downloadedAndStillValid() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             resource.reply($0)
         } _: { manager, origin async throws in
@@ -61,7 +61,7 @@ import Testing
         (DownloadManager.Check.head, "HEAD", "fwd=stale; fwd-status=200; ttl=+; detail=revalidated"),
         (.conditional, "GET", "fwd=stale; fwd-status=304; ttl=+; detail=revalidated"),
     ]) func confirmed(check: DownloadManager.Check, method: String, status: String) async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
             $0.check = check
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test func replacedAfterACheck() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
         } _: {
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test func beingChecked() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
             $0.staleWhileRevalidate = .seconds(60)
@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func checkFailed(isDown: Bool) async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
         } _: { request in
@@ -129,7 +129,7 @@ import Testing
 
     /// 0: the connection is closed.
     @Test(arguments: [400, 401, 403, 404, 405, 429, 500, 503, 0]) func headAloneFails(status: Int) async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
         } _: { request in

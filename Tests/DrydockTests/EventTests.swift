@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test func whatIsStaleComesFirst() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
         } _: {
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func whatIsValidComesOnce() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             resource.reply($0)
         } _: { manager, origin async throws in
@@ -200,7 +200,7 @@ import Testing
     }
 
     @Test func cancellingAResource() async throws {
-        let (gate, resource) = (Gate(), Resource())
+        let (gate, resource) = (Gate(), ChangingResource())
         try await withManager {
             $0.lifetime = .zero
         } _: { request in

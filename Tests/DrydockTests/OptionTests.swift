@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct OptionTests {
     @Test func lifetimeOfOneResource() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             resource.reply($0)
         } _: { manager, origin in
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func forcedDownloads() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             resource.reply($0)
         } _: { manager, origin in
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func onlyWhatIsStored() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             resource.reply($0)
         } _: { manager, origin in
@@ -79,7 +79,7 @@ import Testing
         DownloadManager.Options(forcesDownload: true, onlyStored: true),
         DownloadManager.Options(onlyStored: true, yieldsStaleFirst: true),
     ]) func whoWantsOnlyWhatIsStoredAsksNobody(options: DownloadManager.Options) async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
         } _: {
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test func whatIsOnlyStoredIsNotRefreshed() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
             $0.staleWhileRevalidate = .seconds(3600)
@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test func whatPassesByChangesNothing() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager(onDisk: true) {
             resource.reply($0)
         } _: { manager, origin in

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct StoredTests {
     @Test(arguments: [false, true]) func states(onDisk: Bool) async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager(onDisk: onDisk) {
             resource.reply($0)
         } _: { manager, origin in
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test func staleWithoutALifetime() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
         } _: {
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func withoutChecksItIsValidForEver() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
             $0.check = .never
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func expiringEverything(onDisk: Bool) async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager(onDisk: onDisk) {
             resource.reply($0)
         } _: { manager, origin in
@@ -217,7 +217,7 @@ import Testing
     // MARK: - Checks
 
     @Test func aFailedCheckIsNotRepeatedAtOnce() async throws {
-        let resource = Resource()
+        let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
         } _: {
@@ -236,7 +236,7 @@ import Testing
     @Test(arguments: [
         (DownloadManager.Gone.fail, "404", "stale"), (.useStored, "version 1", "stale"), (.remove, "404", "absent"),
     ]) func goneResources(gone: DownloadManager.Gone, first: String, then state: String) async throws {
-        let (resource, isGone) = (Resource(), Monitor(false))
+        let (resource, isGone) = (ChangingResource(), Monitor(false))
         try await withManager {
             $0.lifetime = .zero
             $0.gone = gone

@@ -72,7 +72,7 @@ struct Origin: Sendable {
 }
 
 /// A resource that changes when the test says so; it answers HEAD and conditions, and says nothing about its lifetime.
-final class Resource: Sendable {
+final class ChangingResource: Sendable {
     private let state = Monitor((version: 1, isFailing: false))
 
     func change() { state.update { $0.version += 1 } }
