@@ -14,7 +14,9 @@ private struct Text: Drydock.Resource {
 
 @Suite struct ResourceTests {
     @Test func aPathIsAppendedToTheBase() async throws {
-        try await withManager { .answer(to: $0, "hello") } _: { manager, origin in
+        try await withManager {
+            .answer(to: $0, "hello")
+        } _: { manager, origin in
             let loader = ResourceLoader(transport: manager, base: origin.url("/api"))
             let loaded = try await loader.load(Text(endpoint: Endpoint("/a?b=1")))
             #expect(loaded.model == "hello")
