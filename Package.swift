@@ -34,6 +34,7 @@ let package = Package(
     name: "drydock",
     products: [
         .library(name: "Drydock", targets: ["Drydock"]),
+        .library(name: "DrydockTesting", targets: ["DrydockTesting"]),
         .executable(name: "drydock", targets: ["DrydockCommand"]),
     ],
     dependencies: [
@@ -120,10 +121,14 @@ let package = Package(
             "Drydock",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
-                "DiskStore", "DownloadCore", "ServiceCore", .product(name: "Logging", package: "swift-log"),
+                "DiskStore", "DownloadCore", "DemoMode", "ServiceCore",
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
+
+        // For the tests of programs that use the library: a transport that a test scripts, and a clock that it advances.
+        module("DrydockTesting", ["Drydock", .product(name: "HTTPTypes", package: "swift-http-types")]),
 
         // Test support is a module of its own: a scripted origin, a raw client, the release binary as a process.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
@@ -209,7 +214,7 @@ let package = Package(
         tests(
             "DrydockTests",
             [
-                "Drydock", "CacheStore", "DiskStore", "DownloadCore", "HTTPCaching",
+                "Drydock", "DrydockTesting", "CacheStore", "DemoMode", "DiskStore", "DownloadCore", "HTTPCaching",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ]
