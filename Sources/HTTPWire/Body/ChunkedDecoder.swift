@@ -64,7 +64,7 @@ public struct ChunkedDecoder: Sendable {
         if let failure { throw failure }
         var position = start
         do throws(WireError) {
-            let step = try advance(buffer, &position)
+            let step = try advance(buffer.bytes, &position)
             taken &+= position &- start
             return step
         } catch {
@@ -77,12 +77,12 @@ public struct ChunkedDecoder: Sendable {
 
     /// Errors thrown here have offset 0, to which `next` adds the place of `position`.
     private mutating func advance(
-        _ buffer: UnsafeRawBufferPointer,
+        _ bytes: RawSpan,
         _ position: inout Int
     ) throws(WireError) -> BodyStep {
         if state == .finished { return .finished(consumed: position) }
-        while position < buffer.count {
-            let byte = buffer[position]
+        while position < bytes.byteCount {
+            let byte = bytes[at: position]
             switch state {
             case .size: try takeSize(byte)
             case .sizeSpace: try takeSpace(byte)
@@ -91,7 +91,7 @@ public struct ChunkedDecoder: Sendable {
                 try expectLineFeed(byte)
                 state = size == 0 ? .trailerStart : .data
             case .data:
-                let count = Int(truncatingIfNeeded: min(size, UInt64(buffer.count &- position)))
+                let count = Int(truncatingIfNeeded: min(size, UInt64(bytes.byteCount &- position)))
                 let range = position..<position &+ count
                 size &-= UInt64(count)
                 contentLength &+= count
@@ -109,7 +109,7 @@ public struct ChunkedDecoder: Sendable {
             case .trailerStart:
                 state = byte == 0x0D ? .lastLineFeed : .trailers
                 if state == .trailers { continue }
-            case .trailers: return try takeTrailers(buffer, &position)
+            case .trailers: return try takeTrailers(bytes, &position)
             case .lastLineFeed:
                 try expectLineFeed(byte)
                 state = .finished
@@ -177,13 +177,13 @@ public struct ChunkedDecoder: Sendable {
     }
 
     private mutating func takeTrailers(
-        _ buffer: UnsafeRawBufferPointer,
+        _ bytes: RawSpan,
         _ position: inout Int
     ) throws(WireError) -> BodyStep {
         let collected = trailerParser.collectedCount
         do throws(WireError) {
-            guard let end = try trailerParser.take(buffer, from: position) else {
-                position = buffer.count
+            guard let end = try trailerParser.take(bytes, from: position) else {
+                position = bytes.byteCount
                 return .needMore(consumed: position)
             }
             position = end

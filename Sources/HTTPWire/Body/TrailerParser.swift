@@ -52,20 +52,12 @@ public struct TrailerParser: Sendable {
 
     /// Takes the bytes from `start` on. Returns the offset after the empty line, or nil where more bytes are
     /// needed and all were taken.
-    public mutating func take(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> Int? {
+    public mutating func take(_ bytes: RawSpan, from start: Int) throws(WireError) -> Int? {
         let before = collected.count
-        collected.append(contentsOf: buffer.part(start..<min(buffer.count, start + limits.head - before)))
+        let part = bytes.extracting(start..<min(bytes.byteCount, start + limits.head - before))
+        part.withUnsafeBytes { collected.append(contentsOf: $0) }
         let held = collected
-        let result: Result<Int, WireError> = held.withUnsafeBytes { bytes in
-            do throws(WireError) {
-                return .success(
-                    try scanner.scan(bytes.bytes, from: position, limits: limits, side: side)
-                )
-            } catch {
-                return .failure(error)
-            }
-        }
-        position = try result.get()
+        position = try scanner.scan(held.span.bytes, from: position, limits: limits, side: side)
         if scanner.isDone { return start + position - before }
         if position >= limits.head { throw WireError(.trailersTooLong, side: side, offset: position) }
         return nil

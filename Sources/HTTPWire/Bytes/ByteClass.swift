@@ -48,8 +48,8 @@ enum ByteClass {
     }
 
     /// The position of the first byte from `start` on that is not allowed in a target; `end` if there is none.
-    static func skipTarget(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
-        skip(target, base, from: start, to: end) { word in
+    static func skipTarget(_ bytes: RawSpan, from start: Int, to end: Int) -> Int {
+        skip(target, bytes, from: start, to: end) { word in
             // The top bit of a byte is set in `low` if the byte is below 0x21, in `high` if it is above 0x7E,
             // and in `hash` if it is `#`.
             let low = (word &- 0x2121_2121_2121_2121) & ~word
@@ -68,7 +68,7 @@ enum ByteClass {
     @inline(__always)
     static func skip(
         _ mask: UInt8,
-        _ base: UnsafeRawPointer,
+        _ bytes: RawSpan,
         from start: Int,
         to end: Int,
         suspects: (UInt64) -> UInt64
@@ -76,34 +76,18 @@ enum ByteClass {
         let table = table
         var position = start
         while position &+ 8 <= end {
-            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+            let word = UInt64(littleEndian: bytes[wordAt: position])
             let found = suspects(word) & 0x8080_8080_8080_8080
             if found == 0 {
                 position &+= 8
                 continue
             }
             position &+= found.trailingZeroBitCount &>> 3
-            if table[at: base, position] & mask == 0 { return position }
+            if table[Int(bytes[at: position])] & mask == 0 { return position }
             position &+= 1
         }
-        while position < end, table[at: base, position] & mask != 0 { position &+= 1 }
+        while position < end, table[Int(bytes[at: position])] & mask != 0 { position &+= 1 }
         return position
-    }
-
-    /// The same within bytes that the compiler lets nobody keep.
-    @inline(__always)
-    static func skip(
-        _ mask: UInt8,
-        _ bytes: RawSpan,
-        from start: Int,
-        to end: Int,
-        suspects: (UInt64) -> UInt64
-    ) -> Int {
-        assert(start >= 0 && end <= bytes.byteCount, "a scan left its bytes")
-        return bytes.withUnsafeBytes { buffer in
-            guard let base = buffer.baseAddress else { return end }
-            return skip(mask, base, from: start, to: end, suspects: suspects)
-        }
     }
 }
 
@@ -117,5 +101,12 @@ extension RawSpan {
     subscript(at position: Int) -> UInt8 {
         assert(position >= 0 && position < byteCount, "a scan left its bytes")
         return unsafeLoad(fromUncheckedByteOffset: position, as: UInt8.self)
+    }
+
+    /// An unaligned word within these, under the same rule.
+    @inline(__always)
+    subscript<Word: FixedWidthInteger & BitwiseCopyable>(wordAt position: Int) -> Word {
+        assert(position >= 0 && position + MemoryLayout<Word>.size <= byteCount, "a scan left its bytes")
+        return unsafeLoadUnaligned(fromUncheckedByteOffset: position, as: Word.self)
     }
 }

@@ -199,11 +199,3 @@ struct FieldScanner: Sendable {
         return WireError(isLineFeed ? .bareLineFeed : .fieldValueControl, side: side, offset: position)
     }
 }
-
-extension UnsafePointer<UInt8> {
-    /// The class of the byte at `base + position`.
-    @inline(__always)
-    subscript(at base: UnsafeRawPointer, position: Int) -> UInt8 {
-        self[Int(base.load(fromByteOffset: position, as: UInt8.self))]
-    }
-}

@@ -18,12 +18,15 @@ struct FieldSectionCache: Sendable {
     var count: Int { bytes.count }
     var isEmpty: Bool { bytes.isEmpty }
 
-    /// Whether the section lies at `position` again, as a whole before `end`.
-    func isRepeated(_ base: UnsafeRawPointer, at position: Int, before end: Int) -> Bool {
-        guard !isEmpty, bytes.count <= end - position else { return false }
-        return bytes.withUnsafeBytes { known in
-            // As many bytes are before `end`, and an array that is not empty has a base.
-            known.baseAddress.map { memcmp(base + position, $0, known.count) == 0 } ?? false
+    /// Whether the section lies at `position` again, as a whole.
+    func isRepeated(_ read: RawSpan, at position: Int) -> Bool {
+        guard !isEmpty, bytes.count <= read.byteCount - position else { return false }
+        return read.withUnsafeBytes { read in
+            bytes.withUnsafeBytes { known in
+                // As many bytes follow `position`, and what is not empty has a base.
+                guard let place = read.baseAddress, let start = known.baseAddress else { return false }
+                return memcmp(place + position, start, known.count) == 0
+            }
         }
     }
 

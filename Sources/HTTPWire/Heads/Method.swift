@@ -68,10 +68,10 @@ public enum Method: Sendable, Hashable {
         }
     }
 
-    /// Whether the bytes are `GET` and a space: it reads four bytes.
+    /// Whether `GET` and a space stand there. Whoever asks has seen that four bytes follow.
     @inline(__always)
-    static func isGet(_ start: UnsafeRawPointer) -> Bool {
-        UInt32(littleEndian: start.loadUnaligned(as: UInt32.self)) == 0x2054_4547
+    static func isGet(_ bytes: RawSpan, at position: Int) -> Bool {
+        UInt32(littleEndian: bytes[wordAt: position]) == 0x2054_4547
     }
 
     static func known(_ bytes: UnsafeRawBufferPointer) -> Method? {

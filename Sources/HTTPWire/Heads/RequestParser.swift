@@ -118,16 +118,13 @@ public struct RequestParser: ~Copyable, Sendable {
     private mutating func advance(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> ParseProgress {
         guard state != .done else { return .complete(headLength: position) }
         let end = min(buffer.count, limits.head)
-        guard let base = buffer.baseAddress, position < end else { return .needMore }
-        if state.rawValue < State.fields.rawValue { try scanRequestLine(base, end, buffer) }
-        if state == .fields, !section.isEmpty, repeatsSection(base, end) { return .complete(headLength: position) }
+        guard position < end else { return .needMore }
+        // No byte beyond the limit is looked at.
+        let bytes = buffer.bytes.extracting(first: end)
+        if state.rawValue < State.fields.rawValue { try scanRequestLine(bytes, buffer) }
+        if state == .fields, !section.isEmpty, repeatsSection(bytes) { return .complete(headLength: position) }
         if state == .fields {
-            position = try scanner.scan(
-                buffer.bytes.extracting(first: end),
-                from: position,
-                limits: limits,
-                side: .request
-            )
+            position = try scanner.scan(bytes, from: position, limits: limits, side: .request)
             if scanner.isDone {
                 try judge(buffer)
                 remember(buffer)
@@ -141,15 +138,11 @@ public struct RequestParser: ~Copyable, Sendable {
 
     // MARK: The request line (RFC 9112 section 3)
 
-    private mutating func scanRequestLine(
-        _ base: UnsafeRawPointer,
-        _ end: Int,
-        _ buffer: UnsafeRawBufferPointer
-    ) throws(WireError) {
-        while position < end {
+    private mutating func scanRequestLine(_ bytes: RawSpan, _ buffer: UnsafeRawBufferPointer) throws(WireError) {
+        while position < bytes.byteCount {
             switch state {
             case .start:
-                if base.load(as: UInt8.self) == 0x0D {
+                if byte(bytes) == 0x0D {
                     state = .emptyLineFeed
                     position = 1
                 } else {
@@ -157,57 +150,59 @@ public struct RequestParser: ~Copyable, Sendable {
                     state = .method
                 }
             case .emptyLineFeed:
-                try expectLineFeed(base)
+                try expectLineFeed(bytes)
                 partStart = position
                 state = .method
-            case .method: try scanMethod(base, end)
-            case .target: try scanTarget(base, end)
-            case .version: try scanVersion(base, end, buffer)
+            case .method: try scanMethod(bytes, buffer)
+            case .target: try scanTarget(bytes)
+            case .version: try scanVersion(bytes, buffer)
             case .versionEnd:
-                guard byte(base) == 0x0D else { throw refuse(byte(base) == 0x0A ? .bareLineFeed : .versionMalformed) }
+                guard byte(bytes) == 0x0D else { throw refuse(byte(bytes) == 0x0A ? .bareLineFeed : .versionMalformed) }
                 position &+= 1
                 state = .lineFeed
             case .lineFeed:
-                try expectLineFeed(base)
-                try endRequestLine(base, buffer)
+                try expectLineFeed(bytes)
+                try endRequestLine(bytes, buffer)
             case .fields, .done: return
             }
         }
     }
 
-    private mutating func scanMethod(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
+    private mutating func scanMethod(_ bytes: RawSpan, _ buffer: UnsafeRawBufferPointer) throws(WireError) {
+        let end = bytes.byteCount
         // The usual case in one load.
-        if position == partStart, end &- position >= 4, Method.isGet(base + position) {
+        if position == partStart, end &- position >= 4, Method.isGet(bytes, at: position) {
             position &+= 3
             method = .get
         } else {
             let longest = partStart &+ 32
             let bound = min(end, longest &+ 1)
-            while position < bound, ByteClass.table[at: base, position] & ByteClass.token != 0 { position &+= 1 }
+            while position < bound, ByteClass.table[Int(byte(bytes))] & ByteClass.token != 0 { position &+= 1 }
             if position > longest { throw refuse(.methodTooLong) }
             if position == end { return }
-            guard byte(base) == 0x20, position > partStart else {
-                throw refuse(byte(base) == 0x0A ? .bareLineFeed : .methodMalformed)
+            guard byte(bytes) == 0x20, position > partStart else {
+                throw refuse(byte(bytes) == 0x0A ? .bareLineFeed : .methodMalformed)
             }
-            method = Method(bytes: UnsafeRawBufferPointer(start: base + partStart, count: position &- partStart))
+            method = Method(bytes: buffer.part(partStart..<position))
         }
         position &+= 1
         partStart = position
         state = .target
     }
 
-    private mutating func scanTarget(_ base: UnsafeRawPointer, _ end: Int) throws(WireError) {
+    private mutating func scanTarget(_ bytes: RawSpan) throws(WireError) {
+        let end = bytes.byteCount
         let longest = partStart &+ limits.target
         let bound = min(end, longest)
-        position = ByteClass.skipTarget(base, from: position, to: bound)
-        while position < bound, byte(base) >= 0x80 {
+        position = ByteClass.skipTarget(bytes, from: position, to: bound)
+        while position < bound, byte(bytes) >= 0x80 {
             traits.insert(.hasRawTarget)
-            position = ByteClass.skipTarget(base, from: position &+ 1, to: bound)
+            position = ByteClass.skipTarget(bytes, from: position &+ 1, to: bound)
         }
         if position == end { return }
-        guard byte(base) == 0x20, position > partStart else {
+        guard byte(bytes) == 0x20, position > partStart else {
             if position >= longest { throw refuse(.targetTooLong) }
-            switch byte(base) {
+            switch byte(bytes) {
             case 0x0A: throw refuse(.bareLineFeed)
             case 0x0D: throw refuse(.versionMalformed)
             default: throw refuse(.targetMalformed)
@@ -219,41 +214,37 @@ public struct RequestParser: ~Copyable, Sendable {
         state = .version
     }
 
-    private mutating func scanVersion(
-        _ base: UnsafeRawPointer,
-        _ end: Int,
-        _ buffer: UnsafeRawBufferPointer
-    ) throws(WireError) {
+    private mutating func scanVersion(_ bytes: RawSpan, _ buffer: UnsafeRawBufferPointer) throws(WireError) {
+        let end = bytes.byteCount
         // The usual case in two loads: `HTTP/1.1` and CRLF are there as a whole.
         if position == partStart, end &- position >= 10,
-            UInt64(littleEndian: base.loadUnaligned(fromByteOffset: position, as: UInt64.self))
-                == 0x312E_312F_5054_5448,
-            UInt16(littleEndian: base.loadUnaligned(fromByteOffset: position &+ 8, as: UInt16.self)) == 0x0A0D
+            UInt64(littleEndian: bytes[wordAt: position]) == 0x312E_312F_5054_5448,
+            UInt16(littleEndian: bytes[wordAt: position &+ 8]) == 0x0A0D
         {
             position &+= 10
-            return try endRequestLine(base, buffer)
+            return try endRequestLine(bytes, buffer)
         }
         let template: StaticString = "HTTP/0.0"
         while position < end, position &- partStart < 8 {
             let expected = template.utf8Start[position &- partStart]
-            let matches = expected == 0x30 ? byte(base) &- 0x30 < 10 : byte(base) == expected
-            guard matches else { throw refuse(byte(base) == 0x0A ? .bareLineFeed : .versionMalformed) }
+            let matches = expected == 0x30 ? byte(bytes) &- 0x30 < 10 : byte(bytes) == expected
+            guard matches else { throw refuse(byte(bytes) == 0x0A ? .bareLineFeed : .versionMalformed) }
             position &+= 1
         }
         if position &- partStart == 8 { state = .versionEnd }
     }
 
     /// Checks the version and the form of the target, which need the whole request line.
-    private mutating func endRequestLine(_ base: UnsafeRawPointer, _ buffer: UnsafeRawBufferPointer) throws(WireError) {
-        let major = base.load(fromByteOffset: partStart &+ 5, as: UInt8.self)
-        let minor = base.load(fromByteOffset: partStart &+ 7, as: UInt8.self)
+    private mutating func endRequestLine(_ bytes: RawSpan, _ buffer: UnsafeRawBufferPointer) throws(WireError) {
+        let major = bytes[at: partStart &+ 5]
+        let minor = bytes[at: partStart &+ 7]
         guard major == 0x31, minor == 0x31 || minor == 0x30 else { throw refuse(.versionUnsupported) }
         version = minor == 0x31 ? .http11 : .http10
         if hasRawTarget, String(validating: buffer.part(targetRange), as: UTF8.self) == nil {
             throw refuse(.targetMalformed)
         }
         // The usual case: what begins with a slash is a target of GET.
-        let isPath = base.load(fromByteOffset: targetRange.lowerBound, as: UInt8.self) == 0x2F
+        let isPath = bytes[at: targetRange.lowerBound] == 0x2F
         if method != .get || !isPath {
             _ = try RequestTarget.Parts(buffer.part(targetRange), method: method, offset: targetRange.lowerBound)
         }
@@ -261,21 +252,21 @@ public struct RequestParser: ~Copyable, Sendable {
         state = .fields
     }
 
-    private mutating func expectLineFeed(_ base: UnsafeRawPointer) throws(WireError) {
-        guard byte(base) == 0x0A else { throw refuse(.bareCarriageReturn) }
+    private mutating func expectLineFeed(_ bytes: RawSpan) throws(WireError) {
+        guard byte(bytes) == 0x0A else { throw refuse(.bareCarriageReturn) }
         position &+= 1
     }
 
     @inline(__always)
-    private func byte(_ base: UnsafeRawPointer) -> UInt8 { base.load(fromByteOffset: position, as: UInt8.self) }
+    private func byte(_ bytes: RawSpan) -> UInt8 { bytes[at: position] }
 
     private func refuse(_ reason: WireReason) -> WireError { WireError(reason, side: .request, offset: position) }
 
     // MARK: A section that is said again
 
     /// Whether the section repeats the last one: then its scan applies here, and the head is complete.
-    private mutating func repeatsSection(_ base: UnsafeRawPointer, _ end: Int) -> Bool {
-        guard version == .http11, section.isRepeated(base, at: position, before: end) else {
+    private mutating func repeatsSection(_ bytes: RawSpan) -> Bool {
+        guard version == .http11, section.isRepeated(bytes, at: position) else {
             section.forget()
             sectionFields = nil
             scanner.reset()
