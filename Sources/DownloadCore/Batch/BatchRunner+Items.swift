@@ -14,7 +14,7 @@ extension BatchRunner {
         do throws(BatchRefusal) {
             switch try await resolve(entry(index).item, loop) {
             case .store(var ask, let source):
-                ask.urgency = FetchUrgency(.sizeCheck)
+                ask.urgency = FetchUrgency(sizePriority)
                 probe = await core.probe(ask, from: source, accepted: accepted, on: loop)
             case .other: probe = .unknownSize("it is not answered from the store")
             }
@@ -84,7 +84,7 @@ extension BatchRunner {
                 ask.phases?.placeholder = nil
                 ask.phases?.fallback = nil
                 ask.onClientAbort = .finish
-                ask.urgency = FetchUrgency(.prefetch)
+                ask.urgency = ask.urgency ?? FetchUrgency(.prefetch)
                 shown = ask.shown
                 answer = await core.answer(ask, from: source, on: loop)
             case .other(_, let make): answer = try await make()

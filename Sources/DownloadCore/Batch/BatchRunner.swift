@@ -3,7 +3,7 @@
 
 import CacheStore
 package import EventLoop
-import Policies
+package import Policies
 import Synchronization
 
 /// Runs one batch. ``check(on:)`` and ``run(on:)`` take turns and are called on the loop whose sources the resolver
@@ -35,6 +35,7 @@ package final class BatchRunner: Sendable {
     let resolve: BatchResolver
     let follow: BatchFollower?
     let files: BatchFiles?
+    let sizePriority: FetchPriority
     private let observe: (@Sendable (BatchChange) -> Void)?
     private let state: Mutex<State>
 
@@ -45,6 +46,7 @@ package final class BatchRunner: Sendable {
     ///   - observe: told of changes on the loop; it must be quick.
     ///   - follow: finds where a redirect leads to; nil: a redirect is an answer like others.
     ///   - files: where items are written that name a file; nil: such an item fails.
+    ///   - sizePriority: of the requests for sizes.
     package init(
         _ batch: Batch,
         core: DownloadCore,
@@ -52,13 +54,15 @@ package final class BatchRunner: Sendable {
         resolve: @escaping BatchResolver,
         observe: (@Sendable (BatchChange) -> Void)? = nil,
         follow: BatchFollower? = nil,
-        files: BatchFiles? = nil
+        files: BatchFiles? = nil,
+        sizePriority: FetchPriority = .sizeCheck
     ) {
         self.core = core
         self.accepted = accepted
         self.resolve = resolve
         self.follow = follow
         self.files = files
+        self.sizePriority = sizePriority
         self.observe = observe
         let firstFailed = batch.entries.firstIndex { $0.state == .failed }
         state = Mutex(State(batch: batch, totals: batch.totals, firstFailed: firstFailed))

@@ -47,7 +47,9 @@ struct BatchQuestions: Sendable {
     func route(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
         switch questions[Self.name(item)] {
         case .success(let question):
-            let ask = question.ask(engine.configuration, seed: engine.seed)
+            var ask = question.ask(engine.configuration, seed: engine.seed)
+            // Else the batch says how urgent its downloads are.
+            if question.options.priority == nil { ask.urgency = nil }
             guard let source = engine.source(for: question, ask.policy, on: loop) else {
                 throw BatchRefusal(DownloadError.closed.description)
             }

@@ -2,6 +2,7 @@
 
 import DownloadCore
 import EventLoop
+import Policies
 import Synchronization
 
 /// A list of downloads that belong together.
@@ -53,10 +54,13 @@ public final class DownloadBatch: Sendable {
             Batch(questions.items, options: options),
             core: engine.core,
             accepted: engine.configuration.acceptedStatuses,
-            resolve: { item, loop throws(BatchRefusal) in try questions.route(item, on: loop) }
-        ) { _ in
-            if let runner = box.runner { followers.tell(Progress(runner.progress)) }
-        }
+            resolve: { item, loop throws(BatchRefusal) in try questions.route(item, on: loop) },
+            observe: { _ in
+                if let runner = box.runner { followers.tell(Progress(runner.progress)) }
+            },
+            // Who asks for sizes waits for all of them before anything is downloaded.
+            sizePriority: .client
+        )
         box.set(runner)
         try sessions.add(self)
     }

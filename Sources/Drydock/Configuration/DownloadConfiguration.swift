@@ -14,6 +14,16 @@ public struct DownloadConfiguration: Sendable, Hashable {
     /// How long a response stays valid, counted from the download or the last check that succeeded; 2 hours by default.
     /// Zero asks the origin every time. In ``Mode/standard``, for responses that say nothing about it themselves.
     public var lifetime = Duration.seconds(7200)
+    /// The same for responses with these statuses, where it wins over ``lifetime``; none by default. A status that is
+    /// no success is kept only if it is named here, such as `[404: .seconds(60)]`.
+    public var lifetimes: [Int: Duration] = [:]
+    /// In ``Mode/standard``, whether ``lifetime`` and ``lifetimes`` count although the origin says otherwise; never over
+    /// `no-store` and `private`. False by default.
+    public var overridesOrigin = false
+    /// What a stored response is found by, besides its URL; nothing by default.
+    public var keys = Keys()
+    /// Variants of one URL that are kept, by the fields that Vary names; the oldest goes. 32 by default.
+    public var maximumVariants = 32
     /// How a stored response that is no longer valid is checked. By HEAD, by default.
     public var check = Check.head
     /// After a check that failed, the stored response is used for so long without another; 30 seconds by default.
@@ -45,9 +55,20 @@ public struct DownloadConfiguration: Sendable, Hashable {
     public var tls = TLS()
     /// Redirects that are followed for one download; zero takes a redirect for the answer. 10 by default.
     public var maximumRedirects = 10
+    /// The hosts that a redirect may lead to besides the one that was asked: `HOST` or `HOST:PORT`, where `HOST` may be
+    /// `*.example.com` or `*`. An internal address must be named by its host alone. nil, the default, is any.
+    public var redirectHosts: [String]?
+    /// How a request that failed is made again. ``Retry/never`` by default.
+    public var retry = Retry.never
+    /// When an origin that fails is left alone: downloads of what is not stored fail then without asking it
+    /// (``OriginFailure/Kind/leftAlone``). nil, the default, is never.
+    public var breaker: Breaker?
     /// The statuses of an answer that is a success, of single downloads and in batches; every other one is an error.
     /// 200 to 299 by default.
     public var acceptedStatuses = 200..<300
+    /// The media types of a success: `text/html`, `image/*`. An answer of another type is a failure of its origin, and
+    /// is not kept. Empty, the default, is any.
+    public var acceptedContentTypes: [String] = []
     /// Requests to origins at once, checks among them; the others wait in the order in which they came, and no timeout
     /// runs while they do. nil sets no limit; 10 by default.
     public var maximumFetches: Int? = 10

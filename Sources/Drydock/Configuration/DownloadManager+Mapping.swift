@@ -27,7 +27,7 @@ extension DownloadRequest {
             key: key,
             request: request,
             originFields: fields,
-            path: path,
+            path: options.bypassesStore ? path : keys.path(path),
             policy: configuration.policy(options),
             headFormatID: 1,
             collapse: CollapseLimits(wait: 600_000_000_000, waiters: 1_000_000),
@@ -37,7 +37,9 @@ extension DownloadRequest {
         if options.usesSeeds { ask.seed = seed }
         ask.content = content.map { RequestContent($0) }
         let expect = options.expectation.content
-        if expect != .any { ask.phases = PhasePlan(expect: expect) }
+        if expect != .any || types != nil { ask.phases = PhasePlan(expect: expect, types: types) }
+        ask.policy.expectation = ask.phases?.expectation
+        ask.urgency = FetchUrgency((options.priority ?? .normal).urgency)
         ask.onClientAbort = configuration.leaving.clientAbort
         return ask
     }
@@ -49,9 +51,12 @@ extension DownloadConfiguration {
         CachePolicy(
             mode: options.bypassesStore ? .none : mode.cacheMode,
             ttl: (options.lifetime ?? lifetime).wholeSeconds,
+            ttlByStatus: lifetimes(for: options).mapValues(\.wholeSeconds),
+            overrideOrigin: overridesOrigin,
             revalidate: check.method,
             staleIfError: staleIfError?.wholeSeconds,
             staleWhileRevalidate: staleWhileRevalidate.wholeSeconds,
+            maxVariants: max(1, maximumVariants),
             targetedFields: [],
             memory: memory != nil,
             disk: disk != nil,
@@ -60,6 +65,23 @@ extension DownloadConfiguration {
             gone: gone.policy,
             minLength: minimumLength
         )
+    }
+
+    /// The lifetime that a download names for itself wins over what the manager says of successes.
+    private func lifetimes(for options: DownloadOptions) -> [Int: Duration] {
+        if let own = options.lifetimes { return own }
+        return options.lifetime == nil ? lifetimes : lifetimes.filter { !(200..<300).contains($0.key) }
+    }
+}
+
+extension DownloadOptions.Priority {
+    /// The class in the queue of those that wait.
+    fileprivate var urgency: FetchPriority {
+        switch self {
+        case .high: .client
+        case .normal: .revalidation
+        case .low: .prefetch
+        }
     }
 }
 
@@ -104,7 +126,7 @@ extension DownloadConfiguration.Gone {
 }
 
 extension DownloadOptions.Expectation {
-    fileprivate var content: ContentExpectation {
+    var content: ContentExpectation {
         switch self {
         case .anything: .any
         case .json: .json

@@ -6,6 +6,8 @@
 public struct DownloadOptions: Sendable, Hashable {
     /// How long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/lifetime``.
     public var lifetime: Duration?
+    /// The same by status; nil, the default, is the manager's ``DownloadConfiguration/lifetimes``.
+    public var lifetimes: [Int: Duration]?
     /// Looks into ``DownloadConfiguration/seeds`` first, if there are any. True by default.
     public var usesSeeds: Bool
     /// Asks the origin, whatever is stored and however valid it is. What comes is stored in the place of the stored
@@ -23,6 +25,19 @@ public struct DownloadOptions: Sendable, Hashable {
     /// What the body should be. One that is something else, such as an error page in the place of an image, is handed
     /// over and not kept, and the log says so. Anything by default.
     public var expectation: Expectation
+    /// The media types of a success; nil, the default, is the manager's
+    /// ``DownloadConfiguration/acceptedContentTypes``.
+    public var acceptedContentTypes: [String]?
+    /// How long the origin may take; nil, the default, is the manager's ``DownloadConfiguration/timeouts``. Whoever
+    /// joins a transfer that is under way has that transfer's, as with the three that follow.
+    public var timeouts: DownloadConfiguration.Timeouts?
+    /// How a request that failed is made again; nil, the default, is the manager's ``DownloadConfiguration/retry``.
+    public var retry: DownloadConfiguration.Retry?
+    /// Redirects that are followed; nil, the default, is the manager's ``DownloadConfiguration/maximumRedirects``.
+    public var maximumRedirects: Int?
+    /// Who comes first where ``DownloadConfiguration/maximumFetches`` are under way; nil, the default, is
+    /// ``Priority/normal``, and ``Priority/low`` in a batch.
+    public var priority: Priority?
 
     /// Wishes; those that are left out are the defaults.
     public init(
@@ -32,8 +47,20 @@ public struct DownloadOptions: Sendable, Hashable {
         onlyStored: Bool = false,
         bypassesStore: Bool = false,
         yieldsStaleFirst: Bool = false,
-        expectation: Expectation = .anything
+        expectation: Expectation = .anything,
+        lifetimes: [Int: Duration]? = nil,
+        acceptedContentTypes: [String]? = nil,
+        timeouts: DownloadConfiguration.Timeouts? = nil,
+        retry: DownloadConfiguration.Retry? = nil,
+        maximumRedirects: Int? = nil,
+        priority: Priority? = nil
     ) {
+        self.lifetimes = lifetimes
+        self.acceptedContentTypes = acceptedContentTypes
+        self.timeouts = timeouts
+        self.retry = retry
+        self.maximumRedirects = maximumRedirects
+        self.priority = priority
         self.lifetime = lifetime
         self.usesSeeds = usesSeeds
         self.forcesDownload = forcesDownload
@@ -45,6 +72,17 @@ public struct DownloadOptions: Sendable, Hashable {
 }
 
 extension DownloadOptions {
+    /// Who comes first where downloads wait for one another. Of five in a row at most four pass over those of a lower
+    /// priority, so that nobody waits for ever; within a priority, they go in the order in which they came.
+    public enum Priority: String, Sendable, Hashable, CaseIterable {
+        /// After the others.
+        case low
+        /// Where nothing else is said.
+        case normal
+        /// Before the others, as are the requests for sizes of a batch.
+        case high
+    }
+
     /// What a body should be; gzip, deflate and Brotli are looked through.
     public enum Expectation: String, Sendable, Hashable, CaseIterable {
         /// Whatever comes.

@@ -16,14 +16,16 @@ final class DownloadEngine: Sendable {
     private let watch = TierWatch()
     let seed: SeedFolder?
     private let clients: [LoopBox<UpstreamClient>]
-    private let service: ServicePlan
-    private let admission: ServiceRuntime
+    let service: ServicePlan
+    /// What the requests to all origins have in common: their queue, their breakers, the budget of their retries.
+    let admission: ServiceRuntime
 
     private init(
         _ configuration: DownloadConfiguration,
         runtime: CacheRuntime,
         seed: SeedFolder?,
-        clients: [LoopBox<UpstreamClient>]
+        clients: [LoopBox<UpstreamClient>],
+        _ logger: Logger
     ) {
         self.configuration = configuration
         self.runtime = runtime
@@ -35,9 +37,16 @@ final class DownloadEngine: Sendable {
             origin: nil,
             request: RequestPlan(timeouts: configuration.timeouts.upstream),
             tls: configuration.tls.upstream,
-            admission: limits
+            admission: limits,
+            breaker: configuration.breaker?.policy
         )
-        admission = ServiceRuntime(name: configuration.name, limits: limits)
+        admission = ServiceRuntime(
+            name: configuration.name,
+            limits: limits,
+            onReport: { [name = configuration.name] report in
+                logger.log(level: report.isWarning ? .warning : .info, "\(report.text(service: name))")
+            }
+        )
     }
 
     /// Opens the tiers and starts the threads.
@@ -98,7 +107,7 @@ final class DownloadEngine: Sendable {
         let resolver = Resolver(pool: threads.names)
         var clients: [LoopBox<UpstreamClient>] = []
         for loop in threads.loops.loops { clients.append(await makeClient(on: loop, resolver)) }
-        let engine = DownloadEngine(configuration, runtime: runtime, seed: seed, clients: clients)
+        let engine = DownloadEngine(configuration, runtime: runtime, seed: seed, clients: clients, logger)
         if runtime.core.hasTiersBehind {
             await engine.watch.start(every: interval, on: threads.loops.loops[0]) { [core = runtime.core] in core.tend()
             }
@@ -125,6 +134,8 @@ final class DownloadEngine: Sendable {
         for client in clients {
             client.loop.submit { loop in client.take(on: loop)?.shutdown() }
         }
+        // Those that wait for a further attempt, or for the program.
+        _ = core.cancel { _ in true }
         // Bodies that are whole are being written now; all others have just failed.
         await core.settle(timeout: Self.timeout, on: loops.leastBusy)
         await DetachedThread.wait { [self] in runtime.stop() }
@@ -133,41 +144,14 @@ final class DownloadEngine: Sendable {
     /// The loop with the fewest downloads.
     func chooseLoop() -> EventLoop { loops.leastBusy }
 
-    /// Requests that were sent to origins, checks among them.
-    var fetchCount: Int { admission.fetchCount }
+    /// What carries requests on a loop; nil where the engine has ended.
+    func client(on loop: isolated EventLoop) -> UpstreamClient? {
+        clients.first { $0.loop === loop }?.value(on: loop)
+    }
 
     /// Asks the core what a question is about, on one of the engine's loops; nil where the engine has ended.
     func answer(_ ask: CacheRequest, to question: DownloadRequest, on loop: isolated EventLoop) async -> Answer? {
         guard let source = source(for: question, ask.policy, on: loop) else { return nil }
         return await core.answer(ask, from: source, on: loop)
-    }
-
-    /// - Parameter policy: of the question, which also says what redirects let be stored.
-    /// - Returns: nil where the engine has ended.
-    func source(
-        for question: DownloadRequest,
-        _ policy: CachePolicy,
-        on loop: isolated EventLoop
-    ) -> (any FetchSource)? {
-        guard let box = clients.first(where: { $0.loop === loop }), let client = box.value(on: loop) else { return nil }
-        if question.options.onlyStored { return UnaskedSource() }
-        let (service, admission) = (service, admission)
-        func source(_ origin: OriginAddress) -> any FetchSource {
-            OriginSource(service: service, origin: origin, plan: service.request, runtime: admission, client: client)
-        }
-        guard configuration.maximumRedirects > 0 else { return source(question.origin) }
-        let rules = RedirectRules(
-            limit: configuration.maximumRedirects,
-            limitName: "maximumRedirects",
-            policy: policy,
-            temporary: .checked
-        )
-        return RedirectingSource(
-            source(question.origin),
-            question.origin,
-            rules,
-            clock: core.clock,
-            elsewhere: { (target: RedirectTarget) throws(FetchError) -> any FetchSource in source(target.origin) }
-        )
     }
 }

@@ -53,6 +53,8 @@ public struct OriginFailure: Sendable, Hashable {
         case untrusted
         /// One of ``DownloadManager/Timeouts`` passed.
         case timeout
+        /// It has failed several times in a row, and is not asked for a while (``DownloadManager/Breaker``).
+        case leftAlone
         /// The connection ended before all had come: nothing of it passes as complete, and none of it is lost where the
         /// origin sends ranges.
         case cutShort
@@ -91,7 +93,8 @@ extension DownloadError {
         switch error {
         case .cancelled, .stopped: self = .cancelled
         case .onlyIfCached(let text), .offline(let text): self = .notStored(text)
-        case .notAdmitted(let text), .unavailable(let text, seconds: _), .parkExpired(let text): self = .busy(text)
+        case .notAdmitted(let text), .parkExpired(let text): self = .busy(text)
+        case .unavailable(let text, seconds: _): self = .origin(OriginFailure(kind: .leftAlone, detail: text))
         case .upstream(let error): self = Self(error)
         case .inner, .redirect, .mapping, .type:
             self = .origin(OriginFailure(kind: .protocolViolation, detail: error.description))

@@ -1,6 +1,7 @@
 // A program's request in the words of the modules below: key, fields, policy, and the origin that is asked.
 
 import CacheStore
+import Content
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
@@ -20,10 +21,14 @@ struct DownloadRequest: Sendable {
     /// Of a POST; nil for what has no content.
     let content: [UInt8]?
     let options: DownloadOptions
+    /// The manager's, of what makes two requests one.
+    let keys: KeyRules
+    /// The media types of a success; nil where any will do.
+    let types: ExpectedTypes?
 
     /// The answer to a POST is found by its content, too.
     var key: CacheKey {
-        let key = CacheKey(service: "", url: origin.root + path)
+        let key = CacheKey(service: "", url: origin.root + keys.path(path), lines: keys.lines(fields))
         return content.map { key.adding(lines: KeyRules.lines(post: $0, fields)) } ?? key
     }
 
@@ -95,6 +100,8 @@ struct DownloadRequest: Sendable {
         self.method = method
         self.content = content
         self.options = options
+        keys = configuration.keys.rules
+        types = try Self.types(options.acceptedContentTypes ?? configuration.acceptedContentTypes, text)
         var fields = Fields()
         for field in own { fields.append(field.name.rawName, field.latin1Value) }
         for field in configuration.headerFields where own[field.name] == nil {
@@ -131,6 +138,13 @@ struct DownloadRequest: Sendable {
         let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port, basePath: "")
         let suffix = String(rest[end...])
         return (origin, suffix.first == "/" ? suffix : "/" + suffix)
+    }
+
+    private static func types(_ names: [String], _ url: String) throws(DownloadError) -> ExpectedTypes? {
+        for name in names where !ExpectedTypes.isPattern(name) {
+            throw refuse(url, "'\(name)' in acceptedContentTypes is no media type: write type/subtype, type/* or */*")
+        }
+        return ExpectedTypes(names)
     }
 
     private static func refuse(_ url: String, _ advice: String) -> DownloadError {

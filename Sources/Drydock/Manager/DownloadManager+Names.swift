@@ -25,8 +25,16 @@ extension DownloadManager {
     public typealias DiskStore = DownloadConfiguration.DiskStore
     /// How long an origin may take.
     public typealias Timeouts = DownloadConfiguration.Timeouts
+    /// What a stored response is found by, besides its URL.
+    public typealias Keys = DownloadConfiguration.Keys
+    /// How a request that failed is made again.
+    public typealias Retry = DownloadConfiguration.Retry
+    /// When an origin that fails is left alone.
+    public typealias Breaker = DownloadConfiguration.Breaker
     /// How an `https` origin is verified, and how the program shows itself to it.
     public typealias TLS = DownloadConfiguration.TLS
+    /// Who comes first where downloads wait for one another.
+    public typealias Priority = DownloadOptions.Priority
     /// What a body should be.
     public typealias Expectation = DownloadOptions.Expectation
 }

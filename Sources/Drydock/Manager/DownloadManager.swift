@@ -193,7 +193,7 @@ public final class DownloadManager: Sendable {
     public func cancel(_ url: URL) -> Int {
         guard let question = try? DownloadRequest(url, configuration, Options()) else { return 0 }
         let count = sessions.cancel(silently: false) { $0.concerns(question) }
-        _ = opened?.core.cancel { $0 == question.key }
+        _ = openedEngine?.core.cancel { $0 == question.key }
         return count
     }
 
@@ -204,12 +204,16 @@ public final class DownloadManager: Sendable {
     @discardableResult
     public func cancelAll(silently: Bool = false) -> Int {
         let count = sessions.cancel(silently: silently)
-        _ = opened?.core.cancel { _ in true }
+        _ = openedEngine?.core.cancel { _ in true }
         return count
     }
 
     /// Downloads that have begun and have not ended.
     public var downloadCount: Int { sessions.count }
+
+    /// What the manager is doing at this moment, and what it has asked for so far; all but ``downloadCount`` is zero
+    /// before the first download, and after ``close()``.
+    public var statistics: DownloadStatistics { DownloadStatistics(downloads: downloadCount, openedEngine) }
 
     // MARK: - For downloads
 
@@ -219,7 +223,7 @@ public final class DownloadManager: Sendable {
     }
 
     /// The engine where there is one.
-    private var opened: DownloadEngine? {
+    private var openedEngine: DownloadEngine? {
         guard case .open(let engine) = opening.withLock({ $0 }) else { return nil }
         return engine
     }

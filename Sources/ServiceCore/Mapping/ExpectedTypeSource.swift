@@ -13,15 +13,24 @@ package final class ExpectedTypeSource: FetchSource {
     private let types: ExpectedTypes
     private let policy: CachePolicy
     private let owner: String
+    private let setting: String
 
     /// - Parameters:
     ///   - policy: says which statuses are successes: only their types count.
     ///   - owner: such as `endpoint 'users' of service 'people'`.
-    package init(_ source: any FetchSource, _ types: ExpectedTypes, _ policy: CachePolicy, owner: String) {
+    ///   - setting: where the types are configured, as errors name it.
+    package init(
+        _ source: any FetchSource,
+        _ types: ExpectedTypes,
+        _ policy: CachePolicy,
+        owner: String,
+        setting: String = "'response.type'"
+    ) {
         self.source = source
         self.types = types
         self.policy = policy
         self.owner = owner
+        self.setting = setting
     }
 
     package var opensSockets: Bool { source.opensSockets }
@@ -34,10 +43,10 @@ package final class ExpectedTypeSource: FetchSource {
         guard request.method.hasJudgedAnswers else {
             return try await source.start(request, sink: sink, on: loop)
         }
-        let fetch = CheckedFetch(isHead: request.method == .head, sink: sink) { [types, policy, owner] head in
+        let fetch = CheckedFetch(isHead: request.method == .head, sink: sink) { [types, policy, owner, setting] head in
             guard 200..<300 ~= head.status, policy.isSuccess(head.status), let found = types.mismatch(head.fields)
             else { return nil }
-            return "the answer for \(owner) has \(found), and 'response.type' expects \(types); "
+            return "the answer for \(owner) has \(found), and \(setting) expects \(types); "
                 + "correct the origin, or what its route expects"
         }
         fetch.handle = try await source.start(request, sink: fetch, on: loop)

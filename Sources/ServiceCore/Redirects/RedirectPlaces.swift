@@ -5,7 +5,7 @@ import DownloadCore
 import EventLoop
 import HTTPWire
 import Policies
-import Upstream
+package import Upstream
 
 extension ServiceClient {
     /// The source of a call to an origin, which follows the redirects that its endpoint wants to have followed.
@@ -141,7 +141,7 @@ extension RedirectTarget {
 extension TargetPattern {
     /// The addresses that a host may have which a list of patterns allows; nil where none of them matches.
     /// - Parameter host: in lower case.
-    static func rules(_ allow: [String], _ host: String, _ port: UInt16) -> TargetRules? {
+    package static func rules(_ allow: [String], _ host: String, _ port: UInt16) -> TargetRules? {
         let matching = allow.map(TargetPattern.init).filter { $0.matches(host, port) }
         if matching.isEmpty { return nil }
         return matching.contains { $0.host.isOneHost } ? .any : .noPrivate

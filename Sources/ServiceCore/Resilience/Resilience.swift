@@ -141,7 +141,7 @@ package final class Resilience: Sendable {
     }
 
     /// Whether the breaker would refuse a fetch, as it stands.
-    func leavesAlone(_ origin: String) -> Bool {
+    package func leavesAlone(_ origin: String) -> Bool {
         let now = now()
         return state.withLock { $0.breakers[origin]?.refuses(now: now) ?? false }
     }

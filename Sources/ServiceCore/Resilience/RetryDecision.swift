@@ -23,10 +23,10 @@ package enum AttemptEnd: Sendable, Equatable {
     }
 
     /// Of the answer; nil where there was none.
-    var status: Int? { if case .head(let status, _) = self { status } else { nil } }
+    package var status: Int? { if case .head(let status, _) = self { status } else { nil } }
 
     /// What a policy may name it; nil for what no policy repeats.
-    var cause: RetryCause? {
+    package var cause: RetryCause? {
         switch self {
         case .head(let status, _): .status(status)
         case .content: .content

@@ -17,6 +17,7 @@ package final class RetryingSource: FetchSource {
     private let resilience: Resilience
     private let clock: WallClock
     private let mayAsk: () -> Bool
+    private let shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?
 
     /// - Parameters:
     ///   - expect: what a body must be, where the policy repeats what is something else.
@@ -24,13 +25,16 @@ package final class RetryingSource: FetchSource {
     ///   - clock: for a Retry-After that is a date.
     ///   - mayAsk: whether another attempt may be made now; not while the daemon is offline, or the
     ///     origin's breaker is open.
+    ///   - shouldRetry: asked about a failure that the policy repeats, with the number of the attempt, 1 for the first;
+    ///     false makes it final. Nil: all are repeated.
     package init(
         _ source: any FetchSource,
         _ policy: RetryPolicy,
         expect: ContentExpectation = .any,
         resilience: Resilience,
         clock: WallClock,
-        mayAsk: @escaping () -> Bool = { true }
+        mayAsk: @escaping () -> Bool = { true },
+        shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)? = nil
     ) {
         self.source = source
         self.policy = policy
@@ -38,6 +42,7 @@ package final class RetryingSource: FetchSource {
         self.resilience = resilience
         self.clock = clock
         self.mayAsk = mayAsk
+        self.shouldRetry = shouldRetry
     }
 
     package var opensSockets: Bool { source.opensSockets }
@@ -47,7 +52,7 @@ package final class RetryingSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        let fetch = RetryingFetch(request, policy, expect, resilience, clock, mayAsk, sink: sink)
+        let fetch = RetryingFetch(request, policy, expect, resilience, clock, mayAsk, shouldRetry, sink: sink)
         do throws(FetchError) {
             fetch.handle = try await source.start(fetch.attempt(), sink: fetch, on: loop)
             resilience.earnRetries(policy.budget)
@@ -97,6 +102,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
     private let resilience: Resilience
     private let clock: WallClock
     private let mayAsk: () -> Bool
+    private let shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?
     /// What the last attempt came to, for the case that there may be no other one after the wait.
     private var lastEnd = ""
     private var retries = 0
@@ -116,6 +122,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         _ resilience: Resilience,
         _ clock: WallClock,
         _ mayAsk: @escaping () -> Bool,
+        _ shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?,
         sink: any FetchSink
     ) {
         self.request = request
@@ -125,6 +132,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         self.resilience = resilience
         self.clock = clock
         self.mayAsk = mayAsk
+        self.shouldRetry = shouldRetry
         self.sink = sink
     }
 
@@ -147,7 +155,9 @@ private final class RetryingFetch: FetchHandle, FetchSink {
             now: clock.now(),
             draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
         )
-        guard case .retry(let wait) = decision, mayAsk(), resilience.takeRetry() else { return false }
+        guard case .retry(let wait) = decision, mayAsk(), shouldRetry?(end, request, retries + 1) ?? true,
+            resilience.takeRetry()
+        else { return false }
         retries += 1
         resilience.tell(
             .retrying(

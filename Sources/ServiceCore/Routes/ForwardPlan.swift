@@ -50,7 +50,7 @@ package struct ForwardPlan: Sendable {
 }
 
 /// A host, and a port where the rule is for one alone: `HOST`, `HOST:PORT` or `HOST:*`, an IPv6 address in brackets.
-struct TargetPattern: Sendable {
+package struct TargetPattern: Sendable {
     let host: HostPattern
     private let port: UInt16?
 

@@ -1,0 +1,120 @@
+// Whom a download asks: the origin, with what stands between it and the download core.
+
+import Content
+import DownloadCore
+import EventLoop
+import FoundationEssentials
+import HTTPCaching
+import HTTPWire
+import Policies
+import ServiceCore
+import Upstream
+
+extension DownloadEngine {
+    /// The source of a question: attempts around the judgement of what comes, around redirects, around the origins.
+    /// - Parameter policy: of the question, which also says what redirects let be stored.
+    /// - Returns: nil where the engine has ended.
+    func source(
+        for question: DownloadRequest,
+        _ policy: CachePolicy,
+        on loop: isolated EventLoop
+    ) -> (any FetchSource)? {
+        guard let client = client(on: loop) else { return nil }
+        if question.options.onlyStored { return UnaskedSource() }
+        var source = redirecting(question, policy, client)
+        if let types = question.types {
+            let owner = question.origin.root + question.path.prefix { $0 != "?" }
+            source = ExpectedTypeSource(source, types, policy, owner: owner, setting: "acceptedContentTypes")
+        }
+        let retry = question.options.retry ?? configuration.retry
+        return retry.count > 0 ? retrying(source, retry, question) : source
+    }
+
+    private func redirecting(
+        _ question: DownloadRequest,
+        _ policy: CachePolicy,
+        _ client: UpstreamClient
+    ) -> any FetchSource {
+        let first = question.origin
+        let timeouts = question.options.timeouts?.upstream
+        let source = { [service, admission] (origin: OriginAddress, rules: TargetRules) -> any FetchSource in
+            OriginSource(
+                service: service,
+                origin: origin,
+                plan: service.request,
+                runtime: admission,
+                client: client,
+                target: rules,
+                timeouts: timeouts
+            )
+        }
+        let limit = question.options.maximumRedirects ?? configuration.maximumRedirects
+        guard limit > 0 else { return source(first, .any) }
+        let rules = RedirectRules(limit: limit, limitName: "maximumRedirects", policy: policy, temporary: .checked)
+        return RedirectingSource(
+            source(first, .any),
+            first,
+            rules,
+            clock: core.clock,
+            elsewhere: { [hosts = configuration.redirectHosts] (target: RedirectTarget) throws(FetchError) in
+                source(target.origin, try Self.rules(for: target, from: first, hosts))
+            }
+        )
+    }
+
+    /// The addresses that the target of a redirect may have.
+    /// - Throws: the refusal of a host that is not named.
+    private static func rules(
+        for target: RedirectTarget,
+        from first: OriginAddress,
+        _ hosts: [String]?
+    ) throws(FetchError) -> TargetRules {
+        guard let hosts, !target.isSameOrigin(as: first) else { return .any }
+        let origin = target.origin
+        if let rules = TargetPattern.rules(hosts, origin.host, origin.effectivePort) { return rules }
+        throw .redirect(
+            "a redirect of \(first.root) leads to \(origin.root), which redirectHosts does not name: add the host there"
+        )
+    }
+
+    private func retrying(
+        _ source: any FetchSource,
+        _ retry: DownloadConfiguration.Retry,
+        _ question: DownloadRequest
+    ) -> any FetchSource {
+        let guarded = configuration.breaker == nil ? nil : question.origin.root
+        return RetryingSource(
+            source,
+            retry.policy,
+            expect: question.options.expectation.content,
+            resilience: admission.resilience,
+            clock: core.clock,
+            mayAsk: { [core, resilience = admission.resilience] in
+                !core.isOffline && !(guarded.map(resilience.leavesAlone) ?? false)
+            },
+            shouldRetry: retry.shouldRetry.map { allows in
+                { end, request, number in
+                    guard let attempt = DownloadConfiguration.Retry.FailedAttempt(end, request, number) else {
+                        return false
+                    }
+                    return allows(attempt)
+                }
+            }
+        )
+    }
+}
+
+extension DownloadConfiguration.Retry.FailedAttempt {
+    /// Nil for an end that no policy repeats.
+    init?(_ end: AttemptEnd, _ request: FetchRequest, _ number: Int) {
+        guard let cause = end.cause else { return nil }
+        self.init(
+            number: number,
+            method: request.method.name,
+            path: String(request.path.prefix { $0 != "?" }),
+            cause: DownloadConfiguration.Retry.Cause(cause),
+            status: end.status,
+            detail: end.text
+        )
+    }
+}
