@@ -30,17 +30,31 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String
     )
 }
 
+/// A program of the documentation, which the tests run.
+func example(_ name: String, _ folder: String) -> Target {
+    .executableTarget(
+        name: name,
+        dependencies: ["Drydock"],
+        path: "Tests/Examples/\(folder)",
+        swiftSettings: settings
+    )
+}
+
 let package = Package(
     name: "drydock",
     products: [
         .library(name: "Drydock", targets: ["Drydock"]),
         .library(name: "DrydockTesting", targets: ["DrydockTesting"]),
+        .library(name: "DrydockLifecycle", targets: ["DrydockLifecycle"]),
         .executable(name: "drydock", targets: ["DrydockCommand"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         // C modules: each is imported by exactly one module.
@@ -124,7 +138,14 @@ let package = Package(
                 "DiskStore", "DownloadCore", "DemoMode", "ServiceCore",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
             ]
+        ),
+        // For programs that run a group of services; a product of its own, so that others do without the package.
+        module(
+            "DrydockLifecycle",
+            ["Drydock", .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")]
         ),
 
         // For the tests of programs that use the library: a transport that a test scripts, and a clock that it advances.
@@ -205,18 +226,19 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        .executableTarget(
-            name: "DrydockExample",
-            dependencies: ["Drydock"],
-            path: "Tests/Example",
-            swiftSettings: settings
-        ),
+        example("DrydockExample", "Download"),
+        example("DrydockDownloader", "Downloader"),
+        example("DrydockResources", "Resources"),
         tests(
             "DrydockTests",
             [
-                "Drydock", "DrydockTesting", "CacheStore", "DemoMode", "DiskStore", "DownloadCore", "HTTPCaching",
+                "Drydock", "DrydockTesting", "DrydockLifecycle", "CacheStore", "DemoMode", "DiskStore", "DownloadCore",
+                "EventLoop", "HTTPCaching",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "MetricsTestKit", package: "swift-metrics"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
         tests("ScenarioTests", [], exclude: ["Rules", "Texts"]),

@@ -136,6 +136,11 @@ package struct ResidentResponse: Sendable {
         /// As ``ResidentResponse/owner``; valid while the response is held: code that needs the
         /// bytes longer must retain it.
         package let owner: Unmanaged<AnyObject>
+
+        /// Whether it answers at this time (Unix seconds) as it is: fresh, and prepared in this format.
+        package func answers(at now: Int64, as headFormatID: UInt64) -> Bool {
+            window.isFresh(now: now) && self.headFormatID == headFormatID
+        }
     }
 
     /// The memory file of the body; nil if the body is in the heap.
@@ -161,7 +166,7 @@ package struct ResidentResponse: Sendable {
     package var response: StoredResponse { StoredResponse(self) }
 
     /// Read out of the ready head and the record.
-    var head: StoredHead {
+    package var head: StoredHead {
         record.head(status: status, readyHead: readyHead, number: number, bodyCount: Int64(body.count))
     }
 

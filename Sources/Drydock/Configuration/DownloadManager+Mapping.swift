@@ -29,7 +29,7 @@ extension DownloadRequest {
             originFields: fields,
             path: options.bypassesStore ? path : keys.path(path),
             policy: configuration.policy(options),
-            headFormatID: 1,
+            headFormatID: headFormatID,
             collapse: CollapseLimits(wait: 600_000_000_000, waiters: 1_000_000),
             // A program gets the answer: no head is ever written to a socket.
             prepare: { _ in [] }

@@ -15,6 +15,7 @@ final class DownloadEngine: Sendable {
     private let runtime: CacheRuntime
     private let watch = TierWatch()
     let seed: SeedFolder?
+    let telemetry: Telemetry
     private let clients: [LoopBox<UpstreamClient>]
     let service: ServicePlan
     /// What the requests to all origins have in common: their queue, their breakers, the budget of their retries.
@@ -24,12 +25,14 @@ final class DownloadEngine: Sendable {
         _ configuration: DownloadConfiguration,
         runtime: CacheRuntime,
         seed: SeedFolder?,
+        telemetry: Telemetry,
         clients: [LoopBox<UpstreamClient>],
         _ logger: Logger
     ) {
         self.configuration = configuration
         self.runtime = runtime
         self.seed = seed
+        self.telemetry = telemetry
         self.clients = clients
         let limits = AdmissionLimits(concurrent: configuration.maximumFetches, queueLength: 1_000_000, wait: .max)
         service = ServicePlan(
@@ -53,17 +56,19 @@ final class DownloadEngine: Sendable {
     /// - Parameters:
     ///   - calls: what the disk tier does to its files.
     ///   - interval: nanoseconds between two looks at what the file system has left.
+    ///   - telemetry: what downloads are observed with.
     /// - Throws: `DownloadError.unavailable`; nothing is left behind then.
     static func open(
         _ configuration: DownloadConfiguration,
         _ logger: Logger,
         calls: FileCalls = .real,
-        interval: UInt64 = TierWatch.interval
+        interval: UInt64 = TierWatch.interval,
+        telemetry: Telemetry = .ofProgram
     ) async throws(DownloadError) -> DownloadEngine {
         do {
             let threads = try CacheThreads.start(loops: max(1, configuration.threads), nameThreads: 2)
             do {
-                return try await open(configuration, logger, on: threads, calls: calls, interval: interval)
+                return try await open(configuration, logger, telemetry, on: threads, calls: calls, interval: interval)
             } catch {
                 threads.stop()
                 throw error
@@ -77,6 +82,7 @@ final class DownloadEngine: Sendable {
     private static func open(
         _ configuration: DownloadConfiguration,
         _ logger: Logger,
+        _ telemetry: Telemetry,
         on threads: CacheThreads,
         calls: FileCalls,
         interval: UInt64
@@ -107,7 +113,14 @@ final class DownloadEngine: Sendable {
         let resolver = Resolver(pool: threads.names)
         var clients: [LoopBox<UpstreamClient>] = []
         for loop in threads.loops.loops { clients.append(await makeClient(on: loop, resolver)) }
-        let engine = DownloadEngine(configuration, runtime: runtime, seed: seed, clients: clients, logger)
+        let engine = DownloadEngine(
+            configuration,
+            runtime: runtime,
+            seed: seed,
+            telemetry: telemetry,
+            clients: clients,
+            logger
+        )
         if runtime.core.hasTiersBehind {
             await engine.watch.start(every: interval, on: threads.loops.loops[0]) { [core = runtime.core] in core.tend()
             }

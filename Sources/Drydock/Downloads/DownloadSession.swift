@@ -38,6 +38,12 @@ final class DownloadSession: DownloadUnderWay {
         var interrupt: (@Sendable () -> Void)?
         var isCancelled = false
         var isSilent = false
+        /// Nil where nobody wants to know of the download, or it has not begun.
+        var observation: DownloadObservation?
+        /// What the end of the body ends; nil for a stale response, which a final one follows.
+        var head: Head?
+        /// Bytes of the body that have been read.
+        var received: Int64 = 0
     }
 
     /// Bytes that one read hands over at most, of those that have come already.
@@ -89,16 +95,24 @@ final class DownloadSession: DownloadUnderWay {
     /// - Throws: `DownloadError.cancelled`, `.closed`; what the origin did is in the head.
     func ask(staleWanted: Bool = false) async throws(DownloadError) -> Head {
         let (engine, question) = (engine, question)
-        let ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
-        let found = try await perform { loop -> (Head, LoopBox<BodyReader>?, StoreCompletion?)? in
+        var ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
+        observation()?.inject(into: &ask.originFields)
+        let found = try await perform { [ask] loop -> (Head, LoopBox<BodyReader>?, StoreCompletion?)? in
             guard let answer = await engine.answer(ask, to: question, on: loop) else { return nil }
             guard let reader = answer.reader else { return (Head(answer), nil, nil) }
             return (Head(answer), LoopBox(reader, on: loop), answer.storing)
         }
         guard let (head, body, storing) = found else { throw .closed }
+        let isFinal = !staleWanted || head.outcome == .stillValid || head.outcome == .seeded
         let before = state.withLock { state in
             defer { (state.body, state.storing) = (body, storing) }
+            (state.head, state.received) = (isFinal ? head : nil, 0)
             return (state.body, state.storing)
+        }
+        if isFinal, let failure = head.failure {
+            state.withLock { $0.observation }?.end(DownloadError(failure))
+        } else if body == nil {
+            noteEnd()
         }
         withExtendedLifetime(before) {}
         try checkCancellation()
@@ -128,13 +142,33 @@ final class DownloadSession: DownloadUnderWay {
         }
         try checkCancellation()
         switch result {
-        case .success(let data?): return data
+        case .success(let data?):
+            state.withLock { $0.received += Int64(data.count) }
+            return data
         case .success(nil):
             // `held` has it still, so that it is not let go of under the mutex.
             withExtendedLifetime(held) { state.withLock { $0.body = nil } }
-        case .failure(let error): throw DownloadError(error, question.url.absoluteString)
+            noteEnd()
+        case .failure(let error):
+            let failure = DownloadError(error, question.url.absoluteString)
+            state.withLock { $0.observation }?.end(failure)
+            throw failure
         }
         return nil
+    }
+
+    /// What observes the download, which begins with the first question.
+    private func observation() -> DownloadObservation? {
+        if let known = state.withLock({ $0.observation }) { return known }
+        guard let begun = engine.telemetry.begin(question) else { return nil }
+        state.withLock { $0.observation = begun }
+        return begun
+    }
+
+    /// The body is whole.
+    private func noteEnd() {
+        let (observation, head, received) = state.withLock { ($0.observation, $0.head, $0.received) }
+        if let observation, let head { observation.end(head.outcome, head.response.status.code, received: received) }
     }
 
     /// The state of the stored response; no origin is asked.

@@ -8,6 +8,7 @@ extension DownloadManager: Transport {
     public func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse {
         let content: Data? = if let body = request.body { try await body.collect(upTo: .max) } else { nil }
         let question = try DownloadRequest(request.head, body: content, configuration, request.options)
+        if let (head, data) = memoryHit(question) { return head.response(ResponseBody(data)) }
         let session = try await begin(question)
         return try await session.response(session.ask())
     }
@@ -27,12 +28,14 @@ extension DownloadSession {
     /// - Throws: why there is no response.
     fileprivate func response(_ head: Head) throws(DownloadError) -> TransportResponse {
         if let failure = head.failure { throw DownloadError(failure) }
-        return TransportResponse(
-            head.response,
-            outcome: head.outcome,
-            body: ResponseBody(expected: head.expected) { () throws(DownloadError) in try await self.read() },
-            age: head.age,
-            validity: head.validity
+        return head.response(
+            ResponseBody(expected: head.expected) { () throws(DownloadError) in try await self.read() }
         )
+    }
+}
+
+extension DownloadSession.Head {
+    fileprivate func response(_ body: ResponseBody) -> TransportResponse {
+        TransportResponse(response, outcome: outcome, body: body, age: age, validity: validity)
     }
 }

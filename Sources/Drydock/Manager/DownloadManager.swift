@@ -42,6 +42,8 @@ public final class DownloadManager: Sendable {
     /// What the manager was made with.
     public let configuration: Configuration
     private let logger: Logger
+    /// Nil is what the program has set up when the manager opens.
+    private let telemetry: Telemetry?
     private let sessions = DownloadSessions()
     /// Protects the way from the first download to the end.
     private let opening = Mutex(Opening.notYet)
@@ -51,12 +53,17 @@ public final class DownloadManager: Sendable {
     ///   - configuration: the defaults where it is left out.
     ///   - logger: where downloads are told of, at `debug`; troubles of the store, and what is wrong with a response,
     ///     at `warning`; why else a response was not stored at `notice`.
-    public init(
+    public convenience init(
         configuration: Configuration = Configuration(),
         logger: Logger = Logger(label: "drydock.download")
     ) {
+        self.init(configuration: configuration, logger: logger, telemetry: nil)
+    }
+
+    init(configuration: Configuration, logger: Logger, telemetry: Telemetry?) {
         self.configuration = configuration
         self.logger = logger
+        self.telemetry = telemetry
     }
 
     deinit {
@@ -74,7 +81,7 @@ public final class DownloadManager: Sendable {
     /// - Returns: the resource, with its body in ``DownloadResult/data``.
     /// - Throws: `DownloadError`; ``DownloadError/cancelled`` as soon as the task is cancelled.
     public func download(_ url: URL, options: Options = Options()) async throws(DownloadError) -> DownloadResult {
-        try await result(of: events(for: url, options: options.withoutStale))
+        try await result(of: try DownloadRequest(url, configuration, options.withoutStale))
     }
 
     /// Downloads what a request asks for, or takes it from what is stored.
@@ -91,7 +98,7 @@ public final class DownloadManager: Sendable {
         body: Data? = nil,
         options: Options = Options()
     ) async throws(DownloadError) -> DownloadResult {
-        try await result(of: events(for: request, body: body, options: options.withoutStale))
+        try await result(of: try DownloadRequest(request, body: body, configuration, options.withoutStale))
     }
 
     /// Downloads a resource into a file, or copies it there from what is stored.
@@ -134,6 +141,23 @@ public final class DownloadManager: Sendable {
             try DownloadRequest(request, body: body, configuration, options)
         }
         return DownloadEvents(self, question, to: file)
+    }
+
+    /// The result in memory: at once where memory answers, else at the end of a download.
+    private func result(of question: DownloadRequest) async throws(DownloadError) -> DownloadResult {
+        if let hit = memoryHit(question), configuration.acceptedStatuses.contains(hit.head.response.status.code) {
+            let result = DownloadResult(
+                url: question.url,
+                outcome: hit.head.outcome,
+                response: hit.head.response,
+                data: hit.data,
+                age: hit.head.age,
+                validity: hit.head.validity
+            )
+            note(result)
+            return result
+        }
+        return try await result(of: DownloadEvents(self, .success(question), to: nil))
     }
 
     private func result(of events: DownloadEvents) async throws(DownloadError) -> DownloadResult {
@@ -222,6 +246,14 @@ public final class DownloadManager: Sendable {
         try DownloadSession(question, try await engine(), sessions)
     }
 
+    /// What memory answers at once; nil where a download has to begin.
+    func memoryHit(_ question: DownloadRequest) -> (head: DownloadSession.Head, data: Data)? {
+        guard let engine = opened, let hit = MemoryHit(question, engine) else { return nil }
+        let head = DownloadSession.Head(hit.answer)
+        engine.telemetry.begin(question)?.end(head.outcome, head.response.status.code, received: Int64(hit.data.count))
+        return (head, hit.data)
+    }
+
     /// The engine where there is one.
     private var openedEngine: DownloadEngine? {
         guard case .open(let engine) = opening.withLock({ $0 }) else { return nil }
@@ -237,10 +269,11 @@ public final class DownloadManager: Sendable {
             case .open: return nil
             case .underWay(let task): return task
             case .notYet:
-                let (configuration, logger) = (configuration, logger)
+                let (configuration, logger, telemetry) = (configuration, logger, telemetry ?? .ofProgram)
                 let task = Task {
                     do throws(DownloadError) {
-                        return Result<DownloadEngine, DownloadError>.success(try await .open(configuration, logger))
+                        let engine = try await DownloadEngine.open(configuration, logger, telemetry: telemetry)
+                        return Result<DownloadEngine, DownloadError>.success(engine)
                     } catch {
                         return .failure(error)
                     }

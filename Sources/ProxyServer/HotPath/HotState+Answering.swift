@@ -38,7 +38,7 @@ extension HotState {
         } else {
             return .notMine
         }
-        guard let ready = response.ready, ready.window.isFresh(now: now), ready.headFormatID == found.headFormatID,
+        guard let ready = response.ready, ready.answers(at: now, as: found.headFormatID),
             // A fallback may answer in place of a stored error.
             ready.status < 500
         else { return .notMine }

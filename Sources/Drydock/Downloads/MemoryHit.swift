@@ -1,0 +1,45 @@
+// A download that memory answers at once: on the thread of the task that asks, without a loop.
+
+import DownloadCore
+import FoundationEssentials
+import HTTPCaching
+import HTTPWire
+
+/// What memory has for a question that asks for nothing unusual: the same as the waiting path would bring.
+struct MemoryHit {
+    let answer: Answer
+    let data: Data
+
+    /// - Returns: nil where the waiting path has to decide, which may find the same.
+    init?(_ question: DownloadRequest, _ engine: DownloadEngine) {
+        // The waiting path says of a cancelled task that it is cancelled, and looks into seeds first.
+        guard question.isPlain, engine.seed == nil, !Task.isCancelled,
+            let ready = ReadyAnswer(to: question.key, question.fields, as: question.headFormatID, from: engine.core),
+            !ready.answer.head.fields.contains(.contentEncoding),
+            ready.count <= engine.configuration.maximumBody
+        else { return nil }
+        answer = ready.answer
+        data = ready.withBody { Data($0) }
+    }
+}
+
+extension DownloadRequest {
+    /// Fields with which the rules of reuse, or those of private responses, have to look at more than the stored response.
+    private static let unusual = HotPathWindow.disqualifying.union(FieldSet(.authorization, .cookie))
+
+    /// A GET that is asked as the manager asks, with no field that decides about reuse.
+    fileprivate var isPlain: Bool {
+        method == .get && content == nil && hasPlainOptions && fields.present.isDisjoint(with: Self.unusual)
+    }
+
+    /// Names the policy that a stored response was prepared under: wishes of one download, such as a lifetime of its
+    /// own, may make it another one, which memory does not answer at once.
+    var headFormatID: UInt64 { hasPlainOptions ? 1 : 2 }
+
+    private var hasPlainOptions: Bool {
+        var options = options
+        // It changes what comes before the result, and not the result.
+        options.yieldsStaleFirst = false
+        return options == DownloadOptions()
+    }
+}
