@@ -168,6 +168,9 @@ extension TieredStore {
         _ policy: CachePolicy
     ) async throws -> Bool {
         let chunk = try await copy.chunk()
+        // What was purged before this is something else.
+        var head = head
+        head.number = token.number
         // No route has this format of the head: the head is prepared again at the first request.
         let response = StoredResponse(
             key: key,

@@ -26,32 +26,10 @@ extension SeedService: SeedActions {
         case .success(let made): writer = made
         case .failure(let error): throw Problem(status: 422, title: "No seed folder", detail: "\(error)")
         }
-        var result = AdminSeedExport()
         let services = only.map { [$0] } ?? [""] + context.plan.services.map(\.plan.name)
-        await parts.core.forEachStored(services: services, only: only) { response in
-            if let response { await export(response, to: writer, &result) } else { result.skipped += 1 }
-        }
-        result.written = writer.tally.written
-        result.bytes = Int(clamping: writer.tally.bytes)
-        parts.logger.info("seeds exported", metadata: ["path": "\(path)", "written": "\(result.written)"])
-        return result
-    }
-
-    /// Exports one response. A response to a request with Authorization is left out: a seed folder would show everybody
-    /// what an origin told one user.
-    private func export(_ response: StoredResponse, to writer: SeedWriter, _ result: inout AdminSeedExport) async {
-        guard response.head.requestMethod == .get, !response.head.hadAuthorization,
-            parts.core.invalidations.verdict(response) != .gone
-        else {
-            result.skipped += 1
-            return
-        }
-        do {
-            try await writer.write(response)
-        } catch {
-            result.failed += 1
-            result.firstError = result.firstError ?? "\(response.key): \(error)"
-        }
+        let done = await SeedExport(of: parts.core, services: services, only: only, to: writer)
+        parts.logger.info("seeds exported", metadata: ["path": "\(path)", "written": "\(done.written)"])
+        return AdminSeedExport(done)
     }
 
     private static let ending = Problem(
@@ -83,35 +61,18 @@ extension SeedService: SeedActions {
     /// Stores each response of a folder of which none is stored yet.
     /// - Parameter isOwn: only routes whose own seed folder this is get its responses.
     func importAll(_ folder: SeedFolder, parents: [String] = [], isOwn: Bool) async -> AdminSeedImport {
-        // While a tier is finding out what it holds, a stored response may look like an absent one, and would be
-        // replaced.
-        while parts.core.statistics.isRebuilding, !context.isStopping {
-            try? await Task.sleep(for: .milliseconds(100))
-        }
-        let plan = context.plan
-        let (entries, unknown) = await folder.entries(parents: parents + plan.knownFolders)
-        var result = AdminSeedImport()
-        result.unknown = unknown
-        for entry in entries where !context.isStopping {
-            let places = entry.urls.flatMap { plan.places(of: $0) }.filter { !isOwn || $0.seed == folder }
-            guard let place = places.first else {
-                result.unknown += 1
-                continue
+        let (context, plan) = (context, context.plan)
+        let copies = await SeedCopies(
+            of: folder,
+            into: parts.core,
+            parents: parents + plan.knownFolders,
+            isEnding: { context.isStopping },
+            place: { urls in
+                let places = urls.flatMap { plan.places(of: $0) }
+                return places.first { !isOwn || $0.seed == folder }?.place
             }
-            guard let copy = await folder.take(entry.name, as: place.key, expecting: place.expectation) else {
-                result.failed += 1
-                result.firstError = result.firstError ?? "\(entry.name) cannot be used; the log says why"
-                continue
-            }
-            switch await parts.core.adopt(copy, as: place.key, place.policy) {
-            case .imported: result.imported += 1
-            case .kept: result.kept += 1
-            case .refused: result.refused += 1
-            case .failed(let reason):
-                result.failed += 1
-                result.firstError = result.firstError ?? "\(entry.name): \(reason)"
-            }
-        }
+        )
+        let result = AdminSeedImport(copies)
         parts.logger.info(
             "seeds imported",
             metadata: [
@@ -121,5 +82,21 @@ extension SeedService: SeedActions {
         )
         if let error = result.firstError { parts.logger.warning("a seed was not imported: \(error)") }
         return result
+    }
+}
+
+extension AdminSeedExport {
+    fileprivate init(_ done: SeedExport) {
+        self.init()
+        (written, bytes, skipped) = (done.written, Int(clamping: done.bytes), done.skipped)
+        (failed, firstError) = (done.failed, done.firstError)
+    }
+}
+
+extension AdminSeedImport {
+    fileprivate init(_ copies: SeedCopies) {
+        self.init()
+        (imported, kept, unknown) = (copies.imported, copies.kept, copies.unknown)
+        (refused, failed, firstError) = (copies.refused, copies.failed, copies.firstError)
     }
 }

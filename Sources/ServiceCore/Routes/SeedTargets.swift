@@ -1,24 +1,21 @@
 // Where the URL of an origin is stored: what seeds are imported by.
 
 package import CacheStore
-import DownloadCore
-package import HTTPCaching
+package import DownloadCore
+import HTTPCaching
 import HTTPWire
 
 /// A route that would ask an origin for a URL.
 package struct SeedTarget: Sendable {
-    package let key: CacheKey
-    package let policy: CachePolicy
+    /// Where the URL is stored, and what a seed must be.
+    package let place: SeedPlace
     /// The route's own folder.
     package let seed: SeedFolder?
-    /// What a seed must be; nil: anything.
-    package let expectation: SeedExpectation?
 
     fileprivate init(_ key: CacheKey, _ plan: RequestPlan) {
-        self.key = key
-        policy = plan.policy
+        let expectation = PhasePlan.seedExpectation(plan.phases, plan.policy)
+        place = SeedPlace(key: key, policy: plan.policy, expectation: expectation)
         seed = plan.seed
-        expectation = PhasePlan.seedExpectation(plan.phases, plan.policy)
     }
 }
 
@@ -48,7 +45,7 @@ extension RoutePlan {
         if let forward, url.hasPrefix("http://") {
             places.append(SeedTarget(CacheKey(service: "", url: url), forward.route.itself.request))
         }
-        return places.filter { $0.policy.mode != .none }
+        return places.filter { $0.place.policy.mode != .none }
     }
 
     /// Folders of URLs that the routes name: base URLs, and the paths of endpoints as far as they are literal.
