@@ -1,34 +1,56 @@
-// The files that items of a batch are written to: whole or not at all, below one folder.
+// The files that items of a batch are written to: whole or not at all, below one folder or wherever a program says.
 
 import CacheStore
 package import EventLoop
 import Glibc
 import Synchronization
 
-/// The folder for the files of items. A file has either its old bytes or all of the new ones at any moment.
+/// Where the files of items are. A file has either its old bytes or all of the new ones at any moment.
 ///
 /// Sendable: the names that are being written are under a mutex.
 package final class BatchFiles: Sendable {
-    private let folder: String
-    /// Where files are written before they take their places.
-    private let drafts: String
+    /// Where names lead to.
+    fileprivate enum Place: Sendable {
+        /// Relative paths lead below `folder`; drafts have random names in `drafts`.
+        case below(folder: String, drafts: String)
+        /// Absolute paths lead anywhere; a draft is beside its file.
+        case anywhere
+    }
+
+    fileprivate let place: Place
     private let pool: IOPool
     /// The names that items write to now.
     private let busy = Mutex<Set<String>>([])
 
+    /// Names are relative paths below a folder.
     /// - Parameters:
     ///   - folder: an absolute path; it is created with the first file.
     ///   - drafts: a folder of the same file system, whose names are random; it exists, and its owner
     ///     removes what a killed process has left in it.
     ///   - pool: for what blocks.
     package init(folder: String, drafts: String, pool: IOPool) {
-        self.folder = folder
-        self.drafts = drafts
+        place = .below(folder: folder, drafts: drafts)
         self.pool = pool
     }
 
-    /// Why a name cannot be that of a file below the folder; nil where it can.
-    static func refusal(of name: String) -> String? {
+    /// Names are absolute paths; a file is written beside its place under a name that begins with a dot.
+    /// - Parameter pool: for what blocks.
+    package init(anywhereWith pool: IOPool) {
+        place = .anywhere
+        self.pool = pool
+    }
+
+    /// Why a name cannot be that of a file; nil where it can.
+    func refusal(of name: String) -> String? {
+        switch place {
+        case .below: Self.refusal(below: name)
+        case .anywhere:
+            name.hasPrefix("/") && !name.hasSuffix("/") && !name.utf8.contains(0)
+                ? nil : "'\(name)' is not a file; name one by an absolute path"
+        }
+    }
+
+    private static func refusal(below name: String) -> String? {
         let segments = name.split(separator: "/", omittingEmptySubsequences: false)
         let isPath =
             name.utf8.count <= 1024
@@ -44,13 +66,12 @@ package final class BatchFiles: Sendable {
     /// Begins a file that is to have that name, in folders that are created where they are missing.
     /// - Throws: ``BatchRefusal`` where the name is none, another item writes to it now, or no file can be made there.
     func begin(_ name: String) async throws(BatchRefusal) -> BatchFile {
-        if let refusal = Self.refusal(of: name) { throw BatchRefusal(refusal) }
+        if let refusal = refusal(of: name) { throw BatchRefusal(refusal) }
         guard busy.withLock({ $0.insert(name).inserted }) else {
             throw BatchRefusal("another item is being written to '\(name)'; give each its own file")
         }
-        let (folder, drafts) = (folder, drafts)
         do {
-            return try await pool.run { try BatchFile(folder, name, drafts, in: self) }
+            return try await pool.run { try BatchFile(name, in: self) }
         } catch {
             end(name)
             throw BatchRefusal("'\(name)' is not written: \(error)")
@@ -74,22 +95,38 @@ struct BatchFile: Sendable {
     private let descriptor: Int32
 
     /// It blocks.
-    fileprivate init(_ folder: String, _ name: String, _ drafts: String, in files: BatchFiles) throws(SystemError) {
+    fileprivate init(_ name: String, in files: BatchFiles) throws(SystemError) {
         self.files = files
         self.name = name
-        var path = folder
-        for part in [""] + name.split(separator: "/").dropLast().map({ "/\($0)" }) {
-            path += part
-            if mkdir(path, 0o755) != 0, errno != EEXIST { throw SystemError("mkdir \(path)") }
+        let (parent, drafts): (String, String)
+        // A program's files get what its umask allows; those of a daemon are not for others to change.
+        let modes: (folder: mode_t, file: mode_t)
+        switch files.place {
+        case .below(let folder, let others):
+            (place, drafts, modes) = ("\(folder)/\(name)", others, (0o755, 0o644))
+            parent = Self.parent(place)
+            var path = folder
+            for part in [""] + name.split(separator: "/").dropLast().map({ "/\($0)" }) {
+                path += part
+                if mkdir(path, modes.folder) != 0, errno != EEXIST { throw SystemError("mkdir \(path)") }
+            }
+        case .anywhere:
+            (place, modes) = (name, (0o777, 0o666))
+            parent = Self.parent(name)
+            drafts = parent
+            try Folders.make(parent, mode: modes.folder)
         }
         // What stands in the way is found before anything is fetched.
-        guard access("\(path)/.", W_OK) == 0 else { throw SystemError("write to \(path)") }
-        place = "\(folder)/\(name)"
-        // Not beside its place, where an item or a program may have a file of any name.
-        temporary = "\(drafts)/\(String(UInt64.random(in: 0 ... .max), radix: 36))"
-        descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
+        guard access("\(parent)/.", W_OK) == 0 else { throw SystemError("write to \(parent)") }
+        // An item or a program may have a file of any name beside its place, so that the name is random.
+        let draft = String(UInt64.random(in: 0 ... .max), radix: 36)
+        temporary = drafts == parent ? "\(drafts)/.\(draft).download" : "\(drafts)/\(draft)"
+        descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, modes.file)
         guard descriptor >= 0 else { throw SystemError("open \(temporary)") }
     }
+
+    /// The folder of a file; empty for one at the root.
+    private static func parent(_ path: String) -> String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "" }
 
     func append(_ piece: BodyPiece) async throws(BatchRefusal) {
         let (descriptor, temporary) = (descriptor, temporary)

@@ -28,8 +28,10 @@ package struct BatchItem: Sendable, Equatable, Codable {
     package var seed: Bool
     /// Stores the response; true by default. If false, a response that is stored already stays as it is.
     package var store: Bool
-    /// Where the body is written, too: a relative path below the folder of ``BatchFiles``; nil: nowhere.
+    /// Where the body is written, too: a path as the ``BatchFiles`` want it; nil: nowhere.
     package var file: String?
+    /// Tells it from items of the same request whose wishes differ in what does not stand here; nil: nothing does.
+    package var kind: Int?
 
     package init(
         url: String,
@@ -39,7 +41,8 @@ package struct BatchItem: Sendable, Equatable, Codable {
         force: Bool = false,
         seed: Bool = true,
         store: Bool = true,
-        file: String? = nil
+        file: String? = nil,
+        kind: Int? = nil
     ) {
         self.url = url
         self.method = method
@@ -49,6 +52,7 @@ package struct BatchItem: Sendable, Equatable, Codable {
         self.seed = seed
         self.store = store
         self.file = file
+        self.kind = kind
     }
 
     /// The fields of the request, with the Cache-Control directives that the options stand for

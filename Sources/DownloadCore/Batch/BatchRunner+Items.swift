@@ -228,7 +228,7 @@ extension BatchRunner {
             return "the origin \(what), and the stale stored response stays"
         case CacheStatus.Detail.fallback.rawValue, CacheStatus.Detail.placeholder.rawValue:
             return "only the \(cache.detail ?? "") came: the origin did not answer"
-        case StaleAllowance.offline.rawValue: return "the daemon is offline, and what is stored is stale"
+        case StaleAllowance.offline.rawValue: return "what is stored is stale, \(FetchError.offlineAdvice)"
         default: return cache.hit && (cache.ttl ?? 0) < 0 ? "what is stored is stale, and was not checked" : nil
         }
     }

@@ -247,10 +247,10 @@ package final class BatchRunner: Sendable {
     /// - Parameter named: the files of earlier items, and their positions.
     /// - Throws: ``BatchRefusal`` where the item cannot be written to a file of that name.
     private func checkFile(_ name: String, _ index: Int, _ named: inout [String: Int]) throws(BatchRefusal) {
-        if files == nil {
+        guard let files else {
             throw BatchRefusal("there is no folder for '\(name)'; set 'cache.disk', or leave 'file' out")
         }
-        if let refusal = BatchFiles.refusal(of: name) { throw BatchRefusal(refusal) }
+        if let refusal = files.refusal(of: name) { throw BatchRefusal(refusal) }
         if let earlier = named[name] {
             throw BatchRefusal("item \(earlier + 1) is written to '\(name)', too; give each its own file")
         }
@@ -265,7 +265,7 @@ package final class BatchRunner: Sendable {
         init(_ item: BatchItem, _ route: BatchRoute) {
             key = route.key.bytes
             let fields = item.fields.map { "\($0.name.lowercased()): \($0.value)" }
-            let options = "\(item.force) \(item.seed) \(item.store) \(item.file ?? "")"
+            let options = "\(item.force) \(item.seed) \(item.store) \(item.kind ?? 0) \(item.file ?? "")"
             self.item = ([item.method, options] + fields).joined(separator: "\n")
             body = item.body
         }
