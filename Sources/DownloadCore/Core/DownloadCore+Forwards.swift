@@ -116,6 +116,10 @@ extension DownloadCore {
     /// - Returns: how many fetches go on without those who waited, and how many requests that were.
     package func dropWaiters(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { housekeeping.dropWaiters(isMeant) }
 
+    /// Lets fetches that others may share go on for the store, whoever leaves them after this. Any thread.
+    /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
+    package func keepGoing(_ isMeant: (CacheKey) -> Bool) { housekeeping.keepGoing(isMeant) }
+
     /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who
     /// asks after this gets nothing that is older than this.
     package func invalidate(_ key: CacheKey) { housekeeping.invalidate(key) }

@@ -28,6 +28,9 @@ final class Housekeeping: Sendable {
     /// ``DownloadCore/dropWaiters(_:)``
     func dropWaiters(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { context.fetches.dropWaiters(isMeant) }
 
+    /// ``DownloadCore/keepGoing(_:)``
+    func keepGoing(_ isMeant: (CacheKey) -> Bool) { context.fetches.keepGoing(isMeant) }
+
     /// ``DownloadCore/invalidate(_:)``
     func invalidate(_ key: CacheKey) {
         context.invalidations.invalidate(key)

@@ -38,6 +38,9 @@ package class FetchEntry: @unchecked Sendable {  // protected as the comment abo
     /// - Returns: how many there were; nil where it does not go on without them, or they have its head.
     func dropWaiters(_ error: FetchError) -> Int? { nil }
 
+    /// It goes on for the store, whoever leaves; any thread.
+    func keepGoing() {}
+
     /// It is to end, and its loop has not heard of that yet; any thread.
     func told(_ error: FetchError) {}
 
@@ -123,6 +126,12 @@ final class FetchTable: Sendable {
         return result
     }
 
+    /// Lets those that are meant go on for the store, whoever leaves. Any thread.
+    /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
+    func keepGoing(_ isMeant: (CacheKey) -> Bool) {
+        for (_, entry) in all() where isMeant(entry.key) { entry.keepGoing() }
+    }
+
     /// Takes out those that are meant.
     private func take(_ isMeant: (CacheKey) -> Bool) -> [FetchEntry] {
         // `isMeant` is foreign code, so it runs outside the mutex.
@@ -181,23 +190,27 @@ final class FetchRegistration: ListedFetch {
         private let count: @Sendable () -> Int
         private let tell: @Sendable (FetchError) -> Void
         private let drop: @Sendable (FetchError) -> Int?
+        private let keep: @Sendable () -> Void
 
         init(
             _ key: CacheKey,
             on loop: EventLoop,
             _ count: @escaping @Sendable () -> Int,
             _ tell: @escaping @Sendable (FetchError) -> Void,
-            _ drop: @escaping @Sendable (FetchError) -> Int?
+            _ drop: @escaping @Sendable (FetchError) -> Int?,
+            _ keep: @escaping @Sendable () -> Void
         ) {
             self.count = count
             self.tell = tell
             self.drop = drop
+            self.keep = keep
             super.init(key, on: loop)
         }
 
         override func waiting() -> Int { count() }
         override func told(_ error: FetchError) { tell(error) }
         override func dropWaiters(_ error: FetchError) -> Int? { drop(error) }
+        override func keepGoing() { keep() }
     }
 
     /// - Parameters:
@@ -205,15 +218,18 @@ final class FetchRegistration: ListedFetch {
     ///   - told: called when an operator ends the fetch, before its loop does so; any thread.
     ///   - dropWaiters: answers those who wait, and lets the fetch go on; how many there were, or nil where it does
     ///     not go on without them. Any thread.
+    ///   - keepGoing: lets it go on for the store, whoever leaves. Any thread.
     init(
         _ table: FetchTable,
         _ key: CacheKey,
         on loop: EventLoop,
         waiting: @escaping @Sendable () -> Int,
         told: @escaping @Sendable (FetchError) -> Void = { _ in },
-        dropWaiters: @escaping @Sendable (FetchError) -> Int? = { _ in nil }
+        dropWaiters: @escaping @Sendable (FetchError) -> Int? = { _ in nil },
+        keepGoing: @escaping @Sendable () -> Void = {}
     ) {
-        listing = FetchListing(in: table, SharedEntry(key, on: loop, waiting, told, dropWaiters), self)
+        let entry = SharedEntry(key, on: loop, waiting, told, dropWaiters, keepGoing)
+        listing = FetchListing(in: table, entry, self)
     }
 
     func stop(_ error: FetchError) { onStop?(error) }

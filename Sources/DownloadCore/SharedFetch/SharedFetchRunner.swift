@@ -94,6 +94,8 @@ final class SharedFetchRunner {
             table.stop(fetch, error)
         } dropWaiters: { error in
             table.dropWaiters(of: fetch, error)
+        } keepGoing: {
+            table.send(.wanted, to: fetch)
         }
         ticket.onStop = { [weak self] in self?.stop($0) }
         self.ticket = ticket
