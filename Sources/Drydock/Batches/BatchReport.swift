@@ -7,19 +7,32 @@ public import HTTPTypes
 extension DownloadBatch {
     /// One resource of a batch.
     public struct Item: Sendable, Hashable {
-        /// What is asked for: GET, with a scheme and an authority.
+        /// What is asked for: GET or HEAD, with a scheme and an authority; in ``DownloadConfiguration/Mode/library`` also
+        /// POST.
         public var request: HTTPRequest
+        /// The content of a POST; nil where it has none.
+        public var body: Data?
+        /// Where the body is written, too, by a file URL: whole or not at all. The folders on the way are made. nil
+        /// writes it nowhere; it is stored all the same.
+        public var file: URL?
         /// What this download wants otherwise than the manager has it.
         public var options: DownloadOptions
 
         /// A resource by its URL; a fragment is left out.
-        public init(_ url: URL, options: DownloadOptions = DownloadOptions()) {
-            self.init(HTTPRequest(url.absoluteString), options: options)
+        public init(_ url: URL, file: URL? = nil, options: DownloadOptions = DownloadOptions()) {
+            self.init(HTTPRequest(url.absoluteString), file: file, options: options)
         }
 
-        /// A resource by a request with fields of its own.
-        public init(_ request: HTTPRequest, options: DownloadOptions = DownloadOptions()) {
+        /// A resource by a request with fields, and for a POST a content, of its own.
+        public init(
+            _ request: HTTPRequest,
+            body: Data? = nil,
+            file: URL? = nil,
+            options: DownloadOptions = DownloadOptions()
+        ) {
             self.request = request
+            self.body = body
+            self.file = file
             self.options = options
         }
 
@@ -73,6 +86,8 @@ extension DownloadBatch {
         public var cancelled: Int
         /// Of those done: the ones for which nothing had to be downloaded.
         public var valid: Int
+        /// Of those done: the ones that came and are not kept, such as an error page in the place of an image.
+        public var notStored: Int
         /// Of those done: the ones that repeat an earlier item.
         public var duplicates: Int
         /// Of those waiting or under way: the ones whose size is not known.
@@ -114,6 +129,10 @@ extension DownloadBatch {
         /// Each item, in the order given.
         public var entries: [Entry]
 
+        /// The items that came and are not kept.
+        public var unstored: [Entry] {
+            entries.filter { $0.state == .done && !$0.isStored && $0.outcome == .downloaded }
+        }
         /// The items that have failed.
         public var failures: [Entry] { entries.filter { $0.state == .failed } }
         /// Whether every item is there: stored, so that it needs no more downloading. An item that came and was
@@ -163,6 +182,7 @@ extension DownloadBatch.Progress {
         failed = totals.failed
         cancelled = totals.cancelled
         valid = totals.valid
+        notStored = totals.notStored
         duplicates = totals.duplicates
         unknownSize = totals.unknownSize
         bytes = totals.bytes
@@ -178,7 +198,7 @@ extension DownloadBatch.Entry {
         size = entry.size
         received = entry.received
         status = entry.status
-        reason = entry.reason
+        reason = entry.reason.map { FetchError.told(toProgram: $0) }
         duplicateOf = entry.duplicateOf
         switch entry.outcome {
         case .seed: (outcome, isStored) = (.seeded, true)

@@ -2,50 +2,62 @@
 
 import DownloadCore
 import EventLoop
+import FoundationEssentials
 import HTTPTypes
 
 /// Sendable: its members never change.
 struct BatchQuestions: Sendable {
     /// For the engine, in the order given.
     let items: [BatchItem]
-    private let questions: [String: Result<DownloadRequest, DownloadError>]
+    /// Of each kind of item, by its number.
+    private let questions: [Result<DownloadRequest, DownloadError>]
     private let engine: DownloadEngine
 
     init(_ items: [DownloadBatch.Item], _ engine: DownloadEngine) {
-        var questions: [String: Result<DownloadRequest, DownloadError>] = [:]
+        var kinds: [DownloadBatch.Item: Int] = [:]
+        var questions: [Result<DownloadRequest, DownloadError>] = []
         self.items = items.map { item in
-            let fields = item.request.headerFields.map { BatchItem.Field($0.name.rawName, $0.value) }
-            let options = item.options
-            let asked = BatchItem(
+            var plain = item
+            // One resource may go to several files.
+            if item.file?.isWritable ?? true { plain.file = nil }
+            let kind = kinds[plain] ?? questions.count
+            if kind == questions.count {
+                kinds[plain] = kind
+                questions.append(Self.question(plain, engine.configuration))
+            }
+            return BatchItem(
                 url: item.text,
                 method: item.request.method.rawValue,
-                fields: fields,
-                force: options.forcesDownload,
-                seed: options.usesSeeds,
-                store: !options.bypassesStore
+                fields: item.request.headerFields.map { BatchItem.Field($0.name.rawName, $0.value) },
+                body: item.body.map { Array($0) },
+                force: item.options.forcesDownload,
+                seed: item.options.usesSeeds,
+                store: !item.options.bypassesStore,
+                file: plain.file == nil ? item.file?.path(percentEncoded: false) : nil,
+                kind: kind
             )
-            // Of equal items the first counts: the engine takes the others for its duplicates.
-            let name = Self.name(asked)
-            if questions[name] == nil {
-                questions[name] = Result { () throws(DownloadError) in
-                    try DownloadRequest(item.request, engine.configuration, options)
-                }
-            }
-            return asked
         }
         self.questions = questions
         self.engine = engine
     }
 
-    private static func name(_ item: BatchItem) -> String {
-        let fields = item.fields.map { "\($0.name): \($0.value)" }
-        let lines = ["\(item.method) \(item.url) \(item.force) \(item.seed) \(item.store)"] + fields
-        return lines.joined(separator: "\n")
+    /// - Parameter item: with a file only where that is none.
+    private static func question(
+        _ item: DownloadBatch.Item,
+        _ configuration: DownloadConfiguration
+    ) -> Result<DownloadRequest, DownloadError> {
+        Result { () throws(DownloadError) in
+            if let file = item.file { throw .invalidRequest("'\(file)' is not a file: name one by a file URL") }
+            return try DownloadRequest(item.request, body: item.body, configuration, item.options)
+        }
     }
 
     /// - Throws: `BatchRefusal`: what cannot be asked for, or that the manager has been closed.
     func route(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
-        switch questions[Self.name(item)] {
+        guard let kind = item.kind, questions.indices.contains(kind) else {
+            throw BatchRefusal("'\(item.url)' is not of this batch")
+        }
+        switch questions[kind] {
         case .success(let question):
             var ask = question.ask(engine.configuration, seed: engine.seed)
             // Else the batch says how urgent its downloads are.
@@ -55,7 +67,11 @@ struct BatchQuestions: Sendable {
             }
             return .store(ask, source)
         case .failure(let error): throw BatchRefusal(error.description)
-        case nil: throw BatchRefusal("'\(item.url)' is not of this batch")
         }
     }
+}
+
+extension URL {
+    /// Whether it names a file.
+    fileprivate var isWritable: Bool { isFileURL && !hasDirectoryPath }
 }

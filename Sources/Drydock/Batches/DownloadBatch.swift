@@ -59,7 +59,8 @@ public final class DownloadBatch: Sendable {
                 if let runner = box.runner { followers.tell(Progress(runner.progress)) }
             },
             // Who asks for sizes waits for all of them before anything is downloaded.
-            sizePriority: .client
+            sizePriority: .client,
+            files: BatchFiles(anywhereWith: engine.files)
         )
         box.set(runner)
         try sessions.add(self)
@@ -148,7 +149,8 @@ public final class DownloadBatch: Sendable {
 }
 
 extension DownloadBatch: DownloadUnderWay {
-    func concerns(_ question: DownloadRequest) -> Bool { false }
+    var asked: DownloadRequest? { nil }
+    var isCancelled: Bool { progress.state == .cancelled }
     func cancel(silently: Bool) { cancel() }
 }
 

@@ -38,6 +38,7 @@ extension DownloadRequest {
         ask.content = content.map { RequestContent($0) }
         let expect = options.expectation.content
         if expect != .any || types != nil { ask.phases = PhasePlan(expect: expect, types: types) }
+        // What was stored without it is a miss: nobody has looked into it.
         ask.policy.expectation = ask.phases?.expectation
         ask.urgency = FetchUrgency((options.priority ?? .normal).urgency)
         ask.onClientAbort = configuration.leaving.clientAbort
@@ -163,7 +164,7 @@ extension DownloadConfiguration.Seeds {
 }
 
 extension DownloadConfiguration.Seeds.Layout {
-    fileprivate var files: SeedLayout {
+    var files: SeedLayout {
         switch self {
         case .url: .url
         case .docker: .docker
@@ -272,9 +273,6 @@ extension HTTPResponse {
         var fields = answer.head.fields
         if let age = answer.age { fields.set(.age, String(age)) }
         answer.cacheStatus?.append(to: &fields)
-        fields.forEachLine { name, value, _ in
-            guard let name = HTTPField.Name(Latin1.string(name)) else { return }
-            headerFields.append(HTTPField(name: name, value: value))
-        }
+        headerFields = HTTPFields(fields)
     }
 }

@@ -7,6 +7,7 @@ import EventLoop
 import HTTPCaching
 import Logging
 import ServiceCore
+import Synchronization
 import Upstream
 
 /// Sendable: its members are; clients are in boxes of their loops.
@@ -14,8 +15,9 @@ final class DownloadEngine: Sendable {
     let configuration: DownloadConfiguration
     private let runtime: CacheRuntime
     private let watch = TierWatch()
-    let seed: SeedFolder?
     let telemetry: Telemetry
+    /// The folder of seeds as it was last looked at.
+    private let seeds: Mutex<SeedFolder?>
     private let clients: [LoopBox<UpstreamClient>]
     let service: ServicePlan
     /// What the requests to all origins have in common: their queue, their breakers, the budget of their retries.
@@ -31,8 +33,8 @@ final class DownloadEngine: Sendable {
     ) {
         self.configuration = configuration
         self.runtime = runtime
-        self.seed = seed
         self.telemetry = telemetry
+        seeds = Mutex(seed)
         self.clients = clients
         let limits = AdmissionLimits(concurrent: configuration.maximumFetches, queueLength: 1_000_000, wait: .max)
         service = ServicePlan(
@@ -131,6 +133,11 @@ final class DownloadEngine: Sendable {
     private static func makeClient(on loop: isolated EventLoop, _ resolver: Resolver) -> LoopBox<UpstreamClient> {
         LoopBox(on: loop) { loop in UpstreamClient(on: loop, resolver: resolver) }
     }
+
+    var seed: SeedFolder? { seeds.withLock { $0 } }
+
+    /// Takes another look at the folder of seeds for the one in use.
+    func use(_ folder: SeedFolder) { seeds.withLock { $0 = folder } }
 
     var core: DownloadCore { runtime.core }
     var files: IOPool { runtime.threads.files }

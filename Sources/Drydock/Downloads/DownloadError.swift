@@ -2,6 +2,7 @@
 
 import CacheStore
 import DownloadCore
+import FoundationEssentials
 import HTTPTypes
 import Upstream
 
@@ -30,6 +31,10 @@ public enum DownloadError: Error, Sendable, Hashable {
     case tooLarge(limit: Int)
     /// The file that was asked for could not be written; there is none, or the one that was there before.
     case file(String)
+    /// The body has come whole, and could not be put in the place of the file that was asked for, as the text says.
+    /// It is in ``DownloadResult/file`` instead, beside that place: the program moves it where it wants it, or removes
+    /// it.
+    case notInPlace(DownloadResult, String)
 
     /// What became of the download, as one of the eight outcomes: ``DownloadOutcome/invalid`` where nobody was asked,
     /// else ``DownloadOutcome/downloadFailed``.
@@ -83,6 +88,9 @@ extension DownloadError: CustomStringConvertible {
             "\(result.url) answered \(result.response.status.code): look at the result, or accept that status"
         case .tooLarge(let limit):
             "the body is larger than \(limit) bytes: download it to a file, or raise Configuration.maximumBody"
+        case .notInPlace(let result, let reason):
+            "\(result.url) came whole, and could not be put in its place: \(reason); "
+                + "take it from \(result.file?.path(percentEncoded: false) ?? "")"
         }
     }
 }
@@ -92,7 +100,8 @@ extension DownloadError {
     init(_ error: FetchError) {
         switch error {
         case .cancelled, .stopped: self = .cancelled
-        case .onlyIfCached(let text), .offline(let text): self = .notStored(text)
+        case .onlyIfCached(let text): self = .notStored(text)
+        case .offline: self = .notStored(error.toldToProgram)
         case .notAdmitted(let text), .parkExpired(let text): self = .busy(text)
         case .unavailable(let text, seconds: _): self = .origin(OriginFailure(kind: .leftAlone, detail: text))
         case .upstream(let error): self = Self(error)
@@ -130,5 +139,17 @@ extension DownloadError {
         case .file(let error):
             self = .origin(OriginFailure(kind: .local, detail: "\(url) could not be read from the store: \(error)"))
         }
+    }
+}
+
+extension FetchError {
+    /// What happened and what to do, for a program.
+    var toldToProgram: String { Self.told(toProgram: description) }
+
+    /// A text of the modules below, which advise the operators of daemons.
+    static func told(toProgram text: String) -> String {
+        guard text.hasSuffix(offlineAdvice) else { return text }
+        return text.dropLast(offlineAdvice.count)
+            + "and the manager is offline, so that nobody is asked; set its isOffline to false to end that"
     }
 }

@@ -115,11 +115,10 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 let stale = try await DownloadFile.open(file, session.engine.files)
                 writer = stale
                 while let bytes = try await session.read() { try await stale.write(bytes) }
-                try await stale.commit()
             } else {
                 try await readAll(session)
             }
-            let result = result(head, .beingChecked, session)
+            let result = try await placed(result(head, .beingChecked, session))
             (data, writer) = (Data(), nil)
             return .stale(result)
         }
@@ -149,11 +148,22 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             _ session: DownloadSession,
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(DownloadError) -> DownloadEvent {
-            try await writer?.commit()
-            let result = result(head, head.outcome, session)
+            let result = try await placed(result(head, head.outcome, session))
             end()
             manager.note(result)
             return .finished(result)
+        }
+
+        /// A result whose file, where one is wanted, is in its place.
+        /// - Throws: `DownloadError.file`; `.notInPlace` with the result where its file has another name.
+        private func placed(
+            _ result: DownloadResult,
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadResult {
+            guard case .left(let place, let reason) = try await writer?.commit() else { return result }
+            var result = result
+            result.file = place
+            throw .notInPlace(result, reason)
         }
 
         private mutating func readAll(

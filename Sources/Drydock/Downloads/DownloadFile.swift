@@ -5,7 +5,7 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// A file that is not committed leaves nothing behind.
+/// A file that is not whole leaves nothing behind.
 ///
 /// Sendable: the descriptor and the names never change, and whether it is finished is atomic.
 final class DownloadFile: Sendable {
@@ -60,13 +60,22 @@ final class DownloadFile: Sendable {
         }
     }
 
+    /// Where the whole file is.
+    enum Ending {
+        case inPlace
+        /// It could not be put there, and has the other name still.
+        case left(URL, reason: String)
+    }
+
     /// Puts the file in its place, with all its bytes on the disk.
-    /// - Throws: `DownloadError.file`.
-    func commit() async throws(DownloadError) {
+    /// - Throws: `DownloadError.file` where its bytes do not reach the disk.
+    func commit() async throws(DownloadError) -> Ending {
         try await Self.run(pool) { [self] in
             guard fsync(descriptor) == 0 else { throw SystemError("fsync \(path)") }
-            guard rename(temporary, path) == 0 else { throw SystemError("rename to \(path)") }
+            // It is whole: whoever asked for it gets it, and removes it.
             isFinished.store(true, ordering: .relaxed)
+            if rename(temporary, path) == 0 { return .inPlace }
+            return .left(URL(filePath: temporary), reason: "\(SystemError("rename to \(path)"))")
         }
     }
 

@@ -73,7 +73,8 @@ final class DownloadSession: DownloadUnderWay {
         sessions.remove(self)
     }
 
-    func concerns(_ question: DownloadRequest) -> Bool { self.question.key == question.key }
+    var asked: DownloadRequest? { question }
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     /// Whether the iteration ends without an error.
     var isSilent: Bool { state.withLock { $0.isSilent } }

@@ -4,8 +4,10 @@ import Synchronization
 
 /// A download or a batch, as something that can be cancelled from outside.
 protocol DownloadUnderWay: AnyObject, Sendable {
-    /// Whether it downloads the resource of a question, and nothing else.
-    func concerns(_ question: DownloadRequest) -> Bool
+    /// What it downloads, where that is one resource.
+    var asked: DownloadRequest? { get }
+    /// Somebody outside has ended it.
+    var isCancelled: Bool { get }
     /// - Parameter silently: an iteration ends without an error.
     func cancel(silently: Bool)
 }
@@ -56,6 +58,15 @@ final class DownloadSessions: Sendable {
         }
         return count
     }
+
+    /// Whether there is such a download that nobody has ended.
+    func contains(where isMeant: (any DownloadUnderWay) -> Bool) -> Bool {
+        let all = state.withLock { state in state.sessions.values.compactMap(\.session) }
+        return all.contains { !$0.isCancelled && isMeant($0) }
+    }
+
+    /// No work may begin any more.
+    var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// - Throws: `DownloadError.closed`: no work may begin any more.
     func begin() throws(DownloadError) {

@@ -2,9 +2,9 @@
 
 import CacheStore
 import DownloadCore
-import EventLoop
 public import FoundationEssentials
 import HTTPCaching
+public import HTTPTypes
 
 /// The state of a resource as it is stored; no origin is asked.
 public enum StoredState: Sendable, Hashable {
@@ -19,10 +19,38 @@ public enum StoredState: Sendable, Hashable {
 }
 
 extension DownloadManager {
+    /// What is stored: listed, removed, pinned, copied into files, exported and imported as seeds.
+    public var store: ResponseStore {
+        ResponseStore(
+            configuration: configuration,
+            sessions: sessions,
+            logger: logger,
+            engine: { [self] () throws(DownloadError) in try await engine() }
+        )
+    }
+
     /// The state of a resource as it is stored. No origin is asked, and nothing changes.
+    /// - Parameters:
+    ///   - url: `http` or `https`; a fragment is left out.
+    ///   - options: what a download of it would want otherwise than the manager has it.
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`, `.cancelled`.
-    public func state(of url: URL) async throws(DownloadError) -> StoredState {
-        let session = try await begin(try DownloadRequest(url, configuration, Options()))
+    public func state(of url: URL, options: Options = Options()) async throws(DownloadError) -> StoredState {
+        let session = try await begin(try DownloadRequest(url, configuration, options))
+        return try await session.storedState()
+    }
+
+    /// The state of what is stored for a request. No origin is asked, and nothing changes.
+    /// - Parameters:
+    ///   - request: as for ``download(_:body:options:)``.
+    ///   - body: of a POST; none by default.
+    ///   - options: what a download of it would want otherwise than the manager has it.
+    /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`, `.cancelled`.
+    public func state(
+        of request: HTTPRequest,
+        body: Data? = nil,
+        options: Options = Options()
+    ) async throws(DownloadError) -> StoredState {
+        let session = try await begin(try DownloadRequest(request, body: body, configuration, options))
         return try await session.storedState()
     }
 
@@ -31,10 +59,7 @@ extension DownloadManager {
     /// - Returns: how many stored responses there were.
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`.
     @discardableResult
-    public func remove(_ url: URL) async throws(DownloadError) -> Int {
-        let question = try DownloadRequest(url, configuration, Options())
-        return try await purge(.url(question.key.description))
-    }
+    public func remove(_ url: URL) async throws(DownloadError) -> Int { try await store.remove(.url(url)) }
 
     /// Removes what came, or was last confirmed, before so long a time, in memory and on disk.
     /// - Parameter age: in whole seconds.
@@ -42,34 +67,25 @@ extension DownloadManager {
     /// - Throws: `DownloadError.unavailable`, `.closed`.
     @discardableResult
     public func remove(olderThan age: Duration) async throws(DownloadError) -> Int {
-        try await purge(.olderThan(try await engine().core.clock.now() - age.wholeSeconds))
+        try await store.remove(.olderThan(age))
     }
 
     /// Removes everything that is stored. Seeds stay.
     /// - Returns: how many stored responses there were.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
     @discardableResult
-    public func removeAll() async throws(DownloadError) -> Int { try await purge(.all) }
+    public func removeAll() async throws(DownloadError) -> Int { try await store.remove(.all) }
 
     /// Ends the validity of everything that is stored: the next download of each resource
     /// checks it. Nothing is removed.
     /// - Returns: how many stored responses there are.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
     @discardableResult
-    public func expireAll() async throws(DownloadError) -> Int { try await purge(.all, isSoft: true) }
+    public func expireAll() async throws(DownloadError) -> Int { try await store.expire(.all) }
 
     /// Gives back the memory that stored responses take; what is on disk stays.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
     public func freeMemory() async throws(DownloadError) { try await engine().core.freeMemory() }
-
-    private func purge(_ target: PurgeRule.Target, isSoft: Bool = false) async throws(DownloadError) -> Int {
-        let engine = try await engine()
-        do throws(PurgeError) {
-            return try await engine.core.purge([PurgeRule(target, isSoft: isSoft)], on: engine.files)
-        } catch {
-            throw .unavailable("\(error)")
-        }
-    }
 }
 
 extension StoredState {

@@ -41,12 +41,14 @@ public final class DownloadManager: Sendable {
 
     /// What the manager was made with.
     public let configuration: Configuration
-    private let logger: Logger
+    let logger: Logger
     /// Nil is what the program has set up when the manager opens.
     private let telemetry: Telemetry?
-    private let sessions = DownloadSessions()
+    let sessions = DownloadSessions()
     /// Protects the way from the first download to the end.
     private let opening = Mutex(Opening.notYet)
+    /// What an engine is told that is opened after the switch; changed under ``opening`` alone.
+    private let offline = Atomic<Bool>(false)
 
     /// Makes a manager. It opens its folder and starts its threads at the first download, or by ``open()``.
     /// - Parameters:
@@ -210,15 +212,61 @@ public final class DownloadManager: Sendable {
         await Task { await engine.stop() }.value
     }
 
-    /// Ends the downloads of a resource for all who wait for them, with ``DownloadError/cancelled``, and the transfer
-    /// with them. What is stored stays as it is.
+    /// Whether no origin is asked; false by default. While it is true, a stored response is the result however old it
+    /// is, and everything else fails with ``DownloadError/notStored(_:)``. Transfers under way go on. It may be changed
+    /// at any time, on any thread, and before the first download, too.
+    public var isOffline: Bool {
+        get { offline.load(ordering: .relaxed) }
+        set {
+            opening.withLock { state in
+                offline.store(newValue, ordering: .relaxed)
+                if case .open(let engine) = state { engine.core.isOffline = newValue }
+            }
+        }
+    }
+
+    // MARK: - Ending downloads
+
+    /// Ends the downloads of a URL, whatever they ask with, for all who wait for them, with
+    /// ``DownloadError/cancelled``, and the transfers with them. What is stored stays as it is.
+    /// - Parameter silently: events end without an error; a task that waits for a result hears
+    ///   ``DownloadError/cancelled`` in any case. False by default.
     /// - Returns: how many downloads there were.
     @discardableResult
-    public func cancel(_ url: URL) -> Int {
-        guard let question = try? DownloadRequest(url, configuration, Options()) else { return 0 }
-        let count = sessions.cancel(silently: false) { $0.concerns(question) }
-        _ = openedEngine?.core.cancel { $0 == question.key }
-        return count
+    public func cancel(_ url: URL, silently: Bool = false) -> Int {
+        guard let target = try? DownloadTarget(url, configuration) else { return 0 }
+        return target.cancel(in: sessions, opened?.core, silently: silently)
+    }
+
+    /// Ends the downloads of a request: of the same URL with the same method, fields and content, Cache-Control left
+    /// out. Their transfer ends with them, unless other downloads wait for it. What is stored stays as it is.
+    /// - Parameters:
+    ///   - body: of a POST; none by default.
+    ///   - silently: as with ``cancel(_:silently:)``.
+    /// - Returns: how many downloads there were.
+    @discardableResult
+    public func cancel(_ request: HTTPRequest, body: Data? = nil, silently: Bool = false) -> Int {
+        guard let target = try? DownloadTarget(request, body: body, configuration) else { return 0 }
+        return target.cancel(in: sessions, opened?.core, silently: silently)
+    }
+
+    /// Drops all who wait for downloads of a URL, whatever they ask with: they hear ``DownloadError/cancelled``. The
+    /// transfers go on, and what can be stored is stored, whatever ``DownloadConfiguration/leaving`` says. Who asks
+    /// after this may join them.
+    /// - Parameter silently: as with ``cancel(_:silently:)``.
+    /// - Returns: how many downloads there were.
+    @discardableResult
+    public func dropWaiters(of url: URL, silently: Bool = false) -> Int {
+        guard let target = try? DownloadTarget(url, configuration) else { return 0 }
+        return target.dropWaiters(in: sessions, opened?.core, silently: silently)
+    }
+
+    /// As ``dropWaiters(of:silently:)``, of the downloads of one request, which ``cancel(_:body:silently:)`` tells from
+    /// others.
+    @discardableResult
+    public func dropWaiters(of request: HTTPRequest, body: Data? = nil, silently: Bool = false) -> Int {
+        guard let target = try? DownloadTarget(request, body: body, configuration) else { return 0 }
+        return target.dropWaiters(in: sessions, opened?.core, silently: silently)
     }
 
     /// Ends every download, and their transfers with them. What is stored stays as it is.
@@ -228,7 +276,7 @@ public final class DownloadManager: Sendable {
     @discardableResult
     public func cancelAll(silently: Bool = false) -> Int {
         let count = sessions.cancel(silently: silently)
-        _ = openedEngine?.core.cancel { _ in true }
+        _ = opened?.core.cancel { _ in true }
         return count
     }
 
@@ -237,7 +285,7 @@ public final class DownloadManager: Sendable {
 
     /// What the manager is doing at this moment, and what it has asked for so far; all but ``downloadCount`` is zero
     /// before the first download, and after ``close()``.
-    public var statistics: DownloadStatistics { DownloadStatistics(downloads: downloadCount, openedEngine) }
+    public var statistics: DownloadStatistics { DownloadStatistics(downloads: downloadCount, opened) }
 
     // MARK: - For downloads
 
@@ -255,7 +303,7 @@ public final class DownloadManager: Sendable {
     }
 
     /// The engine where there is one.
-    private var openedEngine: DownloadEngine? {
+    private var opened: DownloadEngine? {
         guard case .open(let engine) = opening.withLock({ $0 }) else { return nil }
         return engine
     }
@@ -289,6 +337,7 @@ public final class DownloadManager: Sendable {
             case (.open(let engine), _): return engine
             case (_, .success(let engine)):
                 state = .open(engine)
+                engine.core.isOffline = offline.load(ordering: .relaxed)
                 return engine
             case (.underWay(let current), .failure(let error)):
                 // The next call tries again, unless another one is trying already.

@@ -1,0 +1,131 @@
+// One stored response as a listing shows it, and the listing as a sequence that is read page by page.
+
+import CacheStore
+import DownloadCore
+public import FoundationEssentials
+import HTTPCaching
+public import HTTPTypes
+import HTTPWire
+
+/// A response that is stored, without its body.
+public struct StoredResponse: Sendable, Hashable {
+    /// Where a response is stored.
+    public enum Place: String, Sendable, Hashable, CaseIterable {
+        /// In memory.
+        case memory
+        /// In the folder of ``DownloadConfiguration/disk``.
+        case disk
+    }
+
+    /// Its URL.
+    public var url: URL
+    /// What the response is found by besides its URL, such as the digest of the content of a POST; mostly nothing.
+    public var secondaryKey: [String]
+    /// The fields of the request that the response varies by (RFC 9110 section 12.5.5).
+    public var varyingFields: HTTPFields
+    /// Status and fields as the origin sent them.
+    public var response: HTTPResponse
+    /// Bytes of the body; nil where nobody knows.
+    public var size: Int64?
+    /// Where it is, the fastest first.
+    public var places: [Place]
+    /// When it came, or was last confirmed and brought up to date, in whole seconds.
+    public var storedAt: Date
+    /// When the origin last said that it is current, in whole seconds.
+    public var confirmedAt: Date
+    /// When the origin last changed it, by its Last-Modified; nil where it has not said so.
+    public var lastModified: Date?
+    /// How long ago the origin made it, in whole seconds (RFC 9111 section 4.2.3).
+    public var age: Duration
+    /// How much longer it stays valid by the manager's settings, in whole seconds; negative where it has not been since
+    /// then. A download with a ``DownloadOptions/lifetime`` of its own may see it otherwise.
+    public var validity: Duration
+    /// The tags by which it can be removed: those of `Cache-Tag`, `Surrogate-Key` and `Cache-Groups`.
+    public var tags: [String]
+    /// Whether its URL is pinned: it makes no room for others, and does not go for its age.
+    public var isPinned: Bool
+}
+
+extension StoredResponse {
+    /// - Parameter now: Unix seconds.
+    /// - Returns: nil where the URL is none that a program can name.
+    init?(_ listed: ListedResponse, _ configuration: DownloadConfiguration, now: Int64) {
+        guard let url = URL(string: "\(listed.key)") else { return nil }
+        let head = listed.head
+        let question = try? DownloadRequest(url, configuration, DownloadOptions())
+        guard let policy = question?.ask(configuration, seed: nil).policy else { return nil }
+        self.url = url
+        secondaryKey = listed.key.extras?.split(separator: "\n").map(String.init) ?? []
+        varyingFields = HTTPFields(head.varyFields)
+        response = HTTPResponse(
+            status: HTTPResponse.Status(code: head.status, reasonPhrase: head.reason),
+            headerFields: HTTPFields(head.fields)
+        )
+        size = listed.length
+        places = listed.tiers.compactMap { Place(rawValue: $0.rawValue) }
+        storedAt = Date(timeIntervalSince1970: Double(head.responseTime))
+        confirmedAt = Date(timeIntervalSince1970: Double(head.validatedAt))
+        lastModified = head.fields.first(.lastModified).flatMap { HTTPDate.parse($0, now: now) }
+            .map { Date(timeIntervalSince1970: Double($0)) }
+        age = .seconds(Caching.age(head, now: now))
+        validity = .seconds(-Caching.staleness(head, policy: policy, now: now))
+        tags = Caching.cacheTags(head.fields)
+        isPinned = listed.isPinned
+    }
+}
+
+/// Stored responses in the order of their URLs. Each iteration looks anew, page by page: what is stored or goes
+/// meanwhile may be in it or not.
+public struct StoredResponses: AsyncSequence, Sendable {
+    public typealias Element = StoredResponse
+    public typealias Failure = DownloadError
+
+    typealias Page =
+        @Sendable (_ after: String?) async throws(DownloadError) -> (
+            responses: [StoredResponse], next: String?
+        )
+
+    private let page: Page
+
+    init(_ page: @escaping Page) { self.page = page }
+
+    /// Begins with the first URL.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(page: page) }
+
+    /// One way through what is stored.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate let page: Page
+        private var found: ArraySlice<StoredResponse> = []
+        private var after: String?
+        private var isOver = false
+
+        fileprivate init(page: @escaping Page) { self.page = page }
+
+        /// The next stored response; nil behind the last one.
+        /// - Throws: `DownloadError.invalidRequest` for a selection that names no URL, `.unavailable`, `.closed`;
+        ///   ``DownloadError/cancelled`` when the task is cancelled.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> StoredResponse? {
+            while found.isEmpty, !isOver {
+                if Task.isCancelled { throw .cancelled }
+                let (responses, next) = try await page(after)
+                found = responses[...]
+                after = next
+                isOver = next == nil
+            }
+            return found.popFirst()
+        }
+    }
+}
+
+extension HTTPFields {
+    /// The lines whose names a program can name.
+    init(_ fields: Fields) {
+        self.init()
+        fields.forEachLine { name, value, _ in
+            guard let name = HTTPField.Name(Latin1.string(name)) else { return }
+            append(HTTPField(name: name, value: value))
+        }
+    }
+}
