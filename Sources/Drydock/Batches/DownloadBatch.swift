@@ -58,9 +58,9 @@ public final class DownloadBatch: Sendable {
             observe: { _ in
                 if let runner = box.runner { followers.tell(Progress(runner.progress)) }
             },
+            files: BatchFiles(anywhereWith: engine.files),
             // Who asks for sizes waits for all of them before anything is downloaded.
-            sizePriority: .client,
-            files: BatchFiles(anywhereWith: engine.files)
+            sizePriority: .client
         )
         box.set(runner)
         try sessions.add(self)

@@ -102,7 +102,7 @@ extension DownloadError {
         case .notStored: "notStored"
         case .busy: "busy"
         case .tooLarge: "tooLarge"
-        case .file: "file"
+        case .file, .notInPlace: "file"
         }
     }
 }
