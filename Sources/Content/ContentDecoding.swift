@@ -1,6 +1,5 @@
 // Decodes the content codings of a body (RFC 9110 section 8.4), for its inspection and for its mapping.
 
-import CCodings
 package import HTTPWire
 
 /// A coding that can be taken off.
@@ -34,10 +33,17 @@ package final class ContentDecoder {
     /// The bytes are not in the coding that they are said to be in.
     package struct Malformed: Error {}
 
-    private var stages: [Stage]
+    private let stages: [CodingStage]
+    // The output of each stage, used within one call only; owned by this object, freed in deinit.
+    private let rooms: [UnsafeMutableRawBufferPointer]
 
     /// - Parameter codings: in the order of decoding; an empty list leaves the bytes as they are.
-    package init(_ codings: [ContentCoding]) { stages = codings.map { Stage($0) } }
+    package init(_ codings: [ContentCoding]) {
+        stages = codings.map { CodingStage($0) }
+        rooms = codings.map { _ in .allocate(byteCount: 32 * 1024, alignment: 16) }
+    }
+
+    deinit { for room in rooms { room.deallocate() } }
 
     /// Decodes the next bytes.
     /// - Parameter take: gets the decoded bytes piece by piece; returns false to stop.
@@ -55,87 +61,20 @@ package final class ContentDecoder {
         _ take: (UnsafeRawBufferPointer) -> Bool
     ) throws(Malformed) -> Bool {
         guard index < stages.count else { return take(bytes) }
-        return try stages[index].push(bytes) { (piece) throws(Malformed) in try push(piece, from: index + 1, take) }
+        guard !bytes.isEmpty else { return true }
+        let (stage, room) = (stages[index], rooms[index])
+        var rest = bytes
+        while true {
+            let step = try stage.step(rest, into: room)
+            rest = UnsafeRawBufferPointer(rebasing: rest[step.consumed...])
+            if step.produced > 0 {
+                let piece = UnsafeRawBufferPointer(rebasing: room[..<step.produced])
+                guard try push(piece, from: index + 1, take) else { return false }
+            } else if rest.isEmpty {
+                return true
+            }
+        }
     }
 }
 
 @available(*, unavailable) extension ContentDecoder: Sendable {}
-
-/// One coding. Used on one loop.
-private final class Stage {
-    private let coding: ContentCoding
-    /// The first byte of a deflate body, which does not say yet whether there is a zlib wrapper.
-    private var first: UInt8?
-    // Made by `c_coding_make`, ours alone, freed in deinit.
-    private var decoder: UnsafeMutableRawPointer?
-    // The output buffer, used within one call only; owned by this object, freed in deinit.
-    private let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 16)
-    private var isMade = false
-    private(set) var isAtEnd = false
-
-    init(_ coding: ContentCoding) { self.coding = coding }
-
-    deinit {
-        c_coding_free(decoder)
-        room.deallocate()
-    }
-
-    func push(
-        _ bytes: UnsafeRawBufferPointer,
-        _ take: (UnsafeRawBufferPointer) throws(ContentDecoder.Malformed) -> Bool
-    ) throws(ContentDecoder.Malformed) -> Bool {
-        guard coding == .deflate, !isMade else { return try decode(bytes, take) }
-        // RFC 9110 section 8.4.1.2: some send the deflate data without the zlib wrapper; the first two bytes tell.
-        guard bytes.count + (first == nil ? 0 : 1) >= 2 else {
-            first = bytes.first ?? first
-            return true
-        }
-        let start = (first.map { [$0] } ?? []) + Array(bytes.prefix(2))
-        let isWrapped = start[0] & 0x0F == 8 && (Int(start[0]) << 8 | Int(start[1])) % 31 == 0
-        make(isWrapped ? C_CODING_ZLIB : C_CODING_RAW_DEFLATE)
-        if let first {
-            let one = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
-            defer { one.deallocate() }
-            one[0] = first
-            guard try decode(UnsafeRawBufferPointer(one), take) else { return false }
-        }
-        return try decode(bytes, take)
-    }
-
-    private func make(_ kind: some BinaryInteger) {
-        isMade = true
-        decoder = c_coding_make(Int32(kind))
-    }
-
-    private func decode(
-        _ bytes: UnsafeRawBufferPointer,
-        _ take: (UnsafeRawBufferPointer) throws(ContentDecoder.Malformed) -> Bool
-    ) throws(ContentDecoder.Malformed) -> Bool {
-        guard !bytes.isEmpty else { return true }
-        if !isMade { make(coding == .brotli ? C_CODING_BROTLI : C_CODING_GZIP) }
-        // Only gzip may continue after its end, with another member (RFC 1952 section 2.2).
-        guard let decoder, !isAtEnd || coding == .gzip else { throw ContentDecoder.Malformed() }
-        isAtEnd = false
-        var left = bytes.count
-        let source = bytes.bindMemory(to: UInt8.self)
-        let target = room.bindMemory(to: UInt8.self)
-        while true {
-            var free = room.count
-            let position = source.baseAddress.map { $0 + (bytes.count - left) }
-            let result = Int(c_coding_step(decoder, position, &left, target.baseAddress, &free))
-            if free < room.count {
-                let piece = UnsafeRawBufferPointer(rebasing: room[..<(room.count - free)])
-                guard try take(piece) else { return false }
-            }
-            switch result {
-            case Int(C_CODING_FULL): continue
-            case Int(C_CODING_HUNGRY): if left == 0 { return true }
-            case Int(C_CODING_ENDED):
-                isAtEnd = true
-                guard left == 0 else { throw ContentDecoder.Malformed() }
-                return true
-            default: throw ContentDecoder.Malformed()
-            }
-        }
-    }
-}
