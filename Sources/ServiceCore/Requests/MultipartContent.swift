@@ -19,10 +19,10 @@ struct MultipartContent {
         var number: UInt64 = 0xCBF2_9CE4_8422_2325
         let plain = Self.parts(tree, files, style, boundary: "")
         for byte in plain { number = (number ^ UInt64(byte)) &* 0x100_0000_01B3 }
-        var boundary = Self.boundary(number)
+        var boundary = MultipartHead.boundary(number)
         while Self.contains(plain, Array(boundary.utf8)) {
             number &+= 1
-            boundary = Self.boundary(number)
+            boundary = MultipartHead.boundary(number)
         }
         self.boundary = boundary
         parts = Self.parts(tree, files, style, boundary: boundary)
@@ -34,31 +34,24 @@ struct MultipartContent {
     /// - Parameter type: of the client's content.
     init(_ tree: ContentTree, _ files: [FilePart], _ style: FormStyle, _ upload: UploadPart, type: String?) {
         // Nobody who sends the content can know it.
-        boundary = Self.boundary(UInt64.random(in: .min ... .max)) + Self.hex(UInt64.random(in: .min ... .max))
+        boundary = MultipartHead.randomBoundary()
         parts = Self.parts(tree, files, style, boundary: boundary)
         self.upload = upload
         uploadType = upload.type ?? type ?? "application/octet-stream"
     }
 
-    var type: String { "multipart/form-data; boundary=\(boundary)" }
+    var type: String { MultipartHead.type(boundary) }
 
     /// All of it, where there is no upload.
     var whole: [UInt8] { parts + end }
 
-    private var end: [UInt8] { Array("--\(boundary)--\r\n".utf8) }
+    private var end: [UInt8] { MultipartHead.end(boundary) }
 
     /// What stands before the client's content, and what behind it.
     var around: (before: [UInt8], after: [UInt8]) {
         guard let upload else { return (parts, end) }
-        let head = Self.head(boundary, upload.name, filename: upload.filename, type: uploadType)
+        let head = MultipartHead.bytes(boundary, upload.name, filename: upload.filename, type: uploadType)
         return (parts + head, Array("\r\n".utf8) + end)
-    }
-
-    private static func boundary(_ number: UInt64) -> String { "drydock-" + hex(number) }
-
-    private static func hex(_ number: UInt64) -> String {
-        let text = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - text.utf8.count) + text
     }
 
     private static func contains(_ bytes: [UInt8], _ word: [UInt8]) -> Bool {
@@ -80,37 +73,25 @@ struct MultipartContent {
         var bytes: [UInt8] = []
         for member in tree.members ?? [] {
             if case .data(let data) = member.value {
-                bytes += head(boundary, member.name, filename: member.name, type: "application/octet-stream")
+                bytes += MultipartHead.bytes(
+                    boundary,
+                    member.name,
+                    filename: member.name,
+                    type: "application/octet-stream"
+                )
                 bytes += data + Array("\r\n".utf8)
                 continue
             }
             for item in FormItems.items(.object([member]), style) {
-                bytes += head(boundary, item.name)
+                bytes += MultipartHead.bytes(boundary, item.name)
                 bytes += Array((item.value ?? "").utf8) + Array("\r\n".utf8)
             }
         }
         for file in files {
-            bytes += head(boundary, file.name, filename: file.filename, type: file.type)
+            bytes += MultipartHead.bytes(boundary, file.name, filename: file.filename, type: file.type)
             bytes += file.bytes + Array("\r\n".utf8)
         }
         return bytes
-    }
-
-    private static func head(
-        _ boundary: String,
-        _ name: String,
-        filename: String? = nil,
-        type: String? = nil
-    ) -> [UInt8] {
-        var text = "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(escaped(name))\""
-        if let filename { text += "; filename=\"\(escaped(filename))\"" }
-        if let type { text += "\r\nContent-Type: \(type)" }
-        return Array((text + "\r\n\r\n").utf8)
-    }
-
-    /// As browsers write names (HTML, "multipart form data").
-    private static func escaped(_ text: String) -> String {
-        text.replacing("\r", with: "%0D").replacing("\n", with: "%0A").replacing("\"", with: "%22")
     }
 }
 
