@@ -24,7 +24,7 @@ package final class ContentSource: RequestBodySource {
     }
 
     /// The same from its start; nil where something follows that cannot be read twice.
-    package var again: ContentSource? { rest == nil ? ContentSource(whole) : nil }
+    package var again: (any RequestBodySource)? { rest == nil ? ContentSource(whole) : nil }
 
     /// Its bytes in all; nil where something follows that is not in memory.
     package var length: Int? { rest == nil ? whole.count : nil }

@@ -17,7 +17,7 @@ final class RememberedBody: RequestBodySource {
     init(_ body: any RequestBodySource) { self.body = body }
 
     /// The content from its start; nil where it is not there any more.
-    var again: (any RequestBodySource)? { bytes.map { ContentSource($0, then: isOver ? nil : body) } }
+    var again: (any RequestBodySource)? { body.again ?? bytes.map { ContentSource($0, then: isOver ? nil : body) } }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         let result = body.read(into: buffer)

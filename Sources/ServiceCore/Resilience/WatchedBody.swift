@@ -12,15 +12,15 @@ final class WatchedBody: RequestBodySource {
 
     init(_ body: any RequestBodySource) { self.body = body }
 
-    /// Nothing of it has been read, or it is in memory and can be read again.
-    var canBeRepeated: Bool { !isRead || (body as? ContentSource)?.again != nil }
+    /// Nothing of it has been read, or it can be read again.
+    var canBeRepeated: Bool { !isRead || body.again != nil }
 
     /// Its bytes, where all of it is in memory.
     var length: Int? { (body as? ContentSource)?.length }
 
     /// Itself, from its start.
     func forAttempt() -> WatchedBody {
-        if isRead, let again = (body as? ContentSource)?.again {
+        if isRead, let again = body.again {
             body = again
             isRead = false
         }
@@ -32,6 +32,13 @@ final class WatchedBody: RequestBodySource {
         if result != .wait { isRead = true }
         if let onRead, case .bytes(let count) = result { onRead(count) }
         return result
+    }
+
+    var again: (any RequestBodySource)? {
+        guard let again = body.again else { return nil }
+        let watched = WatchedBody(again)
+        watched.onRead = onRead
+        return watched
     }
 }
 

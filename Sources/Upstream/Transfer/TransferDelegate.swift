@@ -79,4 +79,12 @@ package protocol RequestBodySource: AnyObject {
     /// Fills the buffer from its start. Called on the loop, perhaps from within libcurl: it must not wait; `Transfer`'s
     /// methods may be called, and take effect afterwards.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
+
+    /// A source of the same bytes from their start, however much of this one was read; nil, as unless a source says
+    /// otherwise: they can be had once.
+    var again: (any RequestBodySource)? { get }
+}
+
+extension RequestBodySource {
+    package var again: (any RequestBodySource)? { nil }
 }

@@ -114,7 +114,11 @@ import Upstream
             return
         }
         #expect(read(again, 9) + read(again, 9) == "abcdef")
-        let long = RememberedBody(ContentSource([UInt8](repeating: 0, count: RememberedBody.longest + 1)))
+        let bytes = [UInt8](repeating: 0, count: RememberedBody.longest + 1)
+        let inMemory = RememberedBody(ContentSource(bytes))
+        _ = read(inMemory, bytes.count)
+        #expect(inMemory.again != nil, "what is in memory can be had again, however long it is")
+        let long = RememberedBody(ContentSource(bytes, then: ContentSource([])))
         _ = read(long, RememberedBody.longest)
         #expect(long.again != nil)
         _ = read(long, 9)
