@@ -51,12 +51,20 @@ extension Caching {
                 }
                 guard isSameDate(old, new, now: now) else { return .lastModified }
             case .length:
-                guard let old = stored.bodyLength, let new = contentLength(answer.fields) else { continue }
+                // Some origins code what they send to GET, and tell HEAD the length that it has uncoded.
+                guard let old = stored.bodyLength, let new = contentLength(answer.fields),
+                    hasSameCodings(stored.fields, answer.fields)
+                else { continue }
                 guard old == new else { return .length }
             }
             matched = true
         }
         return matched ? nil : .noValidator
+    }
+
+    private static func hasSameCodings(_ one: Fields, _ other: Fields) -> Bool {
+        guard one.contains(.contentEncoding) || other.contains(.contentEncoding) else { return true }
+        return one.combined(.contentEncoding)?.lowercased() == other.combined(.contentEncoding)?.lowercased()
     }
 
     /// Two dates in any of the forms of RFC 9110 section 5.6.7 are the same moment; what is no date
