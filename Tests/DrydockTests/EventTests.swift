@@ -13,6 +13,7 @@ import Testing
         for try await event in events {
             switch event {
             case .stale(let result): words.append("stale \(result.text)")
+            case .uploaded: words.append("uploaded")
             case .began(let response, let expected):
                 words.append("began \(response.status.code) \(expected.map(String.init) ?? "unknown")")
             case .progress: if words.last != "progress" { words.append("progress") }
@@ -78,7 +79,7 @@ import Testing
                         gates[Int(progress.received / 100)].open()
                     }
                 case .finished(let result): #expect(Array(result.data) == Pattern.bytes(0..<300))
-                case .stale: Issue.record("nothing is stored")
+                case .stale, .uploaded: Issue.record("nothing is stored, and nothing is sent")
                 }
             }
             #expect(seen.map(\.received).filter { $0 % 100 == 0 } == [100, 200, 300])

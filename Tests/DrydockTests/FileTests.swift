@@ -117,7 +117,7 @@ import Testing
                         #expect(result.data.isEmpty)
                         #expect(result.outcome == .beingChecked)
                         words.append("stale \(try readBytes(file.path).count)")
-                    case .began: words.append("began")
+                    case .began, .uploaded: words.append("began")
                     case .progress(let progress): if progress.received == progress.expected { words.append("whole") }
                     case .finished(let result):
                         #expect(result.file == file)

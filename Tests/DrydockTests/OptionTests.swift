@@ -256,26 +256,6 @@ import Testing
         }
     }
 
-    @Test func aBodyIsOfPostAlone() async throws {
-        let manager = makeManager { $0.mode = .standard }
-        for method in [HTTPRequest.Method.get, .post] {
-            let request = HTTPRequest(method: method, scheme: "http", authority: "origin.test", path: "/a")
-            let error = await failure { try await manager.download(request, body: Data("a".utf8)) }
-            #expect(error?.outcome == .invalid)
-        }
-    }
-
-    @Test func otherMethodsAreRefused() async throws {
-        let manager = makeManager()
-        let request = HTTPRequest(method: .delete, scheme: "http", authority: "origin.test", path: "/a")
-        let error = await failure { try await manager.download(request) }
-        guard case .invalidRequest(let detail) = error else {
-            Issue.record("\(error as Any)")
-            return
-        }
-        #expect(detail.contains("DELETE"))
-    }
-
     @Test func otherStatusesCanBeAccepted() async throws {
         try await withManager {
             $0.acceptedStatuses = 200..<500

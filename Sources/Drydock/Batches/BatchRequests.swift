@@ -48,7 +48,7 @@ struct BatchQuestions: Sendable {
     ) -> Result<DownloadRequest, DownloadError> {
         Result { () throws(DownloadError) in
             if let file = item.file { throw .invalidRequest("'\(file)' is not a file: name one by a file URL") }
-            return try DownloadRequest(item.request, body: item.body, configuration, item.options)
+            return try DownloadRequest(item.request, body: item.body.map { .data($0) }, configuration, item.options)
         }
     }
 

@@ -49,6 +49,10 @@ public struct DownloadConfiguration: Sendable, Hashable {
     public var seeds: Seeds?
     /// Fields of every request that does not bring them itself; `User-Agent: Drydock/VERSION` by default.
     public var headerFields: HTTPFields = [.userAgent: "Drydock/\(DrydockVersion.current)"]
+    /// Asks origins for the content codings gzip and br, and hands over bytes that are decoded; true by default. What is
+    /// stored stays coded. A request with an `Accept-Encoding` or a `Range` of its own is sent as it is, and what comes
+    /// is handed over as it came.
+    public var decodesContent = true
     /// How long the origin may take.
     public var timeouts = Timeouts()
     /// How an `https` origin is verified.

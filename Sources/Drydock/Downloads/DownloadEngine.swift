@@ -170,8 +170,19 @@ final class DownloadEngine: Sendable {
     }
 
     /// Asks the core what a question is about, on one of the engine's loops; nil where the engine has ended.
-    func answer(_ ask: CacheRequest, to question: DownloadRequest, on loop: isolated EventLoop) async -> Answer? {
-        guard let source = source(for: question, ask.policy, on: loop) else { return nil }
-        return await core.answer(ask, from: source, on: loop)
+    /// - Parameters:
+    ///   - upload: the content of a question that is passed on; nil where it has none.
+    ///   - meter: told what of the content is sent; nil: nobody is.
+    func answer(
+        _ ask: CacheRequest,
+        to question: DownloadRequest,
+        _ upload: Upload? = nil,
+        _ meter: UploadMeter? = nil,
+        on loop: isolated EventLoop
+    ) async -> Answer? {
+        guard var source = source(for: question, ask.policy, on: loop) else { return nil }
+        if let meter { source = MeteredSource(source, meter) }
+        guard question.isPassed else { return await core.answer(ask, from: source, on: loop) }
+        return await core.pass(question.passed(ask, upload, on: loop), from: source, on: loop)
     }
 }

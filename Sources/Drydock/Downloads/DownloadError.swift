@@ -35,6 +35,9 @@ public enum DownloadError: Error, Sendable, Hashable {
     /// It is in ``DownloadResult/file`` instead, beside that place: the program moves it where it wants it, or removes
     /// it.
     case notInPlace(DownloadResult, String)
+    /// The content of the request could not be had as a whole, or is needed again and can be had once: the text says
+    /// which and why. The origin may have got a part of it, and took it for no whole request.
+    case requestBody(String)
 
     /// What became of the download, as one of the eight outcomes: ``DownloadOutcome/invalid`` where nobody was asked,
     /// else ``DownloadOutcome/downloadFailed``.
@@ -81,7 +84,8 @@ extension DownloadError: CustomStringConvertible {
         switch self {
         case .cancelled: "the download was cancelled"
         case .closed: "the download manager has been closed: make another one"
-        case .invalidRequest(let text), .unavailable(let text), .notStored(let text), .busy(let text), .file(let text):
+        case .invalidRequest(let text), .unavailable(let text), .notStored(let text), .busy(let text), .file(let text),
+            .requestBody(let text):
             text
         case .origin(let failure): failure.detail
         case .unacceptableStatus(let result):

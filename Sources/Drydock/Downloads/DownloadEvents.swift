@@ -44,7 +44,8 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         private var session: DownloadSession?
         private var writer: DownloadFile?
         private var data = Data()
-        private var received: Int64 = 0
+        /// The request, while it sends a content.
+        private var uploading: MeteredAsking?
 
         fileprivate init(
             manager: DownloadManager,
@@ -86,17 +87,24 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 return try await lookAtStored(session)
             case .asking:
                 guard let session else { return nil }
-                return try await began(try await session.ask(), session)
+                guard session.question.hasContent else { return try await began(try await session.ask(), session) }
+                let uploading = uploading ?? MeteredAsking(session)
+                self.uploading = uploading
+                switch await uploading.next() {
+                case .uploaded(let progress): return .uploaded(progress)
+                case .asked(let head):
+                    self.uploading = nil
+                    return try await began(try head.get(), session)
+                }
             case .body(let head):
                 guard let session else { return nil }
                 guard let bytes = try await session.read() else { return try await finish(head, session) }
-                received += Int64(bytes.count)
                 if let writer {
                     try await writer.write(bytes)
                 } else {
                     try append(bytes)
                 }
-                return .progress(DownloadProgress(received: received, expected: head.expected))
+                return .progress(DownloadProgress(received: session.received, expected: head.expected))
             case .over: return nil
             }
         }
@@ -135,7 +143,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             }
             if let file {
                 writer = try await DownloadFile.open(file, session.engine.files)
-            } else if let expected = head.expected {
+            } else if let expected = head.length {
                 guard expected <= manager.configuration.maximumBody else { throw tooLarge }
                 data.reserveCapacity(Int(clamping: expected))
             }
@@ -199,6 +207,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         private mutating func end() {
             step = .over
             session = nil
+            uploading = nil
             writer = nil
             data = Data()
         }

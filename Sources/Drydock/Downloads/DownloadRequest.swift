@@ -18,8 +18,14 @@ struct DownloadRequest: Sendable {
     let method: HTTPWire.Method
     /// End-to-end, without Host.
     let fields: Fields
-    /// Of a POST; nil for what has no content.
+    /// Of a POST that is answered from the store; nil for what has no content, and for what is passed on.
     let content: [UInt8]?
+    /// What is sent with a request that is passed on; nil where it has no content.
+    let body: RequestBody?
+    /// It is for the origin to answer, whatever is stored.
+    let isPassed: Bool
+    /// Coded bytes are decoded before the program gets them.
+    let isDecoded: Bool
     let options: DownloadOptions
     /// The manager's, of what makes two requests one.
     let keys: KeyRules
@@ -32,9 +38,13 @@ struct DownloadRequest: Sendable {
         return content.map { key.adding(lines: KeyRules.lines(post: $0, fields)) } ?? key
     }
 
+    /// Whether bytes are sent behind its head.
+    var hasContent: Bool { body != nil || content != nil }
+
     /// Whether what is stored is looked at before anybody is asked.
     var wantsStaleFirst: Bool {
         options.yieldsStaleFirst && !options.forcesDownload && !options.bypassesStore && !options.onlyStored
+            && !isPassed
     }
 
     /// - Throws: `DownloadError.invalidRequest`.
@@ -46,7 +56,6 @@ struct DownloadRequest: Sendable {
             text: url.absoluteString,
             method: .get,
             own: HTTPFields(),
-            content: nil,
             configuration: configuration,
             options: options
         )
@@ -55,30 +64,22 @@ struct DownloadRequest: Sendable {
     /// - Throws: `DownloadError.invalidRequest`.
     init(
         _ request: HTTPRequest,
-        body: Data? = nil,
+        body: RequestBody? = nil,
         _ configuration: DownloadConfiguration,
         _ options: DownloadOptions
     ) throws(DownloadError) {
         let text = request.text
         guard let url = URL(string: text) else { throw Self.refuse(text, "give it a scheme, an authority and a path") }
-        let isPost = request.method == .post && configuration.mode == .library && !options.bypassesStore
-        guard request.method == .get || request.method == .head || isPost else {
-            throw Self.refuse(
-                text,
-                "GET and HEAD can be downloaded, and POST in Mode.library where it does not bypass the store; "
-                    + "\(request.method) cannot"
-            )
-        }
-        guard isPost || body == nil else { throw Self.refuse(text, "only a POST has a body") }
+        try Self.check(request, body)
         // In the modules below a POST with its content is a GET under another key.
-        let method = isPost ? .get : HTTPWire.Method(request.method.rawValue)
-        let content = isPost ? Array(body ?? Data()) : nil
+        let content = Self.storedContent(of: request, body, configuration, options)
         try self.init(
             url,
             text: text,
-            method: method,
-            own: request.headerFields,
+            method: content == nil ? HTTPWire.Method(request.method.rawValue) : .get,
+            own: Self.fields(of: request, body),
             content: content,
+            body: content == nil ? body : nil,
             configuration: configuration,
             options: options
         )
@@ -89,7 +90,8 @@ struct DownloadRequest: Sendable {
         text: String,
         method: HTTPWire.Method,
         own: HTTPFields,
-        content: [UInt8]?,
+        content: [UInt8]? = nil,
+        body: RequestBody? = nil,
         configuration: DownloadConfiguration,
         options: DownloadOptions
     ) throws(DownloadError) {
@@ -99,6 +101,8 @@ struct DownloadRequest: Sendable {
         self.path = path
         self.method = method
         self.content = content
+        self.body = body
+        isPassed = body != nil || method != .get && method != .head
         self.options = options
         keys = configuration.keys.rules
         types = try Self.types(options.acceptedContentTypes ?? configuration.acceptedContentTypes, text)
@@ -109,16 +113,18 @@ struct DownloadRequest: Sendable {
         }
         fields.remove(.host)
         fields.remove(.contentLength)
-        if content != nil {
-            // A POST has no ranges and no conditions; the GET that the download core sees would obey them.
-            for field in [KnownField.range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince] {
-                fields.remove(field)
-            }
-        }
+        // Ranges are of GET alone (RFC 9110 section 14.2); the GET that the download core sees would obey this one. Of
+        // a content that is there nothing is to be expected.
+        if content != nil { for field in [KnownField.range, .expect] { fields.remove(field) } }
+        isDecoded = configuration.decodesContent && !fields.contains(.acceptEncoding) && !fields.contains(.range)
+        if isDecoded { fields.append(.acceptEncoding, Self.codings) }
         if options.forcesDownload { fields.appendMember(.cacheControl, "no-cache") }
         if options.onlyStored { fields.appendMember(.cacheControl, "only-if-cached") }
         self.fields = HopByHop.forwardable(fields, isRequest: true)
     }
+
+    /// What an origin is asked for where the bytes are decoded here.
+    private static let codings = "gzip, br"
 
     /// The origin of an absolute URL, and what follows it, byte for byte and without the fragment.
     /// - Throws: `DownloadError.invalidRequest`.
@@ -147,7 +153,7 @@ struct DownloadRequest: Sendable {
         return ExpectedTypes(names)
     }
 
-    private static func refuse(_ url: String, _ advice: String) -> DownloadError {
+    static func refuse(_ url: String, _ advice: String) -> DownloadError {
         .invalidRequest("cannot ask for '\(url)': \(advice)")
     }
 }

@@ -41,9 +41,10 @@ public struct DownloadResult: Sendable, Hashable {
     }
 }
 
-/// How far a body has come.
+/// How far a body has come, or the content of a request has gone.
 public struct DownloadProgress: Sendable, Hashable {
-    /// Bytes that this download has received, from whichever place they come.
+    /// Bytes that this download has received, from whichever place they come: coded, where the body is. Of a request's
+    /// content, bytes that have been sent.
     public var received: Int64
     /// Bytes of the whole; nil if they are not known.
     public var expected: Int64?
@@ -67,7 +68,9 @@ public enum DownloadEvent: Sendable, Hashable {
     /// ``DownloadManager/Options/yieldsStaleFirst``. A final result follows. A download to a file has written it there,
     /// whole, and the final result takes its place; where there is none, it stays.
     case stale(DownloadResult)
-    /// The head has come. So many bytes will follow, where anybody knows.
+    /// More of the request's content has been sent. It begins anew where the request is repeated or redirected.
+    case uploaded(DownloadProgress)
+    /// The head has come. So many bytes will follow, where anybody knows: coded, where the body is.
     case began(HTTPResponse, expected: Int64?)
     /// More bytes have come. The last one of a whole body has all of them.
     case progress(DownloadProgress)

@@ -1,6 +1,7 @@
 // One download from the side of the task that waits for it: asks, reads piece by piece, and can be ended from anywhere.
 
 import CacheStore
+import Content
 import DownloadCore
 import EventLoop
 import FoundationEssentials
@@ -14,15 +15,22 @@ final class DownloadSession: DownloadUnderWay {
     struct Head: Sendable {
         let response: HTTPResponse
         let outcome: DownloadOutcome
-        /// Of the body, in bytes.
+        /// Of the body as it comes, in bytes: coded where it is.
         let expected: Int64?
+        /// What is taken off the body before the program gets it.
+        let codings: [ContentCoding]
         let age: Duration
         let validity: Duration?
         /// Why no answer has come; nil if one has.
         let failure: FetchError?
 
-        init(_ answer: Answer) {
-            response = HTTPResponse(answer)
+        /// Of the body as the program gets it, in bytes.
+        var length: Int64? { codings.isEmpty ? expected : nil }
+
+        /// - Parameter isDecoded: the program gets decoded bytes.
+        init(_ answer: Answer, isDecoded: Bool) {
+            codings = isDecoded ? answer.codings : []
+            response = HTTPResponse(codings.isEmpty ? answer : answer.decodedHead)
             outcome = DownloadOutcome(answer.cacheStatus)
             expected = answer.length
             age = .seconds(answer.age ?? 0)
@@ -34,6 +42,10 @@ final class DownloadSession: DownloadUnderWay {
     private struct State {
         var body: LoopBox<BodyReader>?
         var storing: StoreCompletion?
+        /// Takes the codings off the body; nil where it has none.
+        var decoded: DecodedBody?
+        /// Bytes of the body that have come, coded where they are.
+        var received: Int64 = 0
         /// Ends the work that is being waited for now.
         var interrupt: (@Sendable () -> Void)?
         var isCancelled = false
@@ -42,8 +54,6 @@ final class DownloadSession: DownloadUnderWay {
         var observation: DownloadObservation?
         /// What the end of the body ends; nil for a stale response, which a final one follows.
         var head: Head?
-        /// Bytes of the body that have been read.
-        var received: Int64 = 0
     }
 
     /// Bytes that one read hands over at most, of those that have come already.
@@ -92,22 +102,29 @@ final class DownloadSession: DownloadUnderWay {
     }
 
     /// Asks for the head of what the question is about.
-    /// - Parameter staleWanted: the stored response is wanted, however stale, and nothing else.
-    /// - Throws: `DownloadError.cancelled`, `.closed`; what the origin did is in the head.
-    func ask(staleWanted: Bool = false) async throws(DownloadError) -> Head {
+    /// - Parameters:
+    ///   - staleWanted: the stored response is wanted, however stale, and nothing else.
+    ///   - meter: told how much of the request's content is sent; nil by default.
+    /// - Throws: `DownloadError.cancelled`, `.closed`, `.requestBody`; what the origin did is in the head.
+    func ask(staleWanted: Bool = false, meter: UploadMeter? = nil) async throws(DownloadError) -> Head {
         let (engine, question) = (engine, question)
         var ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
         observation()?.inject(into: &ask.originFields)
+        let upload = try await question.upload(engine.files, meter)
         let found = try await perform { [ask] loop -> (Head, LoopBox<BodyReader>?, StoreCompletion?)? in
-            guard let answer = await engine.answer(ask, to: question, on: loop) else { return nil }
-            guard let reader = answer.reader else { return (Head(answer), nil, nil) }
-            return (Head(answer), LoopBox(reader, on: loop), answer.storing)
+            guard let answer = await engine.answer(ask, to: question, upload, meter, on: loop) else { return nil }
+            let head = Head(answer, isDecoded: question.isDecoded)
+            guard let reader = answer.reader else { return (head, nil, nil) }
+            return (head, LoopBox(reader, on: loop), answer.storing)
         }
         guard let (head, body, storing) = found else { throw .closed }
         let isFinal = !staleWanted || head.outcome == .stillValid || head.outcome == .seeded
         let before = state.withLock { state in
-            defer { (state.body, state.storing) = (body, storing) }
-            (state.head, state.received) = (isFinal ? head : nil, 0)
+            defer {
+                (state.body, state.storing) = (body, storing)
+                (state.head, state.received) = (isFinal ? head : nil, 0)
+                state.decoded = head.codings.isEmpty ? nil : DecodedBody(head.codings)
+            }
             return (state.body, state.storing)
         }
         if isFinal, let failure = head.failure {
@@ -117,13 +134,44 @@ final class DownloadSession: DownloadUnderWay {
         }
         withExtendedLifetime(before) {}
         try checkCancellation()
+        if let failure = question.failure(of: head, upload, engine.configuration) { throw failure }
         return head
     }
 
-    /// The next bytes of the body; waits until there are some.
+    /// Bytes of the body that have come, coded where they are.
+    var received: Int64 { state.withLock { $0.received } }
+
+    /// The next bytes of the body, decoded; waits until there are some.
     /// - Returns: nil at its end.
     /// - Throws: `DownloadError`: cancelled, closed, or why the body does not come whole.
     func read() async throws(DownloadError) -> Data? {
+        guard let decoded = state.withLock({ $0.decoded }) else { return try await readCoded() }
+        while true {
+            switch decoded.next() {
+            case .piece(let piece): return piece
+            case .broken: throw broken()
+            case .hungry:
+                guard let coded = try await readCoded() else {
+                    if decoded.isWhole { return nil }
+                    throw broken()
+                }
+                decoded.take(coded)
+            }
+        }
+    }
+
+    /// The error of a body that is not in its coding. What is stored of it goes, so that the next download asks for it.
+    private func broken() -> DownloadError {
+        if !question.isPassed { engine.core.invalidate(question.key) }
+        let detail =
+            "\(question.url) sent a body that is not in the coding which its Content-Encoding names, or not whole: "
+            + "correct the origin, or ask with an Accept-Encoding of your own"
+        let error = DownloadError.origin(OriginFailure(kind: .protocolViolation, detail: detail))
+        state.withLock { $0.observation }?.end(error)
+        return error
+    }
+
+    private func readCoded() async throws(DownloadError) -> Data? {
         let (held, storing) = state.withLock { ($0.body, $0.storing) }
         guard let body = held else { return nil }
         let result = try await perform { loop -> Result<Data?, BodyError> in

@@ -21,7 +21,7 @@ struct DownloadTarget: Sendable {
     /// Downloads of one request.
     /// - Throws: `DownloadError.invalidRequest`.
     init(_ request: HTTPRequest, body: Data?, _ configuration: DownloadConfiguration) throws(DownloadError) {
-        question = try DownloadRequest(request, body: body, configuration, DownloadOptions())
+        question = try DownloadRequest(request, body: body.map { .data($0) }, configuration, DownloadOptions())
         isOfURL = false
     }
 

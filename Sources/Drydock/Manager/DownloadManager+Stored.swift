@@ -50,7 +50,7 @@ extension DownloadManager {
         body: Data? = nil,
         options: Options = Options()
     ) async throws(DownloadError) -> StoredState {
-        let session = try await begin(try DownloadRequest(request, body: body, configuration, options))
+        let session = try await begin(try DownloadRequest(request, body: body.map { .data($0) }, configuration, options))
         return try await session.storedState()
     }
 

@@ -1,26 +1,78 @@
 // The download manager as what services and resources are asked through.
 
-import FoundationEssentials
+public import FoundationEssentials
+public import HTTPTypes
 
 extension DownloadManager: Transport {
-    /// Sends a request, or takes its response from what is stored. It returns as soon as the head has come.
+    /// Sends a request, or takes its response from what is stored. It returns as soon as the head has come; the body is
+    /// read while it comes, and whoever lets go of it leaves the transfer as ``DownloadConfiguration/leaving`` says.
+    ///
+    /// GET and HEAD without content are looked up in the store, and in ``DownloadConfiguration/Mode/library`` a POST
+    /// whose content is in memory, unless it has preconditions. Every other request goes to the origin, and a success
+    /// of one that is not safe removes what is stored of its target (RFC 9111 section 4.4).
     /// - Throws: `DownloadError`; a status is no error here.
     public func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse {
-        let content: Data? = if let body = request.body { try await body.collect(upTo: .max) } else { nil }
-        let question = try DownloadRequest(request.head, body: content, configuration, request.options)
+        let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
         if let (head, data) = memoryHit(question) { return head.response(ResponseBody(data)) }
         let session = try await begin(question)
-        return try await session.response(session.ask())
+        guard let onUpload = request.onUpload, question.hasContent else {
+            return try session.response(try await session.ask())
+        }
+        let asking = MeteredAsking(session)
+        while true {
+            switch await asking.next() {
+            case .uploaded(let progress): onUpload(progress)
+            case .asked(let head): return try session.response(try head.get())
+            }
+        }
     }
 
     /// The stored response to a request where there is one that is no longer valid. No origin is asked.
     public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? {
-        let content: Data? = if let body = request.body { try await body.collect(upTo: .max) } else { nil }
-        let question = try DownloadRequest(request.head, body: content, configuration, request.options)
+        let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
+        if question.isPassed { return nil }
         let session = try await begin(question)
         let head = try await session.ask(staleWanted: true)
         guard head.failure == nil, head.outcome != .stillValid, head.outcome != .seeded else { return nil }
         return try session.response(head)
+    }
+
+    /// As ``download(_:body:options:)-(HTTPRequest,RequestBody?,_)``, with a content that is in memory.
+    public func download(
+        _ request: HTTPRequest,
+        body: Data,
+        options: Options = Options()
+    ) async throws(DownloadError) -> DownloadResult {
+        try await download(request, body: .data(body), options: options)
+    }
+
+    /// Downloads a resource whose body is read while it comes: for one that is larger than memory.
+    ///
+    /// ```swift
+    /// for try await line in try await manager.stream(url).body.lines { print(line) }
+    /// ```
+    /// - Parameters:
+    ///   - url: `http` or `https`; a fragment is left out.
+    ///   - options: what this download wants otherwise than the manager has it.
+    /// - Returns: the head, and the body, which can be read once. Neither has a limit: what is not asked for is not read.
+    /// - Throws: `DownloadError`; ``DownloadError/unacceptableStatus(_:)`` as a download.
+    public func stream(_ url: URL, options: Options = Options()) async throws(DownloadError) -> TransportResponse {
+        let session = try await begin(try DownloadRequest(url, configuration, options))
+        let response = try session.response(try await session.ask())
+        guard configuration.acceptedStatuses.contains(response.head.status.code) else {
+            let data = try await response.body.collect(upTo: configuration.maximumBody)
+            throw .unacceptableStatus(
+                DownloadResult(
+                    url: url,
+                    outcome: .downloadFailed,
+                    response: response.head,
+                    data: data,
+                    age: response.age,
+                    validity: response.validity
+                )
+            )
+        }
+        return response
     }
 }
 
@@ -29,7 +81,7 @@ extension DownloadSession {
     fileprivate func response(_ head: Head) throws(DownloadError) -> TransportResponse {
         if let failure = head.failure { throw DownloadError(failure) }
         return head.response(
-            ResponseBody(expected: head.expected) { () throws(DownloadError) in try await self.read() }
+            ResponseBody(expected: head.length) { () throws(DownloadError) in try await self.read() }
         )
     }
 }

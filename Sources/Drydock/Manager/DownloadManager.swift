@@ -86,18 +86,18 @@ public final class DownloadManager: Sendable {
         try await result(of: try DownloadRequest(url, configuration, options.withoutStale))
     }
 
-    /// Downloads what a request asks for, or takes it from what is stored.
+    /// Downloads what a request asks for, or takes it from what is stored; ``send(_:)`` says which requests are looked
+    /// up, and what becomes of the others.
     /// - Parameters:
-    ///   - request: GET or HEAD, with a scheme and an authority. Its fields win over
-    ///     ``DownloadConfiguration/headerFields``. In ``DownloadConfiguration/Mode/library`` also POST, whose answer is
-    ///     kept for requests with the same body.
-    ///   - body: of a POST; none by default.
+    ///   - request: of any method but CONNECT, with a scheme and an authority. Its fields win over
+    ///     ``DownloadConfiguration/headerFields``.
+    ///   - body: its content; none by default.
     ///   - options: what this download wants otherwise than the manager has it.
     /// - Returns: the resource, with its body in ``DownloadResult/data``.
     /// - Throws: `DownloadError`; ``DownloadError/cancelled`` as soon as the task is cancelled.
     public func download(
         _ request: HTTPRequest,
-        body: Data? = nil,
+        body: RequestBody? = nil,
         options: Options = Options()
     ) async throws(DownloadError) -> DownloadResult {
         try await result(of: try DownloadRequest(request, body: body, configuration, options.withoutStale))
@@ -132,10 +132,10 @@ public final class DownloadManager: Sendable {
         return DownloadEvents(self, question, to: file)
     }
 
-    /// As ``events(for:to:options:)``, of what a request asks for.
+    /// As ``events(for:to:options:)``, of what a request asks for. With a body they begin with what of it is sent.
     public func events(
         for request: HTTPRequest,
-        body: Data? = nil,
+        body: RequestBody? = nil,
         to file: URL? = nil,
         options: Options = Options()
     ) -> DownloadEvents {
@@ -297,7 +297,7 @@ public final class DownloadManager: Sendable {
     /// What memory answers at once; nil where a download has to begin.
     func memoryHit(_ question: DownloadRequest) -> (head: DownloadSession.Head, data: Data)? {
         guard let engine = opened, let hit = MemoryHit(question, engine) else { return nil }
-        let head = DownloadSession.Head(hit.answer)
+        let head = DownloadSession.Head(hit.answer, isDecoded: question.isDecoded)
         engine.telemetry.begin(question)?.end(head.outcome, head.response.status.code, received: Int64(hit.data.count))
         return (head, hit.data)
     }

@@ -154,7 +154,8 @@ public struct ResponseStore: Sendable {
         guard request.method != .head else {
             throw .invalidRequest("'\(request.text)' has no body with HEAD: ask with GET")
         }
-        return try await copy(try DownloadRequest(request, body: body, configuration, Self.storedOnly), to: file)
+        let content = body.map { RequestBody.data($0) }
+        return try await copy(try DownloadRequest(request, body: content, configuration, Self.storedOnly), to: file)
     }
 
     private static let storedOnly = DownloadOptions(onlyStored: true)

@@ -103,6 +103,7 @@ extension DownloadError {
         case .busy: "busy"
         case .tooLarge: "tooLarge"
         case .file, .notInPlace: "file"
+        case .requestBody: "requestBody"
         }
     }
 }

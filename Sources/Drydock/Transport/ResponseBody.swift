@@ -8,7 +8,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public typealias Element = Data
     public typealias Failure = DownloadError
 
-    /// Bytes of the whole; nil where nobody knows.
+    /// Bytes of the whole; nil where nobody knows, as of a body that is decoded.
     public let expected: Int64?
     private let pull: @Sendable () async throws(DownloadError) -> Data?
 
