@@ -228,39 +228,44 @@ extension DownloadCore {
     /// - Parameters:
     ///   - services: whose responses the tiers behind memory are asked for.
     ///   - only: the service whose responses memory is asked for; nil for all.
-    ///   - body: nil is a stored response that could not be read.
+    ///   - body: nil is a stored response that could not be read. It says whether it wants more.
     package func forEachStored(
         services: [String],
         only: String?,
-        _ body: (StoredResponse?) async -> Void
+        _ body: (StoredResponse?) async -> Bool
     ) async {
         var seen: Set<CacheKey> = []
         for tier in context.store.tiers {
-            for service in services { await forEachStored(in: tier, service, &seen, body) }
+            for service in services { guard await forEachStored(in: tier, service, &seen, body) else { return } }
         }
         let held = context.store.memory.responses { only == nil || $0.key.service == only }
-        for response in held where !seen.contains(response.key) { await body(response.response) }
+        for response in held where !seen.contains(response.key) {
+            guard await body(response.response) else { return }
+        }
     }
 
     private func forEachStored(
         in tier: any ResponseTier,
         _ service: String,
         _ seen: inout Set<CacheKey>,
-        _ body: (StoredResponse?) async -> Void
-    ) async {
+        _ body: (StoredResponse?) async -> Bool
+    ) async -> Bool {
         var query = ListQuery()
         query.service = service
         repeat {
-            guard let (rows, end) = try? await tier.list(query, pinned: [], limit: 1000) else { return }
+            guard let (rows, end) = try? await tier.list(query, pinned: [], limit: 1000) else { return true }
             for row in rows {
                 let key = CacheKey(service: service, url: row.url)
                 guard seen.insert(key).inserted else { continue }
                 let miss = TierQuestion(key, policy: CachePolicy(), isUse: false, wantsBody: false)
                 guard let answer = try? await tier.find(miss) else { continue }
-                for finding in answer.findings { await body(try? await tier.open(finding, miss)) }
+                for finding in answer.findings {
+                    guard await body(try? await tier.open(finding, miss)) else { return false }
+                }
             }
             query.after = end
         } while query.after != nil
+        return true
     }
 
     /// Writes the newest response of a key as a plain file, unless there is one; see `store_as`.

@@ -22,11 +22,19 @@ package struct SeedExport: Sendable, Equatable {
     /// - Parameters:
     ///   - services: whose responses the tiers behind memory are asked for.
     ///   - only: the service whose responses memory is asked for; nil for all.
-    package init(of core: DownloadCore, services: [String], only: String?, to writer: SeedWriter) async {
+    ///   - isEnding: asked before each response; true leaves out the rest.
+    package init(
+        of core: DownloadCore,
+        services: [String],
+        only: String?,
+        to writer: SeedWriter,
+        isEnding: @Sendable () -> Bool = { false }
+    ) async {
         await core.forEachStored(services: services, only: only) { response in
+            if isEnding() { return false }
             guard let response, Self.isFit(response), core.invalidations.verdict(response) != .gone else {
                 skipped += 1
-                return
+                return true
             }
             do {
                 try await writer.write(response)
@@ -34,6 +42,7 @@ package struct SeedExport: Sendable, Equatable {
                 failed += 1
                 firstError = firstError ?? "\(response.key): \(error)"
             }
+            return true
         }
         written = writer.tally.written
         bytes = writer.tally.bytes

@@ -19,7 +19,7 @@ struct BatchQuestions: Sendable {
         self.items = items.map { item in
             var plain = item
             // One resource may go to several files.
-            if item.file?.isWritable ?? true { plain.file = nil }
+            if item.mayBeWritten { plain.file = nil }
             let kind = kinds[plain] ?? questions.count
             if kind == questions.count {
                 kinds[plain] = kind
@@ -41,13 +41,16 @@ struct BatchQuestions: Sendable {
         self.engine = engine
     }
 
-    /// - Parameter item: with a file only where that is none.
+    /// - Parameter item: with a file only where nothing can be written to it.
     private static func question(
         _ item: DownloadBatch.Item,
         _ configuration: DownloadConfiguration
     ) -> Result<DownloadRequest, DownloadError> {
         Result { () throws(DownloadError) in
-            if let file = item.file { throw .invalidRequest("'\(file)' is not a file: name one by a file URL") }
+            if let file = item.file {
+                let advice = item.request.method == .head ? "ask with GET for a body to write" : "name it by a file URL"
+                throw .invalidRequest("'\(file)' cannot be written: \(advice)")
+            }
             return try DownloadRequest(item.request, body: item.body.map { .data($0) }, configuration, item.options)
         }
     }
@@ -71,7 +74,10 @@ struct BatchQuestions: Sendable {
     }
 }
 
-extension URL {
-    /// Whether it names a file.
-    fileprivate var isWritable: Bool { isFileURL && !hasDirectoryPath }
+extension DownloadBatch.Item {
+    /// Whether there is a body, and a file that it can go to, or none is wanted.
+    fileprivate var mayBeWritten: Bool {
+        guard let file else { return true }
+        return file.isFileURL && !file.hasDirectoryPath && request.method != .head
+    }
 }

@@ -1,4 +1,4 @@
-// The stored responses of a download manager: looked at, expired and removed.
+// What a program does to downloads under way and to what is stored, besides downloading: looked at, ended, removed.
 
 import CacheStore
 import DownloadCore
@@ -86,6 +86,63 @@ extension DownloadManager {
     /// Gives back the memory that stored responses take; what is on disk stays.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
     public func freeMemory() async throws(DownloadError) { try await engine().core.freeMemory() }
+}
+
+extension DownloadManager {
+    // MARK: - Ending downloads
+
+    /// Ends the downloads of a URL, whatever they ask with, for all who wait for them, with
+    /// ``DownloadError/cancelled``, and the transfers with them. What is stored stays as it is.
+    /// - Parameter silently: events end without an error; a task that waits for a result hears
+    ///   ``DownloadError/cancelled`` in any case. False by default.
+    /// - Returns: how many downloads there were.
+    @discardableResult
+    public func cancel(_ url: URL, silently: Bool = false) -> Int {
+        guard let target = try? DownloadTarget(url, configuration) else { return 0 }
+        return target.cancel(in: sessions, opened?.core, silently: silently)
+    }
+
+    /// Ends the downloads of a request: of the same URL with the same method, fields and content, Cache-Control left
+    /// out. Their transfer ends with them, unless other downloads wait for it. What is stored stays as it is.
+    /// - Parameters:
+    ///   - body: of a POST; none by default.
+    ///   - silently: as with ``cancel(_:silently:)``.
+    /// - Returns: how many downloads there were.
+    @discardableResult
+    public func cancel(_ request: HTTPRequest, body: Data? = nil, silently: Bool = false) -> Int {
+        guard let target = try? DownloadTarget(request, body: body, configuration) else { return 0 }
+        return target.cancel(in: sessions, opened?.core, silently: silently)
+    }
+
+    /// Drops all who wait for downloads of a URL, whatever they ask with: they hear ``DownloadError/cancelled``. The
+    /// transfers go on, and what can be stored is stored, whatever ``DownloadConfiguration/leaving`` says. Who asks
+    /// after this may join them.
+    /// - Parameter silently: as with ``cancel(_:silently:)``.
+    /// - Returns: how many downloads there were.
+    @discardableResult
+    public func dropWaiters(of url: URL, silently: Bool = false) -> Int {
+        guard let target = try? DownloadTarget(url, configuration) else { return 0 }
+        return target.dropWaiters(in: sessions, opened?.core, silently: silently)
+    }
+
+    /// As ``dropWaiters(of:silently:)``, of the downloads of one request, which ``cancel(_:body:silently:)`` tells from
+    /// others.
+    @discardableResult
+    public func dropWaiters(of request: HTTPRequest, body: Data? = nil, silently: Bool = false) -> Int {
+        guard let target = try? DownloadTarget(request, body: body, configuration) else { return 0 }
+        return target.dropWaiters(in: sessions, opened?.core, silently: silently)
+    }
+
+    /// Ends every download, and their transfers with them. What is stored stays as it is.
+    /// - Parameter silently: events end without an error; a task that waits for a result hears
+    ///   ``DownloadError/cancelled`` in any case. False by default.
+    /// - Returns: how many downloads there were.
+    @discardableResult
+    public func cancelAll(silently: Bool = false) -> Int {
+        let count = sessions.cancel(silently: silently)
+        _ = opened?.core.cancel { _ in true }
+        return count
+    }
 }
 
 extension StoredState {

@@ -43,14 +43,24 @@ extension ResponseStore {
     /// replaced, other files stay, and each file is whole at any moment. Answers to requests with Authorization, and
     /// what is found by more than its URL, such as the answer to a POST, are left out; so are the lines of Set-Cookie.
     /// - Parameter folder: a file URL.
-    /// - Throws: `DownloadError.invalidRequest`, `.file` where the folder cannot be had, `.unavailable`, `.closed`.
+    /// - Throws: `DownloadError.invalidRequest`, `.file` where the folder cannot be had, `.unavailable`, `.closed`;
+    ///   `.cancelled` when the task is cancelled, and what has been written until then stays.
     @concurrent
     public func exportSeeds(to folder: URL) async throws(DownloadError) -> SeedExportReport {
         let path = try folder.seedPath
         return try await use { engine throws(DownloadError) in
             let files = engine.files
             let writer = try await opened(on: files) { () throws(SeedError) in try SeedWriter(path, pool: files) }
-            return SeedExportReport(await SeedExport(of: engine.core, services: [""], only: "", to: writer))
+            let done = await SeedExport(
+                of: engine.core,
+                services: [""],
+                only: "",
+                to: writer,
+                isEnding: { [sessions] in Task.isCancelled || sessions.isClosed }
+            )
+            if sessions.isClosed { throw .closed }
+            if Task.isCancelled { throw .cancelled }
+            return SeedExportReport(done)
         }
     }
 

@@ -79,16 +79,19 @@ import Testing
                     DownloadBatch.Item(origin.url("/c"), file: URL(string: "http://127.0.0.1/file")),
                     DownloadBatch.Item(origin.url("/d"), file: file(folder, "taken/by/another/d")),
                     DownloadBatch.Item(origin.url("/e"), file: file(folder, "taken")),
+                    DownloadBatch.Item(origin.asking("/f", .head), file: file(folder, "f")),
                 ],
                 concurrency: 1
             )
             let report = try await batch.run()
-            #expect(report.entries.map(\.state) == [.done, .failed, .failed, .failed, .failed])
+            #expect(report.entries.map(\.state) == [.done, .failed, .failed, .failed, .failed, .failed])
             let reasons = report.entries.map { $0.reason ?? "" }
             #expect(reasons[1].contains("item 1 is written to"), "\(reasons[1])")
             #expect(reasons[2].contains("file URL"), "\(reasons[2])")
             #expect(reasons[3].contains("Not a directory"), "\(reasons[3])")
             #expect(reasons[4].contains("rename to"), "\(reasons[4])")
+            #expect(reasons[5].contains("ask with GET"), "\(reasons[5])")
+            #expect(origin.server.requests(target: "/f") == 0)
             #expect(origin.count("GET", "/b") == 0 && origin.count("GET", "/c") == 0)
             // What could not be put in its place is stored all the same.
             #expect(try await manager.download(origin.url("/e")).outcome == .stillValid)

@@ -172,4 +172,27 @@ import Testing
             #expect(origin.server.requests() == 1)
         }
     }
+
+    // MARK: - Batches
+
+    @Test("An item whose transfer is cancelled from outside fails, and its batch goes on") func itemsOfABatch()
+        async throws
+    {
+        let gate = Gate()
+        try await withManager { request in
+            request.target == "/a" ? Self.halting(gate) : .pattern(10)
+        } _: { manager, origin in
+            let batch = try await manager.batch([DownloadBatch.Item(origin.url("/a")), .init(origin.url("/b"))])
+            let run: Task<DownloadBatch.Report, any Error> = Task { try await batch.run() }
+            #expect(await eventually { batch.progress.received == 60 })
+            // Nobody is dropped who is of a batch.
+            #expect(manager.dropWaiters(of: origin.url("/a")) == 0)
+            #expect(batch.report.entries.map(\.state) == [.running, .done])
+            manager.cancel(origin.url("/a"))
+            let report = try await run.value
+            #expect(report.entries.map(\.state) == [.failed, .done])
+            gate.open()
+            #expect(try await batch.retry().isComplete)
+        }
+    }
 }

@@ -171,6 +171,32 @@ import Testing
         }
     }
 
+    @Test("A cancelled task writes and stores nothing more, and says so") func cancelled() async throws {
+        let folder = try TemporaryFolder("drydock-seeds")
+        try await withManager {
+            .answer(to: $0, "hello")
+        } _: { manager, origin in
+            for number in 0..<3 { _ = try await manager.download(origin.url("/\(number)")) }
+            let there = URL(filePath: folder.path)
+            let tasks: [Task<Void, any Error>] = [
+                Task {
+                    while !Task.isCancelled { await Task.yield() }
+                    _ = try await manager.store.exportSeeds(to: there)
+                },
+                Task {
+                    while !Task.isCancelled { await Task.yield() }
+                    _ = try await manager.store.importSeeds(from: there)
+                },
+            ]
+            for task in tasks {
+                task.cancel()
+                await #expect(throws: DownloadError.cancelled) { try await task.value }
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+            #expect(try await manager.store.exportSeeds(to: there).written == 3)
+        }
+    }
+
     // MARK: - Looking again
 
     @Test(
