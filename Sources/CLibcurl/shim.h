@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <time.h>
 // The checks of curl/typecheck-gcc.h need constant options; the functions below check by their signatures.
 #define CURL_DISABLE_TYPECHECK
@@ -128,6 +129,94 @@ static inline bool c_curl_set_verify(void *tls, c_curl_verify verify, void *cont
     return true;
 }
 
+// The context that a chain is checked for, to be compared only: the `tls` of c_curl_set_verify.
+static inline const void *c_curl_chain_owner(const void *chain) {
+    int (*place)(void) = (int (*)(void))dlsym(NULL, "SSL_get_ex_data_X509_STORE_CTX_idx");
+    void *(*data)(const void *, int) = (void *(*)(const void *, int))dlsym(NULL, "X509_STORE_CTX_get_ex_data");
+    void *(*owner)(const void *) = (void *(*)(const void *))dlsym(NULL, "SSL_get_SSL_CTX");
+    if (!place || !data || !owner) return NULL;
+    void *session = data(chain, place());
+    return session ? owner(session) : NULL;
+}
+
+// The certificates that the server has shown, its own first; told as DER, one after the other. Its public key is told first, as the DER of its
+// SubjectPublicKeyInfo. Nothing is told where they cannot be read.
+typedef void (*c_curl_shown)(const void *der, int length, void *context);
+
+static inline void c_curl_tell_der(const void *object, const char *encoder, c_curl_shown shown, void *context) {
+    int (*encode)(const void *, unsigned char **) = (int (*)(const void *, unsigned char **))dlsym(NULL, encoder);
+    int length = encode && object ? encode(object, NULL) : 0;
+    if (length <= 0) return;
+    unsigned char *bytes = malloc((size_t)length);
+    if (!bytes) return;
+    // The encoder moves its pointer.
+    unsigned char *end = bytes;
+    if (encode(object, &end) == length) shown(bytes, length, context);
+    free(bytes);
+}
+
+static inline void c_curl_tell_chain(const void *chain, c_curl_shown shown, void *context) {
+    const void *(*own)(const void *) = (const void *(*)(const void *))dlsym(NULL, "X509_STORE_CTX_get0_cert");
+    const void *(*sent)(const void *) = (const void *(*)(const void *))dlsym(NULL, "X509_STORE_CTX_get0_untrusted");
+    const void *(*key)(const void *) = (const void *(*)(const void *))dlsym(NULL, "X509_get_X509_PUBKEY");
+    int (*count)(const void *) = (int (*)(const void *))dlsym(NULL, "OPENSSL_sk_num");
+    const void *(*item)(const void *, int) = (const void *(*)(const void *, int))dlsym(NULL, "OPENSSL_sk_value");
+    const void *first = own ? own(chain) : NULL;
+    if (!first || !sent || !key || !count || !item) return;
+    c_curl_tell_der(key(first), "i2d_X509_PUBKEY", shown, context);
+    c_curl_tell_der(first, "i2d_X509", shown, context);
+    const void *all = sent(chain);
+    for (int index = 0; all && index < count(all); index++) {
+        // The list begins with the server's own.
+        if (item(all, index) != first) c_curl_tell_der(item(all, index), "i2d_X509", shown, context);
+    }
+}
+
+// SHA-256 in Base64, 44 characters and a NUL. False where there is none.
+static inline bool c_curl_digest(const void *bytes, size_t length, char digest[45]) {
+    const void *(*algorithm)(void) = (const void *(*)(void))dlsym(NULL, "EVP_sha256");
+    int (*hash)(const void *, size_t, unsigned char *, unsigned int *, const void *, void *) =
+        (int (*)(const void *, size_t, unsigned char *, unsigned int *, const void *, void *))dlsym(NULL, "EVP_Digest");
+    int (*encode)(unsigned char *, const unsigned char *, int) =
+        (int (*)(unsigned char *, const unsigned char *, int))dlsym(NULL, "EVP_EncodeBlock");
+    unsigned char raw[64];
+    unsigned int count = 0;
+    if (!algorithm || !hash || !encode || hash(bytes, length, raw, &count, algorithm(), NULL) != 1 || count != 32) return false;
+    return encode((unsigned char *)digest, raw, 32) == 44;
+}
+
+// Called when a server asks for a certificate; 0 ends the handshake, 1 goes on without one.
+typedef int (*c_curl_wanted)(void *session, void *context);
+
+// `tls` is what the function above is given. False with another TLS library.
+static inline bool c_curl_set_wanted(void *tls, c_curl_wanted wanted, void *context) {
+    void (*set)(void *, c_curl_wanted, void *) = (void (*)(void *, c_curl_wanted, void *))dlsym(NULL, "SSL_CTX_set_cert_cb");
+    if (!set) return false;
+    set(tls, wanted, context);
+    return true;
+}
+
+// The context of a session, to be compared only.
+static inline const void *c_curl_session_owner(const void *session) {
+    void *(*owner)(const void *) = (void *(*)(const void *))dlsym(NULL, "SSL_get_SSL_CTX");
+    return owner ? owner(session) : NULL;
+}
+
+// Whether the certificate that the server has shown is for this name or address.
+static inline bool c_curl_is_for(const void *session, const char *host, bool is_address) {
+    void *(*shown)(const void *) = (void *(*)(const void *))dlsym(NULL, "SSL_get1_peer_certificate");
+    int (*name)(void *, const char *, size_t, unsigned int, char **) =
+        (int (*)(void *, const char *, size_t, unsigned int, char **))dlsym(NULL, "X509_check_host");
+    int (*address)(void *, const char *, unsigned int) =
+        (int (*)(void *, const char *, unsigned int))dlsym(NULL, "X509_check_ip_asc");
+    void (*release)(void *) = (void (*)(void *))dlsym(NULL, "X509_free");
+    void *certificate = shown ? shown(session) : NULL;
+    if (!certificate || !name || !address || !release) return false;
+    bool fits = is_address ? address(certificate, host, 0) == 1 : name(certificate, host, 0, 0, NULL) == 1;
+    release(certificate);
+    return fits;
+}
+
 // What is wrong with a certificate. Times are Unix seconds, 0 where they cannot be read.
 typedef struct {
     // X509_V_ERR_…
@@ -136,8 +225,6 @@ typedef struct {
     int depth;
     time_t not_before;
     time_t not_after;
-    // The `tls` of c_curl_set_verify, to be compared only.
-    const void *tls;
 } c_curl_bad_certificate;
 
 static inline time_t c_curl_certificate_time(const void *certificate, const char *getter) {
@@ -156,12 +243,7 @@ static inline int c_curl_verify_chain(void *chain, c_curl_bad_certificate *bad) 
     int (*code)(const void *) = (int (*)(const void *))dlsym(NULL, "X509_STORE_CTX_get_error");
     int (*depth)(const void *) = (int (*)(const void *))dlsym(NULL, "X509_STORE_CTX_get_error_depth");
     void *(*current)(const void *) = (void *(*)(const void *))dlsym(NULL, "X509_STORE_CTX_get_current_cert");
-    int (*place)(void) = (int (*)(void))dlsym(NULL, "SSL_get_ex_data_X509_STORE_CTX_idx");
-    void *(*data)(const void *, int) = (void *(*)(const void *, int))dlsym(NULL, "X509_STORE_CTX_get_ex_data");
-    void *(*owner)(const void *) = (void *(*)(const void *))dlsym(NULL, "SSL_get_SSL_CTX");
-    if (!code || !depth || !current || !place || !data || !owner) return 0;
-    void *session = data(chain, place());
-    bad->tls = session ? owner(session) : NULL;
+    if (!code || !depth || !current) return 0;
     bad->code = code(chain);
     bad->depth = depth(chain);
     bad->not_before = c_curl_certificate_time(current(chain), "X509_get0_notBefore");

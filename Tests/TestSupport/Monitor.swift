@@ -56,6 +56,9 @@ package final class Gate: Sendable {
         isOpen.update { $0 = true }
     }
 
+    /// Whether it was opened.
+    package var isOpened: Bool { isOpen.read { $0 } }
+
     /// Blocks until the gate is open; `false` when `seconds` (default 60) passed first.
     @discardableResult
     package func wait(seconds: Double = 60) -> Bool {

@@ -259,6 +259,19 @@ extension DownloadConfiguration {
         /// none of the texts is a pin, the download fails as untrusted.
         public var pins: [String] = []
 
+        private var handler: Identified<@Sendable (TLSChallenge) async -> TLSChallenge.Answer>?
+
+        /// Asked about an origin whose certificate does not verify, and about one that asks for a certificate where
+        /// ``certificate`` is nil: once for each origin and public key, for all downloads that wait, and its answer
+        /// counts as long as the manager lives. Nobody is asked about a key that is not among ``pins``, where there are
+        /// any. nil, the default, refuses the one, and shows no certificate to the other.
+        ///
+        /// It may take its time: no timeout runs meanwhile. Two settings are equal where one is a copy of the other.
+        public var onChallenge: (@Sendable (TLSChallenge) async -> TLSChallenge.Answer)? {
+            get { handler?.value }
+            set { handler = newValue.map { Identified($0) } }
+        }
+
         /// Settings with these files.
         public init(verifies: Bool = true, authorities: URL? = nil, certificate: URL? = nil, key: URL? = nil) {
             self.verifies = verifies

@@ -231,7 +231,7 @@ extension DownloadConfiguration.Timeouts {
 
 extension DownloadConfiguration.TLS {
     var upstream: TLSOptions {
-        TLSOptions(
+        var options = TLSOptions(
             verify: verifies,
             ca: authorities?.path(percentEncoded: false),
             clientCertificate: certificate?.path(percentEncoded: false),
@@ -239,6 +239,8 @@ extension DownloadConfiguration.TLS {
             pins: pins,
             caKey: "'tls.authorities'"
         )
+        options.tellsChallenges = onChallenge != nil
+        return options
     }
 }
 

@@ -37,16 +37,18 @@ extension DownloadEngine {
     ) -> any FetchSource {
         let first = question.origin
         let timeouts = question.options.timeouts?.upstream
-        let source = { [service, admission] (origin: OriginAddress, rules: TargetRules) -> any FetchSource in
-            OriginSource(
-                service: service,
-                origin: origin,
-                plan: service.request,
-                runtime: admission,
-                client: client,
-                target: rules,
-                timeouts: timeouts
-            )
+        let source = { [self] (origin: OriginAddress, rules: TargetRules) -> any FetchSource in
+            asking(origin) { [admission] service in
+                OriginSource(
+                    service: service,
+                    origin: origin,
+                    plan: service.request,
+                    runtime: admission,
+                    client: client,
+                    target: rules,
+                    timeouts: timeouts
+                )
+            }
         }
         let limit = question.options.maximumRedirects ?? configuration.maximumRedirects
         guard limit > 0 else { return source(first, .any) }
@@ -60,6 +62,17 @@ extension DownloadEngine {
                 source(target.origin, try Self.rules(for: target, from: first, hosts))
             }
         )
+    }
+
+    /// The source of requests to one origin, about which the program is asked where it wants to be.
+    private func asking(
+        _ origin: OriginAddress,
+        _ source: @escaping (ServicePlan) -> OriginSource
+    ) -> any FetchSource {
+        guard let decisions, origin.scheme == "https" else { return source(service) }
+        return ChallengedSource(origin.root, service.tls, decisions) { [service, configuration] tls in
+            source(tls == service.tls ? service : Self.plan(configuration, tls))
+        }
     }
 
     /// The addresses that the target of a redirect may have.

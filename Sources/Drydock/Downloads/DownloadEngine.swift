@@ -22,6 +22,8 @@ final class DownloadEngine: Sendable {
     let service: ServicePlan
     /// What the requests to all origins have in common: their queue, their breakers, the budget of their retries.
     let admission: ServiceRuntime
+    /// What the program has said about origins; nil where it is not asked.
+    let decisions: ChallengeDecisions?
 
     private init(
         _ configuration: DownloadConfiguration,
@@ -36,21 +38,31 @@ final class DownloadEngine: Sendable {
         self.telemetry = telemetry
         seeds = Mutex(seed)
         self.clients = clients
-        let limits = AdmissionLimits(concurrent: configuration.maximumFetches, queueLength: 1_000_000, wait: .max)
-        service = ServicePlan(
-            name: configuration.name,
-            origin: nil,
-            request: RequestPlan(timeouts: configuration.timeouts.upstream),
-            tls: configuration.tls.upstream,
-            admission: limits,
-            breaker: configuration.breaker?.policy
-        )
+        decisions = configuration.tls.onChallenge.map { ChallengeDecisions($0) }
+        service = Self.plan(configuration, configuration.tls.upstream)
+        let limits = service.admission
         admission = ServiceRuntime(
             name: configuration.name,
             limits: limits,
             onReport: { [name = configuration.name] report in
                 logger.log(level: report.isWarning ? .warning : .info, "\(report.text(service: name))")
             }
+        )
+    }
+
+    /// How origins are asked.
+    static func plan(_ configuration: DownloadConfiguration, _ tls: TLSOptions) -> ServicePlan {
+        ServicePlan(
+            name: configuration.name,
+            origin: nil,
+            request: RequestPlan(timeouts: configuration.timeouts.upstream),
+            tls: tls,
+            admission: AdmissionLimits(
+                concurrent: configuration.maximumFetches,
+                queueLength: 1_000_000,
+                wait: .max
+            ),
+            breaker: configuration.breaker?.policy
         )
     }
 

@@ -31,6 +31,24 @@ struct BadCertificate {
     }
 }
 
+/// What a server has shown in a handshake, and whether it asked for a certificate.
+struct ShownCertificates {
+    /// As DER, its own first.
+    var chain: [[UInt8]] = []
+    /// As configurations pin it; empty where it could not be read.
+    var pin = ""
+    var wantsCertificate = false
+}
+
+/// What a handle wants to be told of its handshakes.
+struct HandshakeInterest {
+    /// It ends where the server asks for a certificate.
+    let endsWhereWanted: Bool
+    /// The server's certificate is to be for this name or address; nil: for any.
+    let host: String?
+    let isAddress: Bool
+}
+
 /// Hears what OpenSSL finds wrong; loop-bound, and outlives the connections of its multi handle.
 final class CertificateWatch {
     private typealias Address = UnsafeRawPointer
@@ -38,50 +56,119 @@ final class CertificateWatch {
     /// Which handle a TLS context was made for, the latest last; addresses that are compared and never read.
     private var made: [(tls: Address, easy: Address)] = []
     private var found: [Address: BadCertificate] = [:]
+    /// Of handles that tell of challenges.
+    private var interests: [Address: HandshakeInterest] = [:]
+    private var shown: [Address: ShownCertificates] = [:]
     /// Handshakes at a time; of those beyond, the oldest say no more than libcurl does.
     private static let limit = 256
 
     /// Has the certificates of this handle's new connections looked at.
     func install(on easy: UnsafeMutableRawPointer) {
+        // Another handle may have had this address.
+        setInterest(nil, of: easy)
         // Unretained: as of CurlMulti, which holds this object.
         c_curl_set_pointer(easy, CURLOPT_SSL_CTX_DATA, Unmanaged.passUnretained(self).toOpaque())
         c_curl_set_tls_function(easy) { easy, tls, context in
-            guard let easy, let tls, let context else { return CURLE_OK }
-            let watch = Unmanaged<CertificateWatch>.fromOpaque(context).takeUnretainedValue()
+            guard let easy, let tls, let watch = CertificateWatch.of(context) else { return CURLE_OK }
             let isHeard = c_curl_set_verify(
                 tls,
                 { chain, context in
                     var bad = c_curl_bad_certificate()
                     let result = c_curl_verify_chain(chain, &bad)
-                    if result <= 0, let context {
-                        Unmanaged<CertificateWatch>.fromOpaque(context).takeUnretainedValue().note(bad)
+                    if let chain, let watch = CertificateWatch.of(context) {
+                        watch.judged(chain, result > 0 ? nil : BadCertificate(bad))
                     }
                     return result
                 },
                 context
             )
-            if isHeard { watch.begin(Address(tls), Address(easy)) }
+            guard isHeard else { return CURLE_OK }
+            watch.begin(Address(tls), Address(easy))
+            guard let interest = watch.interests[Address(easy)] else { return CURLE_OK }
+            watch.shown[Address(easy)] = ShownCertificates()
+            if interest.endsWhereWanted { CertificateWatch.ask(tls, context) }
             return CURLE_OK
         }
     }
 
+    /// Ends handshakes in which the server asks for a certificate, since there is none yet.
+    private static func ask(_ tls: UnsafeMutableRawPointer, _ context: UnsafeMutableRawPointer?) {
+        _ = c_curl_set_wanted(
+            tls,
+            { session, context in
+                guard let session, let watch = CertificateWatch.of(context) else { return 1 }
+                return watch.certificateWanted(session) ? 0 : 1
+            },
+            context
+        )
+    }
+
+    /// Unretained: the multi handle's object holds it, and outlives every handshake.
+    private static func of(_ context: UnsafeMutableRawPointer?) -> CertificateWatch? {
+        context.map { Unmanaged<CertificateWatch>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// What a handle wants to be told from now on; nil: no more than what is wrong.
+    func setInterest(_ interest: HandshakeInterest?, of easy: UnsafeMutableRawPointer) {
+        interests[Address(easy)] = interest
+        if interest == nil { shown.removeValue(forKey: Address(easy)) }
+    }
+
     private func begin(_ tls: Address, _ easy: Address) {
         found.removeValue(forKey: easy)
+        shown.removeValue(forKey: easy)
         if made.count >= Self.limit { made.removeFirst() }
         made.append((tls, easy))
     }
 
-    private func note(_ bad: c_curl_bad_certificate) {
-        guard let tls = bad.tls, let easy = made.last(where: { $0.tls == tls })?.easy else { return }
-        found[easy] = BadCertificate(bad)
+    private func easy(of tls: Address?) -> Address? { made.last { $0.tls == tls }?.easy }
+
+    private func judged(_ chain: UnsafeMutableRawPointer, _ bad: BadCertificate?) {
+        guard let easy = easy(of: c_curl_chain_owner(chain)) else { return }
+        if let bad { found[easy] = bad }
+        if shown[easy] != nil { shown[easy] = ShownCertificates(chain) }
     }
 
-    /// Takes the result of a handle's latest handshake.
-    func take(_ easy: UnsafeMutableRawPointer) -> BadCertificate? {
+    /// - Returns: whether the handshake ends here.
+    private func certificateWanted(_ session: UnsafeMutableRawPointer) -> Bool {
+        guard let easy = easy(of: c_curl_session_owner(session)), shown[easy] != nil, let interest = interests[easy]
+        else { return false }
+        // The certificate of another name is the first thing to be said of it: libcurl looks after the handshake.
+        if let host = interest.host, !c_curl_is_for(session, host, interest.isAddress) { return false }
+        shown[easy]?.wantsCertificate = true
+        return true
+    }
+
+    /// Takes what a handle's latest handshake found wrong, and what the server has shown in it.
+    func take(_ easy: UnsafeMutableRawPointer) -> (bad: BadCertificate?, shown: ShownCertificates?) {
         let easy = Address(easy)
         made.removeAll { $0.easy == easy }
-        return found.removeValue(forKey: easy)
+        return (found.removeValue(forKey: easy), shown.removeValue(forKey: easy))
     }
 }
 
 @available(*, unavailable) extension CertificateWatch: Sendable {}
+
+extension ShownCertificates {
+    fileprivate init(_ chain: UnsafeMutableRawPointer) {
+        var told: [[UInt8]] = []
+        withUnsafeMutablePointer(to: &told) { told in
+            c_curl_tell_chain(
+                chain,
+                { bytes, length, context in
+                    // The array above, which outlives the call.
+                    let bytes = UnsafeRawBufferPointer(start: bytes, count: Int(length))
+                    context?.assumingMemoryBound(to: [[UInt8]].self).pointee.append(Array(bytes))
+                },
+                told
+            )
+        }
+        guard let key = told.first else { return }
+        self.chain = Array(told.dropFirst())
+        var digest = [CChar](repeating: 0, count: 45)
+        let isHashed = key.withUnsafeBytes { c_curl_digest($0.baseAddress, $0.count, &digest) }
+        if isHashed {
+            pin = "sha256//" + String(decoding: digest.prefix(44).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }
+    }
+}

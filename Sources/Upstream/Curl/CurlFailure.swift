@@ -15,6 +15,8 @@ enum CurlFailure {
         let text: String
         /// The certificate's fault, if OpenSSL reported one.
         let certificate: BadCertificate?
+        /// What the origin has shown; nil where nobody wants to decide about it.
+        let shown: ShownCertificates?
         let tls: TLSOptions
         /// The connection leads to the proxy that `place` names.
         let isProxied: Bool
@@ -78,7 +80,12 @@ enum CurlFailure {
                 "is for another name (\(context.text)); correct the host in 'base_url', or the certificate there"
             case .other?, nil: "does not verify: \(context.text); correct it there, or \(authority)"
             }
-        return UpstreamError(.certificate, detail: "\(whose) \(context.place) \(what)")
+        let challenge = CertificateChallenge(
+            context.shown,
+            context.certificate,
+            isOtherName: context.text.contains("subject name")
+        )
+        return UpstreamError(.certificate, detail: "\(whose) \(context.place) \(what)", challenge: challenge)
     }
 
     private static func pin(_ context: Context) -> UpstreamError {
@@ -98,6 +105,13 @@ enum CurlFailure {
     }
 
     private static func tls(_ context: Context) -> UpstreamError {
+        if let shown = context.shown, shown.wantsCertificate {
+            return UpstreamError(
+                .tls,
+                detail: "no TLS with \(context.place): it asks for a certificate, and there is none for it; name one",
+                challenge: CertificateChallenge(shown, nil)
+            )
+        }
         let advice = "check that it speaks TLS 1.2 or newer there, and whether it wants tls.client_cert"
         return UpstreamError(.tls, detail: "no TLS with \(context.place): \(context.text); \(advice)")
     }

@@ -40,7 +40,23 @@ extension EasyHandle {
         applyMethod(request)
         applyFields(request)
         applyProxy(request, place)
-        if place.isTLS, applied.tls != request.terms.tls { applyTLS(request.terms.tls) }
+        guard place.isTLS else { return }
+        let tls = request.terms.tls
+        // Before the settings are taken over: they say whether the watch was told of this handle.
+        if tls.tellsChallenges || applied.tls?.tellsChallenges ?? false {
+            multi.certificates.setInterest(interest(tls, place), of: raw)
+        }
+        if applied.tls != tls { applyTLS(tls) }
+    }
+
+    private func interest(_ tls: TLSOptions, _ place: Origin) -> HandshakeInterest? {
+        guard tls.tellsChallenges else { return nil }
+        let address = place.ownAddress?.host
+        return HandshakeInterest(
+            endsWhereWanted: tls.clientCertificate == nil && !tls.declinesCertificate,
+            host: tls.verify ? address ?? place.connectName : nil,
+            isAddress: address != nil
+        )
     }
 
     private func applyMethod(_ request: UpstreamRequest) {

@@ -109,6 +109,7 @@ extension EasyHandle {
         if let refusal { return .failure(refusal) }
         if transfer.hasBodyFailed { return .failure(transfer.requestBodyError) }
         if let error = proxyError(transfer, result) { return .failure(error) }
+        let certificates = multi.certificates.take(raw)
         let context = CurlFailure.Context(
             place: place,
             address: remoteAddress,
@@ -116,7 +117,8 @@ extension EasyHandle {
             hasReceived: reader.hasReceived,
             osError: osError,
             text: errorText,
-            certificate: multi.certificates.take(raw),
+            certificate: certificates.bad,
+            shown: certificates.shown,
             tls: transfer.request.terms.tls,
             isProxied: transfer.destination?.proxy != nil
         )

@@ -57,26 +57,38 @@ package struct UpstreamError: Error, Sendable, Equatable {
     package var detail: String { words.detail }
     /// The same for clients, which do not learn from it where a name leads.
     package var told: String { words.told }
+    /// What the origin has shown in a handshake that failed; nil where nobody wants to decide about it.
+    package var challenge: CertificateChallenge? { words.challenge }
 
     private final class Words: Sendable, Equatable {
         let detail: String
         let told: String
         /// An origin has had the request before the one that failed was asked.
         let isAfterAnother: Bool
+        let challenge: CertificateChallenge?
 
-        init(_ detail: String, _ told: String, isAfterAnother: Bool = false) {
+        init(
+            _ detail: String,
+            _ told: String,
+            isAfterAnother: Bool = false,
+            challenge: CertificateChallenge? = nil
+        ) {
             (self.detail, self.told, self.isAfterAnother) = (detail, told, isAfterAnother)
+            self.challenge = challenge
         }
 
         static func == (one: Words, other: Words) -> Bool {
             (one.detail, one.told, one.isAfterAnother) == (other.detail, other.told, other.isAfterAnother)
+                && one.challenge == other.challenge
         }
     }
 
-    /// - Parameter told: the text for clients, if the detail has an address that name servers gave.
-    package init(_ kind: Kind, detail: String, told: String? = nil) {
+    /// - Parameters:
+    ///   - told: the text for clients, if the detail has an address that name servers gave.
+    ///   - challenge: what somebody may decide about, before the request is made again.
+    package init(_ kind: Kind, detail: String, told: String? = nil, challenge: CertificateChallenge? = nil) {
         self.kind = kind
-        words = Words(detail, told ?? detail)
+        words = Words(detail, told ?? detail, challenge: challenge)
     }
 
     private init(_ kind: Kind, _ words: Words) {
@@ -86,7 +98,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
 
     /// The same where an origin has had the request before, and redirected it to the one that failed.
     package var afterAnother: UpstreamError {
-        UpstreamError(kind, Words(detail, told, isAfterAnother: true))
+        UpstreamError(kind, Words(detail, told, isAfterAnother: true, challenge: challenge))
     }
 
     /// The status to answer with (RFC 9209 section 2.3): 502, 503 or 504; 508 for a loop.

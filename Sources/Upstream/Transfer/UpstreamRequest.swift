@@ -169,6 +169,12 @@ package struct TLSOptions: Sendable, Hashable {
     package var pins: [String]
     /// Where ``ca`` is configured, as errors say it.
     package var caKey: String
+    /// Somebody decides about what does not verify, and about certificates that an origin asks for: the error of a
+    /// handshake says what the origin has shown (``UpstreamError/challenge``), and one in which it asks for a
+    /// certificate fails, where there is no ``clientCertificate``.
+    package var tellsChallenges = false
+    /// An origin that asks for a certificate gets none, and the handshake goes on.
+    package var declinesCertificate = false
 
     package init(
         verify: Bool = true,

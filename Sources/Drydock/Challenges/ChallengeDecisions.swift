@@ -1,0 +1,116 @@
+// What a program has decided about origins: asked once for all who wait, and remembered for origin and key.
+
+import FoundationEssentials
+import Synchronization
+import Upstream
+
+/// Sendable: the table is under its own mutex; the program's closure runs in tasks outside of it.
+final class ChallengeDecisions: Sendable {
+    typealias Handler = @Sendable (TLSChallenge) async -> TLSChallenge.Answer
+
+    /// What was decided about one public key of an origin.
+    struct Terms: Sendable, Equatable {
+        let pin: String
+        /// Its certificate need not verify.
+        var isTrusted = false
+        /// The program's own certificate for it.
+        var certificate: URL?
+        var key: URL?
+        /// It asks for a certificate, and gets none.
+        var declines = false
+    }
+
+    private struct Question: Hashable {
+        let origin: String
+        let pin: String
+        /// A certificate of the program's own is asked for; else it is about the origin's.
+        let wantsCertificate: Bool
+    }
+
+    private struct State {
+        /// The last key of each origin about which something was decided.
+        var terms: [String: Terms] = [:]
+        var answers: [Question: Task<TLSChallenge.Answer, Never>] = [:]
+    }
+
+    private let handler: Handler
+    private let state = Mutex(State())
+
+    init(_ handler: @escaping Handler) { self.handler = handler }
+
+    /// What was decided about an origin, by the last key of it that was asked about.
+    func terms(for origin: String) -> Terms? { state.withLock { $0.terms[origin] } }
+
+    /// An origin has another key by now: the next request to it begins as if nothing were decided. What the program has
+    /// said stays known, for when the key is seen again.
+    func forget(_ origin: String, pin: String) {
+        state.withLock { state in
+            if state.terms[origin]?.pin == pin { state.terms[origin] = nil }
+        }
+    }
+
+    /// Asks the program, or takes what it has said before.
+    /// - Returns: what the origin is asked on now; nil where it is not to be asked, or the caller was cancelled.
+    func decide(_ challenge: TLSChallenge) async -> Terms? {
+        let question = Question(
+            origin: challenge.origin,
+            pin: challenge.pin,
+            wantsCertificate: challenge.reason == .wantsCertificate
+        )
+        let handler = handler
+        let task = state.withLock { state in
+            if let known = state.answers[question] { return known }
+            // In a task of its own: who asked first may leave, and the others wait on.
+            let new = Task { await handler(challenge) }
+            state.answers[question] = new
+            return new
+        }
+        guard let answer = await Self.value(of: task) else { return nil }
+        return state.withLock { state in
+            let old = state.terms[question.origin].flatMap { $0.pin == question.pin ? $0 : nil }
+            guard let new = Self.terms(old ?? Terms(pin: question.pin), question, answer) else { return nil }
+            state.terms[question.origin] = new
+            return new
+        }
+    }
+
+    /// Nil where it is refused.
+    private static func terms(_ old: Terms, _ question: Question, _ answer: TLSChallenge.Answer) -> Terms? {
+        var terms = old
+        switch (answer, question.wantsCertificate) {
+        case (.refuse, _), (.present, false): return nil
+        case (.proceed, false): terms.isTrusted = true
+        case (.proceed, true): terms.declines = true
+        case (.present(let certificate, let key), true): (terms.certificate, terms.key) = (certificate, key)
+        }
+        return terms
+    }
+
+    /// Nil where the caller is cancelled; the task goes on for others.
+    private static func value(of task: Task<TLSChallenge.Answer, Never>) async -> TLSChallenge.Answer? {
+        let (answers, continuation) = AsyncStream.makeStream(of: TLSChallenge.Answer.self)
+        let relay = Task {
+            continuation.yield(await task.value)
+            continuation.finish()
+        }
+        defer { relay.cancel() }
+        // A stream ends when the task that waits for it is cancelled, which a task's value does not.
+        for await answer in answers { return answer }
+        return nil
+    }
+}
+
+extension ChallengeDecisions.Terms {
+    /// The settings of the manager, changed for this very key.
+    func applied(to tls: TLSOptions) -> TLSOptions {
+        var tls = tls
+        tls.pins = [pin]
+        if isTrusted { tls.verify = false }
+        if let certificate {
+            tls.clientCertificate = certificate.path(percentEncoded: false)
+            tls.clientKey = key?.path(percentEncoded: false)
+        }
+        tls.declinesCertificate = declines
+        return tls
+    }
+}
