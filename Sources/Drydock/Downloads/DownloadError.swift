@@ -21,13 +21,13 @@ public enum DownloadError: Error, Sendable, Hashable {
     /// The origin could not be asked, or broke its word, and nothing stored may stand in.
     case origin(OriginFailure)
     /// The origin answered, with a status that is not among
-    /// ``DownloadManager/Configuration/acceptedStatuses``: this came.
+    /// ``DownloadConfiguration/acceptedStatuses``: this came.
     case unacceptableStatus(DownloadResult)
     /// Only what is stored was wanted, and nothing is, or the manager is offline.
     case notStored(String)
-    /// More than ``DownloadManager/Configuration/maximumFetches`` are under way, and too many wait already.
+    /// More than ``DownloadConfiguration/maximumFetches`` are under way, and too many wait already.
     case busy(String)
-    /// The body is larger than ``DownloadManager/Configuration/maximumBody`` bytes: download it to a file.
+    /// The body is larger than ``DownloadConfiguration/maximumBody`` bytes: download it to a file.
     case tooLarge(limit: Int)
     /// The file that was asked for could not be written; there is none, or the one that was there before.
     case file(String)

@@ -65,7 +65,7 @@ public struct DownloadProgress: Sendable, Hashable {
 /// What happens in the course of a download.
 public enum DownloadEvent: Sendable, Hashable {
     /// What is stored, although it is no longer valid, while the origin is asked; only with
-    /// ``DownloadManager/Options/yieldsStaleFirst``. A final result follows. A download to a file has written it there,
+    /// ``DownloadOptions/yieldsStaleFirst``. A final result follows. A download to a file has written it there,
     /// whole, and the final result takes its place; where there is none, it stays.
     case stale(DownloadResult)
     /// More of the request's content has been sent. It begins anew where the request is repeated or redirected.
