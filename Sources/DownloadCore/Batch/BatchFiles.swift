@@ -1,6 +1,7 @@
 // The files that items of a batch are written to: whole or not at all, below one folder or wherever a program says.
 
 import CacheStore
+import Content
 package import EventLoop
 import Glibc
 import Synchronization
@@ -19,6 +20,8 @@ package final class BatchFiles: Sendable {
 
     fileprivate let place: Place
     private let pool: IOPool
+    /// Content codings are taken off what is written.
+    let isDecoded: Bool
     /// The names that items write to now.
     private let busy = Mutex<Set<String>>([])
 
@@ -31,13 +34,17 @@ package final class BatchFiles: Sendable {
     package init(folder: String, drafts: String, pool: IOPool) {
         place = .below(folder: folder, drafts: drafts)
         self.pool = pool
+        isDecoded = false
     }
 
     /// Names are absolute paths; a file is written beside its place under a name that begins with a dot.
-    /// - Parameter pool: for what blocks.
-    package init(anywhereWith pool: IOPool) {
+    /// - Parameters:
+    ///   - pool: for what blocks.
+    ///   - isDecoded: content codings are taken off what is written.
+    package init(anywhereWith pool: IOPool, isDecoded: Bool) {
         place = .anywhere
         self.pool = pool
+        self.isDecoded = isDecoded
     }
 
     /// Why a name cannot be that of a file; nil where it can.
@@ -64,14 +71,15 @@ package final class BatchFiles: Sendable {
     }
 
     /// Begins a file that is to have that name, in folders that are created where they are missing.
+    /// - Parameter codings: those that are taken off, in the order of decoding.
     /// - Throws: ``BatchRefusal`` where the name is none, another item writes to it now, or no file can be made there.
-    func begin(_ name: String) async throws(BatchRefusal) -> BatchFile {
+    func begin(_ name: String, decoding codings: [ContentCoding]) async throws(BatchRefusal) -> BatchFile {
         if let refusal = refusal(of: name) { throw BatchRefusal(refusal) }
         guard busy.withLock({ $0.insert(name).inserted }) else {
             throw BatchRefusal("another item is being written to '\(name)'; give each its own file")
         }
         do {
-            return try await pool.run { try BatchFile(name, in: self) }
+            return try await pool.run { try BatchFile(name, in: self, codings.isEmpty ? nil : FileDecoding(codings)) }
         } catch {
             end(name)
             throw BatchRefusal("'\(name)' is not written: \(error)")
@@ -93,10 +101,12 @@ struct BatchFile: Sendable {
     private let place: String
     private let temporary: String
     private let descriptor: Int32
+    private let decoding: FileDecoding?
 
     /// It blocks.
-    fileprivate init(_ name: String, in files: BatchFiles) throws(SystemError) {
+    fileprivate init(_ name: String, in files: BatchFiles, _ decoding: FileDecoding?) throws(SystemError) {
         self.files = files
+        self.decoding = decoding
         self.name = name
         let (parent, drafts): (String, String)
         // A program's files get what its umask allows; those of a daemon are not for others to change.
@@ -129,14 +139,15 @@ struct BatchFile: Sendable {
     private static func parent(_ path: String) -> String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "" }
 
     func append(_ piece: BodyPiece) async throws(BatchRefusal) {
-        let (descriptor, temporary) = (descriptor, temporary)
+        let (descriptor, temporary, decoding) = (descriptor, temporary, decoding)
         try await files.blocking(name) {
-            let bytes =
+            let read =
                 switch piece {
                 case .bytes(let chunk, let range): chunk.array(range)
                 case .file(let file, let offset, let count):
                     try file.read(offset: offset, count: count).array(0..<count)
                 }
+            let bytes = try decoding?.decoded(read) ?? read
             var done = 0
             while done < bytes.count {
                 let count = bytes[done...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -150,9 +161,13 @@ struct BatchFile: Sendable {
     /// The file takes its place when all of it has reached the disk.
     func finish() async throws(BatchRefusal) {
         defer { files.end(name) }
-        let (descriptor, temporary, place) = (descriptor, temporary, place)
+        let (descriptor, temporary, place, decoding) = (descriptor, temporary, place, decoding)
         try await files.blocking(name) {
             defer { unlink(temporary) }
+            guard decoding?.isWhole ?? true else {
+                close(descriptor)
+                throw FileDecoding.Broken()
+            }
             let isSynced = fdatasync(descriptor) == 0
             let code = errno
             close(descriptor)

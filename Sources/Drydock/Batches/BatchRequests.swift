@@ -51,7 +51,19 @@ struct BatchQuestions: Sendable {
                 let advice = item.request.method == .head ? "ask with GET for a body to write" : "name it by a file URL"
                 throw .invalidRequest("'\(file)' cannot be written: \(advice)")
             }
-            return try DownloadRequest(item.request, body: item.body.map { .data($0) }, configuration, item.options)
+            let question = try DownloadRequest(
+                item.request,
+                body: item.body.map { .data($0) },
+                configuration,
+                item.options
+            )
+            guard !question.isPassed else {
+                throw .invalidRequest(
+                    "a batch cannot contain \(item.request.method) \(item.request.text): it contains GET and HEAD, and POST "
+                        + "in Mode.library; send others by download(_:body:)"
+                )
+            }
+            return question
         }
     }
 

@@ -224,6 +224,8 @@ final class DownloadSession: DownloadUnderWay {
     /// - Throws: `DownloadError.cancelled`, `.closed`.
     func storedState() async throws(DownloadError) -> StoredState {
         let (engine, question) = (engine, question)
+        // Nothing of it is ever stored; its key is that of a GET.
+        if question.isPassed { return .absent }
         let ask = question.ask(engine.configuration, seed: engine.seed)
         let state = try await perform { loop in
             if let seed = ask.seed, await seed.lookup(ask.key, request: ask.request) != nil {

@@ -30,9 +30,7 @@ struct ByteClassTests {
                 bytes[position] = byte
                 if isEnd, position < 19 { bytes[position + 1] = neighbour }
                 let expected = !mayStand ? position : isEnd && position < 19 ? position + 1 : 20
-                let found = bytes.withUnsafeBytes { bytes in
-                    bytes.baseAddress.map { ByteClass.skipTarget($0, from: 0, to: 20) }
-                }
+                let found = ByteClass.skipTarget(bytes.span.bytes, from: 0, to: 20)
                 #expect(found == expected)
             }
         }
