@@ -83,6 +83,16 @@ package final class BodyReader {
         }
     }
 
+    /// Nothing is read for a while. Where no other reader wants the bytes, none are asked for, and no deadline of theirs
+    /// runs. False by default.
+    package var isSuspended = false {
+        didSet {
+            guard !isClosed, isSuspended != oldValue else { return }
+            sequence?.isSuspended = isSuspended
+            if sequence == nil, case .growing(let growing) = body.source { growing.setSuspended(id, isSuspended) }
+        }
+    }
+
     /// Ends reading; a waiting ``next(maxBytes:on:)`` throws `.cancelled`.
     package func close() {
         guard !isClosed else { return }

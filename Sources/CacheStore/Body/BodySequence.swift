@@ -20,6 +20,10 @@ package final class BodySequence {
 
     private var parts: ArraySlice<Part>
     private var isClosed = false
+    /// Of the sequence, as ``BodyReader/isSuspended``.
+    var isSuspended = false {
+        didSet { suspendParts() }
+    }
 
     package init(_ parts: [Part]) { self.parts = parts[...] }
 
@@ -35,6 +39,7 @@ package final class BodySequence {
                 // Another task may have closed the reader meanwhile.
                 if isClosed { throw .cancelled }
                 parts.replaceSubrange(parts.startIndex...parts.startIndex, with: found)
+                suspendParts()
             }
             if isClosed { throw .cancelled }
         }
@@ -49,6 +54,10 @@ package final class BodySequence {
             parts.removeFirst()
         }
         return parts.isEmpty ? .end : .wait
+    }
+
+    private func suspendParts() {
+        for case .reader(let reader) in parts { reader.isSuspended = isSuspended }
     }
 
     func close() {

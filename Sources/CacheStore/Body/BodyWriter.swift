@@ -7,6 +7,8 @@ package import HTTPWire
 package final class BodyWriter {
     /// Called on the writer's loop after a `.pause`, once there is room again.
     package var onDrain: (() -> Void)?
+    /// Called on the writer's loop when all readers take nothing for a while: ask the source to stop until ``onDrain``.
+    package var onSuspended: (() -> Void)?
     /// Called on the writer's loop when the last reader has left and the body is not stored, or if `watchesReaders`
     /// is set: the fetch may stop.
     package var onAbandoned: (() -> Void)?
@@ -97,6 +99,10 @@ package final class BodyWriter {
 
     func drained() {
         if !isEnded && !growing.isPaused { onDrain?() }
+    }
+
+    func suspended() {
+        if !isEnded && growing.isPaused { onSuspended?() }
     }
 
     func abandoned() {

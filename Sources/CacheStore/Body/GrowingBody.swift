@@ -54,7 +54,7 @@ final class GrowingBody: Sendable {
             guarded.growing.append(count, in: chunk)
             if guarded.growing.keepsAll, !mayKeepAll(guarded.growing.length) { guarded.growing.keepsAll = false }
             settle(&guarded)
-            if guarded.growing.mustPause {
+            if guarded.growing.mustPause || guarded.growing.isSuspended {
                 guarded.growing.isPaused = true
                 // A reader that starts further on does not read these bytes, so the window is settled now.
                 settle(&guarded)
@@ -117,9 +117,23 @@ final class GrowingBody: Sendable {
     // MARK: - The readers' side
 
     func join() -> Int? {
-        state.withLock { guarded in
-            if case .failed = guarded.growing.end { return nil }
-            return guarded.growing.isJoinable ? guarded.growing.join() : nil
+        let (id, wasSuspended): (Int?, Bool) = state.withLock { guarded in
+            if case .failed = guarded.growing.end { return (nil, false) }
+            return (guarded.growing.isJoinable ? guarded.growing.join() : nil, guarded.growing.suspendedReaders > 0)
+        }
+        // Somebody wants the bytes again.
+        if wasSuspended { change { settle(&$0) } }
+        return id
+    }
+
+    /// A reader takes nothing for a while, or goes on. While none takes anything, the writer is to pause.
+    func setSuspended(_ id: Int, _ isWanted: Bool) {
+        change { guarded in
+            guarded.growing.setSuspended(id, isWanted)
+            settle(&guarded)
+            guard guarded.growing.isSuspended, !guarded.growing.isPaused else { return }
+            guarded.growing.isPaused = true
+            tellWriter { $0.suspended() }
         }
     }
 

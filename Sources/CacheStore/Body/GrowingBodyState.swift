@@ -20,6 +20,8 @@ struct GrowingBodyState {
         /// The task was cancelled: it must not wait again.
         var isInterrupted = false
         var isCut = false
+        /// It takes nothing for a while.
+        var isSuspended = false
         /// Monotonic nanoseconds since which it is far behind the fastest.
         var laggingSince: UInt64?
         /// Others wait for it.
@@ -39,6 +41,8 @@ struct GrowingBodyState {
     var length: Int64 = 0
     var end = BodyEnd.open
     var readers: [Reader] = []
+    /// How many of them take nothing for a while.
+    private(set) var suspendedReaders = 0
     private var lastSerial: UInt64 = 0
     /// The file has the bytes before this one.
     var filed: Int64 = 0
@@ -70,7 +74,12 @@ struct GrowingBodyState {
     var isJoinable: Bool { windowStart <= filed }
     var pendingLimit: Int { spills ? min(2 * 1024 * 1024, 2 * window) : 0 }
     var mustPause: Bool { !isEnded && !keepsAll && heldBytes >= window + pendingLimit }
-    var mayResume: Bool { heldBytes <= (spills ? window + pendingLimit / 2 : window / 2) || isReadToItsEnd }
+    /// All who read take nothing for a while, so that nothing is to come.
+    var isSuspended: Bool {
+        suspendedReaders > 0 && !isEnded && hasReaders && readers.allSatisfy { !$0.counts || $0.isSuspended }
+    }
+    var mayResume: Bool { !isSuspended && hasRoom }
+    private var hasRoom: Bool { heldBytes <= (spills ? window + pendingLimit / 2 : window / 2) || isReadToItsEnd }
     /// Whether the window holds only the chunk that the writer is filling, and all readers have read it. The file gets
     /// that chunk when the next one begins.
     private var isReadToItsEnd: Bool {
@@ -90,8 +99,15 @@ struct GrowingBodyState {
     }
 
     mutating func leave(_ id: Int) -> UnsafeContinuation<Void, Never>? {
+        setSuspended(id, false)
         defer { readers[id] = Reader(isLive: false) }
         return readers[id].waiter
+    }
+
+    mutating func setSuspended(_ id: Int, _ isWanted: Bool) {
+        guard readers[id].isSuspended != isWanted else { return }
+        readers[id].isSuspended = isWanted
+        suspendedReaders += isWanted ? 1 : -1
     }
 
     /// The next piece for a reader; a file piece must be confirmed by ``advance(_:by:)``.
@@ -216,7 +232,7 @@ struct GrowingBodyState {
     /// Cuts the readers that have been more than half a window behind the fastest since `limit` nanoseconds ago.
     /// - Returns: whether somebody lags still, so that it is worth looking again.
     mutating func cutLaggards(now: UInt64, limit: UInt64) -> Bool {
-        guard !spills, !isEnded else { return false }
+        guard !spills, !isEnded, !isSuspended else { return false }
         // A reader that waits beyond the received bytes counts as no further than the source.
         let fastest = readers.reduce(Int64(0)) { $1.counts ? max($0, min($1.position, length)) : $0 }
         var isLagging = false

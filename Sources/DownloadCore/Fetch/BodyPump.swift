@@ -45,6 +45,7 @@ final class BodyPump: FetchStream.Destination {
         self.whole = whole
         self.broken = broken
         writer.onDrain = { [weak stream] in stream?.resume() }
+        writer.onSuspended = { [weak stream] in stream?.pause() }
         writer.onAbandoned = { [weak self] in self?.abandoned() }
     }
 
@@ -91,6 +92,7 @@ final class BodyPump: FetchStream.Destination {
     private func release() -> BodyWriter? {
         defer { writer = nil }
         writer?.onDrain = nil
+        writer?.onSuspended = nil
         writer?.onAbandoned = nil
         return writer
     }

@@ -68,8 +68,11 @@ extension FetchSource {
 
 /// A fetch under way; loop-bound.
 package protocol FetchHandle: AnyObject {
-    /// After a sink said `.pause`: more bytes may come.
+    /// After a sink said `.pause`, or after ``pause()``: more bytes may come.
     func resume()
+    /// As a sink that says `.pause`, while no bytes come: no more of them until ``resume()``, and no deadline runs. Of a
+    /// fetch that cannot, more may come all the same.
+    func pause()
     /// After the request's body said `.wait`: it has bytes again, or has ended.
     func bodyAvailable()
     /// Whether content came with the final head, so that the sink gets it right after the head; valid during the call
@@ -83,6 +86,7 @@ package protocol FetchHandle: AnyObject {
 }
 
 extension FetchHandle {
+    package func pause() {}
     package var hasContent: Bool { false }
     package var isEndProven: Bool { true }
 }

@@ -107,6 +107,9 @@ final class FetchStream: FetchSink {
         }
     }
 
+    /// The destination wants nothing for a while.
+    func pause() { handle?.pause() }
+
     /// The destination has room again.
     func resume() { handle?.resume() }
 

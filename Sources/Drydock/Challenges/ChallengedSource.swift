@@ -178,6 +178,7 @@ private final class ChallengedFetch: FetchHandle, FetchSink {
     // MARK: - FetchHandle
 
     func resume() { handle?.resume() }
+    func pause() { handle?.pause() }
     func bodyAvailable() { handle?.bodyAvailable() }
     var hasContent: Bool { handle?.hasContent ?? false }
     var isEndProven: Bool { handle?.isEndProven ?? true }

@@ -29,7 +29,7 @@ public struct DownloadOptions: Sendable, Hashable {
     /// ``DownloadConfiguration/acceptedContentTypes``.
     public var acceptedContentTypes: [String]?
     /// How long the origin may take; nil, the default, is the manager's ``DownloadConfiguration/timeouts``. Whoever
-    /// joins a transfer that is under way has that transfer's, as with the three that follow.
+    /// joins a transfer that is under way has that transfer's, as with the two that follow.
     public var timeouts: DownloadConfiguration.Timeouts?
     /// How a request that failed is made again; nil, the default, is the manager's ``DownloadConfiguration/retry``.
     public var retry: DownloadConfiguration.Retry?

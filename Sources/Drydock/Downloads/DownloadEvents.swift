@@ -23,9 +23,20 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         self.file = file
     }
 
+    /// The request changes nothing at its origin.
+    var mayBeSentAgain: Bool { (try? question.get())?.isPassed == false }
+
     /// Begins a download of its own.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(manager: manager, question: question, file: file)
+    }
+
+    /// The same for whoever suspends and resumes it.
+    /// - Parameter onBegin: has the session before anything is asked for.
+    func makeIterator(onBegin: @escaping @Sendable (DownloadSession) -> Void) -> AsyncIterator {
+        var iterator = makeAsyncIterator()
+        iterator.onBegin = onBegin
+        return iterator
     }
 
     /// One download under way.
@@ -46,6 +57,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         private var data = Data()
         /// The request, while it sends a content.
         private var uploading: MeteredAsking?
+        fileprivate var onBegin: (@Sendable (DownloadSession) -> Void)?
 
         fileprivate init(
             manager: DownloadManager,
@@ -82,6 +94,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             case .first:
                 let session = try await manager.begin(try question.get())
                 self.session = session
+                onBegin?(session)
                 step = .asking
                 guard session.question.wantsStaleFirst else { return try await advance() }
                 return try await lookAtStored(session)

@@ -48,6 +48,9 @@ final class DownloadSession: DownloadUnderWay {
         var received: Int64 = 0
         /// Ends the work that is being waited for now.
         var interrupt: (@Sendable () -> Void)?
+        /// Told when the download is ended from outside.
+        var onCancel: (@Sendable () -> Void)?
+        var isSuspended = false
         var isCancelled = false
         var isSilent = false
         /// Nil where nobody wants to know of the download, or it has not begun.
@@ -93,12 +96,36 @@ final class DownloadSession: DownloadUnderWay {
     /// is stored.
     /// - Parameter silently: an iteration ends without an error.
     func cancel(silently: Bool) {
-        let interrupt = state.withLock { state in
+        let (interrupt, onCancel) = state.withLock { state in
             state.isCancelled = true
             state.isSilent = silently
-            return state.interrupt
+            return (state.interrupt, state.onCancel)
         }
         interrupt?()
+        onCancel?()
+    }
+
+    /// - Parameter tell: called on any thread when the download is ended from outside.
+    func onCancel(_ tell: @escaping @Sendable () -> Void) {
+        let isCancelled = state.withLock { state in
+            state.onCancel = tell
+            return state.isCancelled
+        }
+        if isCancelled { tell() }
+    }
+
+    /// Takes nothing for a while, or goes on. Where no other download wants the bytes, the transfer pauses, and none of
+    /// its timeouts runs. Any thread.
+    func setSuspended(_ isWanted: Bool) {
+        let body = state.withLock { state in
+            state.isSuspended = isWanted
+            return state.body
+        }
+        guard let body else { return }
+        body.loop.submit { [self] loop in
+            // As it is by then: calls of several threads come in any order.
+            body.value(on: loop)?.isSuspended = state.withLock { $0.isSuspended }
+        }
     }
 
     /// Asks for the head of what the question is about.
@@ -111,13 +138,14 @@ final class DownloadSession: DownloadUnderWay {
         var ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
         observation()?.inject(into: &ask.originFields)
         let upload = try await question.upload(engine.files, meter)
-        let found = try await perform { [ask] loop -> (Head, LoopBox<BodyReader>?, StoreCompletion?)? in
+        let found = try await perform { [ask] loop -> (Head, LoopBox<BodyReader>?, StoreCompletion?, Bool)? in
             guard let answer = await engine.answer(ask, to: question, upload, meter, on: loop) else { return nil }
             let head = Head(answer, isDecoded: question.isDecoded)
-            guard let reader = answer.reader else { return (head, nil, nil) }
-            return (head, LoopBox(reader, on: loop), answer.storing)
+            guard let reader = answer.reader else { return (head, nil, nil, false) }
+            reader.isSuspended = self.state.withLock { $0.isSuspended }
+            return (head, LoopBox(reader, on: loop), answer.storing, reader.isSuspended)
         }
-        guard let (head, body, storing) = found else { throw .closed }
+        guard let (head, body, storing, wasSuspended) = found else { throw .closed }
         let isFinal = !staleWanted || head.outcome == .stillValid || head.outcome == .seeded
         let before = state.withLock { state in
             defer {
@@ -125,8 +153,10 @@ final class DownloadSession: DownloadUnderWay {
                 (state.head, state.received) = (isFinal ? head : nil, 0)
                 state.decoded = head.codings.isEmpty ? nil : DecodedBody(head.codings)
             }
-            return (state.body, state.storing)
+            return (state.body, state.storing, state.isSuspended)
         }
+        // It may have changed on the way here.
+        if before.2 != wasSuspended { setSuspended(before.2) }
         if isFinal, let failure = head.failure {
             state.withLock { $0.observation }?.end(DownloadError(failure))
         } else if body == nil {

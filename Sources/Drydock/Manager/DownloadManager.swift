@@ -162,6 +162,25 @@ public final class DownloadManager: Sendable {
         return try await result(of: DownloadEvents(self, .success(question), to: nil))
     }
 
+    /// Begins a download that goes on by itself, and that can be suspended and resumed.
+    /// - Parameters:
+    ///   - url: `http` or `https`; a fragment is left out.
+    ///   - file: where the body goes, by a file URL; nil, the default, puts it into ``DownloadResult/data``.
+    ///   - options: what this download wants otherwise than the manager has it.
+    public func start(_ url: URL, to file: URL? = nil, options: Options = Options()) -> Download {
+        Download(events(for: url, to: file, options: options))
+    }
+
+    /// As ``start(_:to:options:)``, of what a request asks for.
+    public func start(
+        _ request: HTTPRequest,
+        body: RequestBody? = nil,
+        to file: URL? = nil,
+        options: Options = Options()
+    ) -> Download {
+        Download(events(for: request, body: body, to: file, options: options))
+    }
+
     private func result(of events: DownloadEvents) async throws(DownloadError) -> DownloadResult {
         var iterator = events.makeAsyncIterator()
         while let event = try await iterator.next() {

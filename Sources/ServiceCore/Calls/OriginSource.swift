@@ -209,6 +209,8 @@ final class OriginFetch: DirectCall, FetchHandle, TransferDelegate {
 
     func resume() { transfer?.resume() }
 
+    func pause() { transfer?.pause() }
+
     func bodyAvailable() { transfer?.bodyAvailable() }
 
     var hasContent: Bool { transfer?.hasContent ?? false }

@@ -89,6 +89,8 @@ final class CallFetch: FetchHandle, FetchSink {
 
     func resume() { handle?.resume() }
 
+    func pause() { handle?.pause() }
+
     func bodyAvailable() { handle?.bodyAvailable() }
 
     var hasContent: Bool { handle?.hasContent ?? false }

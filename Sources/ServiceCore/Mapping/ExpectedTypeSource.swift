@@ -73,6 +73,7 @@ private final class CheckedFetch: FetchHandle, FetchSink {
     // MARK: - FetchHandle
 
     func resume() { handle?.resume() }
+    func pause() { handle?.pause() }
     func bodyAvailable() { handle?.bodyAvailable() }
     var hasContent: Bool { handle?.hasContent ?? false }
     var isEndProven: Bool { handle?.isEndProven ?? true }

@@ -101,6 +101,8 @@ final class RedirectedFetch: FetchHandle, FetchSink {
 
     func resume() { handle?.resume() }
 
+    func pause() { handle?.pause() }
+
     func bodyAvailable() { handle?.bodyAvailable() }
 
     var hasContent: Bool { handle?.hasContent ?? false }

@@ -229,6 +229,8 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         if let trailers { end { $0.finished(trailers: trailers) } } else { handle?.resume() }
     }
 
+    func pause() { if state == .passing { handle?.pause() } }
+
     func bodyAvailable() { handle?.bodyAvailable() }
 
     var hasContent: Bool { handle?.hasContent ?? false }

@@ -85,6 +85,13 @@ package final class Transfer {
         client?.poke()
     }
 
+    /// The delegate wants no bytes for now, as if it had answered `.pause` to the last ones. Those that have been read
+    /// already may still come.
+    package func pause() {
+        guard !isHeld, state != .ended else { return }
+        hold()
+    }
+
     /// The response may fall silent for as long as it likes, such as an event stream: no idle deadline from now on.
     package func allowSilence() {
         deadlines.liftIdle()

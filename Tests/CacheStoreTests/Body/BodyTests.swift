@@ -203,6 +203,44 @@ import Testing
         }
     }
 
+    @Test func `a body whose readers are all suspended wants nothing, until one goes on or another comes`() async throws
+    {
+        try await withLoops(1) { loops, _ in
+            await onLoop(loops[0]) { [budget] loop in
+                let options = GrowingBodyOptions(window: 64 * 1024, budget: budget)
+                let (body, writer) = Body.growing(options, expectedLength: 10, on: loop)
+                var heard: [String] = []
+                writer.onSuspended = { heard.append("stop") }
+                writer.onDrain = { heard.append("go on") }
+                func append(_ count: Int) -> WriteVerdict {
+                    [UInt8](repeating: 1, count: count).withUnsafeBytes { writer.append($0) }
+                }
+                guard let one = body.makeReader(on: loop), let two = body.makeReader(on: loop) else {
+                    Issue.record("there are no readers")
+                    return
+                }
+                one.isSuspended = true
+                #expect(append(1) == .continue, "the other one reads")
+                two.isSuspended = true
+                #expect(await settled({ heard == ["stop"] }, on: loop))
+                #expect(append(1) == .pause, "what was on its way is taken")
+                one.isSuspended = false
+                #expect(await settled({ heard == ["stop", "go on"] }, on: loop))
+                #expect(append(1) == .continue)
+                one.isSuspended = true
+                #expect(await settled({ heard.count == 3 }, on: loop))
+                let three = body.makeReader(on: loop)
+                #expect(await settled({ heard.count == 4 }, on: loop))
+                three?.close()
+                #expect(append(1) == .pause, "only suspended ones are left")
+                one.close()
+                two.close()
+                #expect(await settled({ heard.last == "go on" }, on: loop))
+                writer.fail(.abandoned)
+            }
+        }
+    }
+
     @Test func `a stalled reader is cut and the others get everything`() async throws {
         let total = 1024 * 1024
         try await withLoops(2) { loops, _ in

@@ -42,6 +42,30 @@ import Upstream
     }
 
     @Test(arguments: Carriage.allCases)
+    func `a consumer may pause while nothing comes, and no deadline runs`(carriage: Carriage) throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let origin = try ScriptedOrigin { _ in
+            OriginReply([
+                OriginReply.head(200, fields: [("Content-Length", "100000")]), .wait(gate), .pattern(100_000, from: 0),
+            ])
+        }
+        let rig = try Rig(by: carriage)
+        defer { rig.close() }
+        let timeouts = Timeouts(connect: nil, firstByte: nil, idle: 300_000_000, total: nil)
+        let (heard, number) = rig.watch(UpstreamRequest(url: origin.url, timeouts: timeouts)) { recorder in
+            recorder.onHead = { $0.pause() }
+        }
+        #expect(heard.wait(20) { $0.head != nil })
+        #expect(!heard.wait(0.6) { $0.isOver }, "twice as long as it may be silent")
+        gate.open()
+        #expect(!heard.wait(0.1) { $0.bodyLength > 0 })
+        rig.with(number) { $0.resume() }
+        #expect(heard.wait(20) { $0.isFinished })
+        #expect(heard.read { $0.bodyLength == 100_000 && $0.bodyIsPattern })
+    }
+
+    @Test(arguments: Carriage.allCases)
     func `a consumer that holds on stops the origin, not the loop`(carriage: Carriage) throws {
         let origin = try ScriptedOrigin { request in
             request.target == "/other" ? .answer(to: request, "x") : .pattern(256 << 20)
