@@ -16,11 +16,19 @@ public struct DownloadEvents: AsyncSequence, Sendable {
     private let manager: DownloadManager
     private let question: Result<DownloadRequest, DownloadError>
     private let file: URL?
+    private let isWhole: Bool
 
-    init(_ manager: DownloadManager, _ question: Result<DownloadRequest, DownloadError>, to file: URL?) {
+    /// - Parameter isWhole: nobody wants to know of the progress, so that the body comes in one piece; without a file.
+    init(
+        _ manager: DownloadManager,
+        _ question: Result<DownloadRequest, DownloadError>,
+        to file: URL?,
+        isWhole: Bool = false
+    ) {
         self.manager = manager
         self.question = question
         self.file = file
+        self.isWhole = isWhole
     }
 
     /// The request changes nothing at its origin.
@@ -28,7 +36,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
 
     /// Begins a download of its own.
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(manager: manager, question: question, file: file)
+        AsyncIterator(manager: manager, question: question, file: file, isWhole: isWhole)
     }
 
     /// The same for whoever suspends and resumes it.
@@ -51,6 +59,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         private let manager: DownloadManager
         private let question: Result<DownloadRequest, DownloadError>
         private let file: URL?
+        private let isWhole: Bool
         private var step = Step.first
         private var session: DownloadSession?
         private var writer: DownloadFile?
@@ -62,11 +71,13 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         fileprivate init(
             manager: DownloadManager,
             question: Result<DownloadRequest, DownloadError>,
-            file: URL?
+            file: URL?,
+            isWhole: Bool
         ) {
             self.manager = manager
             self.question = question
             self.file = file
+            self.isWhole = isWhole
         }
 
         /// Waits for the next event.
@@ -100,7 +111,12 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 return try await lookAtStored(session)
             case .asking:
                 guard let session else { return nil }
-                guard session.question.hasContent else { return try await began(try await session.ask(), session) }
+                guard session.question.hasContent else {
+                    guard isWhole else { return try await began(try await session.ask(), session) }
+                    let all = try await session.askForAll(upTo: manager.configuration.maximumBody)
+                    data = all.data
+                    return try await began(all.head, session)
+                }
                 let uploading = uploading ?? MeteredAsking(session)
                 self.uploading = uploading
                 switch await uploading.next() {
@@ -158,7 +174,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 writer = try await DownloadFile.open(file, session.engine.files)
             } else if let expected = head.length {
                 guard expected <= manager.configuration.maximumBody else { throw tooLarge }
-                data.reserveCapacity(Int(clamping: expected))
+                if data.isEmpty { data.reserveCapacity(Int(clamping: expected)) }
             }
             step = .body(head)
             return .began(head.response, expected: head.expected)

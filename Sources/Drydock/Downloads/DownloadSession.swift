@@ -59,6 +59,9 @@ final class DownloadSession: DownloadUnderWay {
         var head: Head?
     }
 
+    /// A body that is left to be read, and what waits until it is stored.
+    private typealias Unread = (body: LoopBox<BodyReader>, storing: StoreCompletion?)
+
     /// Bytes that one read hands over at most, of those that have come already.
     private static let portion = 1 << 20
 
@@ -158,7 +161,7 @@ final class DownloadSession: DownloadUnderWay {
         // It may have changed on the way here.
         if before.2 != wasSuspended { setSuspended(before.2) }
         if isFinal, let failure = head.failure {
-            state.withLock { $0.observation }?.end(DownloadError(failure))
+            _ = note(DownloadError(failure))
         } else if body == nil {
             noteEnd()
         }
@@ -166,6 +169,47 @@ final class DownloadSession: DownloadUnderWay {
         try checkCancellation()
         if let failure = question.failure(of: head, upload, engine.configuration) { throw failure }
         return head
+    }
+
+    /// Asks for the head and the whole body at once: one piece of work on the loop, whatever pieces the body comes in.
+    /// - Parameter limit: bytes of the body; one that says to be longer, or is in a coding, is left for ``read()``.
+    /// - Throws: as ``ask(staleWanted:)`` and ``read()`` do, and `DownloadError.tooLarge`.
+    func askForAll(upTo limit: Int) async throws(DownloadError) -> (head: Head, data: Data) {
+        let (engine, question) = (engine, question)
+        var ask = question.ask(engine.configuration, seed: engine.seed)
+        observation()?.inject(into: &ask.originFields)
+        let found = try await perform { [ask] loop -> (Head, Unread?, Result<Data, BodyError>)? in
+            guard let answer = await engine.answer(ask, to: question, nil, nil, on: loop) else { return nil }
+            let head = Head(answer, isDecoded: question.isDecoded)
+            guard let reader = answer.reader else { return (head, nil, .success(Data())) }
+            guard head.codings.isEmpty, answer.length ?? 0 <= limit else {
+                return (head, (LoopBox(reader, on: loop), answer.storing), .success(Data()))
+            }
+            do throws(BodyError) {
+                let data = try await reader.collect(upTo: limit, expected: answer.length, on: loop)
+                reader.close()
+                // As at the end of ``read()``.
+                if data.count <= limit { await answer.storing?.wait(on: loop) }
+                return (head, nil, .success(data))
+            } catch {
+                return (head, nil, .failure(error))
+            }
+        }
+        guard let (head, unread, bytes) = found else { throw .closed }
+        try checkCancellation()
+        let data: Data
+        switch bytes {
+        case .success(let all) where all.count <= limit: data = all
+        case .success: throw note(.tooLarge(limit: limit))
+        case .failure(let error): throw note(DownloadError(error, question.url.absoluteString))
+        }
+        state.withLock { state in
+            (state.body, state.storing) = (unread?.body, unread?.storing)
+            state.decoded = head.codings.isEmpty ? nil : DecodedBody(head.codings)
+            (state.head, state.received) = (head, Int64(data.count))
+        }
+        if let failure = head.failure { _ = note(DownloadError(failure)) } else if unread == nil { noteEnd() }
+        return (head, data)
     }
 
     /// Bytes of the body that have come, coded where they are.
@@ -229,9 +273,7 @@ final class DownloadSession: DownloadUnderWay {
             withExtendedLifetime(held) { state.withLock { $0.body = nil } }
             noteEnd()
         case .failure(let error):
-            let failure = DownloadError(error, question.url.absoluteString)
-            state.withLock { $0.observation }?.end(failure)
-            throw failure
+            throw note(DownloadError(error, question.url.absoluteString))
         }
         return nil
     }
@@ -242,6 +284,12 @@ final class DownloadSession: DownloadUnderWay {
         guard let begun = engine.telemetry.begin(question) else { return nil }
         state.withLock { $0.observation = begun }
         return begun
+    }
+
+    /// The download brings nothing.
+    private func note(_ error: DownloadError) -> DownloadError {
+        state.withLock { $0.observation }?.end(error)
+        return error
     }
 
     /// The body is whole.
@@ -298,12 +346,12 @@ final class DownloadSession: DownloadUnderWay {
         try sessions.begin()
         defer { sessions.end() }
         let value = await loop.perform(
-            onStart: { task in
+            onStart: { running in
                 let isCancelled = state.withLock { state in
-                    state.interrupt = { task.cancel() }
+                    state.interrupt = { running.cancel() }
                     return state.isCancelled
                 }
-                if isCancelled { task.cancel() }
+                if isCancelled { running.cancel() }
             },
             work
         )

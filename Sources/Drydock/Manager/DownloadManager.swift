@@ -159,7 +159,7 @@ public final class DownloadManager: Sendable {
             note(result)
             return result
         }
-        return try await result(of: DownloadEvents(self, .success(question), to: nil))
+        return try await result(of: DownloadEvents(self, .success(question), to: nil, isWhole: true))
     }
 
     /// Begins a download that goes on by itself, and that can be suspended and resumed.
