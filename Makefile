@@ -20,7 +20,7 @@ TEST_WIDTH ?= 12
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-soak soak sanitize sanitize-thread sanitize-address
+.PHONY: help run test check build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-docc check-api check-soak soak sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -40,9 +40,9 @@ test: ## installs what is missing, and runs every functional test
 	@.ci/phase tests .ci/tests .build/tests --experimental-maximum-parallelization-width $(TEST_WIDTH)
 	@.ci/named-tests .build/tests*-swift-testing.xml Documentation/*.md SECURITY.md
 
-check: ## the shape of the sources, and what takes longer: the unit, the binary, the library, the package, counts, sanitizers and the soak; CI runs it after the tests
+check: ## the shape of the sources, the library's documentation and public symbols, and what takes longer: the unit, the binary, the library, the package, counts, sanitizers and the soak; CI runs it after the tests
 	@.ci/phase installation .ci/need test
-	@for step in check-shape check-unit check-binary check-library check-counts check-deb sanitize check-soak; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in check-shape check-docc check-api check-unit check-binary check-library check-counts check-deb sanitize check-soak; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -95,6 +95,12 @@ check-deb: $(RELEASE) ## builds the package, and installs, uses, upgrades and pu
 	@.ci/need package
 	@packaging/check-deb $(RELEASE)
 
+check-docc: ## the library's documentation as DocC makes it, without a warning; after the tests, whose build it reads
+	@.ci/check-docc
+
+check-api: ## that the list of the library's public symbols is as the sources are; .ci/api-list renews it
+	@.ci/api-list --check
+
 check-counts: $(RELEASE) ## allocations and instructions of hits, demo answers and what is passed on, which must not grow
 	@Benchmarks/bench --only counts-1k,counts-mapped,counts-16k,counts-304,counts-log,counts-disk,counts-pass,counts-demo >/dev/null
 
@@ -130,11 +136,12 @@ lint: ## the format rules, strictly
 format: ## brings every file into form
 	swift format format --in-place --recursive --parallel $(FORMATTED)
 
-bench: ## beside a bare loop and Debian's caching proxies: speed, memory, allocations; writes Benchmarks/RESULTS.md; eviction orders; mapping beside jq
+bench: ## beside a bare loop and Debian's caching proxies: speed, memory, allocations; writes Benchmarks/RESULTS.md; eviction orders; mapping beside jq; the library beside async-http-client
 	@.ci/need bench
 	@$(MAKE) build
 	Benchmarks/eviction
 	Benchmarks/mapping
+	Benchmarks/library/measure
 	Benchmarks/bench --write
 
 clean: ## everything that was built

@@ -266,3 +266,10 @@ if Context.environment["DRYDOCK_SUITE"] == "1" {
     package.products = []
     package.dependencies = []
 }
+
+// The library alone: Benchmarks/library has packages whose modules are called like some of the daemon.
+if Context.environment["DRYDOCK_LIBRARY"] == "1" {
+    let daemon = ["Configuration", "AdminAPI", "ProxyServer", "DrydockDaemon", "DrydockCommand", "KeySupport"]
+    package.targets.removeAll { $0.type == .test || daemon.contains($0.name) }
+    package.products.removeAll { $0 is Product.Executable }
+}
