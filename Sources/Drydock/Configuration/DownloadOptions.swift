@@ -23,7 +23,7 @@ public struct DownloadOptions: Sendable, Hashable {
     /// download without events knows only its final result.
     public var yieldsStaleFirst: Bool
     /// What the body should be. One that is something else, such as an error page in the place of an image, is handed
-    /// over and not kept, and the log says so. Anything by default.
+    /// over and not kept, and the log says so; what was stored without this expectation is not used. Anything by default.
     public var expectation: Expectation
     /// The media types of a success; nil, the default, is the manager's
     /// ``DownloadConfiguration/acceptedContentTypes``.
