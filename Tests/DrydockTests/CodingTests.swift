@@ -50,6 +50,36 @@ import Testing
         }
     }
 
+    @Test(arguments: ["gzip", "br"]) func aFileOfABatchHasDecodedBytes(coding: String) async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        try await withManager {
+            Self.reply($0, coding)
+        } _: { manager, origin in
+            // From the origin, then from the store.
+            for name in ["one", "two"] {
+                let file = URL(fileURLWithPath: folder.file(name))
+                let batch = try await manager.batch([DownloadBatch.Item(origin.url(), file: file)])
+                #expect(try await batch.run().isComplete)
+                #expect(try Data(contentsOf: file) == Data(Coded.json))
+            }
+            #expect(origin.count("GET") == 1)
+        }
+    }
+
+    @Test func aFileOfABatchIsNotWrittenWhereTheCodingIsBroken() async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        try await withManager {
+            .answer(to: $0, fields: [("Content-Encoding", "gzip")], body: Array(Self.coded("gzip").dropLast(9)))
+        } _: { manager, origin in
+            let file = URL(fileURLWithPath: folder.file("one"))
+            let batch = try await manager.batch([DownloadBatch.Item(origin.url(), file: file)])
+            let report = try await batch.run()
+            #expect(report.entries.map(\.state) == [.failed])
+            #expect(report.entries.first?.reason?.contains("Content-Encoding") == true)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+        }
+    }
+
     @Test func whatNobodyAskedForIsDecodedToo() async throws {
         try await withManager { request in
             let (name, body) = Coded.pngBy[Int(request.target.dropFirst()) ?? 0]

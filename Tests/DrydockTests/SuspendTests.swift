@@ -45,7 +45,7 @@ import Testing
                 case .began(let response, let expected): words.append("began \(response.status.code) \(expected ?? -1)")
                 case .progress(let progress): words.append("progress \(progress.received)")
                 case .finished(let result): words.append("finished \(result.text)")
-                case .stale: words.append("stale")
+                case .stale, .uploaded: words.append("another")
                 }
             }
             #expect(words == ["began 200 5", "progress 5", "finished there"])
