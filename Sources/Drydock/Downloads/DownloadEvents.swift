@@ -111,8 +111,11 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 return try await lookAtStored(session)
             case .asking:
                 guard let session else { return nil }
-                guard session.question.hasContent else {
-                    guard isWhole else { return try await began(try await session.ask(), session) }
+                // Who waits for the result alone is not told what of a content has been sent.
+                guard session.question.hasContent, !isWhole else {
+                    guard isWhole, !session.question.hasContent else {
+                        return try await began(try await session.ask(), session)
+                    }
                     let all = try await session.askForAll(upTo: manager.configuration.maximumBody)
                     data = all.data
                     return try await began(all.head, session)
