@@ -41,6 +41,9 @@ struct DownloadRequest: Sendable {
     /// Whether bytes are sent behind its head.
     var hasContent: Bool { body != nil || content != nil }
 
+    /// Without query, which may hold secrets, and without user.
+    var shownURL: String { origin.root + path.prefix { $0 != "?" } }
+
     /// Whether what is stored is looked at before anybody is asked.
     var wantsStaleFirst: Bool {
         options.yieldsStaleFirst && !options.forcesDownload && !options.bypassesStore && !options.onlyStored

@@ -6,18 +6,6 @@ public import FoundationEssentials
 import HTTPCaching
 public import HTTPTypes
 
-/// The state of a resource as it is stored; no origin is asked.
-public enum StoredState: Sendable, Hashable {
-    /// It would be downloaded.
-    case absent
-    /// A seed answers for it.
-    case seeded
-    /// It is stored, and valid for so many more seconds.
-    case valid(Duration)
-    /// It is stored, and has not been valid for so many seconds: it would be checked.
-    case stale(Duration)
-}
-
 extension DownloadManager {
     /// What is stored: listed, removed, pinned, copied into files, exported and imported as seeds.
     public var store: ResponseStore {
@@ -142,15 +130,5 @@ extension DownloadManager {
         let count = sessions.cancel(silently: silently)
         _ = opened?.core.cancel { _ in true }
         return count
-    }
-}
-
-extension StoredState {
-    init(_ explanation: StoredExplanation) {
-        switch explanation.rules.decision {
-        case .fresh(_, let ttl): self = .valid(.seconds(ttl))
-        case .staleAllowed(_, let by, _), .stale(_, let by, _): self = .stale(.seconds(by))
-        case .mismatch, .onlyIfCachedMiss, nil: self = .absent
-        }
     }
 }

@@ -97,7 +97,7 @@ extension ResponseStore {
                 isEnding: { Task.isCancelled || sessions.isClosed },
                 place: { urls in
                     let url = urls.first { url in parents.contains { url.hasPrefix($0) } } ?? urls.first
-                    return url.flatMap { configuration.seedPlace($0) }
+                    return url.flatMap { Self.seedPlace($0, configuration) }
                 }
             )
             if sessions.isClosed { throw .closed }
@@ -136,6 +136,15 @@ extension ResponseStore {
         return try await body(engine)
     }
 
+    /// Where the seed of a URL is stored; nil for a URL that cannot be asked for.
+    private static func seedPlace(_ text: String, _ configuration: DownloadConfiguration) -> SeedPlace? {
+        guard let url = URL(string: text),
+            let question = try? DownloadRequest(url, configuration, DownloadOptions())
+        else { return nil }
+        let ask = question.ask(configuration, seed: nil)
+        return SeedPlace(key: ask.key, policy: ask.policy, expectation: nil)
+    }
+
     private func opened<Value: Sendable>(
         on files: IOPool,
         _ open: @escaping @Sendable () throws(SeedError) -> Value
@@ -147,17 +156,6 @@ extension ResponseStore {
         } catch {
             throw .closed
         }
-    }
-}
-
-extension DownloadConfiguration {
-    /// Where the seed of a URL is stored; nil for a URL that cannot be asked for.
-    fileprivate func seedPlace(_ text: String) -> SeedPlace? {
-        guard let url = URL(string: text), let question = try? DownloadRequest(url, self, DownloadOptions()) else {
-            return nil
-        }
-        let ask = question.ask(self, seed: nil)
-        return SeedPlace(key: ask.key, policy: ask.policy, expectation: nil)
     }
 }
 

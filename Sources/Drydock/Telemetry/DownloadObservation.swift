@@ -84,11 +84,6 @@ private struct FieldInjector: Injector {
     func inject(_ value: String, forKey key: String, into fields: inout Fields) { fields.set(key, value) }
 }
 
-extension DownloadRequest {
-    /// Without query, which may hold secrets, and without user.
-    fileprivate var shownURL: String { origin.root + path.prefix { $0 != "?" } }
-}
-
 extension DownloadError {
     /// The case, as one word of few.
     fileprivate var kindName: String {
