@@ -38,7 +38,8 @@ extension DownloadManager {
         body: Data? = nil,
         options: Options = Options()
     ) async throws(DownloadError) -> StoredState {
-        let session = try await begin(try DownloadRequest(request, body: body.map { .data($0) }, configuration, options))
+        let content = body.map { RequestBody.data($0) }
+        let session = try await begin(try DownloadRequest(request, body: content, configuration, options))
         return try await session.storedState()
     }
 
