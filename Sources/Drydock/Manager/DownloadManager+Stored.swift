@@ -106,7 +106,9 @@ extension DownloadManager {
     /// Drops all who wait for downloads of a URL, whatever they ask with: they hear ``DownloadError/cancelled``. The
     /// transfers go on, and what can be stored is stored, whatever ``DownloadConfiguration/leaving`` says. Who asks
     /// after this may join them.
-    /// - Parameter silently: as with ``cancel(_:silently:)``.
+    /// - Parameters:
+    ///   - url: what the downloads ask for.
+    ///   - silently: as with ``cancel(_:silently:)``.
     /// - Returns: how many downloads there were.
     @discardableResult
     public func dropWaiters(of url: URL, silently: Bool = false) -> Int {

@@ -132,7 +132,9 @@ public struct ResponseStore: Sendable {
 
     /// Copies the stored body of a URL into a file, whether it is still valid or not, or that of a seed. The folders on
     /// the way are made; the file appears, or takes the place of the one that was there, when it is whole.
-    /// - Parameter file: a file URL.
+    /// - Parameters:
+    ///   - url: what was downloaded.
+    ///   - file: a file URL.
     /// - Returns: the stored response; ``DownloadResult/data`` is empty.
     /// - Throws: `DownloadError.notStored` where nothing may be used, and as ``DownloadManager/download(_:to:options:)``.
     @discardableResult
