@@ -8,8 +8,8 @@ import Upstream
 
 /// A failed download.
 public enum DownloadError: Error, Sendable, Hashable {
-    /// The task was cancelled, or ``DownloadManager/cancel(_:)`` or ``DownloadManager/cancelAll(silently:)`` ended the
-    /// download. What is stored is as it was.
+    /// The task was cancelled, or ``DownloadManager/cancel(_:silently:)`` or ``DownloadManager/cancelAll(silently:)``
+    /// ended the download. What is stored is as it was.
     case cancelled
     /// What was asked for cannot be: the text says why and what to write instead.
     case invalidRequest(String)

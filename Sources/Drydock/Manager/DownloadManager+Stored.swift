@@ -29,7 +29,7 @@ extension DownloadManager {
 
     /// The state of what is stored for a request. No origin is asked, and nothing changes.
     /// - Parameters:
-    ///   - request: as for ``download(_:body:options:)``.
+    ///   - request: GET, HEAD, and in ``DownloadConfiguration/Mode/library`` POST.
     ///   - body: of a POST; none by default.
     ///   - options: what a download of it would want otherwise than the manager has it.
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`, `.cancelled`.
@@ -82,8 +82,10 @@ extension DownloadManager {
 
     /// Ends the downloads of a URL, whatever they ask with, for all who wait for them, with
     /// ``DownloadError/cancelled``, and the transfers with them. What is stored stays as it is.
-    /// - Parameter silently: events end without an error; a task that waits for a result hears
-    ///   ``DownloadError/cancelled`` in any case. False by default.
+    /// - Parameters:
+    ///   - url: what the downloads ask for.
+    ///   - silently: events end without an error; a task that waits for a result hears
+    ///     ``DownloadError/cancelled`` in any case. False by default.
     /// - Returns: how many downloads there were.
     @discardableResult
     public func cancel(_ url: URL, silently: Bool = false) -> Int {
@@ -94,6 +96,7 @@ extension DownloadManager {
     /// Ends the downloads of a request: of the same URL with the same method, fields and content, Cache-Control left
     /// out. Their transfer ends with them, unless other downloads wait for it. What is stored stays as it is.
     /// - Parameters:
+    ///   - request: what the downloads ask with.
     ///   - body: of a POST; none by default.
     ///   - silently: as with ``cancel(_:silently:)``.
     /// - Returns: how many downloads there were.
