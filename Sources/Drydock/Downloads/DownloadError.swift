@@ -76,6 +76,12 @@ public struct OriginFailure: Sendable, Hashable {
     public let kind: Kind
     /// Names the host and the place, and says what to do.
     public let detail: String
+
+    /// Makes a failure, for a program's own tests.
+    public init(kind: Kind, detail: String) {
+        self.kind = kind
+        self.detail = detail
+    }
 }
 
 extension DownloadError: CustomStringConvertible {
