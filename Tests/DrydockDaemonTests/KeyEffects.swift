@@ -36,6 +36,9 @@ enum KeyEffect: Sendable {
 
 extension KeyEffect {
     private static let policy = KeyEffect.request { "\($0.policy)" }
+    private static let recording = KeyEffect.request { plan in
+        plan.recording.map { "\($0.source) \($0.rules) \($0.folder.path)" } ?? "live"
+    }
     private static let seed = KeyEffect.request { "\($0.seed.map { "\($0.path) \($0.mode) \($0.layout)" } ?? "none")" }
     private static let schedule = KeyEffect.daemon { daemon in
         let plans = daemon.schedules.plans(daemon.context.configuration)
@@ -88,6 +91,10 @@ extension KeyEffect {
         "response.type": .request { "\($0.phases?.types?.description ?? "any") \($0.policy)" },
         "response.success": policy,
         "log.bodies": .request { "\($0.logBodies ?? 0)" },
+        "source": recording, "recordings.dir": recording, "recordings.match.fields": recording,
+        "recordings.match.body": recording, "recordings.match.ignore_query": recording,
+        "recordings.redact.fields": recording, "recordings.redact.query": recording,
+        "recordings.redact.json": recording, "recordings.max_size": recording, "recordings.on_failure": recording,
         "redirects.mode": .request { "\($0.redirects)" },
         "redirects.follow": .request { "\($0.redirects)" },
         "redirects.allow": .request { "\($0.redirects)" },

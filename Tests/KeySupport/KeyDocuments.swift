@@ -79,7 +79,14 @@ package enum KeyDocuments {
         "map_buffer": [("map", "a.b")],
         "compare": [("mode", "library")], "methods": [("mode", "library")],
         "redirects.follow": [("mode", "follow")], "redirects.allow": [("mode", "follow")],
+        "source": [("recordings", "{ dir: demo }")], "recordings.dir": recorded,
+        "recordings.max_size": recorded, "recordings.on_failure": recorded, "match.fields": recordedBelow,
+        "match.body": recordedBelow, "match.ignore_query": recordedBelow, "redact.fields": recordedBelow,
+        "redact.query": recordedBelow, "redact.json": recordedBelow,
     ]
+
+    private static let recorded = [("../source", "record"), ("dir", "demo")]
+    private static let recordedBelow = [("../../source", "record"), ("../dir", "demo")]
 
     private static let dates = [("../../method", "POST"), ("members", "[a]"), ("as", "seconds")]
     private static let multipart = [("../../method", "POST"), ("../encode", "multipart")]

@@ -148,43 +148,49 @@ extension KeyTable {
     )
 
     /// The keys that endpoints inherit from their service.
-    static let shared: [KeyDescriptor] = [
-        KeyDescriptor(
-            "headers",
-            .section(headers),
-            "Changes to the fields of requests, in this order: underscore, remove, set, add.",
-            inherited: .endpoints
-        ),
-        KeyDescriptor(
-            "query",
-            .map(.queryName, .shorthand(queryItem, key: "value")),
-            "Query items that are added if the request does not have an item of that name; { value: X, secret: true } for one that carries credentials.",
-            inherited: .endpoints
-        ),
-        KeyDescriptor(
-            "timeout",
-            .section(timeout),
-            "Timeouts; they pause while the client is not reading.",
-            inherited: .endpoints
-        ),
-        KeyDescriptor("cache", .section(serviceCache), "How responses are stored and reused.", inherited: .endpoints),
-        KeyDescriptor(
-            "response",
-            .section(response),
-            "What answers must be, and what they become.",
-            inherited: .endpoints
-        ),
-        KeyDescriptor("error", .section(error), "What failed answers become.", inherited: .endpoints),
-        KeyDescriptor(
-            "retry",
-            .section(retry),
-            "How a fetch that failed is made again.",
-            inherited: .endpoints
-        ),
-        redirectsKey,
-        KeyDescriptor("demo", .section(demo), "Demo answers.", inherited: .endpoints),
-        KeyDescriptor("log", .section(bodyLog), "What the daemon's log has of requests.", inherited: .endpoints),
-    ]
+    static let shared: [KeyDescriptor] =
+        [
+            KeyDescriptor(
+                "headers",
+                .section(headers),
+                "Changes to the fields of requests, in this order: underscore, remove, set, add.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "query",
+                .map(.queryName, .shorthand(queryItem, key: "value")),
+                "Query items that are added if the request does not have an item of that name; { value: X, secret: true } for one that carries credentials.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "timeout",
+                .section(timeout),
+                "Timeouts; they pause while the client is not reading.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "cache",
+                .section(serviceCache),
+                "How responses are stored and reused.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "response",
+                .section(response),
+                "What answers must be, and what they become.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor("error", .section(error), "What failed answers become.", inherited: .endpoints),
+            KeyDescriptor(
+                "retry",
+                .section(retry),
+                "How a fetch that failed is made again.",
+                inherited: .endpoints
+            ),
+            redirectsKey,
+            KeyDescriptor("demo", .section(demo), "Demo answers.", inherited: .endpoints),
+            KeyDescriptor("log", .section(bodyLog), "What the daemon's log has of requests.", inherited: .endpoints),
+        ] + recordingKeys
 
     static let bodyLog = SectionDescriptor(
         name: "log",

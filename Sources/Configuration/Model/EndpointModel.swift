@@ -27,6 +27,7 @@ package struct EndpointConfiguration: Sendable, Equatable {
     package var mapping: MappingConfiguration?
     /// Of failed answers.
     package var errorMapping: MappingConfiguration?
+    package var recording = RecordingConfiguration()
     package var demo = DemoConfiguration()
     /// Bytes of each body that are logged, up to 64 KiB; nil: none.
     package var logBodies: Int?

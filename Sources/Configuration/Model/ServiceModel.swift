@@ -55,6 +55,7 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var mapping: MappingConfiguration?
     /// Of failed answers.
     package var errorMapping: MappingConfiguration?
+    package var recording = RecordingConfiguration()
     /// The answer for paths that no endpoint names, and the defaults of the endpoints.
     package var demo = DemoConfiguration()
     /// Bytes of each body that are logged, up to 64 KiB; nil: none.

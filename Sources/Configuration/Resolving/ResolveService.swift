@@ -80,6 +80,7 @@ extension Resolver {
         result.allow = access(reader, "allow")
         result.deny = access(reader, "deny")
         check(redirects: own, baseURL)
+        result.recording = recording(reader, own: own)
         let demoReader = reader.section("demo")
         result.demo = demo(demoReader, answerOf: .service, daemonDemo: daemonDemo)
         var trees: [Value] = []
@@ -174,6 +175,7 @@ extension Resolver {
         result.errorMapping = errorMapping(reader.section("error"), reader.section("response"))
         check(success: own, result.success)
         check(retry: own, looksInside: result.expect != .any || result.types != nil || result.mapping != nil)
+        result.recording = recording(reader, own: own)
         let place = reader.place("name") ?? self.place(reader, "path")
         result.demo = demo(reader.section("demo"), answerOf: .endpoint(name, place), daemonDemo: daemonDemo)
         return result

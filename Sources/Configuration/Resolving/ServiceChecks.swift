@@ -1,5 +1,7 @@
 // What only shows when a service, or all services, are seen as a whole.
 
+import Policies
+
 extension Resolver {
     /// Two endpoints may not share a name, nor a method and a shape of path.
     mutating func checkEndpoints(_ reader: SectionReader, _ service: ServiceConfiguration) {
@@ -51,15 +53,16 @@ extension Resolver {
             fail(place, "'unlisted: 404' without endpoints refuses every request; add endpoints, or remove it")
         }
         guard service.baseURL == nil else { return }
-        let live = service.endpoints.filter { !$0.demo.enabled }.map(\.name)
-        if !reported, !live.isEmpty || (service.endpoints.isEmpty && !service.demo.enabled) {
+        let live = service.endpoints.filter { !$0.demo.enabled && $0.recording.source != .replay }.map(\.name)
+        let answersItself = service.demo.enabled || service.recording.source == .replay
+        if !reported, !live.isEmpty || (service.endpoints.isEmpty && !answersItself) {
             let what = live.isEmpty ? "its requests" : "the endpoint '\(live[0])'"
             fail(
                 here,
                 "the service '\(service.name)' has no 'base_url', so nothing answers \(what); add base_url: https://HOST, or demo answers with demo: { enabled: true, … }"
             )
         }
-        guard !service.demo.enabled else { return }
+        guard !answersItself else { return }
         if own.text("unlisted") == "pass", let place = own.place("unlisted") {
             fail(place, "'unlisted: pass' needs a 'base_url' to pass requests to; add one, or write unlisted: 404")
         }

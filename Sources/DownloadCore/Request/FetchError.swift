@@ -24,6 +24,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     case mapping(String)
     /// The answer has another media type than the route expects.
     case type(String)
+    /// The route answers from recordings, and none is of this request.
+    case unrecorded(String)
     /// The client has left.
     case cancelled
     /// An operator has ended the fetch.
@@ -35,7 +37,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .upstream(let error): error.status
         case .notAdmitted, .unavailable, .cancelled, .stopped: 503
         case .inner, .redirect, .mapping, .type: 502
-        case .onlyIfCached, .offline, .parkExpired: 504
+        case .onlyIfCached, .offline, .parkExpired, .unrecorded: 504
         }
     }
 
@@ -44,7 +46,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .upstream(let error): error.proxyStatus
         case .notAdmitted: "connection_limit_reached"
-        case .onlyIfCached: nil
+        case .onlyIfCached, .unrecorded: nil
         case .offline, .unavailable, .parkExpired: "destination_unavailable"
         case .redirect: "http_protocol_error"
         case .inner, .mapping, .type, .cancelled: "proxy_internal_error"
@@ -62,6 +64,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .stopped: "Cancelled"
         case .mapping: "Answer not mapped"
         case .type: "Unexpected media type"
+        case .unrecorded: "Not recorded"
         default: nil
         }
     }
@@ -85,7 +88,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .notAdmitted(let detail), .unavailable(let detail, seconds: _), .parkExpired(let detail),
             .onlyIfCached(let detail),
             .offline(let detail), .inner(let detail), .redirect(let detail), .mapping(let detail), .type(let detail),
-            .stopped(let detail):
+            .unrecorded(let detail), .stopped(let detail):
             detail
         case .cancelled: "the request was given up"
         }
@@ -97,7 +100,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .upstream(let error): !error.isUnsent && error.kind != .cancelled && error.kind != .internal
         case .inner, .redirect, .mapping, .type: true
-        case .notAdmitted, .unavailable, .parkExpired, .onlyIfCached, .offline, .cancelled, .stopped: false
+        case .notAdmitted, .unavailable, .parkExpired, .onlyIfCached, .offline, .unrecorded, .cancelled, .stopped: false
         }
     }
 
@@ -114,7 +117,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused
         case .notAdmitted, .unavailable, .parkExpired, .inner, .redirect, .mapping, .type, .offline: true
-        case .onlyIfCached, .cancelled, .stopped: false
+        case .onlyIfCached, .unrecorded, .cancelled, .stopped: false
         }
     }
 }

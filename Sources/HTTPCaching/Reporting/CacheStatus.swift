@@ -28,6 +28,7 @@ package struct CacheStatus: Sendable, Equatable {
         case refreshing
         case fallback
         case placeholder
+        case recording
         case onlyIfCached = "only-if-cached"
         /// It could be stored, and the one before could not: the next one will be.
         case uncacheable = "remembered-uncacheable"

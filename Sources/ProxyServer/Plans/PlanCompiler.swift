@@ -133,6 +133,7 @@ extension RoutePlan {
                 withholdsAuthorization: endpoint.auth == .withheld,
                 shape: try shape(endpoint),
                 redirects: endpoint.redirects,
+                recording: seeds.recordings(endpoint.recording, service: service.name),
                 mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'"),
                 errorMapping: errorMapping(endpoint.errorMapping, service: service.name, endpoint: endpoint.name)
             )
@@ -164,6 +165,7 @@ extension RoutePlan {
                 retry: service.retry,
                 logBodies: service.logBodies,
                 redirects: service.redirects,
+                recording: seeds.recordings(service.recording, service: service.name),
                 mapping: mapping(service.mapping, "service '\(service.name)'"),
                 errorMapping: errorMapping(service.errorMapping, service: service.name)
             ),

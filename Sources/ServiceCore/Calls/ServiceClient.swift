@@ -141,6 +141,7 @@ package final class ServiceClient {
     private func shown(_ answer: Answer, _ call: ServiceCall) -> ServiceAnswer {
         var answer = answer
         if call.match.endpoint.request.mapping != nil { MappedOrigin.remove(from: &answer.head.fields) }
+        if call.match.endpoint.request.recording != nil { answer.tellRecording() }
         return ServiceAnswer(answer: answer)
     }
 
@@ -345,11 +346,11 @@ package final class ServiceClient {
     private func repeatedSource(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
         let (route, request) = (call.match.route, call.match.endpoint.request)
         // Within the attempts: a document that cannot be mapped is one that a retry may bring anew.
-        let source = request.judging(
-            try singleSource(of: call),
-            service: route.plan.name,
-            endpoint: call.match.endpoint.name
-        )
+        let name = route.plan.name
+        let recorded = try request.recorded(core, service: name) { () throws(RouteRefusal) in
+            try singleSource(of: call)
+        }
+        let source = request.judging(recorded, service: name, endpoint: call.match.endpoint.name)
         guard request.retry.count > 0 else { return source }
         let resilience = route.runtime.resilience
         let guarded = route.plan.breaker == nil ? nil : call.match.origin?.root

@@ -6,7 +6,7 @@ import HTTPWire
 
 extension RequestPlan {
     /// No answer passes as it is, so that no connection may be handed over.
-    var judgesAnswers: Bool { mapping != nil || phases?.types != nil }
+    var judgesAnswers: Bool { mapping != nil || phases?.types != nil || recording != nil }
 
     /// The source with what the plan expects of its answers, and makes of them.
     /// - Parameters:

@@ -180,7 +180,9 @@ private struct Absence {
         case .notAdmitted:
             guard isReplay else { return nil }
             (wasSent, isAway) = (false, false)
-        case .onlyIfCached, .inner, .redirect, .mapping, .type, .cancelled, .stopped, .parkExpired: return nil
+        case .onlyIfCached, .inner, .redirect, .mapping, .type, .unrecorded, .cancelled, .stopped,
+            .parkExpired:
+            return nil
         }
     }
 }

@@ -41,6 +41,8 @@ package struct RequestPlan: Sendable, Equatable {
     package var shape: RequestShape?
     /// Whether redirects are followed.
     package var redirects: RedirectPolicy
+    /// How recordings are used; nil: its answers come from its origin.
+    package let recording: RecordingPlan?
     /// What becomes of the documents of its answers; nil: they stay as they are. The digest of it is in ``policy``.
     package private(set) var mapping: ResponseMapping?
     /// What its failed answers become; nil: they stay as they are.
@@ -65,6 +67,7 @@ package struct RequestPlan: Sendable, Equatable {
         withholdsAuthorization: Bool = false,
         shape: RequestShape? = nil,
         redirects: RedirectPolicy = RedirectPolicy(),
+        recording: RecordingPlan? = nil,
         mapping: ResponseMapping? = nil,
         errorMapping: ErrorMapping? = nil
     ) {
@@ -86,11 +89,14 @@ package struct RequestPlan: Sendable, Equatable {
         self.withholdsAuthorization = withholdsAuthorization
         self.shape = shape
         self.redirects = redirects
+        self.recording = recording
         self.mapping = mapping
         self.errorMapping = errorMapping
         self.policy.mapping = mapping?.plan.digest
         self.policy.expectation = phases?.expectation
         self.policy.mapsErrors = errorMapping != nil
+        // A stored answer would come before the recording that is to be made or played.
+        if recording != nil { self.policy.mode = .none }
     }
 }
 

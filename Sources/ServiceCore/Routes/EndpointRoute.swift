@@ -96,6 +96,7 @@ package enum PassThrough: Sendable {
     init(_ request: RequestPlan, isPlain: Bool) {
         if !isPlain || request.seed != nil || request.phases != nil || request.retry.count > 0
             || request.redirects.limit > 0 || request.mapping != nil || request.errorMapping != nil
+            || request.recording != nil
             || request.policy.success != nil
         {
             self = .never

@@ -1,0 +1,60 @@
+// Where the answers of a route come from, and what of them is written into recordings.
+
+/// Where the answers of a route come from (`source`).
+package enum AnswerSource: String, Sendable, CaseIterable {
+    /// From its origin, through the store.
+    case live
+    /// From its origin; each complete answer is written into a recording.
+    case record
+    /// From a recording; from the origin, and written into one, where there is none.
+    case replayOrRecord = "replay-or-record"
+    /// From a recording. Nobody is asked where there is none.
+    case replay
+}
+
+/// What answers where an origin that is to be recorded fails (`recordings.on_failure`).
+package enum RecordingFallback: String, Sendable, CaseIterable {
+    /// The failure, as of any origin.
+    case error
+    /// The recording of the same request, if there is one.
+    case replay
+}
+
+/// What tells recordings of one route apart, and what of an answer is not written.
+package struct RecordingRules: Sendable, Hashable {
+    /// Names of request fields whose values tell recordings apart, in lower case and sorted.
+    package var fields: [String]
+    /// Whether the content of a request tells recordings apart.
+    package var matchesBody: Bool
+    /// Names of query items that make no difference; one may end with `*`.
+    package var ignoredQuery: [String]
+    /// Names of fields of answers whose values are not written, in lower case, besides those that are secret by name.
+    package var redactedFields: [String]
+    /// Names of query items whose values are not written, besides those that are secret by name.
+    package var redactedQuery: [String]
+    /// Members of JSON documents, by their names from the root, whose values are not written.
+    package var redactedMembers: [[String]]
+    /// Bytes of content that a recording has at most.
+    package var maximumSize: Int
+    package var onFailure: RecordingFallback
+
+    package init(
+        fields: [String] = [],
+        matchesBody: Bool = true,
+        ignoredQuery: [String] = [],
+        redactedFields: [String] = [],
+        redactedQuery: [String] = [],
+        redactedMembers: [[String]] = [],
+        maximumSize: Int = 8 << 20,
+        onFailure: RecordingFallback = .error
+    ) {
+        self.fields = fields.map { $0.lowercased() }.sorted()
+        self.matchesBody = matchesBody
+        self.ignoredQuery = ignoredQuery
+        self.redactedFields = redactedFields.map { $0.lowercased() }
+        self.redactedQuery = redactedQuery
+        self.redactedMembers = redactedMembers
+        self.maximumSize = maximumSize
+        self.onFailure = onFailure
+    }
+}

@@ -1,0 +1,118 @@
+// One recorded answer, and the document that stands beside its content in a folder.
+
+import FoundationEssentials
+package import HTTPWire
+
+/// An answer as an origin gave it, without secrets.
+package struct Recording: Sendable {
+    package let key: RecordingKey
+    /// Unix seconds.
+    package let recordedAt: Int64
+    package let status: Int
+    package let reason: String
+    /// Without those of the connection and without Content-Length, which is that of the content.
+    package let fields: Fields
+    package let content: [UInt8]
+
+    package init(
+        key: RecordingKey,
+        recordedAt: Int64,
+        status: Int,
+        reason: String,
+        fields: Fields,
+        content: [UInt8]
+    ) {
+        self.key = key
+        self.recordedAt = recordedAt
+        self.status = status
+        self.reason = reason
+        self.fields = fields
+        self.content = content
+    }
+
+    /// The head of the answer: Date is now, Expires as far away as it was, and Age is gone.
+    /// - Parameter now: Unix seconds.
+    package func head(now: Int64) -> ResponseHead {
+        var fields = fields
+        fields.remove(.age)
+        if let expires = fields.first(.expires), let date = HTTPDate.parse(expires, now: recordedAt) {
+            let (moved, overflow) = date.addingReportingOverflow(now - recordedAt)
+            if !overflow, moved > 0, moved < 253_402_300_800 { fields.set(.expires, HTTPDate.format(moved)) }
+        }
+        fields.set(.date, HTTPDate.format(now))
+        fields.set(.contentLength, String(content.count))
+        return ResponseHead(status: status, reason: reason, fields: fields)
+    }
+}
+
+/// The document `NAME.head.json`, which a person may change, as the content beside it.
+struct RecordingDocument: Codable, Equatable {
+    /// `GET /users/7`
+    var request: String
+    /// The fields of the request that tell it from others: names and values.
+    var match: [[String]]?
+    /// The SHA-256 of the request's content.
+    var body: String?
+    /// Such as `2026-11-21T07:00:00Z`.
+    var recordedAt: String
+    var status: Int
+    var reason: String?
+    /// Names and values of the answer's field lines, in their order.
+    var fields: [[String]]
+    /// The name of the file with the content, in the same folder; absent: there is none.
+    var content: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case request, match, body, status, reason, fields, content
+        case recordedAt = "recorded_at"
+    }
+
+    private static let form = Date.ISO8601FormatStyle()
+
+    init(_ recording: Recording, content: String?) {
+        request = recording.key.request
+        match = recording.key.fields.isEmpty ? nil : recording.key.fields
+        body = recording.key.body
+        recordedAt = Date(timeIntervalSince1970: Double(recording.recordedAt)).formatted(Self.form)
+        status = recording.status
+        reason = recording.reason.isEmpty ? nil : recording.reason
+        fields = recording.fields.lines.map { [$0.name, $0.value] }
+        self.content = content
+    }
+
+    static func decode(_ bytes: [UInt8]) throws -> RecordingDocument {
+        try JSONDecoder().decode(RecordingDocument.self, from: Data(bytes))
+    }
+
+    /// - Throws: never for what ``init(_:content:)`` makes.
+    func encode() throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return Array(try encoder.encode(self)) + [0x0a]
+    }
+
+    /// Whose document it is.
+    var key: RecordingKey { RecordingKey(request: request, fields: match ?? [], body: body) }
+
+    /// - Returns: nil where the status, a field or the time cannot be sent.
+    func recording(_ key: RecordingKey, content: [UInt8]) -> Recording? {
+        guard (200...599).contains(status), status != 304, status != 206,
+            let date = try? Self.form.parse(recordedAt)
+        else { return nil }
+        let seconds = date.timeIntervalSince1970
+        guard seconds > 0, seconds < 253_402_300_800 else { return nil }
+        var lines = Fields()
+        for pair in fields {
+            guard pair.count == 2, lines.append(pair[0], pair[1]) else { return nil }
+        }
+        for field in [KnownField.contentLength, .transferEncoding, .connection, .keepAlive] { lines.remove(field) }
+        return Recording(
+            key: key,
+            recordedAt: Int64(seconds),
+            status: status,
+            reason: reason ?? "",
+            fields: lines,
+            content: content
+        )
+    }
+}

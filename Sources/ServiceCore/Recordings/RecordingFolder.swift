@@ -1,0 +1,156 @@
+// The recordings of one service: two files each, readable by their owner alone, in a folder.
+
+import Content
+package import EventLoop
+import Files
+import Glibc
+import HTTPWire
+package import Policies
+import Synchronization
+
+/// Reads and writes recordings on an I/O thread.
+///
+/// Sendable: the files of one recording are written under a mutex, which only I/O threads take.
+package final class RecordingFolder: Sendable {
+    /// Absolute.
+    package let path: String
+    private let pool: IOPool
+    private let onTrouble: @Sendable (String) -> Void
+    private let writing = Mutex(())
+
+    static let headSuffix = ".head.json"
+
+    /// - Parameters:
+    ///   - path: of the folder, which is made with the first recording.
+    ///   - onTrouble: called with the reason why a recording is not used or not written; any thread.
+    package init(path: String, pool: IOPool, onTrouble: @escaping @Sendable (String) -> Void) {
+        self.path = path
+        self.pool = pool
+        self.onTrouble = onTrouble
+    }
+
+    /// The recording of a key; nil where there is none that can be used.
+    package func find(_ key: RecordingKey) async -> Recording? {
+        try? await pool.run { [self] in load(key) }
+    }
+
+    /// All recordings, in the order of their names.
+    package func all() async -> [Recording] {
+        (try? await pool.run { [self] in
+            var found: [Recording] = []
+            for name in names() {
+                guard let document = document(name) else { continue }
+                if let recording = recording(document, document.key, name) { found.append(recording) }
+            }
+            return found
+        }) ?? []
+    }
+
+    /// Writes a recording in the place of an earlier one of its key.
+    /// - Returns: whether it has been written; the reason goes to the log otherwise.
+    package func save(_ recording: Recording) async -> Bool {
+        (try? await pool.run { [self] in store(recording) }) ?? false
+    }
+
+    /// Says why an answer is not recorded.
+    func tell(_ reason: String) { onTrouble(reason) }
+
+    // MARK: - On an I/O thread
+
+    private func load(_ key: RecordingKey) -> Recording? {
+        guard let document = document(key.name), document.key == key else { return nil }
+        return recording(document, key, key.name)
+    }
+
+    /// - Parameter name: without the suffix.
+    private func document(_ name: String) -> RecordingDocument? {
+        let bytes = WholeFile.readOwn("\(path)/\(name)\(Self.headSuffix)")
+        if bytes.isEmpty { return nil }
+        do {
+            return try RecordingDocument.decode(bytes)
+        } catch {
+            onTrouble("the recording \(path)/\(name)\(Self.headSuffix) cannot be read; correct it, or remove it")
+            return nil
+        }
+    }
+
+    private func recording(_ document: RecordingDocument, _ key: RecordingKey, _ name: String) -> Recording? {
+        var content: [UInt8] = []
+        if let file = document.content {
+            guard !file.contains("/"), access("\(path)/\(file)", R_OK) == 0 else {
+                onTrouble(
+                    "the content of the recording \(path)/\(name)\(Self.headSuffix) is not at '\(file)' beside it; "
+                        + "put it there, or remove the recording"
+                )
+                return nil
+            }
+            content = WholeFile.readOwn("\(path)/\(file)")
+        }
+        if let recording = document.recording(key, content: content) { return recording }
+        onTrouble(
+            "the recording \(path)/\(name)\(Self.headSuffix) has a status, a field or a time that cannot be sent; "
+                + "correct it, or remove it"
+        )
+        return nil
+    }
+
+    private func store(_ recording: Recording) -> Bool {
+        do throws(SystemError) {
+            if access(path, F_OK) != 0 { try Folders.make(path, mode: 0o700) }
+            let name = recording.key.name
+            let file = recording.content.isEmpty ? nil : name + Self.suffix(recording.fields)
+            let document = RecordingDocument(recording, content: file)
+            guard let head = try? document.encode() else { return false }
+            // The content first: a document never names a file that is not there.
+            try writing.withLock { _ throws(SystemError) in
+                if let file { try WholeFile.replace("\(path)/\(file)", with: recording.content) }
+                try WholeFile.replace("\(path)/\(name)\(Self.headSuffix)", with: head)
+            }
+            return true
+        } catch {
+            onTrouble("an answer was not recorded: \(error); make room, or the folder writable, and ask again")
+            return false
+        }
+    }
+
+    private func names() -> [String] {
+        FolderNames.of(path).filter { $0.hasSuffix(Self.headSuffix) }
+            .map { String($0.dropLast(Self.headSuffix.count)) }.sorted()
+    }
+
+    /// The end of the name of a file with such content.
+    private static func suffix(_ fields: Fields) -> String {
+        let type = (fields.first(.contentType) ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+        guard fields.first(.contentEncoding) == nil else { return ".bin" }
+        switch type {
+        case "application/json": return ".json"
+        case "text/html": return ".html"
+        case "text/plain": return ".txt"
+        case "text/css": return ".css"
+        case "text/javascript", "application/javascript": return ".js"
+        case "application/xml", "text/xml": return ".xml"
+        case "image/png": return ".png"
+        case "image/jpeg": return ".jpg"
+        case "image/svg+xml": return ".svg"
+        default: return type.hasSuffix("+json") ? ".json" : type.hasSuffix("+xml") ? ".xml" : ".bin"
+        }
+    }
+}
+
+/// How a route uses the recordings of its service.
+package struct RecordingPlan: Sendable, Equatable {
+    package let source: AnswerSource
+    package let rules: RecordingRules
+    package let folder: RecordingFolder
+
+    /// - Parameter source: any but `live`.
+    package init(source: AnswerSource, rules: RecordingRules, folder: RecordingFolder) {
+        self.source = source
+        self.rules = rules
+        self.folder = folder
+    }
+
+    package static func == (left: RecordingPlan, right: RecordingPlan) -> Bool {
+        left.source == right.source && left.rules == right.rules && left.folder.path == right.folder.path
+    }
+}

@@ -1,0 +1,60 @@
+// What tells one recording from another: method, target, named fields and content of a request.
+
+import Content
+import DownloadCore
+import HTTPCaching
+package import HTTPWire
+package import Policies
+
+/// What a request is recorded under, without secrets, and the name of its files.
+package struct RecordingKey: Sendable, Hashable {
+    /// Method and target, such as `GET /users/7?page=2`. HEAD is answered from what was recorded of GET.
+    package let request: String
+    /// Names, in lower case, and values of the fields that the rules name; several lines of one name are one.
+    package let fields: [[String]]
+    /// The SHA-256 of the content in hexadecimal digits; nil without content, or where it makes no difference.
+    package let body: String?
+
+    /// - Parameters:
+    ///   - path: path and query on the origin.
+    ///   - content: of the request; empty where it has none.
+    package init(_ method: Method, path: String, _ fields: Fields, content: [UInt8], _ rules: RecordingRules) {
+        let target = Self.shown(KeyRules(ignoreQuery: rules.ignoredQuery).path(path), rules)
+        request = "\(method == .head ? "GET" : method.name) \(target)"
+        self.fields = rules.fields.compactMap { name in fields.combined(name).map { [name, $0] } }
+        body = rules.matchesBody && !content.isEmpty ? ContentDigest.sha256.hex(content) : nil
+    }
+
+    /// A key as a document has it.
+    init(request: String, fields: [[String]], body: String?) {
+        self.request = request
+        self.fields = fields
+        self.body = body
+    }
+
+    /// The name of its files in the folder of a service, without an extension: readable, and another one for each key.
+    package var name: String {
+        let text = ([request] + fields.map { $0.joined(separator: ": ") } + [body ?? ""]).joined(separator: "\n")
+        let digest = (ContentDigest.sha256.hex(text.utf8) ?? "").prefix(16)
+        let readable = request.unicodeScalars.prefix(80).map { scalar -> Character in
+            let isPlain = scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil)
+            return isPlain || scalar == "-" ? Character(scalar) : "_"
+        }
+        return "\(String(readable)).\(digest)"
+    }
+
+    /// A target without the values of secret query items.
+    private static func shown(_ path: String, _ rules: RecordingRules) -> String {
+        guard let mark = path.firstIndex(of: "?") else { return path }
+        let path = ShownQuery.text(path, SecretQuery())
+        guard !rules.redactedQuery.isEmpty, let start = path.firstIndex(of: "?") else { return path }
+        let items = path[path.index(after: start)...].split(separator: "&", omittingEmptySubsequences: false)
+        let hidden = items.map { item -> String in
+            guard let sign = item.firstIndex(of: "="), rules.redactedQuery.contains(String(item[..<sign])) else {
+                return String(item)
+            }
+            return item[...sign] + Redaction.mark
+        }
+        return path[..<mark] + "?" + hidden.joined(separator: "&")
+    }
+}

@@ -1,0 +1,125 @@
+// Answers a route's fetches from recordings, and records what its origin answers, below the shared fetch.
+
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import Policies
+import Upstream
+
+/// Loop-bound; it keeps nothing of a request.
+final class RecordingSource: FetchSource {
+    /// Bytes of a request's content that are read to find its recording; one with more is refused.
+    static let longestContent = 1 << 20
+
+    /// Nil where nobody is to be asked.
+    private let origin: (any FetchSource)?
+    private let plan: RecordingPlan
+    private let clock: WallClock
+    private let service: String
+    private let isOffline: () -> Bool
+
+    /// - Parameters:
+    ///   - origin: nil with `source: replay`, so that there is nothing that could open a socket.
+    ///   - service: its name, for messages.
+    ///   - isOffline: nobody is to be asked at this moment.
+    init(
+        _ origin: (any FetchSource)?,
+        _ plan: RecordingPlan,
+        clock: WallClock,
+        service: String,
+        isOffline: @escaping () -> Bool
+    ) {
+        self.origin = origin
+        self.plan = plan
+        self.clock = clock
+        self.service = service
+        self.isOffline = isOffline
+    }
+
+    /// A recording may answer while nobody is asked; this looks by itself whether somebody is.
+    var opensSockets: Bool { false }
+
+    func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle {
+        var request = request
+        let content = try await content(of: &request, on: loop)
+        let key = RecordingKey(request.method, path: request.path, request.fields, content: content, plan.rules)
+        let isAnsweredFirst = plan.source != .record
+        let found = isAnsweredFirst || plan.rules.onFailure == .replay ? await plan.folder.find(key) : nil
+        if isAnsweredFirst, let found { return replay(found, request, sink, on: loop) }
+        guard let origin else {
+            throw .unrecorded(
+                "service \(service) has no recording of '\(key.request)' in \(plan.folder.path); "
+                    + "record it with 'source: record' or 'replay-or-record', or put one there"
+            )
+        }
+        if isOffline(), origin.opensSockets {
+            if let found { return replay(found, request, sink, on: loop) }
+            throw .offline("there is no recording of '\(key.request)', \(FetchError.offlineAdvice)")
+        }
+        let fetch = RecordedFetch(request.method, key, plan, clock, standIn: found, sink: sink)
+        request.prepareForRecording()
+        do throws(FetchError) {
+            fetch.handle = try await origin.start(request, sink: fetch, on: loop)
+        } catch {
+            guard let found, error.isOriginFailure else { throw error }
+            return replay(found, request, sink, on: loop)
+        }
+        fetch.task = Task.immediate(executorPreference: loop.taskExecutor) { await fetch.save(on: loop) }
+        return fetch
+    }
+
+    /// Reads the content of a request where it tells recordings apart; what was read is sent all the same.
+    private func content(
+        of request: inout FetchRequest,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> [UInt8] {
+        guard plan.rules.matchesBody, let body = request.body else { return [] }
+        let content = try await PostedContent.read(
+            body,
+            bind: request.bindBody,
+            atMost: Self.longestContent,
+            on: loop
+        )
+        guard content.isWhole else {
+            throw .unrecorded(
+                "the request's content has more than \(Self.longestContent) bytes, and tells recordings of service "
+                    + "\(service) apart; set recordings.match.body: false, or send less"
+            )
+        }
+        request.body = ContentSource(content.bytes)
+        request.bindBody = nil
+        return content.bytes
+    }
+
+    private func replay(
+        _ recording: Recording,
+        _ request: FetchRequest,
+        _ sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) -> ReplayedFetch {
+        let fetch = ReplayedFetch(recording, isHead: request.method == .head, now: clock.now(), sink: sink)
+        Task.immediate(executorPreference: loop.taskExecutor) {
+            // Never before `start` has returned: the sink's owner has the handle by then.
+            await Task.yield()
+            fetch.begin(on: loop)
+        }
+        return fetch
+    }
+}
+
+@available(*, unavailable) extension RecordingSource: Sendable {}
+
+extension FetchRequest {
+    /// Asks for the whole representation, without codings: a recording answers whoever asks, and is there to be read.
+    mutating func prepareForRecording() {
+        guard method == .get || method == .head else { return }
+        fields.set(.acceptEncoding, "identity")
+        for field in [KnownField.range, .ifRange] { fields.remove(field) }
+        fields.removeConditions()
+    }
+}

@@ -1,0 +1,134 @@
+// Answers that are recorded and replayed, with and without their origin.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(2))) struct Recording {
+        private static func origin() throws -> ScriptedOrigin {
+            try ScriptedOrigin { request in
+                switch (request.method, request.target) {
+                case ("GET", "/slow"): .answer(503, "")
+                case ("POST", _): .answer(201, "made of \(request.body.count)")
+                default:
+                    .answer(
+                        #"{"user":{"name":"Ada","token":"hush"}}"#,
+                        fields: [
+                            ("Content-Type", "application/json"), ("Set-Cookie", "id=7f3a; Path=/"),
+                            ("Cache-Control", "max-age=60"),
+                        ]
+                    )
+                }
+            }
+        }
+
+        /// A service with recordings in a folder.
+        private static func daemon(_ origin: String, _ folder: TemporaryFolder, _ keys: String) throws -> Daemon {
+            try Daemon(
+                services(
+                    service("api", origin, "recordings: { dir: \(folder.path), redact: { json: [user.token] } }", keys)
+                )
+            )
+        }
+
+        private static func files(_ folder: TemporaryFolder) throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: folder.path + "/api").sorted()
+        }
+
+        @Test func whatWasRecordedIsReplayedWithoutTheOrigin() throws {
+            let origin = try Self.origin()
+            let folder = try TemporaryFolder()
+            do {
+                let daemon = try Self.daemon(origin.url, folder, "source: record")
+                for _ in 0..<2 { #expect(try daemon.exchange("/api/users/7?token=a").text.contains("hush")) }
+                #expect(try daemon.exchange("POST", "/api/orders", body: Array("{}".utf8)).text == "made of 2")
+                #expect(try daemon.exchange("/api/slow").status == 503)
+                #expect(origin.requests() == 4)
+                #expect(origin.log[0].field("Accept-Encoding") == "identity")
+            }
+            let written = try Self.files(folder)
+            #expect(written.count == 4, "\(written)")
+            for name in written {
+                let text = try String(contentsOfFile: "\(folder.path)/api/\(name)", encoding: .utf8)
+                #expect(!text.contains("hush") && !text.contains("7f3a"), "\(name): \(text)")
+            }
+            origin.stop()
+            let daemon = try Self.daemon(origin.url, folder, "source: replay")
+            let replayed = try daemon.exchange("/api/users/7?token=b")
+            #expect(replayed.status == 200)
+            #expect(replayed.text == #"{"user":{"name":"Ada","token":"***"}}"#)
+            #expect(replayed.field("Cache-Status")?.hasSuffix("; hit; detail=recording") == true)
+            #expect(replayed.field("Drydock-Recording")?.hasPrefix("replayed; recorded=\"") == true)
+            #expect(replayed.field("Set-Cookie") == "id=***; Path=/api")
+            let head = try daemon.exchange("HEAD", "/api/users/7?token=b")
+            #expect(head.status == 200 && head.field("Content-Length") == "\(replayed.text.utf8.count)")
+            #expect(try daemon.exchange("POST", "/api/orders", body: Array("{}".utf8)).text == "made of 2")
+            for (target, method, body) in [
+                ("/api/users/8", "GET", ""), ("/api/orders", "POST", "[]"), ("/api/slow", "GET", ""),
+            ] {
+                let refused = try daemon.exchange(method, target, body: body.isEmpty ? nil : Array(body.utf8))
+                #expect(refused.status == 504)
+                #expect(
+                    refused.text.contains("Not recorded") && refused.text.contains("source: record"),
+                    "\(refused.text)"
+                )
+            }
+        }
+
+        @Test func replayNeverOpensASocket() throws {
+            let origin = try Self.origin()
+            let folder = try TemporaryFolder()
+            let daemon = try Self.daemon(origin.url, folder, "source: replay")
+            for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"] {
+                for target in ["/api/users/7", "/api/"] {
+                    let refused = try daemon.exchange(method, target, body: method == "PUT" ? [1] : nil)
+                    #expect(refused.status == 504, "\(method)")
+                }
+            }
+            let upgrade = try daemon.exchange("/api/ws", fields: [("Connection", "Upgrade"), ("Upgrade", "websocket")])
+            #expect(upgrade.status == 504)
+            #expect(origin.connections == 0)
+        }
+
+        @Test func whatIsUnknownIsAskedForOnceAndRecorded() throws {
+            let origin = try Self.origin()
+            let folder = try TemporaryFolder()
+            let daemon = try Self.daemon(origin.url, folder, "source: replay-or-record")
+            let first = try daemon.exchange("/api/users/7")
+            #expect(first.text.contains("hush") && first.field("Drydock-Recording") == nil)
+            for _ in 0..<3 { #expect(try daemon.exchange("/api/users/7").text.contains("***")) }
+            #expect(origin.requests() == 1)
+            _ = try daemon.command("offline", "on")
+            #expect(try daemon.exchange("/api/users/7").status == 200)
+            let refused = try daemon.exchange("/api/users/8")
+            #expect(refused.status == 504 && refused.text.contains("offline off"), "\(refused.text)")
+            #expect(origin.requests() == 1)
+        }
+
+        @Test func aRecordingStandsInWhereTheOriginFails() throws {
+            let origin = try ScriptedOrigin { request in
+                request.field("X-Fail") == nil ? .answer("good") : .answer(500, "bad")
+            }
+            let folder = try TemporaryFolder()
+            let daemon = try Daemon(
+                services(
+                    service(
+                        "api",
+                        origin.url,
+                        "source: record",
+                        "recordings: { dir: \(folder.path), on_failure: replay }"
+                    )
+                )
+            )
+            #expect(try daemon.exchange("/api/a").text == "good")
+            let failed = try daemon.exchange("/api/a", fields: [("X-Fail", "1")])
+            #expect(failed.status == 200 && failed.text == "good")
+            #expect(failed.field("Cache-Status")?.contains("detail=recording") == true)
+            #expect(try daemon.exchange("/api/b", fields: [("X-Fail", "1")]).status == 500)
+            origin.stop()
+            #expect(try daemon.exchange("/api/a").text == "good")
+            #expect(try daemon.exchange("/api/b").status == 502)
+        }
+    }
+}

@@ -1,0 +1,175 @@
+// What a recording is found by, what is written of an answer, and what of it is sent.
+
+import EventLoop
+import Foundation
+import HTTPWire
+import Policies
+import TestSupport
+import Testing
+
+@testable import ServiceCore
+
+@Suite struct RecordingTests {
+    private static func key(
+        _ method: HTTPWire.Method = .get,
+        _ path: String = "/users/7",
+        _ fields: [(String, String)] = [],
+        _ content: String = "",
+        _ rules: RecordingRules = RecordingRules()
+    ) -> RecordingKey {
+        RecordingKey(method, path: path, Fields(fields), content: Array(content.utf8), rules)
+    }
+
+    @Test("method, target, named fields and content tell recordings apart, and nothing else does")
+    func keys() {
+        let plain = Self.key()
+        #expect(plain.request == "GET /users/7")
+        #expect(Self.key(.head) == plain)
+        #expect(Self.key(.get, "/users/7", [("Accept-Language", "de")]) == plain)
+        for other in [Self.key(.delete), Self.key(.get, "/users/8"), Self.key(.get, "/users/7?a"), Self.key(.post)] {
+            #expect(other != plain && other.name != plain.name)
+        }
+        #expect(Self.key(.post, "/a", [], "x") != Self.key(.post, "/a", [], "y"))
+        let bodiless = RecordingRules(matchesBody: false)
+        #expect(Self.key(.post, "/a", [], "x", bodiless) == Self.key(.post, "/a", [], "y", bodiless))
+        let byLanguage = RecordingRules(fields: ["Accept-Language"])
+        let german = Self.key(.get, "/", [("accept-language", "de"), ("ACCEPT-LANGUAGE", "en")], "", byLanguage)
+        #expect(german.fields == [["accept-language", "de, en"]])
+        #expect(german != Self.key(.get, "/", [], "", byLanguage))
+        let ignoring = RecordingRules(ignoredQuery: ["utm_*"])
+        #expect(Self.key(.get, "/a?utm_x=1&b=2", [], "", ignoring).request == "GET /a?b=2")
+    }
+
+    @Test("no key and no name of a file has a secret of the query")
+    func secretsOfTheQuery() {
+        let rules = RecordingRules(redactedQuery: ["pin"])
+        let key = Self.key(.get, "/a?access_token=hush&pin=1234&b=2", [], "", rules)
+        #expect(key.request == "GET /a?access_token=***&pin=***&b=2")
+        #expect(key == Self.key(.get, "/a?access_token=other&pin=9&b=2", [], "", rules))
+        #expect(!key.name.contains("hush") && !key.name.contains("1234"))
+    }
+
+    @Test("a name is one of a file, whatever the target")
+    func names() {
+        for path in ["/../../etc/passwd", "/a b\u{0}\n", "/" + String(repeating: "x", count: 4000), "/ü/%2F"] {
+            let name = Self.key(.get, path).name
+            #expect(!name.contains("/") && !name.contains("\u{0}") && name.utf8.count < 120, "\(name)")
+        }
+    }
+
+    @Test("cookies keep their names, secrets lose their values, and named members are gone through lists")
+    func redaction() throws {
+        let rules = RecordingRules(redactedFields: ["X-Trace"], redactedMembers: [["users", "token"]])
+        let fields = Fields([
+            ("Content-Type", "application/json"), ("Set-Cookie", "id=7f3a; Path=/; HttpOnly"), ("X-Auth-Token", "hush"),
+            ("X-Trace", "me"), ("ETag", "\"1\""),
+        ])
+        let kept = Redaction.apply(to: fields, rules)
+        #expect(
+            kept.lines.map(\.value) == ["application/json", "id=***; Path=/; HttpOnly", "***", "***", "\"1\""]
+        )
+        let content = Array(#"{"users":[{"token":"a","name":"b"},{"token":1}],"token":"stays"}"#.utf8)
+        let redacted = try #require(Redaction.apply(to: content, fields, rules))
+        #expect(
+            String(decoding: redacted, as: UTF8.self)
+                == #"{"users":[{"token":"***","name":"b"},{"token":"***"}],"token":"stays"}"#
+        )
+        #expect(Redaction.apply(to: Array("{".utf8), fields, rules) == nil)
+        #expect(Redaction.apply(to: Array("{".utf8), Fields(), rules) == Array("{".utf8))
+    }
+
+    @Test("a recording is sent with the date of now, and as fresh as it was")
+    func head() {
+        let time: Int64 = 1_700_000_000
+        let fields = Fields([
+            ("Date", HTTPDate.format(time)), ("Expires", HTTPDate.format(time + 60)), ("Age", "5"), ("ETag", "\"1\""),
+            ("Last-Modified", HTTPDate.format(time - 9)),
+        ])
+        let recording = Recording(
+            key: Self.key(),
+            recordedAt: time,
+            status: 200,
+            reason: "Fine",
+            fields: fields,
+            content: [1, 2, 3]
+        )
+        let head = recording.head(now: time + 1000)
+        #expect(head.status == 200 && head.reason == "Fine")
+        #expect(head.fields.first(.date) == HTTPDate.format(time + 1000))
+        #expect(head.fields.first(.expires) == HTTPDate.format(time + 1060))
+        #expect(head.fields.first(.lastModified) == HTTPDate.format(time - 9))
+        #expect(head.fields.first(.contentLength) == "3")
+        #expect(!head.fields.contains(.age))
+    }
+
+    // MARK: - The folder
+
+    private static func folder(
+        _ path: String,
+        _ troubles: Monitor<[String]> = Monitor([])
+    ) throws -> (RecordingFolder, IOPool) {
+        let pool = try IOPool(threads: 1)
+        return (RecordingFolder(path: path, pool: pool) { text in troubles.update { $0.append(text) } }, pool)
+    }
+
+    private static func recording(_ key: RecordingKey, _ text: String, status: Int = 200) -> Recording {
+        Recording(
+            key: key,
+            recordedAt: 1_700_000_000,
+            status: status,
+            reason: "",
+            fields: Fields([("Content-Type", "application/json"), ("ETag", "\"1\"")]),
+            content: Array(text.utf8)
+        )
+    }
+
+    @Test("what was written is found again, by its owner alone, and the later one counts")
+    func files() async throws {
+        let place = try TemporaryFolder()
+        let (folder, pool) = try Self.folder(place.path + "/deep/api")
+        defer { pool.stop() }
+        let keys = [Self.key(), Self.key(.post, "/orders", [], "{}"), Self.key(.get, "/empty")]
+        #expect(await folder.find(keys[0]) == nil)
+        #expect(await folder.save(Self.recording(keys[0], "old")))
+        for key in keys { #expect(await folder.save(Self.recording(key, key == keys[2] ? "" : "new"))) }
+        for key in keys {
+            let found = try #require(await folder.find(key))
+            #expect(found.content == Array((key == keys[2] ? "" : "new").utf8))
+            #expect(found.recordedAt == 1_700_000_000 && found.fields.first(.etag) == "\"1\"")
+        }
+        #expect(await folder.all().map(\.key).count == 3)
+        #expect(await folder.find(Self.key(.post, "/orders", [], "[]")) == nil)
+        let manager = FileManager.default
+        for name in try manager.contentsOfDirectory(atPath: folder.path) {
+            let attributes = try manager.attributesOfItem(atPath: "\(folder.path)/\(name)")
+            #expect((attributes[.posixPermissions] as? Int) == 0o600, "\(name)")
+        }
+        let attributes = try manager.attributesOfItem(atPath: folder.path)
+        #expect((attributes[.posixPermissions] as? Int) == 0o700)
+    }
+
+    @Test("a recording that a person has changed answers as it is; one that cannot be sent is left out, and told")
+    func edited() async throws {
+        let place = try TemporaryFolder()
+        let troubles = Monitor<[String]>([])
+        let (folder, pool) = try Self.folder(place.path + "/api", troubles)
+        defer { pool.stop() }
+        let key = Self.key()
+        #expect(await folder.save(Self.recording(key, "old")))
+        let content = "\(folder.path)/\(key.name).json"
+        let head = "\(folder.path)/\(key.name).head.json"
+        try Data("edited".utf8).write(to: URL(fileURLWithPath: content))
+        #expect(await folder.find(key)?.content == Array("edited".utf8))
+        let text = try String(contentsOfFile: head, encoding: .utf8)
+        for (old, new) in [
+            ("\"status\" : 200", "\"status\" : 304"), ("\"ETag\"", "\"E Tag\""), ("2023-11-14", "yesterday"),
+            (".json\"", "/../../x\""), ("{", "["),
+        ] {
+            try text.replacingOccurrences(of: old, with: new).write(toFile: head, atomically: true, encoding: .utf8)
+            let before = troubles.read { $0.count }
+            #expect(await folder.find(key) == nil, "\(new)")
+            #expect(troubles.read { $0.count } == before + 1, "\(new)")
+        }
+        #expect(troubles.read { $0 }.allSatisfy { $0.contains(head) || $0.contains("correct it") })
+    }
+}
