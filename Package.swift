@@ -62,6 +62,7 @@ let package = Package(
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CLinux"),
         .systemLibrary(name: "CProcessor"),
@@ -85,6 +86,7 @@ let package = Package(
         module("DiskStore", ["CacheStore", "EventLoop", "Files", "HTTPCaching", "SQLite"]),
         module("Content", ["CCodings", "HTTPWire", "Policies"]),
         module("Mapping", ["HTTPWire"]),
+        module("Matching", ["CPCRE2", "Content", "HTTPWire"]),
         module(
             "DownloadCore",
             [
@@ -92,24 +94,25 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        module("DemoMode", ["EventLoop", "HTTPWire"]),
+        module("DemoMode", ["EventLoop", "HTTPWire", "Matching", "Policies"]),
         module(
             "ServiceCore",
             [
-                "Content", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Mapping", "Policies", "Upstream",
+                "Content", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Mapping", "Matching", "Policies",
+                "Upstream",
                 "CacheStore", "DiskStore", "DownloadCore", "DemoMode",
             ]
         ),
         module(
             "Configuration",
-            ["YAML", "EventLoop", "Files", "HTTPCaching", "Mapping", "Policies", "Upstream", "Content"]
+            ["YAML", "EventLoop", "Files", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "Content"]
         ),
         module("AdminAPI"),
         module(
             "ProxyServer",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Policies", "Upstream", "CacheStore", "Content",
-                "DownloadCore", "ServiceCore", "DemoMode", "Configuration", "AdminAPI",
+                "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "CacheStore",
+                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Configuration", "AdminAPI",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -175,6 +178,7 @@ let package = Package(
         tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire", "LoopSupport"]),
         tests("ContentTests", ["Content", "HTTPWire", "Policies"]),
         tests("MappingTests", ["Mapping"]),
+        tests("MatchingTests", ["Matching", "Content", "HTTPWire"]),
         tests("SQLiteTests", ["SQLite"]),
         tests(
             "CacheStoreTests",
@@ -202,11 +206,11 @@ let package = Package(
                 "Upstream", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport",
             ]
         ),
-        tests("DemoModeTests", ["DemoMode", "HTTPWire"]),
+        tests("DemoModeTests", ["DemoMode", "Matching", "HTTPWire", "Policies"]),
         tests("AdminAPITests", ["AdminAPI"]),
         tests(
             "ConfigurationTests",
-            ["Configuration", "HTTPCaching", "Policies", "Upstream", "Content", "KeySupport"],
+            ["Configuration", "HTTPCaching", "Matching", "Policies", "Upstream", "Content", "KeySupport"],
             exclude: ["Texts"]
         ),
         tests(

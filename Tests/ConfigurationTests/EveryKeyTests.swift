@@ -43,7 +43,9 @@ extension ValueKind {
         case .list, .map: ["text"]
         case .oneOrMore: ["{ a: b }"]
         case .section, .sections: ["text", "7"]
-        case .shorthand: ["text"]
+        case .shorthand(let section, let key):
+            if case .text(.any)? = section.key(key)?.kind { ["[x, y]"] } else { ["text"] }
+        case .tree: []
         case .client: ["{ a: b }", "[x]"]
         case .mappingRule: ["[x, y]"]
         default: ["[x, y]", "{ a: b }"]

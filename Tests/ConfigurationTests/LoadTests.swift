@@ -225,7 +225,7 @@ import Testing
         let text = "include: [\"services/*.yaml\", one.yaml, \"none/*.yaml\"]\nservices:\n" + service("main")
         let loaded = try folder.load(text)
         #expect(loaded.services.map(\.name) == ["main", "a", "b", "one"])
-        #expect(loaded.services[2].demo.file == folder.path + "/services/b.json")
+        #expect(loaded.services[2].demo.answer.answer.file == folder.path + "/services/b.json")
         let names = ["main.yaml", "services/a.yaml", "services/b.yaml", "one.yaml", "services/b.json"]
         #expect(loaded.files == names.map { folder.path + "/" + $0 })
         #expect(loaded.summary == "ok (4 services, 0 endpoints)")

@@ -145,20 +145,20 @@ import Testing
         #expect(!service.demo.enabled)
         let user = try #require(service.endpoints.first).demo
         #expect(user.enabled && user.hasAnswer)
-        #expect(user.file == folder.path + "/demo/user.json")
-        #expect(user.status == 201)
-        #expect(user.latency == 200_000_000...900_000_000)
-        #expect(user.headers == [HeaderValue(name: "X-A", value: "b")])
-        #expect(user.randomSeed == 42)
-        #expect(user.failure?.chance == 0.05)
-        #expect(user.failure?.status == 500)
-        #expect(user.failure?.file == folder.path + "/demo/error.json")
+        #expect(user.answer.answer.file == folder.path + "/demo/user.json")
+        #expect(user.answer.answer.status == 201)
+        #expect(user.answer.latency == 200_000_000...900_000_000)
+        #expect(user.answer.headers == [HeaderValue(name: "X-A", value: "b")])
+        #expect(user.answer.randomSeed == 42)
+        #expect(user.answer.failure?.chance == 0.05)
+        #expect(user.answer.failure?.answer.status == 500)
+        #expect(user.answer.failure?.answer.file == folder.path + "/demo/error.json")
         let list = service.endpoints[1].demo
-        #expect(list.file == folder.path + "/demo/other.json")
-        #expect(list.latency == 1_000_000_000...1_000_000_000)
-        #expect(list.failure?.status == 503)
+        #expect(list.answer.answer.file == folder.path + "/demo/other.json")
+        #expect(list.answer.latency == 1_000_000_000...1_000_000_000)
+        #expect(list.answer.failure?.answer.status == 503)
         let gone = service.endpoints[2].demo
-        #expect(gone.enabled && gone.file == nil)
+        #expect(gone.enabled && gone.answer.answer.file == nil)
         #expect(loaded.files.contains(folder.path + "/demo/user.json"))
     }
 

@@ -20,8 +20,8 @@ import Testing
         #expect(loaded.cache.disk?.path == "/home/u/d/store")
         let demo = try #require(loaded.service(named: "demo"))
         #expect(demo.endpoints.allSatisfy { $0.demo.enabled })
-        #expect(demo.endpoints.first?.demo.latency == 100_000_000...400_000_000)
-        #expect(demo.endpoints.first?.demo.failure?.chance == 0.2)
+        #expect(demo.endpoints.first?.demo.answer.latency == 100_000_000...400_000_000)
+        #expect(demo.endpoints.first?.demo.answer.failure?.chance == 0.2)
         #expect(loaded.service(named: "shop")?.baseURL == .service("demo"))
         for environment in [[:], ["HOME": "/home/u"]] {
             #expect(throws: Never.self) {

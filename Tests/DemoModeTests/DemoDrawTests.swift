@@ -15,15 +15,18 @@ import Testing
         chance: Double = 0.2
     ) -> DemoRule {
         DemoRule(
-            name: name,
+            endpoint: name,
             seed: seed,
             latency: latency,
-            status: 200,
-            file: DemoFile(path: "/user.json", bytes: Array("{}".utf8), contentType: "application/json"),
+            answer: DemoAnswer(
+                content: .file(DemoFile(path: "/user.json", bytes: Array("{}".utf8), contentType: "application/json"))
+            ),
             failure: DemoFailure(
                 chance: chance,
-                status: 503,
-                file: DemoFile(path: "/error.txt", bytes: Array("no".utf8), contentType: "text/plain")
+                answer: DemoAnswer(
+                    status: 503,
+                    content: .file(DemoFile(path: "/error.txt", bytes: Array("no".utf8), contentType: "text/plain"))
+                )
             )
         )
     }
@@ -148,9 +151,11 @@ import Testing
 
     @Test func configuredContentTypeWins() {
         let rule = DemoRule(
-            name: "user",
-            file: DemoFile(path: "/a.json", bytes: [1], contentType: "application/json"),
-            fields: Fields([("Content-Type", "application/problem+json"), ("X-Demo", "yes")])
+            endpoint: "user",
+            answer: DemoAnswer(
+                content: .file(DemoFile(path: "/a.json", bytes: [1], contentType: "application/json")),
+                fields: Fields([("Content-Type", "application/problem+json"), ("X-Demo", "yes")])
+            )
         )
         let draw = DemoDraw.draw(rule, requestKey: [], ordinal: 0)
         #expect(draw.fields.all(.contentType) == ["application/problem+json"])
@@ -160,9 +165,11 @@ import Testing
 
     @Test func failureWithoutAFileHasNoBody() {
         let rule = DemoRule(
-            name: "user",
-            file: DemoFile(path: "/a.json", bytes: [1], contentType: "application/json"),
-            failure: DemoFailure(chance: 1, status: 500)
+            endpoint: "user",
+            answer: DemoAnswer(
+                content: .file(DemoFile(path: "/a.json", bytes: [1], contentType: "application/json"))
+            ),
+            failure: DemoFailure(chance: 1, answer: DemoAnswer(status: 500))
         )
         let draw = DemoDraw.draw(rule, requestKey: [], ordinal: 0)
         #expect(draw.isFailure && draw.status == 500 && draw.body.isEmpty && draw.fields.count == 0)
@@ -180,7 +187,7 @@ import Testing
         )
     )
     func fieldValueNamesTheRuleSafely(name: String, written: String) {
-        let rule = DemoRule(name: name, latency: 412_999_999...412_999_999)
+        let rule = DemoRule(endpoint: name, latency: 412_999_999...412_999_999)
         let draw = DemoDraw.draw(rule, requestKey: [], ordinal: 3)
         let identity = draw.drawID
         #expect(identity.utf8.count == 4 && UInt16(identity, radix: 16) != nil)

@@ -103,8 +103,23 @@ extension KeyEffect {
         "response.map_buffer": .request { "\($0.mapping?.buffer ?? 0)" },
         "demo.enabled": demo, "demo.files": demo, "demo.file": demo, "demo.status": demo, "demo.headers": demo,
         "demo.latency": demo, "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
-        "demo.random_seed": demo,
-    ].merging(retry.map { ("retry.\($0)", $1) }) { $1 }.merging(cache.map { ("cache.\($0)", $1) }) { $1 }
+        "demo.random_seed": demo, "demo.unmatched": demo, "demo.body_limit": demo,
+    ].merging(ofRules.map { ("demo.rules[].\($0)", demo) }) { $1 }
+        .merging(retry.map { ("retry.\($0)", $1) }) { $1 }.merging(cache.map { ("cache.\($0)", $1) }) { $1 }
+
+    /// Of the rules of demo mode.
+    private static let ofRules =
+        [
+            "name", "status", "file", "headers", "latency", "failure.chance", "failure.status", "failure.file", "files",
+            "random_seed",
+        ]
+        + ["method", "query", "fields", "cookies", "body.is", "body.contains", "body.json", "body.form"].map {
+            "when.\($0)"
+        }
+        + tests.flatMap {
+            ["when.path.\($0)", "when.path.not.\($0)", "when.body.text.\($0)", "when.body.text.not.\($0)"]
+        }
+    private static let tests = ["is", "contains", "matches", "one_of", "present"]
 
     private static let retry = Dictionary(
         uniqueKeysWithValues: [
@@ -150,6 +165,7 @@ extension KeyEffect {
     ]
 
     private static let ofEndpoints: [String: KeyEffect] = [
+        "demo.rules[].when.params": demo,
         "name": .route { "\($0.plan.endpoints.map(\.name))" },
         "path": .route { "\($0.plan.endpoints.map(\.pattern))" },
         "method": .route { "\($0.plan.endpoints.map(\.method))" },

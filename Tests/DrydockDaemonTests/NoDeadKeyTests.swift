@@ -31,7 +31,7 @@ import Testing
         let folder = try KeyFolder()
         var (before, after) = (KeyDocuments.document(around: one), KeyDocuments.changed(one))
         if case .demo = effect, one.key.name != "enabled" {
-            let enabled = one.way.map(\.name).prefix { $0 != "failure" } + ["enabled"]
+            let enabled = one.way.map(\.name).prefix { $0 != "demo" } + ["demo", "enabled"]
             before = before.setting(enabled[...], to: "true")
             after = after.setting(enabled[...], to: "true")
         }
@@ -82,10 +82,18 @@ import Testing
         }
     }
 
-    private static func text(_ rule: DemoRule?) -> String {
-        guard let rule else { return "none" }
-        let failure = rule.failure.map { "\($0.chance) \($0.status) \($0.file?.path ?? "none")" } ?? "none"
-        return "\(rule.seed) \(rule.latency) \(rule.status) \(rule.file?.path ?? "none") \(rule.fields) \(failure)"
+    private static func text(_ plan: DemoPlan?) -> String {
+        guard let plan else { return "none" }
+        let rules = plan.rules.map { rule in
+            let failure = rule.failure.map { "\($0.chance) \(text($0.answer))" } ?? "none"
+            let condition = rule.condition.map { "\($0)" } ?? "any"
+            return "\(rule.name) \(condition) \(rule.seed) \(rule.latency) \(text(rule.answer)) \(failure)"
+        }
+        return "\(plan.seed) \(plan.unmatched) \(plan.bodyLimit) \(rules)"
+    }
+
+    private static func text(_ answer: DemoAnswer) -> String {
+        "\(answer.status) \(answer.content.file?.path ?? "none") \(answer.fields)"
     }
 
     /// What a daemon shows that has started with the document, on a port and with sockets of its own.

@@ -78,6 +78,7 @@ package enum KeyDocuments {
         "park.calls": [("time", "7m")], "park.size": [("time", "7m")],
         "map_buffer": [("map", "a.b")],
         "compare": [("mode", "library")], "methods": [("mode", "library")],
+        "rules.files": [("file", "x.json")], "when.params": [("../../../path", "\"/e/:z\"")],
         "redirects.follow": [("mode", "follow")], "redirects.allow": [("mode", "follow")],
         "source": [("recordings", "{ dir: demo }")], "recordings.dir": recorded,
         "recordings.max_size": recorded, "recordings.on_failure": recorded, "match.fields": recordedBelow,
@@ -98,6 +99,10 @@ package enum KeyDocuments {
         let section = one.way.map(\.name)
         var document = base
         let own = (section.last.map { "\($0)." } ?? "") + one.key.name
+        // A rule of demo mode has a name.
+        if let rules = section.firstIndex(of: "rules") {
+            document = document.setting((section[...rules] + ["name"])[...], to: "r")
+        }
         for (name, value) in companions[own] ?? companions[one.key.name] ?? [] {
             let levels = name.split(separator: "/").count { $0 == ".." }
             let target = section.dropLast(levels) + [String(name.dropFirst(3 * levels))]
@@ -193,8 +198,15 @@ extension ValueKind {
         case .tree: "{ z: 1 }"
         case .list(let element), .oneOrMore(let element): "[\(element.anotherValue(than: key))]"
         case .map(.status, let element): "{ 404: \(element.anotherValue(than: key)) }"
+        case .map(.parameter, let element): "{ z: \(element.anotherValue(than: key)) }"
         case .map(_, let element): "{ X-Z: \(element.anotherValue(than: key)) }"
-        case .shorthand(let section, let name): section.key(name)?.kind.anotherValue(than: key) ?? "{}"
+        case .shorthand(let section, let name):
+            // A mapping would be the section.
+            if case .tree? = section.key(name)?.kind {
+                "7"
+            } else {
+                section.key(name)?.kind.anotherValue(than: key) ?? "{}"
+            }
         case .mappingRule: "{ x: y.z }"
         case .section, .sections: "{}"
         }

@@ -1,4 +1,4 @@
-// The table of keys: `cache` of services, endpoints and forward mode, and demo answers.
+// The table of keys: `cache` of services, endpoints and forward mode.
 
 import HTTPCaching
 
@@ -171,74 +171,5 @@ extension KeyTable {
                 inherited: .endpoints
             ),
         ] + seeds + phases
-    )
-
-    static let failure = SectionDescriptor(
-        name: "failure",
-        keys: [
-            KeyDescriptor(
-                "chance",
-                .share,
-                default: "0%",
-                "The percentage of answers that are failures.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "status",
-                .integer(200...599),
-                default: "503",
-                "The status of a failure.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor("file", .demoFile, "The body of a failure, relative to files.", inherited: .endpoints),
-        ]
-    )
-
-    static let demo = SectionDescriptor(
-        name: "demo",
-        keys: [
-            KeyDescriptor(
-                "enabled",
-                .boolean,
-                default: "false",
-                "Whether demo answers are given instead of asking the origin.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "files",
-                .path,
-                "The folder of the bodies; an endpoint's file in it is NAME.json, unless file names another.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor("file", .demoFile, "The body of the answer, relative to files.", inherited: .services),
-            KeyDescriptor(
-                "status",
-                .integer(200...599),
-                default: "200",
-                "The status of the answer.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "headers",
-                .map(.fieldName, .text(.fieldValue)),
-                "Fields of the answer.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "latency",
-                .latency,
-                default: "0ms",
-                "How long an answer takes: a duration, or a range such as 200ms..900ms.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor("failure", .section(failure), "Failures among the answers.", inherited: .endpoints),
-            KeyDescriptor(
-                "random_seed",
-                .integer(0...Int.max),
-                default: "0",
-                "The seed of all random draws; the same seed gives the same outcomes.",
-                inherited: .endpoints
-            ),
-        ]
     )
 }

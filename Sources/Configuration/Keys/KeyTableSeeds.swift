@@ -41,7 +41,8 @@ extension KeyTable {
 
     /// The keys that endpoints inherit from their service, as endpoints have them.
     static let endpointShared: [KeyDescriptor] = shared.map { key in
-        guard key.name == "cache" else { return key }
-        return KeyDescriptor(key.name, .section(endpointCache), key.doc, inherited: key.inheritance)
+        let ofEndpoints = ["cache": endpointCache, "demo": endpointDemo]
+        guard let section = ofEndpoints[key.name] else { return key }
+        return KeyDescriptor(key.name, .section(section), key.doc, inherited: key.inheritance)
     }
 }

@@ -2,6 +2,7 @@
 
 import Content
 import HTTPCaching
+import Matching
 import Policies
 
 /// A rule for a text.
@@ -48,6 +49,8 @@ package enum TextRule: Sendable {
     case requestPath
     /// `status`, `header.NAME` or `body.KEY`.
     case takenPath
+    /// A regular expression of PCRE2.
+    case pattern
     /// `sha256//` and the Base64 of 32 bytes.
     case publicKeyPin
 
@@ -55,6 +58,15 @@ package enum TextRule: Sendable {
     func check(_ text: String) throws(ScalarProblem) -> String {
         switch self {
         case .any: return text
+        case .pattern:
+            do throws(Pattern.Malformed) {
+                return try Pattern(text).text
+            } catch {
+                let place =
+                    text.utf8.isEmpty
+                    ? "" : " after '\(String(decoding: text.utf8.prefix(error.offset), as: UTF8.self))'"
+                throw ScalarProblem("is no regular expression: \(error.reason)\(place); correct it")
+            }
         case .word:
             guard !text.isEmpty, text.utf8.allSatisfy({ Self.isAlphanumeric($0) || [45, 46, 95].contains($0) }) else {
                 throw ScalarProblem("'\(text)' is not a name; use letters, digits, '.', '_' and '-'")

@@ -1,4 +1,4 @@
-// One endpoint of a service, and the cache and demo settings that services and endpoints share.
+// One endpoint of a service, and the cache settings that services and endpoints share.
 
 package import Content
 package import HTTPCaching
@@ -52,6 +52,11 @@ package struct EndpointPath: Sendable, Hashable, CustomStringConvertible {
     package let description: String
     /// `/` has none.
     package let segments: [Segment]
+
+    /// The names of its parameters.
+    var parameters: [String] {
+        segments.compactMap { if case .parameter(let name) = $0 { name } else { nil } }
+    }
 
     /// Two patterns with the same shape match the same paths, whatever their parameters are called.
     var shape: String {
@@ -121,33 +126,4 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// What answers when there will be nothing; nil: a problem document.
     package var fallback: StandInConfiguration?
     package var onClientAbort: ClientAbort
-}
-
-/// A demo answer.
-package struct DemoConfiguration: Sendable, Equatable {
-    /// Whether demo answers replace the origin's; true only if there is an answer.
-    package var enabled: Bool
-    /// The absolute path of the body; nil without one (a 204, or an endpoint without a demo).
-    package var file: String?
-    /// Whether there is something to answer with, so that demo mode can be switched on.
-    package var hasAnswer: Bool
-    /// Default: 200.
-    package var status: Int
-    /// Fields of the answer, beside those that the daemon makes itself.
-    package var headers: [HeaderValue]
-    /// Nanoseconds, drawn evenly from the range. Default: none.
-    package var latency: ClosedRange<UInt64>
-    package var failure: FailureConfiguration?
-    /// Default: 0.
-    package var randomSeed: UInt64
-}
-
-/// Failures among demo answers.
-package struct FailureConfiguration: Sendable, Equatable {
-    /// 0...1.
-    package var chance: Double
-    /// Default: 503.
-    package var status: Int
-    /// The absolute path of the body; nil for none.
-    package var file: String?
 }

@@ -195,28 +195,6 @@ extension SeedConfiguration {
     }
 }
 
-extension DemoConfiguration {
-    private static let defaults = DemoConfiguration(SectionReader(nothingOf: KeyTable.demo))
-
-    package init() { self = .defaults }
-
-    init(_ reader: SectionReader) {
-        enabled = reader.bool("enabled")
-        hasAnswer = false
-        status = reader.int(always: "status")
-        headers = reader.headerValues("headers")
-        latency = reader.always { if case .latency(let range)? = $0.leaf("latency")?.scalar { range } else { nil } }
-        randomSeed = UInt64(reader.int(always: "random_seed"))
-    }
-}
-
-extension FailureConfiguration {
-    init(_ reader: SectionReader) {
-        chance = reader.always { if case .share(let share)? = $0.leaf("chance")?.scalar { share } else { nil } }
-        status = reader.int(always: "status")
-    }
-}
-
 extension StandInConfiguration {
     package init(file: String) { self.init(file: file, SectionReader(nothingOf: KeyTable.fallback)) }
 

@@ -177,7 +177,11 @@ extension Resolver {
         check(retry: own, looksInside: result.expect != .any || result.types != nil || result.mapping != nil)
         result.recording = recording(reader, own: own)
         let place = reader.place("name") ?? self.place(reader, "path")
-        result.demo = demo(reader.section("demo"), answerOf: .endpoint(name, place), daemonDemo: daemonDemo)
+        result.demo = demo(
+            reader.section("demo"),
+            answerOf: .endpoint(name, place, parameters: path.parameters),
+            daemonDemo: daemonDemo
+        )
         return result
     }
 

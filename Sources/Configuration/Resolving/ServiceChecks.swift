@@ -62,6 +62,15 @@ extension Resolver {
                 "the service '\(service.name)' has no 'base_url', so nothing answers \(what); add base_url: https://HOST, or demo answers with demo: { enabled: true, … }"
             )
         }
+        let passing =
+            (service.demo.mayPass && service.demo.enabled ? [service.name] : [])
+            + service.endpoints.filter { $0.demo.enabled && $0.demo.mayPass }.map(\.name)
+        if !reported, service.recording.source != .replay, let name = passing.first {
+            fail(
+                here,
+                "the service '\(service.name)' has no 'base_url' that 'demo.unmatched: pass' of '\(name)' could pass requests to; add one, or write unmatched: 404"
+            )
+        }
         guard !answersItself else { return }
         if own.text("unlisted") == "pass", let place = own.place("unlisted") {
             fail(place, "'unlisted: pass' needs a 'base_url' to pass requests to; add one, or write unlisted: 404")

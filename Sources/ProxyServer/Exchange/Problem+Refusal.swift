@@ -1,5 +1,6 @@
 // Makes problem documents of refusals. Routers and services refuse with values; only this file turns them into answers.
 
+import DemoMode
 import DownloadCore
 import HTTPWire
 import ServiceCore
@@ -82,6 +83,14 @@ extension Problem {
                 title: "No demo answer",
                 detail: "service \(service) has no base_url, and no demo answer for this request; "
                     + "switch its demo mode on, or give it a base_url"
+            )
+        case .noDemoRule(let name, let service, let nearest):
+            let who = name == service ? "service \(service)" : "endpoint \(name) of service \(service)"
+            self.init(
+                status: 404,
+                title: "No demo rule",
+                detail: "no rule of \(who) answers this request; the nearest are "
+                    + nearest.map(\.description).joined(separator: " | ")
             )
         case .forwardOff:
             self = .denied(

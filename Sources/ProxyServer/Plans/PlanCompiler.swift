@@ -3,7 +3,7 @@
 import CacheStore
 package import Configuration
 import Content
-import DemoMode
+package import DemoMode
 import DownloadCore
 import EventLoop
 import HTTPCaching
@@ -12,17 +12,18 @@ package import ServiceCore
 import Synchronization
 import Upstream
 
-/// State that outlives a reload, by service name: admission, counters, draw ordinals.
+/// State that outlives a reload, by service name: admission, counters, demo answers.
 package final class PlanRegistry: Sendable {
     package let services = ServiceRegistry()
-    private let ordinals = Mutex<[String: DrawOrdinals]>([:])
+    private let demoStates = Mutex<[String: DemoState]>([:])
 
     package init() {}
 
-    func ordinals(for service: String) -> DrawOrdinals {
-        ordinals.withLock { table in
+    /// What the demo answers of a service remember.
+    package func demoState(for service: String) -> DemoState {
+        demoStates.withLock { table in
             if let known = table[service] { return known }
-            let fresh = DrawOrdinals()
+            let fresh = DemoState()
             table[service] = fresh
             return fresh
         }
@@ -93,7 +94,7 @@ extension RoutePlan {
         let route = ServiceRoute(
             plan: plan,
             runtime: registry.services.runtime(for: plan),
-            ordinals: registry.ordinals(for: ""),
+            demoState: registry.demoState(for: ""),
             asksTarget: true,
             via: "1.1 \(configuration.name)"
         )
@@ -112,7 +113,7 @@ extension RoutePlan {
         _ registry: PlanRegistry,
         _ seeds: inout SeedTable
     ) throws(PlanError) -> ServiceRoute {
-        var endpoints: [(EndpointPlan, DemoRule?)] = []
+        var endpoints: [(EndpointPlan, DemoPlan?)] = []
         for endpoint in service.endpoints {
             let request = RequestPlan(
                 rules: rules(endpoint.headers),
@@ -143,7 +144,7 @@ extension RoutePlan {
                 pattern: PathPattern(endpoint.path),
                 request: request
             )
-            endpoints.append((plan, try rule(endpoint.demo, name: endpoint.name, request)))
+            endpoints.append((plan, try demo(endpoint.demo, name: endpoint.name, request)))
         }
         endpoints.sort { $0.0.pattern.isMoreSpecific(than: $1.0.pattern) }
         let plan = ServicePlan(
@@ -195,12 +196,12 @@ extension RoutePlan {
         return ServiceRoute(
             plan: plan,
             runtime: registry.services.runtime(for: plan),
-            ordinals: registry.ordinals(for: service.name),
+            demoState: registry.demoState(for: service.name),
             prefix: service.match.prefix ?? "",
             host: service.match.host,
             hosts: service.hosts.map(HostPattern.init),
             inner: inner,
-            demo: try rule(service.demo, name: service.name, plan.request),
+            demo: try demo(service.demo, name: service.name, plan.request),
             endpointDemos: endpoints.map(\.1),
             listedOnly: service.unlisted == .notFound,
             cors: CrossOriginRules(service.cors),
@@ -230,39 +231,6 @@ extension RoutePlan {
             next = configuration.service(named: name)
         }
         return chain
-    }
-
-    private static func rule(
-        _ demo: DemoConfiguration,
-        name: String,
-        _ request: RequestPlan
-    ) throws(PlanError) -> DemoRule? {
-        guard demo.enabled, demo.hasAnswer else { return nil }
-        var failure: DemoFailure?
-        if let configured = demo.failure {
-            failure = DemoFailure(
-                chance: configured.chance,
-                status: configured.status,
-                file: try configured.file.map(load)
-            )
-        }
-        return DemoRule(
-            name: name,
-            seed: demo.randomSeed,
-            latency: demo.latency,
-            status: demo.status,
-            file: try demo.file.map { (path) throws(PlanError) -> DemoFile in
-                let file = try load(path)
-                let isSuccess = 200..<300 ~= demo.status && request.policy.isSuccess(demo.status)
-                return isSuccess ? try mapped(file, request.mapping) : file
-            },
-            fields: Fields(demo.headers.map { ($0.name, $0.value) }),
-            failure: failure
-        )
-    }
-
-    static func load(_ path: String) throws(PlanError) -> DemoFile {
-        do throws(DemoFileError) { return try DemoFile.load(path: path) } catch { throw .demo(error) }
     }
 
     private static func origin(_ service: ServiceConfiguration) -> OriginAddress? {

@@ -26,7 +26,7 @@ extension ServiceCall {
         let method = head.method.name
         let (source, rule, key): (String, String, String) =
             switch step {
-            case .demo(let rule): ("demo", "demo answer \(rule.name)", "")
+            case .demo(let plan): ("demo", "demo answer \(plan.name)", "")
             case .store(let ask, _) where ask.policy.mode == .none:
                 ("origin", "cache: nothing is stored or looked up", "\(ask.key)")
             case .store(let ask, _): ("store, then origin", "cache: \(method) is answered from the store", "\(ask.key)")

@@ -4,6 +4,7 @@ package import CacheStore
 package import DemoMode
 package import DownloadCore
 package import HTTPWire
+package import Matching
 import Policies
 package import Upstream
 
@@ -62,6 +63,12 @@ package struct ServiceCall {
         return match.route.key(path: match.rest, head.fields, match.endpoint, on: match.origin)
     }
 
+    /// The request as the rules of demo mode see it, but for its body.
+    package var demoParts: RequestParts {
+        let parameters = match.endpoint.endpoint.map { TargetParts(match.rest, $0.pattern).path } ?? [:]
+        return RequestParts(method: head.method.name, target: match.rest, fields: head.fields, parameters: parameters)
+    }
+
     /// There is no content.
     package var isPlain: Bool { framing == .none || framing == .length(0) }
 
@@ -89,7 +96,7 @@ package struct ServiceCall {
 
 /// What becomes of a call.
 package enum ServiceStep {
-    case demo(DemoRule)
+    case demo(DemoPlan)
     /// A GET or HEAD: from the store, or from the source through it.
     case store(CacheRequest, any FetchSource)
     /// A POST whose answer may be stored, by its content, which is yet to be read.

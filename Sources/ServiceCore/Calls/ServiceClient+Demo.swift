@@ -1,31 +1,92 @@
-// Demo answers of services: drawn, and drawn again after a failure where the endpoint has retries.
+// Demo answers of services: the rule that answers, its draws, and drawn again after a failure where the endpoint has
+// retries.
 
 import CacheStore
 import DemoMode
 import DownloadCore
 import EventLoop
+import HTTPCaching
 import HTTPWire
+import Matching
 import Policies
 
+/// What demo mode makes of a call.
+enum DemoOutcome {
+    case answer(ServiceAnswer)
+    /// No rule answers it, and it goes on as if demo mode were off; its body is whole.
+    case pass(ServiceCall)
+}
+
 extension ServiceClient {
-    /// The demo answer to a call. A drawn failure counts as one of an origin: it is drawn again as often as `retry` says.
-    func demo(
-        _ rule: DemoRule,
-        _ call: ServiceCall,
+    /// - Returns: an error as it is.
+    func answer(
+        unmapped call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        let method = call.head.method
+        guard let plan = call.match.endpoint.demo else { return try await answer(live: call, on: loop) }
+        try Self.admit(call.head, call.match.rest, call.match.route)
+        call.tell(.demo(plan))
+        switch try await demo(plan, call, on: loop) {
+        case .answer(let answer): return answer
+        case .pass(let call): return try await answer(live: call, on: loop)
+        }
+    }
+
+    /// The demo answer to a call. A drawn failure counts as one of an origin: it is drawn again as often as `retry` says,
+    /// and each time the rules are asked anew.
+    /// - Throws: that no rule answers, where such requests are not found.
+    func demo(
+        _ plan: DemoPlan,
+        _ call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async throws(RouteRefusal) -> DemoOutcome {
+        var call = call
+        let parts: RequestParts
+        do throws(FetchError) {
+            parts = try await self.parts(plan, &call, on: loop)
+        } catch {
+            return .answer(ServiceAnswer(answer: core.failure(error, ForwardReason(.method))))
+        }
+        guard var rule = plan.rule(for: parts) else {
+            if plan.unmatched == .pass { return .pass(call) }
+            throw .noDemoRule(plan.name, service: call.match.route.plan.name, nearest: plan.nearMisses(parts))
+        }
         let policy = call.match.endpoint.request.retry
         let resilience = call.match.route.runtime.resilience
         if policy.count > 0 { resilience.earnRetries(policy.budget) }
-        let key = DrawKey(rule: rule.name, request: Array("\(method.name) \(call.match.rest)".utf8))
-        var draw = try await draw(rule, key, call, on: loop)
+        var draw = try await draw(rule, call, on: loop)
         var retries = 0
         while draw.isFailure, let wait = waitForRetry(retries + 1, after: draw, call, policy, resilience) {
             retries += 1
             do { try await loop.sleep(nanoseconds: wait) } catch { throw .clientLeft }
-            draw = try await self.draw(rule, key, call, on: loop)
+            rule = plan.rule(for: parts) ?? rule
+            draw = try await self.draw(rule, call, on: loop)
         }
+        return .answer(answer(draw, to: call, on: loop))
+    }
+
+    /// The request as the rules see it; the body of the call can be read from its beginning afterwards.
+    /// - Throws: that the client did not send all of the body.
+    private func parts(
+        _ plan: DemoPlan,
+        _ call: inout ServiceCall,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> RequestParts {
+        var parts = call.demoParts
+        guard plan.needsBody else { return parts }
+        if call.isPlain {
+            parts.body = .whole(WholeBody([]))
+            return parts
+        }
+        let content = try await PostedContent.read(call.body, bind: call.bindBody, atMost: plan.bodyLimit, on: loop)
+        let isWhole = content.isWhole && content.bytes.count <= plan.bodyLimit
+        parts.body = isWhole ? .whole(WholeBody(content.bytes)) : .tooLong
+        call.body = ContentSource(content.bytes, then: content.isWhole ? nil : call.body)
+        return parts
+    }
+
+    private func answer(_ draw: DemoDraw, to call: ServiceCall, on loop: isolated EventLoop) -> ServiceAnswer {
+        let method = call.head.method
         let hasBody = draw.status != 204 && draw.status != 304 && draw.status >= 200
         let body = hasBody ? Body.complete(draw.body) : nil
         if let body, draw.status == 200, method == .get || method == .head {
@@ -45,11 +106,11 @@ extension ServiceClient {
     /// One draw, after its latency.
     private func draw(
         _ rule: DemoRule,
-        _ key: DrawKey,
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> DemoDraw {
-        let draw = DemoDraw.draw(rule, key: key, ordinal: call.match.route.ordinals.next(key))
+        let key = DrawKey(rule: rule.name, request: Array("\(call.head.method.name) \(call.match.rest)".utf8))
+        let draw = DemoDraw.draw(rule, key: key, ordinal: call.match.route.demoState.ordinals.next(key))
         if draw.latency > 0 {
             do { try await loop.sleep(nanoseconds: draw.latency) } catch { throw .clientLeft }
         }

@@ -75,9 +75,9 @@ package final class ServiceClient {
         return result
     }
 
-    /// - Returns: an error as it is.
-    private func answer(
-        unmapped call: ServiceCall,
+    /// - Returns: what is stored, or the origin's.
+    func answer(
+        live call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
         if call.match.endpoint.isShaped { return try await answer(shaping: call, on: loop) }
@@ -89,9 +89,7 @@ package final class ServiceClient {
         shaping call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        let (route, endpoint) = (call.match.route, call.match.endpoint)
-        try Self.admit(call.head, call.match.rest, route)
-        if endpoint.demo != nil { return try await answer(sent: call, on: loop) }
+        try Self.admit(call.head, call.match.rest, call.match.route)
         let shaped: ServiceCall
         do throws(ShapingFailure) {
             shaped = try await call.shaped(on: loop)
@@ -119,10 +117,10 @@ package final class ServiceClient {
 
     /// The answer of this moment.
     func answerOnce(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
-        let step = try step(call)
+        let step = try liveStep(call)
         call.tell(step)
         switch step {
-        case .demo(let rule): return try await demo(rule, call, on: loop)
+        case .demo: return try await answer(unmapped: call, on: loop)
         case .store(let ask, let source):
             call.heed(ask)
             return shown(
@@ -152,9 +150,15 @@ package final class ServiceClient {
     ///   only its endpoints and the path names none, that a parameter of the endpoint is missing, or that the service
     ///   asks no origin and plays no demo answers.
     package func step(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
+        guard let plan = call.match.endpoint.demo else { return try liveStep(call) }
+        try Self.admit(call.head, call.match.rest, call.match.route)
+        return .demo(plan)
+    }
+
+    /// The same without demo mode.
+    package func liveStep(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
         try Self.admit(call.head, call.match.rest, route)
-        if let rule = endpoint.demo { return .demo(rule) }
         if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
         let source = try source(of: call)
         let path = route.path(try call.target(), endpoint, behind: call.hidden)
@@ -248,8 +252,6 @@ package final class ServiceClient {
         let question = PostedContent.question(ask, content.bytes)
         return await core.answer(question, from: source, onInterim: call.onInterim, on: loop)
     }
-
-    // MARK: - Unsafe methods
 
     /// A method that is not answered from the store, and what its success does to what is
     /// stored (RFC 9111 section 4.4).

@@ -22,7 +22,7 @@ package final class EndpointRoute: Sendable {
     /// The targets that the hot path can look up.
     package let hotKey: HotKey
     /// Answers instead of anything stored or fetched; nil where demo mode is off.
-    package let demo: DemoRule?
+    package let demo: DemoPlan?
     /// The bytes of those demo answers that need no waiting; nil if there are none.
     package let readyDemo: ReadyDemo?
     /// Whether requests only have to be forwarded.
@@ -45,7 +45,7 @@ package final class EndpointRoute: Sendable {
         _ endpoint: EndpointPlan?,
         _ request: RequestPlan,
         headFormatID: UInt64,
-        demo: DemoRule?,
+        demo: DemoPlan?,
         readyDemo: ReadyDemo?,
         isUnlisted: Bool,
         passesOnly: Bool,

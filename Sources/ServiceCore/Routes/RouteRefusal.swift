@@ -1,5 +1,6 @@
 // Why no service answers a request, as a value; the server makes a document of it for the client.
 
+package import DemoMode
 package import DownloadCore
 package import HTTPWire
 
@@ -31,6 +32,11 @@ package enum RouteRefusal: Error, Sendable, Equatable {
     case request(RequestFault, service: String, endpoint: String)
     /// The service has no base URL, and no demo answer for the request.
     case noAnswer(service: String)
+    /// No rule of its demo mode answers the request.
+    /// - Parameters:
+    ///   - name: of the endpoint, or of the service itself.
+    ///   - nearest: the rules that came the closest, the closest first.
+    case noDemoRule(_ name: String, service: String, nearest: [DemoNearMiss])
     /// Forward mode is off.
     case forwardOff
     /// Forward mode knows http and https.

@@ -24,12 +24,14 @@ package struct ServiceChain {
 
 /// A service that requests are routed to; forward mode is one, whose requests name their origin.
 ///
-/// Sendable: nothing in it changes, but for the counters in `runtime` and `ordinals`, which say what protects them.
+/// Sendable: nothing in it changes, but for the counters in `runtime` and `demoState`, which say what protects them.
 package final class ServiceRoute: Sendable {
     package let plan: ServicePlan
     /// As logs, counters and commands call it.
     package let label: String
     package let runtime: ServiceRuntime
+    package let demoState: DemoState
+    /// Those of `demoState`, one step nearer for the hot path.
     package let ordinals: DrawOrdinals
     /// The bytes that the target of a request begins with; empty for a service matched by its
     /// host alone, or at the root.
@@ -73,14 +75,14 @@ package final class ServiceRoute: Sendable {
     package init(
         plan: ServicePlan,
         runtime: ServiceRuntime,
-        ordinals: DrawOrdinals,
+        demoState: DemoState = DemoState(),
         prefix: String = "",
         host: String? = nil,
         hosts: [HostPattern] = [],
         inner: String? = nil,
         asksTarget: Bool = false,
-        demo: DemoRule? = nil,
-        endpointDemos: [DemoRule?] = [],
+        demo: DemoPlan? = nil,
+        endpointDemos: [DemoPlan?] = [],
         listedOnly: Bool = false,
         cors: CrossOriginRules = CrossOriginRules(),
         access: AccessRules = AccessRules(),
@@ -92,7 +94,8 @@ package final class ServiceRoute: Sendable {
         self.plan = plan
         label = asksTarget ? "forward" : plan.name
         self.runtime = runtime
-        self.ordinals = ordinals
+        self.demoState = demoState
+        ordinals = demoState.ordinals
         let prefix = prefix == "/" ? "" : prefix
         self.prefix = Array(prefix.utf8)
         self.host = host
@@ -122,7 +125,7 @@ package final class ServiceRoute: Sendable {
         keyPrefix = Array(plan.name.utf8) + [0] + Array((keysHost ? "\(scheme)://" : whole + address.basePath).utf8)
         keyRoot = keysHost ? nil : Array(plan.name.utf8) + [0] + Array(whole.utf8)
         let addsVary = !cors.origins.isEmpty
-        func route(_ endpoint: EndpointPlan?, _ demo: DemoRule?) -> EndpointRoute {
+        func route(_ endpoint: EndpointPlan?, _ demo: DemoPlan?) -> EndpointRoute {
             let request = endpoint?.request ?? plan.request
             let isOpen = access.isEmpty && request.logBodies == nil
             var hasher = Hasher()
@@ -144,9 +147,9 @@ package final class ServiceRoute: Sendable {
                 headFormatID: UInt64(bitPattern: Int64(hasher.finalize())),
                 demo: demo,
                 // A failure that is drawn again has to wait, and one that is mapped is made when it is sent.
-                readyDemo: demo.flatMap { rule in
+                readyDemo: demo?.plain.flatMap { rule in
                     !isOpen || rule.failure != nil && (request.retry.count > 0 || request.errorMapping != nil)
-                        || request.errorMapping != nil && !request.policy.isSuccess(rule.status)
+                        || request.errorMapping != nil && !request.policy.isSuccess(rule.answer.status)
                         ? nil : ReadyDemo(rule, rewriting, addsVary: addsVary)
                 },
                 isUnlisted: endpoint == nil && listedOnly,
@@ -221,6 +224,7 @@ package final class ServiceRoute: Sendable {
 
     /// Some requests, or all, go to an origin or to another service.
     package var asksOrigin: Bool {
-        (plan.origin != nil || inner != nil) && ([itself] + endpoints).contains { $0.demo == nil && !$0.isUnlisted }
+        (plan.origin != nil || inner != nil)
+            && ([itself] + endpoints).contains { ($0.demo?.mayPass ?? true) && !$0.isUnlisted }
     }
 }

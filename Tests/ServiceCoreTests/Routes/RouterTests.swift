@@ -23,7 +23,6 @@ import Upstream
         return ServiceRoute(
             plan: plan,
             runtime: ServiceRuntime(name: name, limits: AdmissionLimits()),
-            ordinals: DrawOrdinals(),
             prefix: prefix,
             host: host,
             listedOnly: listedOnly,
@@ -45,7 +44,6 @@ import Upstream
             route: ServiceRoute(
                 plan: target,
                 runtime: ServiceRuntime(name: "", limits: AdmissionLimits()),
-                ordinals: DrawOrdinals(),
                 asksTarget: true,
                 via: "1.1 dock"
             )

@@ -8,28 +8,30 @@ package import HTTPWire
 /// the chance, so raising the chance turns answers into failures and never a failure into an answer; the latency has
 /// a number of its own, so changing its range moves no outcome.
 package struct DemoDraw: Sendable {
-    /// The rule's name.
-    package let name: String
+    /// The endpoint or the service that plays the rule.
+    package let endpoint: String
+    /// The rule's name among several; nil for the endpoint's own answer.
+    package let rule: String?
     /// Nanoseconds to wait before the answer.
     package let latency: UInt64
     /// Whether this answer is a failure of the rule's `failure`.
     package let isFailure: Bool
     /// The status to answer with.
     package let status: Int
-    /// What the body is read from; nil is an empty body.
-    package let file: DemoFile?
-    /// The rule's fields, with Content-Type when there is a body and they do not bring their own.
+    /// Where the body's bytes come from.
+    package let content: DemoContent
+    /// The answer's fields, with Content-Type when there is a body and they do not bring their own.
     package let fields: Fields
     /// Four hexadecimal digits that name this draw in fields and logs.
     package let drawID: String
 
     /// The body's bytes.
-    package var body: [UInt8] { file?.bytes ?? [] }
+    package var body: [UInt8] { content.file?.bytes ?? [] }
 
     /// The rule's fields in the answer to GET or HEAD: a 200 with a body has an entity tag, unless the rule brings one,
     /// and gives parts of itself.
     package var representationFields: Fields {
-        guard status == 200, let file else { return fields }
+        guard status == 200, let file = content.file else { return fields }
         var fields = fields
         if !fields.contains(.etag) { fields.append(.etag, file.entityTag) }
         if !fields.contains(.acceptRanges) { fields.append(.acceptRanges, "bytes") }
@@ -59,16 +61,19 @@ package struct DemoDraw: Sendable {
     /// - Parameter id: what `drawID` spells.
     package static func make(_ rule: DemoRule, latency: UInt64, isFailure: Bool, id: UInt16) -> DemoDraw {
         let failed = isFailure ? rule.failure : nil
-        let file = failed.map(\.file) ?? rule.file
-        var fields = rule.fields
-        if let file, !fields.contains(.contentType) { fields.append(.contentType, file.contentType) }
+        let answer = failed?.answer ?? rule.answer
+        var fields = answer.fields
+        if let file = answer.content.file, !fields.contains(.contentType) {
+            fields.append(.contentType, file.contentType)
+        }
         let digits = String(id, radix: 16)
         return DemoDraw(
-            name: rule.name,
+            endpoint: rule.endpoint,
+            rule: rule.label,
             latency: latency,
             isFailure: failed != nil,
-            status: failed?.status ?? rule.status,
-            file: file,
+            status: answer.status,
+            content: answer.content,
             fields: fields,
             drawID: String(repeating: "0", count: 4 - digits.count) + digits
         )
@@ -79,12 +84,14 @@ package struct DemoDraw: Sendable {
         draw(rule, key: DrawKey(rule: rule.name, request: requestKey), ordinal: ordinal)
     }
 
-    /// The value of `Drydock-Demo`, such as `endpoint=user; outcome=failure; status=503; latency=412ms; draw=7f3a`.
+    /// The value of `Drydock-Demo`, such as `endpoint=user; outcome=failure; status=503; latency=412ms; draw=7f3a`;
+    /// behind the endpoint stands `rule=admin` where a rule of a list answers.
     ///
     /// A name that is not a token (RFC 9110 section 5.6.2) is written as a quoted string.
     package var fieldValue: String {
         let outcome = isFailure ? "failure" : "success"
-        return "endpoint=\(tokenOrQuoted(name)); outcome=\(outcome); status=\(status); "
+        let rule = rule.map { "rule=\(tokenOrQuoted($0)); " } ?? ""
+        return "endpoint=\(tokenOrQuoted(endpoint)); \(rule)outcome=\(outcome); status=\(status); "
             + "latency=\(statedMilliseconds)ms; draw=\(drawID)"
     }
 }

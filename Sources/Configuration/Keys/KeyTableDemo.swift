@@ -1,0 +1,226 @@
+// The table of keys: `demo` of services and endpoints, its rules and their conditions.
+
+import Policies
+
+extension KeyTable {
+    static let failure = SectionDescriptor(
+        name: "failure",
+        keys: [
+            KeyDescriptor(
+                "chance",
+                .share,
+                default: "0%",
+                "The percentage of answers that are failures.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "status",
+                .integer(200...599),
+                default: "503",
+                "The status of a failure.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor("file", .demoFile, "The body of a failure, relative to files.", inherited: .endpoints),
+        ]
+    )
+
+    /// Of services.
+    static let demo = demo(rule: rule(when: condition))
+    /// Of endpoints.
+    static let endpointDemo = demo(rule: demoRule)
+    /// One of `demo.rules` of an endpoint, with all that those of services know.
+    static let demoRule = rule(when: demoCondition)
+    static let demoCondition = SectionDescriptor(
+        name: condition.name,
+        keys: condition.keys + [
+            KeyDescriptor(
+                "params",
+                .map(.parameter, .shorthand(textTest, key: "is")),
+                "Parameters of the endpoint's path, by name."
+            )
+        ]
+    )
+
+    private static func demo(rule: SectionDescriptor) -> SectionDescriptor {
+        SectionDescriptor(
+            name: "demo",
+            keys: demoKeys + [
+                KeyDescriptor(
+                    "rules",
+                    .sections(rule),
+                    "Answers for certain requests: from top to bottom, the first rule whose 'when' holds answers.",
+                    inherited: .services
+                )
+            ]
+        )
+    }
+
+    private static let demoKeys = [
+        KeyDescriptor(
+            "enabled",
+            .boolean,
+            default: "false",
+            "Whether demo answers are given instead of asking the origin.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "files",
+            .path,
+            "The folder of the bodies; an endpoint's file in it is NAME.json, unless file names another.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor("file", .demoFile, "The body of the answer, relative to files.", inherited: .services),
+        KeyDescriptor(
+            "status",
+            .integer(200...599),
+            default: "200",
+            "The status of the answer.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "headers",
+            .map(.fieldName, .text(.fieldValue)),
+            "Fields of the answer.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "latency",
+            .latency,
+            default: "0ms",
+            "How long an answer takes: a duration, or a range such as 200ms..900ms.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor("failure", .section(failure), "Failures among the answers.", inherited: .endpoints),
+        KeyDescriptor(
+            "unmatched",
+            .choice(UnmatchedPolicy.allCases.map(\.rawValue)),
+            default: "404",
+            "What becomes of a request that no rule answers, where there is no other answer: 404 refuses it and says what the nearest rules want, pass goes on as if demo mode were off.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "body_limit",
+            .size,
+            default: "1MiB",
+            "How much of a body is read for conditions; a longer one meets none of them.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "random_seed",
+            .integer(0...Int.max),
+            default: "0",
+            "The seed of all random draws; the same seed gives the same outcomes.",
+            inherited: .endpoints
+        ),
+    ]
+
+    /// What has no default here is the demo section's.
+    private static func rule(when condition: SectionDescriptor) -> SectionDescriptor {
+        SectionDescriptor(
+            name: "demo.rules[]",
+            keys: [
+                KeyDescriptor(
+                    "name",
+                    .text(.word),
+                    "The name in Drydock-Demo and in messages; it is part of the key of every draw.",
+                    required: true
+                ),
+                KeyDescriptor(
+                    "when",
+                    .section(condition),
+                    "The requests that the rule answers; every request without it."
+                ),
+                KeyDescriptor("status", .integer(200...599), default: "200", "The status of the answer."),
+                KeyDescriptor("file", .demoFile, "The body of the answer, relative to files."),
+                KeyDescriptor(
+                    "headers",
+                    .map(.fieldName, .text(.fieldValue)),
+                    "Fields of the answer, beside those of the demo section."
+                ),
+                KeyDescriptor("latency", .latency, "How long an answer takes, in place of the demo section's latency."),
+                KeyDescriptor(
+                    "failure",
+                    .section(failure),
+                    "Failures among the rule's answers; those of the demo section are not inherited."
+                ),
+                KeyDescriptor("files", .path, "The folder of the bodies, in place of the demo section's."),
+                KeyDescriptor("random_seed", .integer(0...Int.max), "The seed, in place of the demo section's."),
+            ]
+        )
+    }
+
+    private static let condition = SectionDescriptor(
+        name: "demo.rules[].when",
+        keys: [
+            KeyDescriptor("method", .oneOrMore(.text(.token)), "The method, or one of several."),
+            KeyDescriptor("path", .shorthand(textTest, key: "is"), "The path behind the service's prefix, as it came."),
+            KeyDescriptor(
+                "query",
+                .map(.queryName, .shorthand(textTest, key: "is")),
+                "Items of the query, by name; one of several with that name is enough."
+            ),
+            KeyDescriptor(
+                "fields",
+                .map(.fieldName, .shorthand(textTest, key: "is")),
+                "Fields of the request, by name."
+            ),
+            KeyDescriptor("cookies", .map(.parameter, .shorthand(textTest, key: "is")), "Cookies, by name."),
+            KeyDescriptor("body", .section(bodyCondition), "The body of the request."),
+        ]
+    )
+
+    private static let bodyCondition = SectionDescriptor(
+        name: "demo.rules[].when.body",
+        keys: [
+            KeyDescriptor("is", .tree, "JSON that the body is, with members in any order."),
+            KeyDescriptor("contains", .tree, "JSON that the body has in it, and perhaps more."),
+            KeyDescriptor(
+                "json",
+                .map(.parameter, .shorthand(treeTest, key: "is")),
+                "Values of a JSON body, by paths such as user.name or items.0.id."
+            ),
+            KeyDescriptor(
+                "form",
+                .map(.queryName, .shorthand(textTest, key: "is")),
+                "Items of a form (application/x-www-form-urlencoded), by name."
+            ),
+            KeyDescriptor("text", .shorthand(textTest, key: "is"), "The body as a text."),
+        ]
+    )
+
+    /// What the values under a name must be; several tests must all hold.
+    static let textTest = SectionDescriptor(
+        name: "test",
+        keys: textTests + [KeyDescriptor("not", .shorthand(otherTextTest, key: "is"), "A test that must fail.")]
+    )
+
+    private static let otherTextTest = SectionDescriptor(name: "test.not", keys: textTests)
+
+    private static let textTests = [
+        KeyDescriptor("is", .text(.any), "The text that it is."),
+        KeyDescriptor("contains", .text(.any), "A text that it has in it."),
+        KeyDescriptor("matches", .text(.pattern), "A regular expression (PCRE2) that is found in it."),
+        KeyDescriptor("one_of", .list(.text(.any)), "The texts of which it is one."),
+        KeyDescriptor("present", .boolean, "Whether it is there at all."),
+    ]
+
+    /// The same for values of JSON.
+    static let treeTest = SectionDescriptor(
+        name: "test",
+        keys: treeTests + [KeyDescriptor("not", .shorthand(otherTreeTest, key: "is"), "A test that must fail.")]
+    )
+
+    private static let otherTreeTest = SectionDescriptor(name: "test.not", keys: treeTests)
+
+    private static let treeTests = [
+        KeyDescriptor("is", .tree, "The value that it is."),
+        KeyDescriptor(
+            "contains",
+            .tree,
+            "What it has in it: members of an object, elements of an array, part of a text."
+        ),
+        KeyDescriptor("matches", .text(.pattern), "A regular expression (PCRE2) that is found in it."),
+        KeyDescriptor("one_of", .list(.tree), "The values of which it is one."),
+        KeyDescriptor("present", .boolean, "Whether it is there at all."),
+    ]
+}

@@ -1,0 +1,59 @@
+// What services and endpoints play in demo mode: their own answer, and rules before it.
+
+package import Matching
+package import Policies
+
+/// Demo mode of a service or an endpoint.
+package struct DemoConfiguration: Sendable, Equatable {
+    /// Whether demo answers replace the origin's; true only if there is an answer.
+    package var enabled: Bool
+    /// In their order; the first whose condition holds answers.
+    package var rules: [DemoRuleConfiguration] = []
+    /// What answers if no rule does, where ``hasOwnAnswer``; rules take from it what they do not say themselves.
+    package var answer: DemoRuleConfiguration
+    /// Whether there is an answer besides the rules.
+    package var hasOwnAnswer: Bool
+    /// Default: 404.
+    package var unmatched: UnmatchedPolicy
+    /// Bytes of a body that are read for conditions. Default: 1 MiB.
+    package var bodyLimit: Int
+
+    /// Whether there is something to answer with, so that demo mode can be switched on.
+    package var hasAnswer: Bool { hasOwnAnswer || !rules.isEmpty }
+
+    /// Whether some requests may get no answer from here, and go on.
+    package var mayPass: Bool {
+        unmatched == .pass && !hasOwnAnswer && rules.allSatisfy { $0.condition != nil }
+    }
+}
+
+/// One rule: for which requests it is, and what it answers with.
+package struct DemoRuleConfiguration: Sendable, Equatable {
+    /// Nil for the service's or the endpoint's own answer.
+    package var name: String?
+    /// Nil: every request.
+    package var condition: RequestCondition?
+    package var answer: DemoAnswerConfiguration
+    /// Fields of every answer, failures too, beside those that the daemon makes itself.
+    package var headers: [HeaderValue]
+    /// Nanoseconds, drawn evenly from the range. Default: none.
+    package var latency: ClosedRange<UInt64>
+    package var failure: FailureConfiguration?
+    /// Default: 0.
+    package var randomSeed: UInt64
+}
+
+/// What an answer consists of, besides its fields.
+package struct DemoAnswerConfiguration: Sendable, Equatable {
+    /// Default: 200; of a failure 503.
+    package var status: Int
+    /// The absolute path of the body; nil for none.
+    package var file: String?
+}
+
+/// Failures among demo answers.
+package struct FailureConfiguration: Sendable, Equatable {
+    /// 0...1.
+    package var chance: Double
+    package var answer: DemoAnswerConfiguration
+}

@@ -1,0 +1,137 @@
+// Reads demo sections: what stands in them, and the defaults of what does not.
+
+import Content
+import Matching
+
+extension DemoConfiguration {
+    private static let defaults = DemoConfiguration(SectionReader(nothingOf: KeyTable.demo))
+
+    package init() { self = .defaults }
+
+    /// - Parameter reader: of a section `demo`; without its rules and files.
+    init(_ reader: SectionReader) {
+        enabled = reader.bool("enabled")
+        answer = DemoRuleConfiguration(
+            answer: DemoAnswerConfiguration(status: reader.int(always: "status")),
+            headers: reader.headerValues("headers"),
+            latency: reader.always { $0.latency("latency") },
+            randomSeed: UInt64(reader.int(always: "random_seed"))
+        )
+        hasOwnAnswer = false
+        unmatched = reader.choice(always: "unmatched")
+        bodyLimit = reader.bytes(always: "body_limit")
+    }
+}
+
+extension DemoRuleConfiguration {
+    /// - Parameters:
+    ///   - reader: of one of `demo.rules`; without its condition and files.
+    ///   - demo: whose settings the rule has unless it says otherwise.
+    init(_ reader: SectionReader, in demo: DemoRuleConfiguration) {
+        name = reader.text("name")
+        answer = DemoAnswerConfiguration(status: reader.int(always: "status"))
+        let own = reader.headerValues("headers")
+        let names = Set(own.map { $0.name.lowercased() })
+        headers = demo.headers.filter { !names.contains($0.name.lowercased()) } + own
+        latency = reader.latency("latency") ?? demo.latency
+        randomSeed = reader.int("random_seed").map { UInt64($0) } ?? demo.randomSeed
+    }
+}
+
+extension FailureConfiguration {
+    init(_ reader: SectionReader) {
+        chance = reader.always { $0.share("chance") }
+        answer = DemoAnswerConfiguration(status: reader.int(always: "status"))
+    }
+}
+
+extension SectionReader {
+    fileprivate func latency(_ key: String) -> ClosedRange<UInt64>? {
+        if case .latency(let range)? = leaf(key)?.scalar { range } else { nil }
+    }
+}
+
+extension RequestCondition {
+    /// - Parameter reader: of a section `when`.
+    init(_ reader: SectionReader) {
+        var clauses: [RequestClause] = []
+        let methods = reader.texts("method")
+        if !methods.isEmpty { clauses.append(.method(methods)) }
+        if let value = reader.entry("path")?.value { clauses.append(.path(TextTest(value))) }
+        let named: [(String, (String, TextTest) -> RequestClause)] = [
+            ("params", { .parameter($0, $1) }), ("query", { .query($0, $1) }), ("fields", { .field($0, $1) }),
+            ("cookies", { .cookie($0, $1) }),
+        ]
+        for (key, clause) in named {
+            for entry in reader.map(key) { clauses.append(clause(entry.key, TextTest(entry.value))) }
+        }
+        clauses += Self.body(reader.section("body"))
+        self.init(clauses)
+    }
+
+    private static func body(_ reader: SectionReader) -> [RequestClause] {
+        var clauses: [RequestClause] = []
+        if let tree = reader.tree("is") { clauses.append(.body(.json([], .equals(tree)))) }
+        if let tree = reader.tree("contains") { clauses.append(.body(.json([], .contains(tree)))) }
+        for entry in reader.map("json") {
+            let path = entry.key.split(separator: ".").map(String.init)
+            clauses.append(.body(.json(path, TreeTest(entry.value))))
+        }
+        for entry in reader.map("form") { clauses.append(.body(.form(entry.key, TextTest(entry.value)))) }
+        if let value = reader.entry("text")?.value { clauses.append(.body(.text(TextTest(value)))) }
+        return clauses
+    }
+}
+
+extension TextTest {
+    /// - Parameter value: a section of tests, or what one of them, `is`, stands for.
+    init(_ value: Value) {
+        guard case .section(let entries) = value.content else {
+            self = .all([])
+            return
+        }
+        let reader = SectionReader(entries: entries, section: KeyTable.textTest)
+        var tests: [TextTest] = []
+        if let text = reader.text("is") { tests.append(.equals(text)) }
+        if let text = reader.text("contains") { tests.append(.contains(text)) }
+        if let pattern = reader.pattern("matches") { tests.append(.matches(pattern)) }
+        if reader.entry("one_of") != nil { tests.append(.oneOf(reader.texts("one_of"))) }
+        if reader.entry("present") != nil { tests.append(.present(reader.bool("present"))) }
+        if let value = reader.entry("not")?.value { tests.append(.not(TextTest(value))) }
+        self = tests.count == 1 ? tests[0] : .all(tests)
+    }
+}
+
+extension TreeTest {
+    /// - Parameter value: as for a ``TextTest``.
+    init(_ value: Value) {
+        guard case .section(let entries) = value.content else {
+            self = .all([])
+            return
+        }
+        let reader = SectionReader(entries: entries, section: KeyTable.treeTest)
+        var tests: [TreeTest] = []
+        if let tree = reader.tree("is") { tests.append(.equals(tree)) }
+        if let tree = reader.tree("contains") { tests.append(.contains(tree)) }
+        if let pattern = reader.pattern("matches") { tests.append(.matches(pattern)) }
+        if reader.entry("one_of") != nil { tests.append(.oneOf(reader.trees("one_of"))) }
+        if reader.entry("present") != nil { tests.append(.present(reader.bool("present"))) }
+        if let value = reader.entry("not")?.value { tests.append(.not(TreeTest(value))) }
+        self = tests.count == 1 ? tests[0] : .all(tests)
+    }
+}
+
+extension SectionReader {
+    fileprivate func tree(_ key: String) -> ContentTree? {
+        if case .tree(let tree)? = leaf(key)?.scalar { tree } else { nil }
+    }
+
+    fileprivate func trees(_ key: String) -> [ContentTree] {
+        scalars(key).compactMap { if case .tree(let tree) = $0 { tree } else { nil } }
+    }
+
+    /// A pattern that was checked when its text was read.
+    fileprivate func pattern(_ key: String) -> Pattern? {
+        text(key).flatMap { try? Pattern($0) }
+    }
+}

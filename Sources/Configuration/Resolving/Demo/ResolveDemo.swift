@@ -1,0 +1,121 @@
+// Demo answers: which file, whether it is there, and whether the answer is on.
+
+/// The owner of a demo section.
+enum DemoOwner {
+    /// The answer for the paths that no endpoint names.
+    case service
+    /// Name, the place of the name, and the parameters of the path.
+    case endpoint(String, SourcePosition, parameters: [String])
+}
+
+/// Where the answer files of a demo section are.
+struct DemoFolder {
+    /// Nil: beside the configuration file.
+    var path: String?
+    /// Whether files in it are looked for: not where the folder itself is missing, which is one error and not many.
+    var isThere = true
+}
+
+extension Resolver {
+    mutating func demo(_ reader: SectionReader, answerOf owner: DemoOwner, daemonDemo: Bool) -> DemoConfiguration {
+        var result = DemoConfiguration(reader)
+        let folder = folder(reader) ?? DemoFolder()
+        result.answer.failure = failure(reader, folder)
+        var parameters: [String] = []
+        if case .endpoint(_, _, let known) = owner { parameters = known }
+        result.rules = rules(reader, parameters: parameters, folder: folder, in: result.answer)
+        let enabled = reader.entry("enabled").map { _ in reader.bool("enabled") }
+        answer(reader, owner, folder, wanted: enabled == true && reader.items("rules").isEmpty, &result)
+        result.enabled = result.hasAnswer && (enabled ?? daemonDemo)
+        return result
+    }
+
+    /// The folder that a section names; nil where it names none.
+    mutating func folder(_ reader: SectionReader) -> DemoFolder? {
+        guard let path = reader.text("files") else { return nil }
+        guard let problem = FileChecks.isFolder(path) else { return DemoFolder(path: path) }
+        fail(place(reader, "files"), file: "'demo.files' \(problem)")
+        return DemoFolder(path: path, isThere: false)
+    }
+
+    /// Finds the body of the own answer; reports a file that was asked for and is not there.
+    private mutating func answer(
+        _ reader: SectionReader,
+        _ owner: DemoOwner,
+        _ folder: DemoFolder,
+        wanted: Bool,
+        _ result: inout DemoConfiguration
+    ) {
+        let status = result.answer.answer.status
+        if let named = answerFile(reader, folder, status: status) {
+            result.answer.answer.file = named
+            result.hasOwnAnswer = true
+            return
+        }
+        if Self.bodiless.contains(status), reader.entry("status") != nil {
+            result.hasOwnAnswer = true
+            return
+        }
+        guard case .endpoint(let name, let namePlace, _) = owner else { return }
+        guard let path = folder.path.map({ "\($0)/\(name).json" }) else {
+            if wanted {
+                fail(
+                    place(reader, "enabled"),
+                    "the endpoint '\(name)' is in demo mode, but has no file; set 'demo.files' (its file is then \(name).json) or 'demo.file'"
+                )
+            }
+            return
+        }
+        guard folder.isThere, wanted || FileChecks.exists(path) else { return }
+        if let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
+            fail(namePlace, file: "the demo file of the endpoint '\(name)': \(problem); or set 'demo.file'")
+            return
+        }
+        demoFiles.append(path)
+        result.answer.answer.file = path
+        result.hasOwnAnswer = true
+    }
+
+    /// The statuses whose answers have no body.
+    private static let bodiless = [204, 205, 304]
+
+    /// The file that `file` names, for an answer with that status.
+    mutating func answerFile(_ reader: SectionReader, _ folder: DemoFolder, status: Int) -> String? {
+        guard let path = demoFile(reader, "file", folder) else { return nil }
+        if Self.bodiless.contains(status) {
+            fail(
+                place(reader, "file"),
+                "an answer with status \(status) has no body (RFC 9110); remove 'demo.file', or change the status"
+            )
+        }
+        return path
+    }
+
+    mutating func failure(_ owner: SectionReader, _ folder: DemoFolder) -> FailureConfiguration? {
+        guard owner.entry("failure") != nil else { return nil }
+        let reader = owner.section("failure")
+        var result = FailureConfiguration(reader)
+        result.answer.file = demoFile(reader, "file", folder)
+        return result
+    }
+
+    /// The absolute path of a file that is named relative to `demo.files`, or else to the configuration file.
+    mutating func demoFile(_ reader: SectionReader, _ key: String, _ folder: DemoFolder) -> String? {
+        guard let name = reader.text(key), let place = reader.place(key) else { return nil }
+        let path: String
+        if name.hasPrefix("/") {
+            path = Paths.normal(name)
+        } else if let folder = folder.path {
+            path = Paths.normal(folder + "/" + name)
+        } else {
+            path = Paths.absolute(name, besideFile: place.file)
+        }
+        if folder.isThere || name.hasPrefix("/"),
+            let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile)
+        {
+            fail(place, file: "the demo file \(problem)")
+        }
+        demoFiles.append(path)
+        return path
+    }
+}

@@ -1,0 +1,81 @@
+// What an endpoint, or a service itself, plays: its rules, of which the first whose condition holds answers.
+
+package import Matching
+package import Policies
+
+/// The rules of an endpoint or a service, in their order. Immutable, shared by every loop.
+package struct DemoPlan: Sendable {
+    /// Of the endpoint or the service.
+    package let name: String
+    /// `random_seed` of the endpoint or the service; a rule may have another.
+    package let seed: UInt64
+    /// The first whose condition holds answers. The endpoint's own answer is the last one, and has no condition.
+    package let rules: [DemoRule]
+    /// What becomes of requests that no rule answers. Default: a 404.
+    package let unmatched: UnmatchedPolicy
+    /// Bytes of a body that are read for conditions. Default: 1 MiB.
+    package let bodyLimit: Int
+
+    package init(
+        name: String,
+        seed: UInt64 = 0,
+        rules: [DemoRule],
+        unmatched: UnmatchedPolicy = .notFound,
+        bodyLimit: Int = 1 << 20
+    ) {
+        self.name = name
+        self.seed = seed
+        self.rules = rules
+        self.unmatched = unmatched
+        self.bodyLimit = bodyLimit
+    }
+
+    /// One rule that answers every request.
+    package init(_ rule: DemoRule) { self.init(name: rule.endpoint, seed: rule.seed, rules: [rule]) }
+
+    /// The one rule that answers every request; nil where a request has to be looked at first.
+    package var plain: DemoRule? {
+        guard rules.count == 1, let rule = rules.first, rule.condition == nil else { return nil }
+        return rule
+    }
+
+    /// Some rule looks into the body.
+    package var needsBody: Bool { rules.contains { $0.condition?.needsBody ?? false } }
+
+    /// Some requests may get no answer from here.
+    package var mayPass: Bool { unmatched == .pass && !rules.contains { $0.condition == nil } }
+
+    /// The rule that answers a request; nil where there is none.
+    package func rule(for request: RequestParts) -> DemoRule? {
+        rules.first { $0.condition?.holds(request) ?? true }
+    }
+
+    /// The rules that came the closest to answering a request that none of them answers, the closest first.
+    package func nearMisses(_ request: RequestParts) -> [DemoNearMiss] {
+        let all = rules.map {
+            DemoNearMiss(rule: $0.label ?? "", differences: $0.condition?.differences(request) ?? [])
+        }
+        // Of two that are as close the earlier comes first: the sort is stable only if it is told so.
+        let sorted = all.enumerated().sorted {
+            ($0.element.differences.count, $0.offset) < ($1.element.differences.count, $1.offset)
+        }
+        return sorted.prefix(DemoNearMiss.most).map(\.element)
+    }
+}
+
+/// A rule that does not answer a request, and why.
+package struct DemoNearMiss: Sendable, Equatable, CustomStringConvertible {
+    /// How many of them a message has.
+    package static let most = 3
+
+    package let rule: String
+    /// Each what was found, and what the rule wants.
+    package let differences: [String]
+
+    package init(rule: String, differences: [String]) {
+        self.rule = rule
+        self.differences = differences
+    }
+
+    package var description: String { "\(rule): \(differences.joined(separator: "; "))" }
+}

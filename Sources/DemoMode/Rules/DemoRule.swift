@@ -1,0 +1,56 @@
+// One rule of a demo plan: for which requests it is, and what it answers with; compiled once when the plan is built.
+
+package import Matching
+
+/// A rule of an endpoint or of a whole service: immutable, shared by every loop.
+package struct DemoRule: Sendable {
+    /// The endpoint or the service that plays it; stands in `Drydock-Demo`.
+    package let endpoint: String
+    /// Its name in the list of rules; nil for the endpoint's own answer.
+    package let label: String?
+    /// The requests that it answers; nil: every request.
+    package let condition: RequestCondition?
+    /// `random_seed`: another seed gives other draws for the same requests. Default 0.
+    package let seed: UInt64
+    /// Nanoseconds to wait before the answer, both ends included. Default: no wait.
+    package let latency: ClosedRange<UInt64>
+    /// The answer that is not a failure. Default: 200, and no content.
+    package let answer: DemoAnswer
+    /// How often and with what the rule fails; nil never fails.
+    package let failure: DemoFailure?
+
+    package init(
+        endpoint: String,
+        label: String? = nil,
+        condition: RequestCondition? = nil,
+        seed: UInt64 = 0,
+        latency: ClosedRange<UInt64> = 0...0,
+        answer: DemoAnswer = DemoAnswer(),
+        failure: DemoFailure? = nil
+    ) {
+        self.endpoint = endpoint
+        self.label = label
+        self.condition = condition
+        self.seed = seed
+        self.latency = latency
+        self.answer = answer
+        self.failure = failure
+    }
+
+    /// The part of every draw's key that is the rule's: `endpoint`, or `endpoint/rule` for one of a list.
+    package var name: String { label.map { "\(endpoint)/\($0)" } ?? endpoint }
+}
+
+/// A share of a rule's answers that fail.
+package struct DemoFailure: Sendable {
+    /// The share that fails, 0 to 1: 0 never, 1 always. Values outside are brought to the
+    /// nearer end; not-a-number is 0.
+    package let chance: Double
+    /// Default: 503, and no content.
+    package let answer: DemoAnswer
+
+    package init(chance: Double, answer: DemoAnswer = DemoAnswer(status: 503)) {
+        self.chance = chance.isNaN ? 0 : min(max(chance, 0), 1)
+        self.answer = answer
+    }
+}

@@ -1,0 +1,143 @@
+// Tests of a request's body: as JSON, as a form, as a text.
+
+package import Content
+
+/// A test of a body.
+package enum BodyTest: Sendable, Equatable {
+    /// What stands at a path of member names and positions; an empty path is the whole document.
+    case json([String], TreeTest)
+    /// The values of a form's items of that name.
+    case form(String, TextTest)
+    /// The body as it is.
+    case text(TextTest)
+
+    func holds(_ body: RequestParts.Body) -> Bool {
+        guard case .whole(let body) = body else { return false }
+        switch self {
+        case .json(let path, let test):
+            guard let tree = body.tree else { return false }
+            return test.holds(tree.element(at: path))
+        case .form(let name, let test): return test.holds(RequestParts.values(of: name, in: body.bytes))
+        case .text(.matches(let pattern)): return pattern.verdict(body.bytes) == .found
+        case .text(let test): return test.holds([String(decoding: body.bytes, as: UTF8.self)])
+        }
+    }
+
+    func difference(_ body: RequestParts.Body) -> String {
+        switch body {
+        case .unread: return "\(place) needs the body"
+        case .tooLong: return "\(place) needs a body that is shorter than 'body_limit'"
+        case .whole(let body):
+            switch self {
+            case .json(let path, let test):
+                guard let tree = body.tree else { return "the body is no JSON, and \(place) has to be \(test)" }
+                return "\(place) is \(TreeTest.found(tree.element(at: path))), not \(test)"
+            case .form(let name, let test):
+                let values = RequestParts.values(of: name, in: body.bytes)
+                return "\(place) is \(RequestClause.found(values)), not \(test)"
+            case .text(let test): return "\(place) is not \(test)"
+            }
+        }
+    }
+
+    /// As the configuration writes it.
+    private var place: String {
+        switch self {
+        case .json(let path, _): path.isEmpty ? "body" : "body.json.\(path.joined(separator: "."))"
+        case .form(let name, _): "body.form.\(name)"
+        case .text: "body.text"
+        }
+    }
+}
+
+/// A test of a value of JSON.
+package indirect enum TreeTest: Sendable, Equatable {
+    /// The same value: members in any order, numbers by their value.
+    case equals(ContentTree)
+    case oneOf([ContentTree])
+    /// It has everything of this value: an object its members, an array its elements in any place, a text the text.
+    case contains(ContentTree)
+    /// The pattern is found in the text, number or truth value.
+    case matches(Pattern)
+    case present(Bool)
+    /// The other test fails; it does so where there is no value, too.
+    case not(TreeTest)
+    case all([TreeTest])
+
+    /// - Parameter value: nil where there is none.
+    package func holds(_ value: ContentTree?) -> Bool {
+        switch self {
+        case .equals(let other): value.map { $0.isSame(as: other) } ?? false
+        case .oneOf(let others): value.map { value in others.contains { value.isSame(as: $0) } } ?? false
+        case .contains(let part): value.map { $0.contains(part) } ?? false
+        case .matches(let pattern): (value?.scalar).map { pattern.verdict(Array($0.utf8)) == .found } ?? false
+        case .present(let wanted): (value != nil) == wanted
+        case .not(let test): !test.holds(value)
+        case .all(let tests): tests.allSatisfy { $0.holds(value) }
+        }
+    }
+
+    static func found(_ value: ContentTree?) -> String { value.map(text) ?? "missing" }
+
+    private static func text(_ tree: ContentTree) -> String {
+        String(String(decoding: JSONWriter.bytes(tree), as: UTF8.self).prefix(64))
+    }
+}
+
+extension TreeTest: CustomStringConvertible {
+    /// What the value has to be.
+    package var description: String {
+        switch self {
+        case .equals(let tree): Self.text(tree)
+        case .oneOf(let trees): "one of " + trees.map(Self.text).joined(separator: ", ")
+        case .contains(let tree): "a value with \(Self.text(tree)) in it"
+        case .matches(let pattern): "a text with a match of \(pattern)"
+        case .present(let wanted): wanted ? "any value" : "missing"
+        case .not(let test): "anything but \(test)"
+        case .all(let tests): tests.map(\.description).joined(separator: " and ")
+        }
+    }
+}
+
+extension ContentTree {
+    /// What stands at a path of member names and of positions in arrays.
+    fileprivate func element(at path: [String]) -> ContentTree? {
+        var place = self
+        for key in path {
+            switch place {
+            case .object:
+                guard let member = place[key] else { return nil }
+                place = member
+            case .array(let values):
+                guard let position = Int(key), values.indices.contains(position) else { return nil }
+                place = values[position]
+            default: return nil
+            }
+        }
+        return place
+    }
+
+    /// Whether two values mean the same: members in any order, numbers by their value.
+    fileprivate func isSame(as other: ContentTree) -> Bool {
+        switch (self, other) {
+        case (.number(let a), .number(let b)): a == b || Double(a).map { $0 == Double(b) } ?? false
+        case (.array(let a), .array(let b)): a.count == b.count && zip(a, b).allSatisfy { $0.isSame(as: $1) }
+        case (.object(let a), .object(let b)):
+            a.count == b.count && a.allSatisfy { member in other[member.name].map(member.value.isSame) ?? false }
+        default: self == other
+        }
+    }
+
+    /// Whether everything of another value is in this one.
+    fileprivate func contains(_ part: ContentTree) -> Bool {
+        switch (self, part) {
+        case (.object, .object(let members)):
+            members.allSatisfy { member in self[member.name]?.contains(member.value) ?? false }
+        case (.array(let values), .array(let parts)):
+            parts.allSatisfy { part in values.contains { $0.contains(part) } }
+        case (.array(let values), _): values.contains { $0.contains(part) }
+        case (.string(let text), .string(let part)): text.utf8.contains(part.utf8)
+        default: isSame(as: part)
+        }
+    }
+}

@@ -1,0 +1,120 @@
+// A regular expression in the words of PCRE2, with limits that no pattern and no text get past.
+
+import CPCRE2
+import Glibc
+
+/// A compiled regular expression. It finds its place anywhere in a text, unless the pattern has anchors.
+///
+/// Sendable: PCRE2 only reads the compiled code, and whatever a match changes is made for that match.
+package final class Pattern: @unchecked Sendable {
+    /// As the file writes it.
+    package let text: String
+    // Read by any number of threads at once, which PCRE2 allows; freed with this object.
+    private let code: OpaquePointer
+
+    /// Bytes of a pattern.
+    package static let longest = 4096
+    /// Bytes of a text that are looked at.
+    package static let longestSubject = 64 << 10
+    /// Steps back per place in the text.
+    private static let matchLimit: UInt32 = 100_000
+    /// Steps back that are remembered at the same time.
+    private static let depthLimit: UInt32 = 10_000
+    /// Nanoseconds of the thread's time.
+    private static let timeLimit: UInt64 = 50_000_000
+
+    /// Why a text is no pattern.
+    package struct Malformed: Error, Sendable, Equatable {
+        /// In the words of PCRE2.
+        package let reason: String
+        /// Bytes of the pattern before the mistake.
+        package let offset: Int
+    }
+
+    /// - Throws: what is wrong with the pattern.
+    package init(_ text: String) throws(Malformed) {
+        let bytes = Array(text.utf8)
+        guard bytes.count <= Self.longest else {
+            throw Malformed(reason: "it is longer than \(Self.longest) bytes", offset: Self.longest)
+        }
+        var (number, offset) = (Int32(0), 0)
+        // The limits of a match count anew at each place of a text; a callout before each item of the pattern lets the
+        // whole be limited.
+        let options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT
+        let compiled = bytes.withUnsafeBufferPointer { bytes in
+            pcre2_compile_8(bytes.baseAddress, bytes.count, options, &number, &offset, nil)
+        }
+        guard let compiled else { throw Malformed(reason: Self.message(number), offset: offset) }
+        self.text = text
+        code = compiled
+    }
+
+    deinit { pcre2_code_free_8(code) }
+
+    /// What a pattern found.
+    package enum Verdict: Sendable {
+        case found, notFound
+        /// The limits were reached first.
+        case gaveUp
+    }
+
+    /// Looks at the first ``longestSubject`` bytes. Any thread; takes 50 ms of it at most.
+    package func verdict(_ bytes: [UInt8]) -> Verdict {
+        let context = pcre2_match_context_create_8(nil)
+        let data = pcre2_match_data_create_8(1, nil)
+        defer {
+            pcre2_match_data_free_8(data)
+            pcre2_match_context_free_8(context)
+        }
+        pcre2_set_match_limit_8(context, Self.matchLimit)
+        pcre2_set_depth_limit_8(context, Self.depthLimit)
+        var budget = Budget(end: Self.threadTime() + Self.timeLimit)
+        // The budget is there for as long as the match, which alone calls back.
+        let result = withUnsafeMutablePointer(to: &budget) { budget in
+            pcre2_set_callout_8(context, { _, budget in Pattern.check(budget) }, budget)
+            return bytes.withUnsafeBufferPointer { bytes in
+                // Where a text was cut it does not end.
+                let isCut = bytes.count > Self.longestSubject
+                let count = isCut ? Self.longestSubject : bytes.count
+                return pcre2_match_8(code, bytes.baseAddress, count, 0, isCut ? PCRE2_NOTEOL : 0, data, context)
+            }
+        }
+        if result >= 0 { return .found }
+        return result == PCRE2_ERROR_NOMATCH ? .notFound : .gaveUp
+    }
+
+    /// Looks at the clock now and then.
+    private struct Budget {
+        let end: UInt64
+        var steps: UInt32 = 0
+    }
+
+    /// - Returns: an error of PCRE2 where the time is up.
+    private static func check(_ budget: UnsafeMutableRawPointer?) -> Int32 {
+        guard let budget = budget?.assumingMemoryBound(to: Budget.self) else { return 0 }
+        budget.pointee.steps &+= 1
+        guard budget.pointee.steps & 63 == 0, threadTime() > budget.pointee.end else { return 0 }
+        return PCRE2_ERROR_MATCHLIMIT
+    }
+
+    /// What this thread has used of a processor; a thread that waits for one uses none.
+    private static func threadTime() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+
+    private static func message(_ number: Int32) -> String {
+        var buffer = [UInt8](repeating: 0, count: 256)
+        let length = pcre2_get_error_message_8(number, &buffer, buffer.count)
+        return String(decoding: buffer.prefix(max(0, Int(length))), as: UTF8.self)
+    }
+}
+
+extension Pattern: Equatable {
+    package static func == (a: Pattern, b: Pattern) -> Bool { a.text == b.text }
+}
+
+extension Pattern: CustomStringConvertible {
+    package var description: String { text }
+}

@@ -1,0 +1,87 @@
+// What a rule asks of a request: clauses that must all hold, each of which says what it wanted and what it found.
+
+import HTTPWire
+
+/// Clauses that must all hold; without any, every request will do.
+package struct RequestCondition: Sendable, Equatable {
+    package var clauses: [RequestClause]
+
+    package init(_ clauses: [RequestClause] = []) { self.clauses = clauses }
+
+    /// Some clause looks into the body.
+    package var needsBody: Bool { clauses.contains(where: \.needsBody) }
+
+    package func holds(_ request: RequestParts) -> Bool { clauses.allSatisfy { $0.holds(request) } }
+
+    /// The clauses that do not hold, each as a sentence's part: `query.role is 'user', not 'admin'`.
+    package func differences(_ request: RequestParts) -> [String] {
+        clauses.filter { !$0.holds(request) }.map { $0.difference(request) }
+    }
+}
+
+/// One clause of a condition.
+package enum RequestClause: Sendable, Equatable {
+    case method([String])
+    /// The path behind the service's prefix, as it came.
+    case path(TextTest)
+    /// A parameter of the endpoint's path.
+    case parameter(String, TextTest)
+    case query(String, TextTest)
+    case field(String, TextTest)
+    case cookie(String, TextTest)
+    case body(BodyTest)
+
+    package var needsBody: Bool {
+        if case .body = self { true } else { false }
+    }
+
+    package func holds(_ request: RequestParts) -> Bool {
+        switch self {
+        case .method(let methods): methods.contains(request.method)
+        case .body(let test): test.holds(request.body)
+        case .path(let test), .parameter(_, let test), .query(_, let test), .field(_, let test), .cookie(_, let test):
+            test.holds(values(request))
+        }
+    }
+
+    /// What was found instead of what was wanted.
+    package func difference(_ request: RequestParts) -> String {
+        switch self {
+        case .method(let methods):
+            "method is '\(request.method)', not \(methods.map { "'\($0)'" }.joined(separator: " or "))"
+        case .body(let test): test.difference(request.body)
+        case .path(let test), .parameter(_, let test), .query(_, let test), .field(_, let test), .cookie(_, let test):
+            "\(place) is \(Self.found(values(request))), not \(test)"
+        }
+    }
+
+    private func values(_ request: RequestParts) -> [String] {
+        switch self {
+        case .path: [request.path]
+        case .parameter(let name, _): request.parameters[name].map { [String(decoding: $0, as: UTF8.self)] } ?? []
+        case .query(let name, _): request.query(name)
+        case .field(let name, _): request.fields.all(name)
+        case .cookie(let name, _): request.cookies(name)
+        case .method, .body: []
+        }
+    }
+
+    /// As the configuration writes it.
+    private var place: String {
+        switch self {
+        case .method: "method"
+        case .path: "path"
+        case .parameter(let name, _): "params.\(name)"
+        case .query(let name, _): "query.\(name)"
+        case .field(let name, _): "fields.\(name)"
+        case .cookie(let name, _): "cookies.\(name)"
+        case .body: "body"
+        }
+    }
+
+    /// Values as a message shows them: short, and those of a request alone, which its sender knows.
+    static func found(_ values: [String]) -> String {
+        if values.isEmpty { return "missing" }
+        return values.prefix(3).map { "'\($0.prefix(64))'" }.joined(separator: ", ")
+    }
+}
