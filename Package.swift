@@ -137,8 +137,8 @@ let package = Package(
         module(
             "Drydock",
             [
-                "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
-                "DiskStore", "DownloadCore", "DemoMode", "ServiceCore",
+                "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Mapping", "Policies", "Upstream", "CacheStore",
+                "Content", "DiskStore", "DownloadCore", "DemoMode", "ServiceCore",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "CoreMetrics", package: "swift-metrics"),

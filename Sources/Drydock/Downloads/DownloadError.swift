@@ -29,7 +29,8 @@ public enum DownloadError: Error, Sendable, Hashable {
     case busy(String)
     /// The body is larger than ``DownloadConfiguration/maximumBody`` bytes: download it to a file.
     case tooLarge(limit: Int)
-    /// The file that was asked for could not be written; there is none, or the one that was there before.
+    /// The file that was asked for could not be written; there is none, or the one that was there before. Of a resource
+    /// that is a file: it could not be read.
     case file(String)
     /// The body has come whole, and could not be put in the place of the file that was asked for, as the text says.
     /// It is in ``DownloadResult/file`` instead, beside that place: the program moves it where it wants it, or removes

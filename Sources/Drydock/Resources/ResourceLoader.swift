@@ -4,77 +4,212 @@ public import FoundationEssentials
 public import HTTPTypes
 
 /// Asks a transport for resources, and makes their models.
+///
+/// ```swift
+/// let loader = ResourceLoader(base: URL(string: "https://api.example"))
+/// let users = try await loader.load([User].self, from: "/users").model
+/// let ada = try await loader.load(User.self, from: .post("/users", body: .json(NewUser(name: "Ada")))).model
+/// ```
 public struct ResourceLoader: Sendable {
     /// Who carries the requests.
     public var transport: any Transport
-    /// What the paths of endpoints are appended to; nil: endpoints have whole URLs.
+    /// What the paths of endpoints are appended to; nil: endpoints have whole URLs. `user:password@` in it becomes
+    /// `Authorization: Basic`, and a query is kept. A file URL reads files below a folder.
     public var base: URL?
-    /// Fields of every request that does not bring them itself.
-    public var headerFields: HTTPFields
+    /// What every request gets that does not bring it itself.
+    public var defaults: RequestDefaults
+    /// The same for one resource; it wins over ``defaults``. None by default.
+    public var defaultsForResource: (@Sendable (any Resource) -> RequestDefaults)?
+    /// Models that were decoded already; nil, the default, decodes each response.
+    public var models: DecodedModels?
     /// Bytes that a body may have; 256 MiB by default.
     public var maximumBody = 256 << 20
 
     /// A loader with these parts.
-    public init(transport: any Transport, base: URL? = nil, headerFields: HTTPFields = HTTPFields()) {
+    /// - Parameters:
+    ///   - transport: who carries the requests; ``DownloadManager/shared`` by default.
+    ///   - base: what the paths of endpoints are appended to.
+    ///   - headerFields: of every request that does not bring them itself.
+    ///   - query: items of the query of every request that does not bring them itself.
+    ///   - models: keeps what was decoded already; nil, the default, keeps nothing.
+    public init(
+        transport: any Transport = DownloadManager.shared,
+        base: URL? = nil,
+        headerFields: HTTPFields = HTTPFields(),
+        query: Parameters = [:],
+        models: DecodedModels? = nil
+    ) {
         self.transport = transport
         self.base = base
-        self.headerFields = headerFields
+        defaults = RequestDefaults(headerFields: headerFields, query: query)
+        self.models = models
     }
-}
 
-extension ResourceLoader {
     /// Asks for a resource, and makes its model.
     /// - Throws: `ServiceError`.
     public func load<R: Resource>(_ resource: R) async throws(ServiceError) -> Loaded<R.Model> {
         let request = try request(for: resource)
-        let result: DownloadResult
-        do throws(DownloadError) {
-            let response = try await transport.send(request)
-            let data = try await response.body.collect(upTo: maximumBody)
-            guard let url = URL(string: request.head.text) else {
-                throw .invalidRequest("'\(request.head.text)' is no URL")
-            }
-            result = DownloadResult(
-                url: url,
-                outcome: response.outcome,
-                response: response.head,
-                data: data,
-                age: response.age,
-                validity: response.validity
-            )
-        } catch {
-            throw error == .cancelled ? .cancelled : .transport(error)
-        }
-        guard resource.acceptedStatuses.contains(result.response.status.code) else {
-            throw .status(result, failure: resource.failure(from: result))
-        }
-        do {
-            let model = try await resource.model(from: result)
-            return Loaded(model, response: result.response, outcome: result.outcome)
-        } catch {
-            throw .mapping(error, result)
-        }
+        return try loaded(resource, request.head, try await result(of: request))
     }
 
+    /// Asks for an endpoint, and reads JSON.
+    /// - Parameters:
+    ///   - type: what the body becomes.
+    ///   - endpoint: where it is; a text is a GET.
+    ///   - options: how the cache is used.
+    /// - Throws: `ServiceError`.
+    public func load<Model: Decodable & Sendable>(
+        _ type: Model.Type,
+        from endpoint: Endpoint,
+        options: DownloadOptions = DownloadOptions()
+    ) async throws(ServiceError) -> Loaded<Model> {
+        try await load(HTTPResource(endpoint, .json, options: options))
+    }
+
+    /// Asks for an endpoint, and reads the body as a format says.
+    /// - Parameters:
+    ///   - format: how the body is read, such as `.text`, or `.nothing` where it does not matter.
+    ///   - endpoint: where it is; a text is a GET.
+    ///   - options: how the cache is used.
+    /// - Throws: `ServiceError`.
+    @discardableResult
+    public func load<Model>(
+        _ format: ResponseFormat<Model>,
+        from endpoint: Endpoint,
+        options: DownloadOptions = DownloadOptions()
+    ) async throws(ServiceError) -> Loaded<Model> {
+        try await load(HTTPResource(endpoint, format, options: options))
+    }
+
+    /// A resource as it is stored, where that is no longer valid, and then as its origin has it. Each iteration asks anew.
+    ///
+    /// ```swift
+    /// for try await users in loader.values(of: userList) { show(users.model, isFinal: !users.isStale) }
+    /// ```
+    public func values<R: Resource>(of resource: R) -> LoadedValues<R> { LoadedValues(self, resource) }
+}
+
+extension ResourceLoader {
     /// The request of a resource, with what this loader adds.
-    private func request(for resource: some Resource) throws(ServiceError) -> TransportRequest {
+    func request(for resource: some Resource) throws(ServiceError) -> TransportRequest {
         let endpoint: Endpoint
         do {
             endpoint = try resource.endpoint
+        } catch let error as ServiceError {
+            throw error
         } catch {
             throw .encoding(error)
         }
-        var text = endpoint.location
-        if !text.contains("://") {
-            guard let base else { throw .invalidRequest("'\(text)' is a path, and there is no base URL: set one") }
-            let root = base.absoluteString
-            text = (root.hasSuffix("/") ? String(root.dropLast()) : root) + (text.hasPrefix("/") ? text : "/" + text)
+        let format = resource.format
+        if let fault = format.fault {
+            throw .invalidRequest("the format of '\(endpoint.location)' cannot be: \(fault)")
         }
-        guard let url = URL(string: text) else { throw .invalidRequest("'\(text)' is no URL: percent-encode it") }
-        var head = HTTPRequest(url.absoluteString)
+        let defaults = defaultsForResource.map { self.defaults.merging($0(resource)) } ?? defaults
+        let target = try EndpointTarget(endpoint, base: base, defaults: defaults.query)
+        var head = HTTPRequest(target.text)
         head.method = endpoint.method
         head.headerFields = endpoint.headerFields
-        for field in headerFields where head.headerFields[field.name] == nil { head.headerFields.append(field) }
-        return TransportRequest(head, body: endpoint.body, options: resource.options)
+        for field in defaults.headerFields where endpoint.headerFields[field.name] == nil {
+            head.headerFields.append(field)
+        }
+        if let accept = format.accept, head.headerFields[.accept] == nil { head.headerFields[.accept] = accept }
+        if let credentials = target.credentials, head.headerFields[.authorization] == nil {
+            head.headerFields[.authorization] = "Basic \(credentials)"
+        }
+        var options = resource.options
+        if options.expectation == .anything { options.expectation = format.expectation }
+        return TransportRequest(head, body: endpoint.body, options: options)
+    }
+
+    /// The whole response to a request.
+    /// - Parameter onBody: told how much of the body has come; nobody by default.
+    func result(
+        of request: TransportRequest,
+        onBody: (@Sendable (DownloadProgress) -> Void)? = nil
+    ) async throws(ServiceError) -> DownloadResult {
+        do throws(DownloadError) {
+            if let file = try FileResource(request.head) { return try await file.result(upTo: maximumBody) }
+            return try await result(try await transport.send(request), of: request.head, onBody)
+        } catch {
+            throw error == .cancelled ? .cancelled : .transport(error)
+        }
+    }
+
+    /// What is stored for a request, although it is no longer valid; nil where nothing is, or it cannot be had: the
+    /// origin is asked in any case.
+    func staleResult(of request: TransportRequest) async -> DownloadResult? {
+        if request.head.scheme == "file" { return nil }
+        do throws(DownloadError) {
+            guard let response = try await transport.staleResponse(to: request) else { return nil }
+            return try await result(response, of: request.head, nil)
+        } catch {
+            return nil
+        }
+    }
+
+    private func result(
+        _ response: TransportResponse,
+        of request: HTTPRequest,
+        _ onBody: (@Sendable (DownloadProgress) -> Void)?
+    ) async throws(DownloadError) -> DownloadResult {
+        guard let url = URL(string: request.text) else { throw .invalidRequest("'\(request.text)' is no URL") }
+        return DownloadResult(
+            url: url,
+            outcome: response.outcome,
+            response: response.head,
+            data: try await response.body.collect(upTo: maximumBody, onBody),
+            age: response.age,
+            validity: response.validity
+        )
+    }
+
+    /// The model of a response, where it is a success.
+    /// - Parameter isStale: the response is stored, and no longer valid.
+    func loaded<R: Resource>(
+        _ resource: R,
+        _ request: HTTPRequest,
+        _ result: DownloadResult,
+        isStale: Bool = false
+    ) throws(ServiceError) -> Loaded<R.Model> {
+        guard resource.accepts(result.response) else {
+            throw .status(result, failure: resource.failure(from: result))
+        }
+        let model: R.Model
+        do {
+            let format = resource.format
+            if let models, let key = resource.modelKey {
+                model = try models.model(of: key, request, result) { try format.read(result) }
+            } else {
+                model = try format.read(result)
+            }
+        } catch {
+            throw .mapping(error, result)
+        }
+        return Loaded(
+            model,
+            response: result.response,
+            outcome: result.outcome,
+            age: result.age,
+            isStale: isStale
+        )
+    }
+}
+
+extension ResponseBody {
+    /// All bytes that are still to come.
+    fileprivate func collect(
+        upTo limit: Int,
+        _ onBody: (@Sendable (DownloadProgress) -> Void)?
+    ) async throws(DownloadError) -> Data {
+        guard let onBody else { return try await collect(upTo: limit) }
+        if let expected, expected > limit { throw .tooLarge(limit: limit) }
+        var data = Data()
+        var iterator = makeAsyncIterator()
+        while let piece = try await iterator.next() {
+            guard data.count + piece.count <= limit else { throw .tooLarge(limit: limit) }
+            data.append(piece)
+            onBody(DownloadProgress(received: Int64(data.count), expected: expected))
+        }
+        return data
     }
 }

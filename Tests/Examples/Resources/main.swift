@@ -8,21 +8,10 @@ struct User: Decodable, Sendable {
     let city: String
 }
 
-struct Users: Resource {
-    /// A whole URL.
-    let location: String
-
-    var endpoint: Endpoint { Endpoint(location) }
-
-    func model(from result: DownloadResult) throws -> [User] {
-        try JSONDecoder().decode([User].self, from: result.data)
-    }
-}
-
-let loader = ResourceLoader(transport: DownloadManager.shared)
+let loader = ResourceLoader()
 for location in CommandLine.arguments.dropFirst() {
     do {
-        let users = try await loader.load(Users(location: location))
+        let users = try await loader.load([User].self, from: Endpoint(location))
         for user in users.model { print("\(user.name) lives in \(user.city) (\(users.outcome))") }
     } catch .mapping(_, let result) {
         print("\(location) is no list of users: \(result.data.count) bytes")

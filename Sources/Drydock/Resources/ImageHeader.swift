@@ -1,0 +1,177 @@
+// What the first bytes of an image say: its format, and how large it is.
+
+public import FoundationEssentials
+
+/// The format and the size of an image, read from its header.
+public struct ImageHeader: Sendable, Hashable {
+    /// A format of images; the raw value is its media type.
+    public enum Format: String, Sendable, Hashable, CaseIterable {
+        /// Portable Network Graphics.
+        case png = "image/png"
+        /// Joint Photographic Experts Group.
+        case jpeg = "image/jpeg"
+        /// Graphics Interchange Format.
+        case gif = "image/gif"
+        /// WebP.
+        case webp = "image/webp"
+        /// Windows bitmap.
+        case bmp = "image/bmp"
+        /// Icon of Windows.
+        case icon = "image/vnd.microsoft.icon"
+        /// AV1 in a container of HEIF.
+        case avif = "image/avif"
+        /// HEVC in a container of HEIF.
+        case heic = "image/heic"
+        /// Tagged Image File Format.
+        case tiff = "image/tiff"
+    }
+
+    /// What the image is written in.
+    public var format: Format
+    /// Pixels; nil where the header does not say so in a way that is read here: of TIFF, and of an image of which only
+    /// the beginning is there.
+    public var width: Int?
+    /// As the width.
+    public var height: Int?
+
+    /// A header with these values.
+    public init(format: Format, width: Int? = nil, height: Int? = nil) {
+        self.format = format
+        self.width = width
+        self.height = height
+    }
+
+    /// Reads the header of an image.
+    /// - Parameter data: the image, or its beginning.
+    /// - Throws: ``MappingError/invalidImage``.
+    public init(_ data: Data) throws(MappingError) {
+        let bytes = ImageBytes(data)
+        guard let (format, size) = bytes.header else { throw .invalidImage }
+        self.init(format: format, width: size?.width, height: size?.height)
+    }
+}
+
+/// The bytes of an image, of which any may be missing.
+private struct ImageBytes {
+    typealias Size = (width: Int, height: Int)
+
+    private let data: Data
+
+    init(_ data: Data) { self.data = data }
+
+    var header: (ImageHeader.Format, Size?)? {
+        if has([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return (.png, size(big: 16, 20, bytes: 4)) }
+        if has("GIF87a") || has("GIF89a") { return (.gif, size(little: 6, 8, bytes: 2)) }
+        if has([0xFF, 0xD8, 0xFF]) { return (.jpeg, jpeg) }
+        if has("RIFF"), has("WEBP", at: 8) { return (.webp, webp) }
+        if has("BM"), has([0, 0, 0, 0], at: 6) { return (.bmp, bmp) }
+        if has([0, 0, 1, 0]) { return (.icon, icon) }
+        if has([0x49, 0x49, 0x2A, 0x00]) || has([0x4D, 0x4D, 0x00, 0x2A]) { return (.tiff, nil) }
+        guard has("ftyp", at: 4) else { return nil }
+        if has("avif", at: 8) || has("avis", at: 8) { return (.avif, extents) }
+        let brands = ["heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"]
+        return brands.contains { has($0, at: 8) } ? (.heic, extents) : nil
+    }
+
+    private func byte(_ place: Int) -> Int? {
+        place >= 0 && place < data.count ? Int(data[data.startIndex + place]) : nil
+    }
+
+    private func has(_ bytes: [UInt8], at place: Int = 0) -> Bool {
+        place + bytes.count <= data.count && data.dropFirst(place).starts(with: bytes)
+    }
+
+    private func has(_ text: String, at place: Int = 0) -> Bool { has(Array(text.utf8), at: place) }
+
+    private func big(_ place: Int, bytes: Int) -> Int? {
+        var value = 0
+        for offset in 0..<bytes {
+            guard let byte = byte(place + offset) else { return nil }
+            value = value << 8 | byte
+        }
+        return value
+    }
+
+    private func little(_ place: Int, bytes: Int) -> Int? {
+        var value = 0
+        for offset in (0..<bytes).reversed() {
+            guard let byte = byte(place + offset) else { return nil }
+            value = value << 8 | byte
+        }
+        return value
+    }
+
+    private func size(big width: Int, _ height: Int, bytes: Int) -> Size? {
+        guard let width = big(width, bytes: bytes), let height = big(height, bytes: bytes) else { return nil }
+        return (width, height)
+    }
+
+    private func size(little width: Int, _ height: Int, bytes: Int) -> Size? {
+        guard let width = little(width, bytes: bytes), let height = little(height, bytes: bytes) else { return nil }
+        return (width, height)
+    }
+
+    /// Of the first frame header (ITU T.81 section B.2.2), behind other segments.
+    private var jpeg: Size? {
+        var place = 2
+        while byte(place) == 0xFF, let marker = byte(place + 1) {
+            switch marker {
+            case 0xFF: place += 1
+            case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF:
+                guard let height = big(place + 5, bytes: 2), let width = big(place + 7, bytes: 2) else { return nil }
+                return (width, height)
+            case 0x01, 0xD0...0xD7: place += 2
+            // The pixels, or the end: no frame header comes any more.
+            case 0xD9, 0xDA: return nil
+            default:
+                guard let length = big(place + 2, bytes: 2), length >= 2 else { return nil }
+                place += 2 + length
+            }
+        }
+        return nil
+    }
+
+    /// RFC 9649 section 2.5 to 2.7.
+    private var webp: Size? {
+        if has("VP8X", at: 12) {
+            guard let size = size(little: 24, 27, bytes: 3) else { return nil }
+            return (size.width + 1, size.height + 1)
+        }
+        if has("VP8L", at: 12), has([0x2F], at: 20) {
+            guard let bits = little(21, bytes: 4) else { return nil }
+            return ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+        }
+        guard has("VP8 ", at: 12), has([0x9D, 0x01, 0x2A], at: 23), let size = size(little: 26, 28, bytes: 2) else {
+            return nil
+        }
+        return (size.width & 0x3FFF, size.height & 0x3FFF)
+    }
+
+    /// The height is negative where the rows go from the top.
+    private var bmp: Size? {
+        guard let length = little(14, bytes: 4) else { return nil }
+        if length == 12 { return size(little: 18, 20, bytes: 2) }
+        guard let size = size(little: 18, 22, bytes: 4) else { return nil }
+        return (
+            Int(Int32(truncatingIfNeeded: size.width).magnitude), Int(Int32(truncatingIfNeeded: size.height).magnitude)
+        )
+    }
+
+    /// Of the first picture; 0 is 256.
+    private var icon: Size? {
+        guard let width = byte(6), let height = byte(7) else { return nil }
+        return (width == 0 ? 256 : width, height == 0 ? 256 : height)
+    }
+
+    /// Of the largest picture: the boxes `ispe` (ISO/IEC 23008-12 section 6.5.3), which stand in the first kilobytes.
+    private var extents: Size? {
+        let mark = Array("ispe".utf8)
+        var found: Size?
+        for place in 12..<max(12, min(data.count - 15, 64 << 10))
+        where byte(place) == Int(mark[0]) && has(mark, at: place) {
+            guard let size = size(big: place + 8, place + 12, bytes: 4) else { break }
+            if size.width * size.height > (found?.width ?? 0) * (found?.height ?? 0) { found = size }
+        }
+        return found
+    }
+}

@@ -1,0 +1,317 @@
+// Resources asked for through a download manager and through a scripted transport: what becomes of their bytes.
+
+import Drydock
+import DrydockTesting
+import Foundation
+import HTTPTypes
+import TestSupport
+import Testing
+
+private struct APIError: Error, Decodable, Equatable {
+    let code: Int
+}
+
+private struct UserList: Drydock.Resource, Hashable {
+    typealias Model = [User]
+    var city: String
+    var endpoint: Endpoint { .get("/users", query: ["city": JSONValue(city)]) }
+
+    func failure(from result: DownloadResult) -> (any Error)? {
+        try? ResponseFormat<APIError>.json.read(result)
+    }
+}
+
+@Suite struct LoaderTests {
+    @Test func aPathIsAppendedToTheBase() async throws {
+        try await withManager {
+            .answer(to: $0, "hello")
+        } _: { manager, origin in
+            let loader = ResourceLoader(transport: manager, base: origin.url("/api"))
+            let loaded = try await loader.load(.text, from: "/a?b=1")
+            #expect(loaded.model == "hello")
+            #expect(loaded.outcome == .downloaded)
+            #expect(loaded.response.status == .ok)
+            #expect(origin.count("GET", "/api/a?b=1") == 1)
+            let again = try await loader.load(.text, from: "/a?b=1")
+            #expect(again.model == "hello" && again.outcome == .stillValid)
+            let past = try await loader.load(.text, from: "/a?b=1", options: .init(bypassesStore: true))
+            #expect(past.outcome == .downloaded)
+            #expect(origin.server.requests() == 2)
+        }
+    }
+
+    @Test func aStatusThatIsNoSuccessIsAnErrorWithItsBody() async throws {
+        try await withManager {
+            .answer(404, to: $0, "gone")
+        } _: { manager, origin in
+            let loader = ResourceLoader(transport: manager)
+            let error = await serviceError { () throws(ServiceError) in
+                try await loader.load(.text, from: Endpoint(origin.url().absoluteString))
+            }
+            guard case .status(let result, failure: nil) = error else { return #expect(Bool(false), "\(error as Any)") }
+            #expect(result.response.status.code == 404)
+            #expect(result.text == "gone")
+            #expect(error?.result == result)
+            #expect(error?.description == "\(origin.url()) answered 404")
+        }
+    }
+
+    @Test func anErrorBodyBecomesAnErrorOfItsOwn() async throws {
+        let (loader, _) = makeLoader(.json(#"{"code": 7}"#, status: .badRequest))
+        let error = await serviceError { () throws(ServiceError) in try await loader.load(UserList(city: "London")) }
+        guard case .status(let result, let failure?) = error else { return #expect(Bool(false), "\(error as Any)") }
+        #expect(failure as? APIError == APIError(code: 7))
+        #expect(result.response.status == .badRequest && result.text == #"{"code": 7}"#)
+        let resource = HTTPResource<[User]>("/users", .json) { try? ResponseFormat<APIError>.json.read($0) }
+        let other = await serviceError { () throws(ServiceError) in try await loader.load(resource) }
+        guard case .status(_, let failure?) = other else { return #expect(Bool(false), "\(other as Any)") }
+        #expect(failure as? APIError == APIError(code: 7))
+    }
+
+    @Test func anErrorBodyThatIsNoneIsAStatusAllTheSame() async throws {
+        let (loader, _) = makeLoader(.text("<html>", status: .badGateway))
+        let error = await serviceError { () throws(ServiceError) in try await loader.load(UserList(city: "London")) }
+        guard case .status(let result, failure: nil) = error else { return #expect(Bool(false), "\(error as Any)") }
+        #expect(result.response.status == .badGateway)
+    }
+
+    @Test func whatAFormatThrowsIsAFailureOfItsOwn() async throws {
+        struct Refusal: Error {}
+        let (loader, _) = makeLoader(.text("hello"))
+        let format = ResponseFormat<Int> { _ in throw Refusal() }
+        let error = await serviceError { () throws(ServiceError) in try await loader.load(format, from: "/a") }
+        guard case .mapping(let reason, let result) = error else { return #expect(Bool(false), "\(error as Any)") }
+        #expect(reason is Refusal)
+        #expect(result.text == "hello" && result.response.status == .ok)
+    }
+
+    @Test func aTypedResourceIsJSONByItself() async throws {
+        let (loader, transport) = makeLoader(.json(#"[{"name": "Ada", "city": "London"}]"#))
+        let loaded = try await loader.load(UserList(city: "London"))
+        #expect(loaded.model == [User(name: "Ada", city: "London")])
+        let asked = try #require(transport.requests.first)
+        #expect(asked.url == "https://api.test/v1/users?city=London")
+        #expect(asked.head.headerFields[.accept] == "application/json, */*;q=0.5")
+        #expect(asked.head.headerFields[.contentType] == nil, "a GET has no content")
+        #expect(asked.options.expectation == .json)
+    }
+
+    @Test func aPostOfAnEncodableIsOneCall() async throws {
+        let (loader, transport) = makeLoader(.json(#"{"name": "Ada"}"#, status: .created))
+        let made = try await loader.load(User.self, from: .post("/users", body: .json(User(name: "Ada"))))
+        #expect(made.model == User(name: "Ada") && made.response.status == .created)
+        let asked = try #require(transport.requests.first)
+        #expect(asked.method == .post && asked.text == #"{"name":"Ada"}"#)
+        #expect(asked.contentType == "application/json")
+    }
+
+    @Test func whatCannotBeEncodedIsNotSent() async throws {
+        struct Broken: Encodable {
+            struct Why: Error {}
+            func encode(to encoder: any Encoder) throws { throw Why() }
+        }
+        struct Make: Drydock.Resource {
+            typealias Model = Void
+            var endpoint: Endpoint { get throws { .post("/a", body: try .json(Broken())) } }
+        }
+        let (loader, transport) = makeLoader()
+        let error = await serviceError { () throws(ServiceError) in try await loader.load(Make()) }
+        guard case .encoding(let why) = error else { return #expect(Bool(false), "\(error as Any)") }
+        #expect(why is Broken.Why)
+        #expect(transport.requests.isEmpty)
+    }
+
+    // MARK: - What whoever asks adds
+
+    @Test func fieldsOfAResourceWinWhateverTheirCase() async throws {
+        let (plain, transport) = makeLoader()
+        var loader = plain
+        loader.defaults = RequestDefaults(
+            headerFields: [.userAgent: "all", .acceptLanguage: "en", .cookie: "all"],
+            query: ["key": "all", "page": 1, "list": 5]
+        )
+        loader.defaultsForResource = { resource in
+            guard resource is HTTPResource<JSONValue> else { return RequestDefaults() }
+            return RequestDefaults(headerFields: [.acceptLanguage: "de"], query: ["page": 2])
+        }
+        let fields: HTTPFields = [try #require(HTTPField.Name("USER-AGENT")): "own"]
+        let endpoint = Endpoint("/a?list=1", query: ["own": true], headerFields: fields)
+        _ = try await loader.load(HTTPResource(endpoint, .jsonValue))
+        let asked = try #require(transport.requests.first)
+        #expect(asked.head.headerFields[values: .userAgent] == ["own"])
+        #expect(asked.head.headerFields[values: .acceptLanguage] == ["de"])
+        #expect(asked.head.headerFields[.cookie] == "all")
+        #expect(asked.query == "list=1&own=true&key=all&page=2")
+    }
+
+    @Test func aContentTypeOfTheRequestStays() async throws {
+        try await withManager {
+            .answer(to: $0, "{}")
+        } _: { manager, origin in
+            let loader = ResourceLoader(transport: manager, base: origin.url(""))
+            var endpoint = Endpoint("/a", method: .put, body: try .json(["a": 1] as JSONValue))
+            _ = try await loader.load(.nothing, from: endpoint)
+            endpoint.headerFields[.contentType] = "application/vnd.test+json"
+            _ = try await loader.load(.nothing, from: endpoint)
+            #expect(
+                origin.server.log.map { $0.all("Content-Type") } == [
+                    ["application/json"], ["application/vnd.test+json"],
+                ]
+            )
+        }
+    }
+
+    @Test func aTimeoutBelongsToTheResource() async throws {
+        let (loader, transport) = makeLoader()
+        let timeouts = DownloadConfiguration.Timeouts(total: .seconds(7))
+        _ = try await loader.load(.nothing, from: "/a", options: .init(timeouts: timeouts))
+        #expect(transport.requests.first?.options.timeouts == timeouts)
+    }
+
+    // MARK: - Empty answers
+
+    @Test(arguments: [204, 205, 304]) func nothingIsAModel(status: Int) async throws {
+        let (loader, _) = makeLoader(.status(.init(code: status)))
+        #expect(try await loader.load(.nothing, from: "/a").response.status.code == status)
+        if status != 304 {
+            #expect(try await loader.load(ResponseFormat<User>.json.optional, from: "/a").model == nil)
+            let error = await serviceError { () throws(ServiceError) in try await loader.load(User.self, from: "/a") }
+            #expect(error?.mappingError == .empty)
+        }
+    }
+
+    @Test func aHeadHasFieldsAndNoModel() async throws {
+        try await withManager {
+            .answer(to: $0, fields: [("X-A", "b")], "hello")
+        } _: { manager, origin in
+            let loader = ResourceLoader(transport: manager, base: origin.url(""))
+            let loaded = try await loader.load(.nothing, from: .head("/a"))
+            #expect(loaded.response.headerFields[try #require(HTTPField.Name("X-A"))] == "b")
+            #expect(origin.count("HEAD", "/a") == 1)
+        }
+    }
+
+    @Test func aTransferThatBreaksOffIsNoSuccess() async throws {
+        let answer = ScriptedAnswer.json(#"{"name": "Ada"}"#).interrupted(by: .cancelled)
+        let (loader, _) = makeLoader(answer)
+        let error = await serviceError { () throws(ServiceError) in try await loader.load(User.self, from: "/a") }
+        #expect(error?.name == "cancelled")
+    }
+
+    // MARK: - Stale first
+
+    @Test func theStoredValueComesFirstWhereItIsStale() async throws {
+        let (loader, transport) = makeLoader(.json(#"[{"name": "new"}]"#))
+        transport.answerStale(.get, "/v1/users?city=x", with: .json(#"[{"name": "old"}]"#))
+        var seen: [String] = []
+        for try await users in loader.values(of: UserList(city: "x")) {
+            seen.append("\(users.model[0].name) \(users.isStale)")
+        }
+        #expect(seen == ["old true", "new false"])
+        transport.answerStale(.get, "/v1/users?city=x", with: .text("no JSON"))
+        seen = []
+        for try await users in loader.values(of: UserList(city: "x")) { seen.append(users.model[0].name) }
+        #expect(seen == ["new"])
+    }
+
+    @Test func aFailureEndsTheValues() async throws {
+        let (loader, transport) = makeLoader(.status(.badGateway))
+        transport.answerStale(.get, "/v1/users?city=x", with: .json("[]"))
+        var iterator = loader.values(of: UserList(city: "x")).makeAsyncIterator()
+        #expect(try await iterator.next()?.isStale == true)
+        await #expect(throws: ServiceError.self) { try await iterator.next() }
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test func aManagerGivesWhatIsStaleFirst() async throws {
+        try await withManager(configure: { $0.lifetime = .zero }) {
+            .resource($0, etag: "\"1\"", "[]")
+        } _: { manager, origin in
+            let loader = ResourceLoader(transport: manager, base: origin.url(""))
+            var outcomes: [DownloadOutcome] = []
+            for _ in 0..<2 {
+                for try await users in loader.values(of: UserList(city: "x")) { outcomes.append(users.outcome) }
+            }
+            #expect(outcomes.first == .downloaded && outcomes.last == .confirmed, "\(outcomes)")
+            #expect(outcomes.count == 3)
+        }
+    }
+
+    // MARK: - Decoded models
+
+    @Test func whatHasNotChangedIsNotDecodedAgain() async throws {
+        final class Counter: Sendable {
+            let count = Monitor(0)
+        }
+        struct Counted: Drydock.Resource, Hashable {
+            static let counter = Counter()
+            var path: String
+            var endpoint: Endpoint { Endpoint(path) }
+            var format: ResponseFormat<Int> {
+                ResponseFormat { result in
+                    Self.counter.count.update { $0 += 1 }
+                    return Int(result.text) ?? 0
+                }
+            }
+        }
+        let transport = ScriptedTransport()
+        var tagged = ScriptedAnswer.text("1")
+        tagged.head.headerFields[.eTag] = "\"a\""
+        var changed = ScriptedAnswer.text("2")
+        changed.head.headerFields[.eTag] = "\"b\""
+        transport.answer(.get, "/v1/tagged", with: tagged, tagged, changed, changed)
+        transport.answer(.get, "/v1/plain", with: .text("1"), .text("1"), .text("2"))
+        let models = DecodedModels(costLimit: 1000)
+        let loader = ResourceLoader(transport: transport, base: base, models: models)
+        for path in ["/tagged", "/plain"] {
+            Counted.counter.count.update { $0 = 0 }
+            var found: [Int] = []
+            for _ in 0..<3 { found.append(try await loader.load(Counted(path: path)).model) }
+            #expect(found == [1, 1, 2])
+            #expect(Counted.counter.count.read { $0 } == 2)
+        }
+        #expect(models.count == 2)
+        models.removeAll()
+        #expect(try await loader.load(Counted(path: "/tagged")).model == 2)
+        #expect(Counted.counter.count.read { $0 } == 3)
+    }
+
+    @Test func formatsOfOneEndpointAreModelsOfTheirOwn() async throws {
+        let (plain, _) = makeLoader(.json(#"{"a": {"name": "A"}, "b": {"name": "B"}}"#))
+        var loader = plain
+        let models = DecodedModels(costLimit: 1000)
+        loader.models = models
+        for _ in 0..<2 {
+            #expect(try await loader.load(ResponseFormat<User>.json(at: "a"), from: "/x").model.name == "A")
+            #expect(try await loader.load(ResponseFormat<User>.json(at: "b"), from: "/x").model.name == "B")
+            let mapped = ResponseFormat<User>.json.mapped(by: ["name": "b.name"])
+            #expect(try await loader.load(mapped, from: "/x").model.name == "B")
+            #expect(try await loader.load(.jsonValue, from: "/x").model["a"]?["name"] == "A")
+        }
+        #expect(models.count == 4)
+    }
+
+    // MARK: - Files
+
+    @Test func aFileIsASource() async throws {
+        let folder = try TemporaryFolder("drydock-resources")
+        try Data(#"{"name": "Ada"}"#.utf8).write(to: URL(fileURLWithPath: folder.file("a user.json")))
+        let (_, transport) = makeLoader()
+        let loader = ResourceLoader(transport: transport, base: URL(fileURLWithPath: folder.path))
+        let loaded = try await loader.load(User.self, from: "/a%20user.json")
+        #expect(loaded.model.name == "Ada" && loaded.outcome == .seeded)
+        #expect(loaded.response.headerFields[.contentLength] == "15")
+        let missing = await serviceError { () throws(ServiceError) in try await loader.load(.data, from: "/none") }
+        guard case .transport(.file(let text)) = missing else { return #expect(Bool(false), "\(missing as Any)") }
+        #expect(text.contains("/none'"))
+        let wrong = await serviceError { () throws(ServiceError) in try await loader.load(.data, from: .delete("/a")) }
+        guard case .transport(.invalidRequest) = wrong else { return #expect(Bool(false), "\(wrong as Any)") }
+        var small = loader
+        small.maximumBody = 3
+        let large = await serviceError { () throws(ServiceError) in
+            try await small.load(.data, from: "/a%20user.json")
+        }
+        guard case .transport(.tooLarge(limit: 3)) = large else { return #expect(Bool(false), "\(large as Any)") }
+        #expect(transport.requests.isEmpty)
+    }
+}
