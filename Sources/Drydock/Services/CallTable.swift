@@ -1,0 +1,71 @@
+// The calls of a manager that have not ended.
+
+import ServiceCore
+import Synchronization
+
+/// The calls of a manager that have not ended, and its budget of retries. Sendable: under a mutex.
+final class CallTable: Sendable {
+    struct Entry: Sendable {
+        let info: CallInfo
+        let type: ObjectIdentifier
+        let control: CallControl
+    }
+
+    private struct State {
+        var entries: [UInt64: Entry] = [:]
+        var parked = 0
+        /// Nobody can repeat what is parked.
+        var isParkingClosed = false
+        var budget = RetryBudget()
+    }
+
+    private static let numbers = Atomic<UInt64>(0)
+
+    private let state = Mutex(State())
+    private let start = ContinuousClock.now
+
+    /// A number that no other call of the program has.
+    static var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
+
+    func insert(_ entry: Entry) { state.withLock { $0.entries[entry.info.id] = entry } }
+
+    /// - Returns: whether no call is left.
+    func remove(_ id: UInt64) -> Bool {
+        let (entry, isIdle) = state.withLock { state in
+            (state.entries.removeValue(forKey: id), state.entries.isEmpty)
+        }
+        withExtendedLifetime(entry) {}
+        return entry != nil && isIdle
+    }
+
+    func entries(where isWanted: (Entry) -> Bool = { _ in true }) -> [Entry] {
+        state.withLock { Array($0.entries.values) }.filter(isWanted).sorted { $0.info.id < $1.info.id }
+    }
+
+    var count: Int { state.withLock { $0.entries.count } }
+
+    // MARK: - Parking
+
+    /// - Returns: false where there is no room.
+    func takeParkingPlace(_ limit: Int) -> Bool {
+        state.withLock { state in
+            guard !state.isParkingClosed, state.parked < limit else { return false }
+            state.parked += 1
+            return true
+        }
+    }
+
+    var isParkingClosed: Bool { state.withLock { $0.isParkingClosed } }
+
+    func closeParking() { state.withLock { $0.isParkingClosed = true } }
+
+    func leaveParkingPlace() { state.withLock { $0.parked -= 1 } }
+
+    // MARK: - Retries
+
+    private var now: UInt64 { (ContinuousClock.now - start).wholeNanoseconds + 1 }
+
+    func earn(_ share: Double) { state.withLock { $0.budget.earn(share, now: now) } }
+
+    func takeRetry() -> Bool { state.withLock { $0.budget.take(now: now) } }
+}

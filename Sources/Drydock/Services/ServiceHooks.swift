@@ -1,0 +1,35 @@
+// Who is asked before a call, and told of what happens to it.
+
+public import HTTPTypes
+
+/// Who is asked before a call, and told of what happens to it, in the order of ``CallEvent``.
+///
+/// All are called in the task of the call, one after the other, before its events have the news: they should not wait for
+/// long. None is set by default.
+public struct ServiceHooks: Sendable {
+    /// Asked before the first attempt: a reason ends the call with ``ServiceError/vetoed(_:)``, and nil lets it begin.
+    public var shouldStart: (@Sendable (CallInfo) async -> String?)?
+    /// An attempt begins; the first one has the number 1.
+    public var onStart: (@Sendable (CallInfo, _ attempt: Int) -> Void)?
+    /// More of the request's content has been sent.
+    public var onSent: (@Sendable (CallInfo, DownloadProgress) -> Void)?
+    /// More of the response's body has come.
+    public var onReceived: (@Sendable (CallInfo, DownloadProgress) -> Void)?
+    /// The attempt has failed, and another one is made after this wait.
+    public var onRetry: (@Sendable (CallInfo, Duration, ServiceError) -> Void)?
+    /// No response came, and the call is kept.
+    public var onPark: (@Sendable (CallInfo, ServiceError) -> Void)?
+    /// The call has a model; the response that it was made of.
+    public var onSuccess: (@Sendable (CallInfo, HTTPResponse) -> Void)?
+    /// The call has none, and why.
+    public var onFailure: (@Sendable (CallInfo, ServiceError) -> Void)?
+    /// Nothing happens to the call any more.
+    public var onEnd: (@Sendable (CallInfo) -> Void)?
+    /// The last call has ended: there is none that is under way, waits or is parked.
+    public var onIdle: (@Sendable () -> Void)?
+    /// A request, a response or a failure, as a log may show it.
+    public var onLog: (@Sendable (ServiceLogEntry) -> Void)?
+
+    /// No hooks.
+    public init() {}
+}
