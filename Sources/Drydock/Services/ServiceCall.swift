@@ -30,7 +30,8 @@ public final class ServiceCall<Model: Sendable>: Sendable, Identifiable {
     public var id: UInt64 { info.id }
 
     /// What happens, from the beginning; ``CallEvent`` says in which order. Of progress only the latest counts for who is
-    /// slow. There is one sequence of them: of several who listen, each event reaches one.
+    /// slow, and of more than 256 events for which nobody asks the earliest go. There is one sequence of them: of several
+    /// who listen, each event reaches one, and one whose task is cancelled leaves the rest to others.
     public var events: AsyncStream<CallEvent<Model>> { AsyncStream { [mailbox] in await mailbox.next() } }
 
     /// Waits for the end. A task that is cancelled meanwhile leaves the call alone.

@@ -99,7 +99,7 @@ public final class ServiceManager: Sendable {
         _ resource: R,
         for owner: CallOwner? = nil
     ) async throws(ServiceError) -> Loaded<R.Model> {
-        try await start(resource, for: owner).ownedValue
+        try await start(resource, for: owner, isUnheard: true).ownedValue
     }
 
     /// Begins a call that goes on by itself, and tells of what happens.
@@ -107,6 +107,15 @@ public final class ServiceManager: Sendable {
     ///   - resource: a ``WebService``, or any other resource.
     ///   - owner: on whose behalf; nobody's by default.
     public func start<R: Resource>(_ resource: R, for owner: CallOwner? = nil) -> ServiceCall<R.Model> {
+        start(resource, for: owner, isUnheard: false)
+    }
+
+    /// - Parameter isUnheard: nobody gets the events.
+    private func start<R: Resource>(
+        _ resource: R,
+        for owner: CallOwner?,
+        isUnheard: Bool
+    ) -> ServiceCall<R.Model> {
         let service = resource as? any WebService
         let endpoint = try? resource.endpoint
         let info = CallInfo(
@@ -118,7 +127,7 @@ public final class ServiceManager: Sendable {
         )
         let control = CallControl()
         table.insert(CallTable.Entry(info: info, type: ObjectIdentifier(R.self), control: control))
-        let mailbox = CallMailbox<R.Model>()
+        let mailbox = CallMailbox<R.Model>(isUnheard: isUnheard)
         let run = ServiceRun(
             resource: resource,
             policy: service?.policy ?? ServicePolicy(),

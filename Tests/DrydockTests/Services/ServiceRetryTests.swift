@@ -120,6 +120,20 @@ import Testing
         #expect(manager.repeatFailed() == 0 && manager.parkedCount == 0)
     }
 
+    @Test func eventsForWhichNobodyAsksAreBounded() async throws {
+        let (manager, transport) = makeServices()
+        transport.answerAll { _ in .failure(.notStored("offline")) }
+        let call = manager.start(Greeting(policy: parking))
+        for _ in 0..<300 {
+            #expect(await eventually { manager.parkedCount == 1 })
+            #expect(manager.repeatFailed() == 1)
+        }
+        #expect(await eventually { manager.parkedCount == 1 })
+        call.cancel()
+        let kinds = await kinds(call)
+        #expect(kinds.count == 256 && kinds.suffix(4) == ["started 1", "parked", "failed cancelled", "ended"])
+    }
+
     @Test func aParkedCallIsCancelledByItsOwner() async throws {
         let (manager, transport) = makeServices()
         transport.answer(.get, "/hello", with: await .noResponse)

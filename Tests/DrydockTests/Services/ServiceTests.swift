@@ -84,6 +84,19 @@ import Testing
         #expect(progress == [1000])
     }
 
+    @Test func aListenerThatIsCancelledLeavesTheRestToOthers() async throws {
+        let (manager, _, clock) = waiting()
+        let call = manager.start(Greeting())
+        try await clock.waitForSleepers(1)
+        let heard = Monitor(0)
+        let listener = Task { for await _ in call.events { heard.update { $0 += 1 } } }
+        #expect(await eventually { heard.read { $0 } == 1 })
+        listener.cancel()
+        await listener.value
+        clock.advance(by: .seconds(1))
+        #expect(await kinds(call) == ["received", "succeeded", "ended"])
+    }
+
     // MARK: - Before a call
 
     @Test func aVetoKeepsACallFromBeingSent() async throws {
