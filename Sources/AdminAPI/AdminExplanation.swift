@@ -58,6 +58,22 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         }
     }
 
+    /// A rule of demo mode, in the order in which they are asked.
+    package struct DemoRule: Codable, Sendable, Equatable {
+        /// Nil for the answer of the endpoint or the service itself.
+        package var rule: String?
+        /// It answers the request.
+        package var answers: Bool
+        /// Why it does not, each what was found and what it wants; empty behind the one that answers.
+        package var differences: [String]
+
+        package init(rule: String?, answers: Bool, differences: [String]) {
+            self.rule = rule
+            self.answers = answers
+            self.differences = differences
+        }
+    }
+
     package struct Way: Codable, Sendable, Equatable {
         package var service: String
         package var url: String
@@ -77,6 +93,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
     /// Why nothing is stored or looked up for it; nil where `cache` says what is.
     package var bypass: Ruling?
     package var cache: Cache?
+    /// The rules of demo mode up to the one that answers; nil where demo mode is off.
+    package var demo: [DemoRule]?
     /// Other ways that lead to the same URL of the origin, as clients send them, with the service of each.
     package var ways: [Way]?
 
@@ -89,7 +107,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         isOffline: Bool,
         bypass: Ruling? = nil,
         cache: Cache? = nil,
-        ways: [Way]? = nil
+        ways: [Way]? = nil,
+        demo: [DemoRule]? = nil
     ) {
         self.method = method
         self.target = target
@@ -100,5 +119,6 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         self.bypass = bypass
         self.cache = cache
         self.ways = ways
+        self.demo = demo
     }
 }

@@ -6,12 +6,13 @@ import ArgumentParser
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Show how Drydock decides about a GET and which rule decides, without asking an origin or changing anything.",
+            "Show how Drydock decides about a request and which rule decides, without asking an origin or changing anything.",
         discussion: """
             It shows the key, the tiers that have a response, the variants with the fields that select them, the age term by \
             term, the freshness lifetime and where it comes from, the decision with its section of the RFC, and the request \
             that would be sent to the origin. If nothing is stored, it says why the last response was not stored. It also \
-            says how long a failed validation is not repeated, and what a placeholder or a fallback would do.
+            says how long a failed validation is not repeated, and what a placeholder or a fallback would do. In demo mode it \
+            shows the rules up to the one that answers, and why the earlier ones do not; conditions on a body are not checked.
             """
     )
     @Argument(
@@ -21,6 +22,8 @@ struct Explain: ParsableCommand {
     var url: String
     @Option(help: "Explain the request through this service; 'forward' is forward mode.")
     var service: String?
+    @Option(help: "The method of the request.")
+    var method = "GET"
     @Option(name: [.customShort("H"), .customLong("header")], help: "A request field, 'Name: value'; may be repeated.")
     var header: [String] = []
     @OptionGroup var options: AdminOptions
@@ -34,6 +37,7 @@ struct Explain: ParsableCommand {
     func run() throws {
         var query: [AdminQuery.Item] = [("as", options.json ? "json" : "text"), ("url", url)]
         if let service { query.append(("service", service)) }
+        if method != "GET" { query.append(("method", method)) }
         for field in header { query.append(("field", field)) }
         print(try options.client.request("GET", .explain, query: query).successful().text, terminator: "")
     }

@@ -40,6 +40,7 @@ extension ValueKind {
         case .boolean: ["maybe", "\"true\"", "7", "[true]", "{ a: b }"]
         case .integer: ["many", "\"5\"", "1.5", "[5]", "{ a: b }"]
         case .word(_, or: let other): other.wrongTypes
+        case .weighted(let single): single.wrongTypes.filter { !$0.hasPrefix("{") }
         case .list, .map: ["text"]
         case .oneOrMore: ["{ a: b }"]
         case .section, .sections: ["text", "7"]

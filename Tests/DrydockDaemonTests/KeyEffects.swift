@@ -104,21 +104,25 @@ extension KeyEffect {
         "demo.enabled": demo, "demo.files": demo, "demo.file": demo, "demo.status": demo, "demo.headers": demo,
         "demo.latency": demo, "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
         "demo.random_seed": demo, "demo.unmatched": demo, "demo.body_limit": demo,
-    ].merging(ofRules.map { ("demo.rules[].\($0)", demo) }) { $1 }
+    ].merging(ofSeveral.map { ("demo.\($0)", demo) }) { $1 }
+        .merging(ofRules.map { ("demo.rules[].\($0)", demo) }) { $1 }
         .merging(retry.map { ("retry.\($0)", $1) }) { $1 }.merging(cache.map { ("cache.\($0)", $1) }) { $1 }
 
     /// Of the rules of demo mode.
-    private static let ofRules =
-        [
-            "name", "status", "file", "headers", "latency", "failure.chance", "failure.status", "failure.file", "files",
-            "random_seed",
-        ]
-        + ["method", "query", "fields", "cookies", "body.is", "body.contains", "body.json", "body.form"].map {
-            "when.\($0)"
-        }
-        + tests.flatMap {
-            ["when.path.\($0)", "when.path.not.\($0)", "when.body.text.\($0)", "when.body.text.not.\($0)"]
-        }
+    private static let ofRules: [String] = [
+        ["name", "status", "file", "headers", "latency", "files", "random_seed"],
+        below("failure", ["chance", "status", "file"]), ofSeveral,
+        below("when", ["method", "query", "fields", "cookies", "nth", "first", "every"]), below("when.path", tests),
+        below("when.path.not", tests), below("when.body", ["is", "contains", "json", "form"]),
+        below("when.body.text", tests), below("when.body.text.not", tests),
+        below("state", ["scenario", "is", "then"]),
+        below("outage", ["after", "for", "every", "after_requests", "for_requests"]),
+    ].flatMap { $0 }
+    private static let ofSeveral: [String] = [
+        ["after", "count"], below("sequence[]", ["status", "file", "headers"]),
+        below("answers[]", ["weight", "status", "file", "headers"]),
+    ].flatMap { $0 }
+    private static func below(_ section: String, _ keys: [String]) -> [String] { keys.map { "\(section).\($0)" } }
     private static let tests = ["is", "contains", "matches", "one_of", "present"]
 
     private static let retry = Dictionary(

@@ -87,9 +87,19 @@ import Testing
         let rules = plan.rules.map { rule in
             let failure = rule.failure.map { "\($0.chance) \(text($0.answer))" } ?? "none"
             let condition = rule.condition.map { "\($0)" } ?? "any"
-            return "\(rule.name) \(condition) \(rule.seed) \(rule.latency) \(text(rule.answer)) \(failure)"
+            let gate = "\(rule.counting) \(rule.gate.map { "\($0)" } ?? "open")"
+            return
+                "\(rule.name) \(condition) \(gate) \(text(rule.choice)) \(rule.seed) \(rule.latency) \(text(rule.answer)) \(failure)"
         }
         return "\(plan.seed) \(plan.unmatched) \(plan.bodyLimit) \(rules)"
+    }
+
+    private static func text(_ choice: DemoChoice) -> String {
+        switch choice {
+        case .one: "one"
+        case .weighted(let answers): "\(answers.map { "\($0.share) \(text($0.answer))" })"
+        case .sequence(let answers, let after): "\(answers.map { text($0) }) \(after)"
+        }
     }
 
     private static func text(_ answer: DemoAnswer) -> String {

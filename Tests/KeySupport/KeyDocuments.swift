@@ -78,6 +78,11 @@ package enum KeyDocuments {
         "park.calls": [("time", "7m")], "park.size": [("time", "7m")],
         "map_buffer": [("map", "a.b")],
         "compare": [("mode", "library")], "methods": [("mode", "library")],
+        "demo.after": [("sequence", "[{ status: 201 }]")], "rules.after": [("sequence", "[{ status: 201 }]")],
+        "answers.status": weight, "answers.file": weight, "answers.headers": weight, "outage.every": window,
+        "outage.after": window, "outage.after_requests": window, "sequence.status": [("file", "y.json")],
+        "demo.count": [("sequence", "[{ status: 201 }]")],
+        "state.is": [("scenario", "s")], "state.then": [("scenario", "s")],
         "rules.files": [("file", "x.json")], "when.params": [("../../../path", "\"/e/:z\"")],
         "redirects.follow": [("mode", "follow")], "redirects.allow": [("mode", "follow")],
         "source": [("recordings", "{ dir: demo }")], "recordings.dir": recorded,
@@ -88,7 +93,8 @@ package enum KeyDocuments {
 
     private static let recorded = [("../source", "record"), ("dir", "demo")]
     private static let recordedBelow = [("../../source", "record"), ("../dir", "demo")]
-
+    private static let window = [("for", "1s")]
+    private static let weight = [("weight", "100%")]
     private static let dates = [("../../method", "POST"), ("members", "[a]"), ("as", "seconds")]
     private static let multipart = [("../../method", "POST"), ("../encode", "multipart")]
     private static let upload = multipart + [("name", "n")]
@@ -119,6 +125,9 @@ package enum KeyDocuments {
         let way = one.way.map(\.name) + [one.key.name]
         // The service that there is, and a host in place of the prefix.
         if way.suffix(2) == ["purge", "service"] { return before.setting(way[...], to: "s") }
+        if way.suffix(2) == ["answers", "weight"] {
+            return before.setting(way.dropLast(), to: "[{ weight: 40% }, { weight: 60%, status: 404 }]")
+        }
         if way.suffix(2) == ["match", "host"] { return before.setting(way.dropLast(), to: "{ host: h.localhost }") }
         if way == ["groups", "calls", "service"] {
             let services = ["s", "t"].map {
@@ -172,6 +181,7 @@ extension ValueKind {
         case .duration, .lifetime: "7s"
         case .size: "4KiB"
         case .share: "50%"
+        case .weighted(let single): single.anotherValue(than: key)
         case .latency: "3ms..4ms"
         case .permissions: "\"0600\""
         case .text(.prefix), .text(.batchURL), .text(.requestPath): "/other"

@@ -17,7 +17,7 @@ package indirect enum Tree {
             guard let index = pairs.firstIndex(where: { $0.0 == first }) else {
                 let fresh = Tree.map([]).setting(way.dropFirst(), to: value)
                 // Parts of a content and rules are lists; `demo.files` is a leaf.
-                let isList = ["files", "rules"].contains(first) && way.count > 1
+                let isList = ["files", "rules", "sequence", "answers"].contains(first) && way.count > 1
                 return .map(pairs + [(first, isList ? .list([fresh]) : fresh)])
             }
             pairs[index].1 = pairs[index].1.setting(way.dropFirst(), to: value)

@@ -12,6 +12,8 @@ package indirect enum ValueKind: Sendable {
     case lifetime
     case size
     case share
+    /// A value, or a mapping of statuses to shares.
+    case weighted(ValueKind)
     /// A duration, or a range of two.
     case latency
     /// Octal permissions such as `0660`.

@@ -44,7 +44,7 @@ extension KeyTable {
     private static func demo(rule: SectionDescriptor) -> SectionDescriptor {
         SectionDescriptor(
             name: "demo",
-            keys: demoKeys + [
+            keys: demoKeys + several + [
                 KeyDescriptor(
                     "rules",
                     .sections(rule),
@@ -72,9 +72,9 @@ extension KeyTable {
         KeyDescriptor("file", .demoFile, "The body of the answer, relative to files.", inherited: .services),
         KeyDescriptor(
             "status",
-            .integer(200...599),
+            .weighted(.integer(200...599)),
             default: "200",
-            "The status of the answer.",
+            "The status of the answer; or several with the share of each, such as { 200: 90%, 503: 10% }.",
             inherited: .endpoints
         ),
         KeyDescriptor(
@@ -130,7 +130,12 @@ extension KeyTable {
                     .section(condition),
                     "The requests that the rule answers; every request without it."
                 ),
-                KeyDescriptor("status", .integer(200...599), default: "200", "The status of the answer."),
+                KeyDescriptor(
+                    "status",
+                    .weighted(.integer(200...599)),
+                    default: "200",
+                    "The status of the answer; or several with the share of each, such as { 200: 90%, 503: 10% }."
+                ),
                 KeyDescriptor("file", .demoFile, "The body of the answer, relative to files."),
                 KeyDescriptor(
                     "headers",
@@ -145,7 +150,13 @@ extension KeyTable {
                 ),
                 KeyDescriptor("files", .path, "The folder of the bodies, in place of the demo section's."),
                 KeyDescriptor("random_seed", .integer(0...Int.max), "The seed, in place of the demo section's."),
-            ]
+                KeyDescriptor(
+                    "state",
+                    .section(scenarioStep),
+                    "A step of a scenario: the rule answers in one state, and leads to the next."
+                ),
+                KeyDescriptor("outage", .section(outage), "The rule answers only in windows of time or of requests."),
+            ] + several
         )
     }
 
@@ -166,8 +177,13 @@ extension KeyTable {
             ),
             KeyDescriptor("cookies", .map(.parameter, .shorthand(textTest, key: "is")), "Cookies, by name."),
             KeyDescriptor("body", .section(bodyCondition), "The body of the request."),
+            KeyDescriptor("nth", turn, "The one of the requests with this number, from 1."),
+            KeyDescriptor("first", turn, "So many of the requests, from the first on."),
+            KeyDescriptor("every", turn, "Each request whose number this divides."),
         ]
     )
+
+    private static let turn = ValueKind.integer(1...1_000_000_000)
 
     private static let bodyCondition = SectionDescriptor(
         name: "demo.rules[].when.body",

@@ -14,6 +14,7 @@ extension ValueKind {
         case .duration, .lifetime: "a duration such as 5s"
         case .size: "a size such as 64KiB"
         case .share: "a percentage such as 20%"
+        case .weighted: "a status, or a mapping such as { 200: 90%, 503: 10% }"
         case .latency: "a duration or a range such as 200ms..900ms"
         case .permissions: "octal permissions such as \"0660\""
         case .text: "a text"

@@ -23,7 +23,7 @@ package struct DemoConfiguration: Sendable, Equatable {
 
     /// Whether some requests may get no answer from here, and go on.
     package var mayPass: Bool {
-        unmatched == .pass && !hasOwnAnswer && rules.allSatisfy { $0.condition != nil }
+        unmatched == .pass && !hasOwnAnswer && !rules.contains(where: \.isUnconditional)
     }
 }
 
@@ -33,7 +33,13 @@ package struct DemoRuleConfiguration: Sendable, Equatable {
     package var name: String?
     /// Nil: every request.
     package var condition: RequestCondition?
+    /// What it asks of the requests before; nil: nothing.
+    package var gate: RuleGate?
+    /// Default: those with one method and target.
+    package var counting: CountScope
+    /// Where there is one only.
     package var answer: DemoAnswerConfiguration
+    package var choice = DemoChoiceConfiguration()
     /// Fields of every answer, failures too, beside those that the daemon makes itself.
     package var headers: [HeaderValue]
     /// Nanoseconds, drawn evenly from the range. Default: none.
@@ -41,14 +47,35 @@ package struct DemoRuleConfiguration: Sendable, Equatable {
     package var failure: FailureConfiguration?
     /// Default: 0.
     package var randomSeed: UInt64
+
+    /// It answers every request.
+    package var isUnconditional: Bool { condition == nil && gate == nil }
 }
 
-/// What an answer consists of, besides its fields.
+/// How the answer of a rule is chosen among several.
+package enum DemoChoiceConfiguration: Sendable, Equatable {
+    case one
+    /// Shares are 0...1, and add up to 1.
+    case weighted([WeightedAnswerConfiguration])
+    case sequence([DemoAnswerConfiguration], after: SequenceEnd)
+
+    package init() { self = .one }
+}
+
+/// One answer among several that are drawn.
+package struct WeightedAnswerConfiguration: Sendable, Equatable {
+    package var share: Double
+    package var answer: DemoAnswerConfiguration
+}
+
+/// What an answer consists of.
 package struct DemoAnswerConfiguration: Sendable, Equatable {
     /// Default: 200; of a failure 503.
     package var status: Int
     /// The absolute path of the body; nil for none.
     package var file: String?
+    /// Fields beside those of the rule; of two with one name, this one counts.
+    package var headers: [HeaderValue] = []
 }
 
 /// Failures among demo answers.

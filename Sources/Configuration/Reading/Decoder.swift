@@ -102,6 +102,9 @@ struct Decoder {
             guard let only = scalar(node, .word(word, or: element), label: label) else { return nil }
             if case .leaf(let leaf) = only.content, leaf.scalar == Scalar.none { return only }
             return Value(place: node.place, content: .list([only]))
+        case .weighted:
+            if case .mapping = node.content { return map(node, .status, .share, label: label) }
+            return scalar(node, kind, label: label)
         case .tree: return tree(node, label: label)
         case .map(let keys, let element):
             return map(node, keys, element, label: label)

@@ -35,6 +35,7 @@ enum ScalarDecoding {
                 throw unknown(text, near: near, words.joined(separator: ", "))
             }
             return (text, .text(text))
+        case .weighted(let single): return try leaf(text, plain: plain, single, file: file)
         case .duration: return (text, .nanoseconds(try Units.duration(text)))
         case .lifetime: return (text, .nanoseconds(try Units.lifetime(text)))
         case .size: return (text, .bytes(try Units.size(text)))

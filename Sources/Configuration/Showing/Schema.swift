@@ -91,6 +91,7 @@ enum Schema {
         case .duration, .lifetime: return pattern(durationPattern)
         case .size: return pattern("[0-9]+(B|KiB|MiB|GiB|TiB)")
         case .share: return pattern("[0-9]+(\\.[0-9]+)?%")
+        case .weighted(let single): return either([schema(single), schema(.map(.status, .share))])
         case .latency: return pattern("\(durationPattern)( *\\.\\. *\(durationPattern))?")
         case .permissions: return either([pattern("[0-7]{3,4}"), [("type", .text("integer"))]])
         case .address: return pattern("unix:/.+|.*:[0-9]+")
@@ -135,7 +136,7 @@ enum Schema {
     private static func defaultValue(_ text: String, _ kind: ValueKind) -> JSONText {
         switch kind {
         case .boolean: .bool(text == "true")
-        case .integer: Int(text).map { .number($0) } ?? .text(text)
+        case .integer, .weighted: Int(text).map { .number($0) } ?? .text(text)
         case .list:
             .array(
                 text.dropFirst().dropLast().split(separator: ",").map { item -> JSONText in

@@ -108,7 +108,7 @@ struct ConfigurationWriter {
 
     /// Sections whose presence alone turns something on.
     private static func isSwitch(_ name: String) -> Bool {
-        ["disk", "failure", "max_queue", "params_as", "body"].contains(name)
+        ["disk", "failure", "max_queue", "outage", "params_as", "body"].contains(name)
     }
 
     private func inline(_ value: Value, secret: Bool) -> String {

@@ -50,18 +50,28 @@ package struct DemoDraw: Sendable {
     }
 
     /// Draws the answer to request number `ordinal` (from 0) of `key` under `rule`.
-    package static func draw(_ rule: DemoRule, key: DrawKey, ordinal: UInt64) -> DemoDraw {
+    /// - Parameter place: how many answers of a sequence came before; nil: as many as the ordinal says.
+    package static func draw(_ rule: DemoRule, key: DrawKey, ordinal: UInt64, place: UInt64? = nil) -> DemoDraw {
         let numbers = DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal)
         let outcome = outcome(rule, key: key, ordinal: ordinal)
         let latency = numbers.uniform(in: rule.latency, .latency)
-        return make(rule, latency: latency, isFailure: outcome.isFailure, id: outcome.id)
+        let answer = rule.choice.answer(place: place ?? ordinal, unit: numbers.unit(.choice))
+        return make(rule, answer, latency: latency, isFailure: outcome.isFailure, id: outcome.id)
     }
 
     /// The draw that has come out so.
-    /// - Parameter id: what `drawID` spells.
-    package static func make(_ rule: DemoRule, latency: UInt64, isFailure: Bool, id: UInt16) -> DemoDraw {
+    /// - Parameters:
+    ///   - answer: the one that was chosen; nil where the rule has one only.
+    ///   - id: what `drawID` spells.
+    package static func make(
+        _ rule: DemoRule,
+        _ answer: DemoAnswer? = nil,
+        latency: UInt64,
+        isFailure: Bool,
+        id: UInt16
+    ) -> DemoDraw {
         let failed = isFailure ? rule.failure : nil
-        let answer = failed?.answer ?? rule.answer
+        let answer = failed?.answer ?? answer ?? rule.answer
         var fields = answer.fields
         if let file = answer.content.file, !fields.contains(.contentType) {
             fields.append(.contentType, file.contentType)

@@ -43,6 +43,7 @@ package struct RuleDigest: Sendable {
 enum DrawStream: UInt64 {
     case latency = 0x6c61_7465_6e63_7921
     case outcome = 0x6f75_7463_6f6d_6521
+    case choice = 0x6368_6f69_6365_7321
     case identity = 0x6964_656e_7469_7479
 }
 

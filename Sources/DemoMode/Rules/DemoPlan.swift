@@ -1,6 +1,6 @@
 // What an endpoint, or a service itself, plays: its rules, of which the first whose condition holds answers.
 
-package import Matching
+import Matching
 package import Policies
 
 /// The rules of an endpoint or a service, in their order. Immutable, shared by every loop.
@@ -33,9 +33,9 @@ package struct DemoPlan: Sendable {
     /// One rule that answers every request.
     package init(_ rule: DemoRule) { self.init(name: rule.endpoint, seed: rule.seed, rules: [rule]) }
 
-    /// The one rule that answers every request; nil where a request has to be looked at first.
+    /// The one rule that answers every request in the same way; nil where something has to be looked at first.
     package var plain: DemoRule? {
-        guard rules.count == 1, let rule = rules.first, rule.condition == nil else { return nil }
+        guard rules.count == 1, let rule = rules.first, rule.isPlain else { return nil }
         return rule
     }
 
@@ -43,24 +43,10 @@ package struct DemoPlan: Sendable {
     package var needsBody: Bool { rules.contains { $0.condition?.needsBody ?? false } }
 
     /// Some requests may get no answer from here.
-    package var mayPass: Bool { unmatched == .pass && !rules.contains { $0.condition == nil } }
+    package var mayPass: Bool { unmatched == .pass && !rules.contains(where: \.isUnconditional) }
 
-    /// The rule that answers a request; nil where there is none.
-    package func rule(for request: RequestParts) -> DemoRule? {
-        rules.first { $0.condition?.holds(request) ?? true }
-    }
-
-    /// The rules that came the closest to answering a request that none of them answers, the closest first.
-    package func nearMisses(_ request: RequestParts) -> [DemoNearMiss] {
-        let all = rules.map {
-            DemoNearMiss(rule: $0.label ?? "", differences: $0.condition?.differences(request) ?? [])
-        }
-        // Of two that are as close the earlier comes first: the sort is stable only if it is told so.
-        let sorted = all.enumerated().sorted {
-            ($0.element.differences.count, $0.offset) < ($1.element.differences.count, $1.offset)
-        }
-        return sorted.prefix(DemoNearMiss.most).map(\.element)
-    }
+    /// The scenarios that its rules have steps of.
+    package var scenarios: Set<String> { Set(rules.compactMap { $0.gate?.step?.scenario }) }
 }
 
 /// A rule that does not answer a request, and why.

@@ -1,6 +1,7 @@
 // One rule of a demo plan: for which requests it is, and what it answers with; compiled once when the plan is built.
 
 package import Matching
+package import Policies
 
 /// A rule of an endpoint or of a whole service: immutable, shared by every loop.
 package struct DemoRule: Sendable {
@@ -10,12 +11,18 @@ package struct DemoRule: Sendable {
     package let label: String?
     /// The requests that it answers; nil: every request.
     package let condition: RequestCondition?
+    /// What it asks of the requests before; nil: nothing.
+    package let gate: RuleGate?
+    /// Which requests count together, for a sequence and for turns. Default: those with the same method and target.
+    package let counting: CountScope
     /// `random_seed`: another seed gives other draws for the same requests. Default 0.
     package let seed: UInt64
     /// Nanoseconds to wait before the answer, both ends included. Default: no wait.
     package let latency: ClosedRange<UInt64>
-    /// The answer that is not a failure. Default: 200, and no content.
+    /// The answer that is not a failure, where there is one only. Default: 200, and no content.
     package let answer: DemoAnswer
+    /// How it is chosen among several.
+    package let choice: DemoChoice
     /// How often and with what the rule fails; nil never fails.
     package let failure: DemoFailure?
 
@@ -23,19 +30,31 @@ package struct DemoRule: Sendable {
         endpoint: String,
         label: String? = nil,
         condition: RequestCondition? = nil,
+        gate: RuleGate? = nil,
+        counting: CountScope = .request,
         seed: UInt64 = 0,
         latency: ClosedRange<UInt64> = 0...0,
         answer: DemoAnswer = DemoAnswer(),
+        choice: DemoChoice = .one,
         failure: DemoFailure? = nil
     ) {
         self.endpoint = endpoint
         self.label = label
         self.condition = condition
+        self.gate = gate
+        self.counting = counting
         self.seed = seed
         self.latency = latency
         self.answer = answer
+        self.choice = choice
         self.failure = failure
     }
+
+    /// It answers every request.
+    package var isUnconditional: Bool { condition == nil && gate == nil }
+
+    /// It answers every request with the same answer or the same failure.
+    package var isPlain: Bool { isUnconditional && choice.isOne }
 
     /// The part of every draw's key that is the rule's: `endpoint`, or `endpoint/rule` for one of a list.
     package var name: String { label.map { "\(endpoint)/\($0)" } ?? endpoint }

@@ -1,11 +1,180 @@
-// What the demo answers of a service remember from one request to the next, across reloads.
+// What the demo answers of a service remember from one request to the next, across reloads: counts, and the states of
+// scenarios.
+
+import EventLoop
+package import Matching
+import Policies
+import Synchronization
 
 /// The memory of a service's demo answers.
 ///
-/// Sendable: the ordinals have mutexes of their own.
+/// Sendable: the counters have mutexes of their own; the rest is under `memory`. A counter may be taken under `memory`,
+/// and never the other way round.
 package final class DemoState: Sendable {
     /// The number of each request among those with its key.
-    package let ordinals: DrawOrdinals
+    package let ordinals = DrawOrdinals()
+    /// How many requests have reached a rule, where that decides something.
+    private let counts = DrawOrdinals()
+    private let memory: Mutex<Memory>
 
-    package init() { ordinals = DrawOrdinals() }
+    fileprivate struct Memory {
+        /// Those that are not in their initial state.
+        var scenarios: [String: String] = [:]
+        /// Those that the plan in force has.
+        var known: Set<String> = []
+        /// Nanoseconds: when the daemon was started, or all was forgotten.
+        var began: UInt64
+    }
+
+    /// - Parameter began: monotonic nanoseconds, from which outages count.
+    package init(began: UInt64 = Monotonic.now()) { memory = Mutex(Memory(began: began)) }
+
+    // MARK: - Which rule answers
+
+    /// A rule that answers a request, and how many of its answers came before.
+    package struct Turn: Sendable {
+        package let rule: DemoRule
+        /// Nil: the ordinal of its draw.
+        package let place: UInt64?
+    }
+
+    /// The rule that answers a request; nil where there is none. Counts the request, and leads the scenario of the rule
+    /// to its next state, all at once: a request never sees one part of what another one changes.
+    /// - Parameters:
+    ///   - key: the bytes that tell requests apart.
+    ///   - now: nanoseconds, by the clock that `began` is of.
+    package func take(_ plan: DemoPlan, _ request: RequestParts, key: [UInt8], now: UInt64) -> Turn? {
+        // What the request alone decides needs no lock.
+        var candidates: [DemoRule] = []
+        for rule in plan.rules where rule.condition?.holds(request) ?? true {
+            candidates.append(rule)
+            if rule.gate == nil { break }
+        }
+        guard let first = candidates.first else { return nil }
+        guard first.gate != nil else { return turn(first) }
+        let chosen = memory.withLock { memory in
+            candidates.first { rule in rule.gate.map { pass($0, of: rule, key, now, &memory) } ?? true }
+        }
+        return chosen.map { turn($0) }
+    }
+
+    private func turn(_ rule: DemoRule) -> Turn {
+        guard case .sequence = rule.choice, rule.counting == .rule else { return Turn(rule: rule, place: nil) }
+        return Turn(rule: rule, place: counts.next(DrawKey(rule: rule.name, request: Self.answers)))
+    }
+
+    /// Whether a gate is open; counts what it counts, and leads the scenario on.
+    private func pass(_ gate: RuleGate, of rule: DemoRule, _ key: [UInt8], _ now: UInt64, _ memory: inout Memory)
+        -> Bool
+    {
+        if let step = gate.step, memory.state(of: step.scenario) != step.state { return false }
+        if let outage = gate.outage {
+            guard outage.isOpen(elapsed: memory.elapsed(now)) else { return false }
+            if outage.countsRequests, !outage.isOpen(request: counts.next(Self.outageKey(rule))) { return false }
+        }
+        if !gate.turn.isEmpty, !gate.turn.holds(counts.next(Self.turnKey(rule, key))) { return false }
+        if let step = gate.step, let next = step.next {
+            memory.scenarios[step.scenario] = next == ScenarioStep.initial ? nil : next
+        }
+        return true
+    }
+
+    /// What a rule counts, by kind. No request's bytes are like these: they begin with a method.
+    private static let answers = Array("\0answers".utf8)
+    private static func outageKey(_ rule: DemoRule) -> DrawKey {
+        DrawKey(rule: rule.name, request: Array("\0outage".utf8))
+    }
+    private static func turnKey(_ rule: DemoRule, _ key: [UInt8]) -> DrawKey {
+        DrawKey(rule: rule.name, request: Array("\0turn ".utf8) + (rule.counting == .request ? key : []))
+    }
+
+    // MARK: - Why a rule does not answer
+
+    /// What keeps a rule from answering a request now; empty where nothing does. Nothing changes.
+    package func differences(_ rule: DemoRule, _ request: RequestParts, key: [UInt8], now: UInt64) -> [String] {
+        var found = rule.condition?.differences(request) ?? []
+        guard let gate = rule.gate else { return found }
+        memory.withLock { memory in
+            if let step = gate.step {
+                let state = memory.state(of: step.scenario)
+                if state != step.state { found.append("scenario \(step.scenario) is '\(state)', not '\(step.state)'") }
+            }
+            if let outage = gate.outage {
+                if !outage.isOpen(elapsed: memory.elapsed(now)) { found.append("its outage is not now") }
+                let count = counts.count(Self.outageKey(rule))
+                if outage.countsRequests, !outage.isOpen(request: count) {
+                    found.append("its outage is not with request \(count + 1)")
+                }
+            }
+            let count = counts.count(Self.turnKey(rule, key))
+            if !gate.turn.holds(count) { found.append("request \(count + 1) is not \(gate.turn.description)") }
+        }
+        return found
+    }
+
+    /// The rules that came the closest to answering a request that none of them answers, the closest first.
+    package func nearMisses(_ plan: DemoPlan, _ request: RequestParts, key: [UInt8], now: UInt64) -> [DemoNearMiss] {
+        let all = plan.rules.map { rule in
+            DemoNearMiss(rule: rule.label ?? "", differences: differences(rule, request, key: key, now: now))
+        }
+        // Of two that are as close the earlier comes first.
+        let sorted = all.enumerated().sorted {
+            ($0.element.differences.count, $0.offset) < ($1.element.differences.count, $1.offset)
+        }
+        return sorted.prefix(DemoNearMiss.most).map(\.element)
+    }
+
+    // MARK: - What commands see and change
+
+    /// The state of every scenario that the plan in force has, by name. Any thread.
+    package var scenarios: [String: String] {
+        memory.withLock { memory in
+            Dictionary(uniqueKeysWithValues: memory.known.map { ($0, memory.state(of: $0)) })
+        }
+    }
+
+    /// Puts a scenario into a state. Any thread.
+    /// - Returns: false where the plan in force has no such scenario.
+    package func set(_ scenario: String, to state: String) -> Bool {
+        memory.withLock { memory in
+            guard memory.known.contains(scenario) else { return false }
+            memory.scenarios[scenario] = state == ScenarioStep.initial ? nil : state
+            return true
+        }
+    }
+
+    /// Forgets everything: counts begin at 0, scenarios in their initial state, and outages count from now. Any thread.
+    package func reset(now: UInt64) {
+        ordinals.reset()
+        counts.reset()
+        let forgotten = memory.withLock { memory in
+            memory.began = now
+            return exchange(&memory.scenarios, [:])
+        }
+        _ = forgotten
+    }
+
+    /// Keeps the states of these scenarios, which a plan that takes effect has, and of no others. Any thread.
+    package func keep(_ scenarios: Set<String>) {
+        let forgotten = memory.withLock { memory in
+            memory.known = scenarios
+            let kept = memory.scenarios.filter { scenarios.contains($0.key) }
+            return exchange(&memory.scenarios, kept)
+        }
+        _ = forgotten
+    }
+}
+
+/// What is released with the result is not released under a lock.
+private func exchange<Value>(_ value: inout Value, _ other: Value) -> Value {
+    let old = value
+    value = other
+    return old
+}
+
+extension DemoState.Memory {
+    fileprivate func state(of scenario: String) -> String { scenarios[scenario] ?? ScenarioStep.initial }
+
+    /// Nanoseconds since the beginning; 0 where the clock was set back behind it.
+    fileprivate func elapsed(_ now: UInt64) -> UInt64 { now > began ? now - began : 0 }
 }

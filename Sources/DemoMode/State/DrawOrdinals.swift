@@ -53,6 +53,22 @@ package final class DrawOrdinals: Sendable {
         }
     }
 
+    /// How many ordinals of `key` were taken; takes none. Any thread.
+    package func count(_ key: DrawKey) -> UInt64 {
+        shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
+            if let count = state.own[key.digest] { return count }
+            return state.own.count < keysPerShard ? 0 : state.common[Int(key.digest >> 56)]
+        }
+    }
+
+    /// Begins at 0 for every key. Any thread; a request that comes meanwhile is counted before or behind it.
+    package func reset() {
+        for shard in shards {
+            var fresh = Shard.State()
+            shard.state.withLock { state in swap(&state, &fresh) }
+        }
+    }
+
     /// How many keys have a counter of their own now. Any thread.
     package var ownKeys: Int {
         shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.own.count } }

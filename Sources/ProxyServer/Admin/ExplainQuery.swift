@@ -3,7 +3,7 @@
 import EventLoop
 import HTTPWire
 
-/// A GET as it would come in, and where.
+/// A request as it would come in, and where.
 package struct ExplainQuery: Sendable, Equatable {
     /// A path as reverse mode takes it, or an absolute URL: of this daemon, or of an origin in forward mode.
     package var url: String
@@ -26,24 +26,28 @@ package struct ExplainQuery: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// `url=…`, and `field=Name: value` as often as there are fields.
+    /// `url=…`, perhaps `method=…`, and `field=Name: value` as often as there are fields.
     init(members: [(name: String, value: String)]) throws(Problem) {
         var url: String?
-        var service: String?
+        var (service, method): (String?, String?)
         fields = []
         for (name, value) in members {
             switch name {
             case "url" where url == nil: url = value
             case "service" where service == nil: service = value
+            case "method" where method == nil: method = value
             case "field": fields.append(try Self.field(value))
             case "as" where value == "text" || value == "json": break
             default:
-                throw Self.bad("\(name) is not known, or given twice; there are url, field, service and as=text|json")
+                throw Self.bad(
+                    "\(name) is not known, or given twice; there are url, method, field, service and as=text|json"
+                )
             }
         }
         guard let url, !url.isEmpty else { throw Self.bad("give url=URL, as a client would send it") }
         self.url = url
         self.service = service
+        self.method = method ?? self.method
     }
 
     private static func field(_ text: String) throws(Problem) -> Field {

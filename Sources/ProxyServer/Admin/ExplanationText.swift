@@ -13,6 +13,10 @@ extension AdminExplanation {
         for field in fields { text.add("", "\(field.name): \(field.value)") }
         text.add("route", route.text)
         if let asks = route.asks { text.add("origin", asks + (route.proxy.map { " through the proxy \($0)" } ?? "")) }
+        for rule in demo ?? [] {
+            let name = rule.rule.map { "rule \($0)" } ?? "its own answer"
+            text.add("demo", "\(name): \(rule.answers ? "answers" : rule.differences.joined(separator: "; "))")
+        }
         for way in ways ?? [] { text.add("also asked as", "\(way.url) (service \(way.service))") }
         if let bypass, bypass.reason == StoreTier.seed.rawValue {
             text.add("decision", "answers from the seed folder, unchecked (\(bypass.section))")

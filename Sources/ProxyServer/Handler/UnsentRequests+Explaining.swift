@@ -2,10 +2,12 @@
 
 package import AdminAPI
 import CacheStore
+import DemoMode
 import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Policies
 import ServiceCore
 
 extension UnsentRequests {
@@ -142,9 +144,33 @@ extension UnsentRequests {
         let call = ServiceCall(match, framing, via: services.plan.via(request.version))
         let root = (match.origin ?? route.address).root
         switch try services.refusing({ () throws(RouteRefusal) in try services.step(call) }) {
-        case .demo:
+        case .demo(let plan):
+            let rules = services.rulings(plan, on: call)
+            if rules.last?.answers != true, plan.unmatched == .pass {
+                let live = try services.refusing { () throws(RouteRefusal) in try services.liveStep(call) }
+                var explanation = await explain(live, request, shown, root, on: loop)
+                explanation.demo = rules
+                return explanation
+            }
             shown.kind = .demo
-            return bypass(request, shown, "demo", "configuration, demo.enabled")
+            var explanation = bypass(request, shown, "demo", "configuration, demo.enabled")
+            explanation.demo = rules
+            return explanation
+        case let step: return await explain(step, request, shown, root, on: loop)
+        }
+    }
+
+    private func explain(
+        _ step: ServiceStep,
+        _ request: RequestHead,
+        _ shown: AdminExplanation.Route,
+        _ root: String,
+        on loop: isolated EventLoop
+    ) async -> AdminExplanation {
+        var shown = shown
+        switch step {
+        // Decided before.
+        case .demo: return bypass(request, shown, "demo", "configuration, demo.enabled")
         case .post(let ask, _):
             shown.asks = root + ask.path
             return bypass(request, shown, "content", "configuration, cache.methods")
@@ -189,6 +215,21 @@ extension UnsentRequests {
     ) -> AdminExplanation {
         let ruling = AdminExplanation.Ruling(reason: reason, section: section)
         return AdminExplanation(request, route, now: core.clock.now(), isOffline: core.isOffline, bypass: ruling)
+    }
+}
+
+extension ServiceClient {
+    /// The rules of demo mode up to the one that answers a call, with why the others do not; nothing is counted.
+    fileprivate func rulings(_ plan: DemoPlan, on call: ServiceCall) -> [AdminExplanation.DemoRule] {
+        var rulings: [AdminExplanation.DemoRule] = []
+        let (state, parts, key) = (call.match.route.demoState, call.demoParts, call.demoKey)
+        for rule in plan.rules {
+            let differences = state.differences(rule, parts, key: key, now: demoTime)
+            let answers = differences.isEmpty
+            rulings.append(AdminExplanation.DemoRule(rule: rule.label, answers: answers, differences: differences))
+            if answers { break }
+        }
+        return rulings
     }
 }
 

@@ -16,6 +16,8 @@ import Upstream
 package final class PlanRegistry: Sendable {
     package let services = ServiceRegistry()
     private let demoStates = Mutex<[String: DemoState]>([:])
+    /// When it all began, in monotonic nanoseconds: outages of demo mode count from it.
+    private let began = Monotonic.now()
 
     package init() {}
 
@@ -23,7 +25,7 @@ package final class PlanRegistry: Sendable {
     package func demoState(for service: String) -> DemoState {
         demoStates.withLock { table in
             if let known = table[service] { return known }
-            let fresh = DemoState()
+            let fresh = DemoState(began: began)
             table[service] = fresh
             return fresh
         }

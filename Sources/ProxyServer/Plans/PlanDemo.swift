@@ -37,11 +37,31 @@ extension RoutePlan {
             endpoint: endpoint,
             label: rule.name,
             condition: rule.condition,
+            gate: rule.gate,
+            counting: rule.counting,
             seed: rule.randomSeed,
             latency: rule.latency,
             answer: try answer(rule.answer, rule.headers, request),
+            choice: try choice(rule, request),
             failure: try failure(rule)
         )
+    }
+
+    private static func choice(
+        _ rule: DemoRuleConfiguration,
+        _ request: RequestPlan
+    ) throws(PlanError) -> DemoChoice {
+        switch rule.choice {
+        case .one: return .one
+        case .weighted(let answers):
+            var weighted: [(share: Double, answer: DemoAnswer)] = []
+            for one in answers { weighted.append((one.share, try answer(one.answer, rule.headers, request))) }
+            return .weighted(weighted)
+        case .sequence(let answers, let after):
+            var sequence: [DemoAnswer] = []
+            for one in answers { sequence.append(try answer(one, rule.headers, request)) }
+            return .sequence(sequence, after: after)
+        }
     }
 
     private static func failure(_ rule: DemoRuleConfiguration) throws(PlanError) -> DemoFailure? {
@@ -55,7 +75,9 @@ extension RoutePlan {
         _ headers: [HeaderValue],
         _ request: RequestPlan?
     ) throws(PlanError) -> DemoAnswer {
-        DemoAnswer(
+        let own = Set(answer.headers.map { $0.name.lowercased() })
+        let headers = headers.filter { !own.contains($0.name.lowercased()) } + answer.headers
+        return DemoAnswer(
             status: answer.status,
             content: try answer.file.map { path throws(PlanError) in
                 let file = try load(path)

@@ -63,6 +63,9 @@ package struct ServiceCall {
         return match.route.key(path: match.rest, head.fields, match.endpoint, on: match.origin)
     }
 
+    /// The bytes that tell demo requests apart: method, a space, the target behind the prefix.
+    package var demoKey: [UInt8] { Array("\(head.method.name) \(match.rest)".utf8) }
+
     /// The request as the rules of demo mode see it, but for its body.
     package var demoParts: RequestParts {
         let parameters = match.endpoint.endpoint.map { TargetParts(match.rest, $0.pattern).path } ?? [:]

@@ -47,20 +47,22 @@ extension ServiceClient {
         } catch {
             return .answer(ServiceAnswer(answer: core.failure(error, ForwardReason(.method))))
         }
-        guard var rule = plan.rule(for: parts) else {
+        let (state, key) = (call.match.route.demoState, call.demoKey)
+        guard var turn = state.take(plan, parts, key: key, now: demoTime) else {
             if plan.unmatched == .pass { return .pass(call) }
-            throw .noDemoRule(plan.name, service: call.match.route.plan.name, nearest: plan.nearMisses(parts))
+            let nearest = state.nearMisses(plan, parts, key: key, now: demoTime)
+            throw .noDemoRule(plan.name, service: call.match.route.plan.name, nearest: nearest)
         }
         let policy = call.match.endpoint.request.retry
         let resilience = call.match.route.runtime.resilience
         if policy.count > 0 { resilience.earnRetries(policy.budget) }
-        var draw = try await draw(rule, call, on: loop)
+        var draw = try await draw(turn, call, key, on: loop)
         var retries = 0
         while draw.isFailure, let wait = waitForRetry(retries + 1, after: draw, call, policy, resilience) {
             retries += 1
             do { try await loop.sleep(nanoseconds: wait) } catch { throw .clientLeft }
-            rule = plan.rule(for: parts) ?? rule
-            draw = try await self.draw(rule, call, on: loop)
+            turn = state.take(plan, parts, key: key, now: demoTime) ?? turn
+            draw = try await self.draw(turn, call, key, on: loop)
         }
         return .answer(answer(draw, to: call, on: loop))
     }
@@ -103,14 +105,19 @@ extension ServiceClient {
         return ServiceAnswer(answer: answer, demo: draw.fieldValue)
     }
 
+    /// The time of outages: what has passed, and what the clock was moved by.
+    package var demoTime: UInt64 { Monotonic.now() &+ UInt64(max(0, core.clock.ahead)) &* 1_000_000_000 }
+
     /// One draw, after its latency.
     private func draw(
-        _ rule: DemoRule,
+        _ turn: DemoState.Turn,
         _ call: ServiceCall,
+        _ request: [UInt8],
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> DemoDraw {
-        let key = DrawKey(rule: rule.name, request: Array("\(call.head.method.name) \(call.match.rest)".utf8))
-        let draw = DemoDraw.draw(rule, key: key, ordinal: call.match.route.demoState.ordinals.next(key))
+        let key = DrawKey(rule: turn.rule.name, request: request)
+        let ordinal = call.match.route.demoState.ordinals.next(key)
+        let draw = DemoDraw.draw(turn.rule, key: key, ordinal: ordinal, place: turn.place)
         if draw.latency > 0 {
             do { try await loop.sleep(nanoseconds: draw.latency) } catch { throw .clientLeft }
         }

@@ -1,6 +1,7 @@
 // All routes of a configuration, and which of them answers for a host.
 
 package import CacheStore
+import DemoMode
 import EventLoop
 package import HTTPWire
 
@@ -64,6 +65,7 @@ package final class RoutePlan: Sendable {
         if let route = forward?.route { route.runtime.admission.update(route.plan.admission) }
         for route in services {
             route.runtime.admission.update(route.plan.admission)
+            route.demoState.keep(route.scenarios)
             route.runtime.parked.serve(
                 route.plan.park == nil ? nil : route.plan.origin?.root,
                 why: "a reload has changed base_url or park of service \(route.plan.name)"

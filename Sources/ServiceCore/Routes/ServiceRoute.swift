@@ -219,6 +219,11 @@ package final class ServiceRoute: Sendable {
         return host.map { $0 + path } ?? (path.isEmpty ? "/" : path)
     }
 
+    /// The scenarios of its demo answers.
+    package var scenarios: Set<String> {
+        ([itself] + endpoints).reduce(into: []) { $0.formUnion($1.demo?.scenarios ?? []) }
+    }
+
     /// Some requests, or all, get demo answers.
     package var playsDemo: Bool { ([itself] + endpoints).contains { $0.demo != nil } }
 

@@ -2,6 +2,7 @@
 
 import Content
 import Matching
+import Policies
 
 extension DemoConfiguration {
     private static let defaults = DemoConfiguration(SectionReader(nothingOf: KeyTable.demo))
@@ -12,6 +13,7 @@ extension DemoConfiguration {
     init(_ reader: SectionReader) {
         enabled = reader.bool("enabled")
         answer = DemoRuleConfiguration(
+            counting: reader.choice(always: "count"),
             answer: DemoAnswerConfiguration(status: reader.int(always: "status")),
             headers: reader.headerValues("headers"),
             latency: reader.always { $0.latency("latency") },
@@ -29,12 +31,48 @@ extension DemoRuleConfiguration {
     ///   - demo: whose settings the rule has unless it says otherwise.
     init(_ reader: SectionReader, in demo: DemoRuleConfiguration) {
         name = reader.text("name")
+        gate = RuleGate(reader)
+        counting = reader.choice(always: "count")
         answer = DemoAnswerConfiguration(status: reader.int(always: "status"))
         let own = reader.headerValues("headers")
         let names = Set(own.map { $0.name.lowercased() })
         headers = demo.headers.filter { !names.contains($0.name.lowercased()) } + own
         latency = reader.latency("latency") ?? demo.latency
         randomSeed = reader.int("random_seed").map { UInt64($0) } ?? demo.randomSeed
+    }
+}
+
+extension RuleGate {
+    /// - Parameter reader: of one of `demo.rules`.
+    /// - Returns: nil where it asks nothing of the requests before.
+    fileprivate init?(_ reader: SectionReader) {
+        let when = reader.section("when")
+        let turn = RuleTurn(nth: when.int("nth"), first: when.int("first"), every: when.int("every"))
+        let step = reader.section("state")
+        let outage = reader.section("outage")
+        self.init(
+            step: step.text("scenario").map { scenario in
+                ScenarioStep(scenario: scenario, state: step.text(always: "is"), next: step.text("then"))
+            },
+            outage: outage.entries.isEmpty
+                ? nil
+                : RuleOutage(
+                    after: outage.nanoseconds(always: "after"),
+                    duration: outage.nanoseconds("for"),
+                    every: outage.nanoseconds("every"),
+                    afterRequests: outage.int(always: "after_requests"),
+                    requests: outage.int("for_requests")
+                ),
+            turn: turn
+        )
+        if isEmpty { return nil }
+    }
+}
+
+extension DemoAnswerConfiguration {
+    /// - Parameter reader: of one answer among several; without its file.
+    init(_ reader: SectionReader) {
+        self.init(status: reader.int(always: "status"), headers: reader.headerValues("headers"))
     }
 }
 

@@ -21,6 +21,7 @@ extension Resolver {
         var result = DemoConfiguration(reader)
         let folder = folder(reader) ?? DemoFolder()
         result.answer.failure = failure(reader, folder)
+        result.answer.choice = choice(reader, folder, result.answer.answer)
         var parameters: [String] = []
         if case .endpoint(_, _, let known) = owner { parameters = known }
         result.rules = rules(reader, parameters: parameters, folder: folder, in: result.answer)
@@ -47,8 +48,12 @@ extension Resolver {
         _ result: inout DemoConfiguration
     ) {
         let status = result.answer.answer.status
+        // Several answers need no file.
+        let isOne = result.answer.choice == .one
+        if !isOne { result.hasOwnAnswer = true }
         if let named = answerFile(reader, folder, status: status) {
             result.answer.answer.file = named
+            result.answer.choice = result.answer.choice.with(file: named)
             result.hasOwnAnswer = true
             return
         }
@@ -58,7 +63,7 @@ extension Resolver {
         }
         guard case .endpoint(let name, let namePlace, _) = owner else { return }
         guard let path = folder.path.map({ "\($0)/\(name).json" }) else {
-            if wanted {
+            if wanted, isOne {
                 fail(
                     place(reader, "enabled"),
                     "the endpoint '\(name)' is in demo mode, but has no file; set 'demo.files' (its file is then \(name).json) or 'demo.file'"
@@ -66,18 +71,19 @@ extension Resolver {
             }
             return
         }
-        guard folder.isThere, wanted || FileChecks.exists(path) else { return }
+        guard folder.isThere, wanted && isOne || FileChecks.exists(path) else { return }
         if let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
             fail(namePlace, file: "the demo file of the endpoint '\(name)': \(problem); or set 'demo.file'")
             return
         }
         demoFiles.append(path)
         result.answer.answer.file = path
+        result.answer.choice = result.answer.choice.with(file: path)
         result.hasOwnAnswer = true
     }
 
     /// The statuses whose answers have no body.
-    private static let bodiless = [204, 205, 304]
+    static let bodiless = [204, 205, 304]
 
     /// The file that `file` names, for an answer with that status.
     mutating func answerFile(_ reader: SectionReader, _ folder: DemoFolder, status: Int) -> String? {

@@ -22,7 +22,7 @@ extension Resolver {
             if rules.contains(where: { $0.name == name }) {
                 fail(place, "'\(name)' is the name of an earlier rule; choose another name")
             }
-            if let earlier = rules.last, earlier.condition == nil {
+            if let earlier = rules.last, earlier.isUnconditional {
                 fail(
                     place,
                     "the rule '\(earlier.name ?? "")' answers every request, so that '\(name)' never answers; move '\(name)' before it, or give '\(earlier.name ?? "")' a 'when'"
@@ -32,7 +32,9 @@ extension Resolver {
             rule.condition = condition(reader, parameters: parameters)
             let folder = self.folder(reader) ?? folder
             rule.answer.file = answerFile(reader, folder, status: rule.answer.status)
+            rule.choice = choice(reader, folder, rule.answer).with(file: rule.answer.file)
             rule.failure = failure(reader, folder)
+            check(gate: reader, rule.gate)
             rules.append(rule)
         }
         return rules
@@ -42,6 +44,9 @@ extension Resolver {
         guard let place = rule.place("when") else { return nil }
         let reader = rule.section("when")
         let condition = RequestCondition(reader)
+        if condition.clauses.isEmpty, ["nth", "first", "every"].contains(where: { reader.entry($0) != nil }) {
+            return nil
+        }
         guard !condition.clauses.isEmpty else {
             fail(
                 place,

@@ -1,0 +1,111 @@
+// Several answers of a rule: one after the other, by weight, and by weighted statuses.
+
+import Policies
+
+extension Resolver {
+    /// - Parameters:
+    ///   - reader: of a section `demo`, or of one of its rules.
+    ///   - one: the answer where there is one only.
+    mutating func choice(
+        _ reader: SectionReader,
+        _ folder: DemoFolder,
+        _ one: DemoAnswerConfiguration
+    ) -> DemoChoiceConfiguration {
+        let statuses = reader.map("status")
+        let kinds = ["sequence", "answers"].filter { reader.entry($0) != nil } + (statuses.isEmpty ? [] : ["status"])
+        if kinds.count > 1 {
+            fail(place(reader, kinds[1]), "'\(kinds[0])' and '\(kinds[1])' both say which answer comes; remove one")
+            return .one
+        }
+        guard let kind = kinds.first, let place = reader.place(kind), !broken.contains(place) else { return .one }
+        switch kind {
+        case "sequence":
+            let answers = sections(reader, kind, KeyTable.step).map { answer($0, folder) }
+            guard !answers.isEmpty else {
+                fail(place, "'\(kind)' is an empty list; write answers, or remove it")
+                return .one
+            }
+            return .sequence(answers, after: reader.choice(always: "after"))
+        case "answers":
+            let answers = sections(reader, kind, KeyTable.weightedAnswer).map { reader in
+                WeightedAnswerConfiguration(share: reader.share("weight") ?? 0, answer: answer(reader, folder))
+            }
+            return weighted(answers, kind, place)
+        default:
+            let answers = statuses.compactMap { entry -> WeightedAnswerConfiguration? in
+                guard let status = Int(entry.key), case .leaf(let leaf) = entry.value.content,
+                    case .share(let share) = leaf.scalar
+                else { return nil }
+                return WeightedAnswerConfiguration(share: share, answer: DemoAnswerConfiguration(status: status))
+            }
+            return weighted(answers, kind, place)
+        }
+    }
+
+    private mutating func weighted(
+        _ answers: [WeightedAnswerConfiguration],
+        _ key: String,
+        _ place: SourcePosition
+    ) -> DemoChoiceConfiguration {
+        // In millionths of a percent, so that fractions add up.
+        let sum = answers.reduce(0) { $0 + Int(($1.share * 1e8).rounded()) }
+        guard sum == 100_000_000 else {
+            fail(place, "the weights under '\(key)' add up to \(Self.percent(sum)), not to 100%; correct them")
+            return .one
+        }
+        return .weighted(answers)
+    }
+
+    private static func percent(_ millionths: Int) -> String {
+        var digits = String(millionths % 1_000_000 + 1_000_000).dropFirst()
+        while digits.last == "0" { digits.removeLast() }
+        return "\(millionths / 1_000_000)\(digits.isEmpty ? "" : ".\(digits)")%"
+    }
+
+    private func sections(_ reader: SectionReader, _ key: String, _ section: SectionDescriptor) -> [SectionReader] {
+        reader.items(key).compactMap { value in
+            guard case .section(let entries) = value.content else { return nil }
+            return SectionReader(entries: entries, section: section)
+        }
+    }
+
+    private mutating func answer(_ reader: SectionReader, _ folder: DemoFolder) -> DemoAnswerConfiguration {
+        var answer = DemoAnswerConfiguration(reader)
+        answer.file = answerFile(reader, folder, status: answer.status)
+        return answer
+    }
+
+    /// - Parameter reader: of one of `demo.rules`.
+    mutating func check(gate reader: SectionReader, _ gate: RuleGate?) {
+        let section = reader.section("outage")
+        guard let place = reader.place("outage"), !broken.contains(place) else { return }
+        guard let outage = gate?.outage else {
+            fail(place, "'outage' is empty; say when the rule answers, such as { after: 30s, for: 10s }")
+            return
+        }
+        guard let every = outage.every, let place = section.place("every") else { return }
+        if outage.duration.map({ $0 >= every }) ?? true {
+            fail(place, "'outage.every' needs a shorter 'outage.for'; otherwise one window never ends")
+        }
+    }
+}
+
+extension DemoChoiceConfiguration {
+    /// The file is the body of the successes that name none.
+    func with(file: String?) -> DemoChoiceConfiguration {
+        guard let file else { return self }
+        func filled(_ answer: DemoAnswerConfiguration) -> DemoAnswerConfiguration {
+            let hasBody = 200..<300 ~= answer.status && !Resolver.bodiless.contains(answer.status)
+            guard hasBody, answer.file == nil else { return answer }
+            var answer = answer
+            answer.file = file
+            return answer
+        }
+        switch self {
+        case .one: return self
+        case .sequence(let answers, let after): return .sequence(answers.map(filled), after: after)
+        case .weighted(let answers):
+            return .weighted(answers.map { WeightedAnswerConfiguration(share: $0.share, answer: filled($0.answer)) })
+        }
+    }
+}
