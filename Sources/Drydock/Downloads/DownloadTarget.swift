@@ -49,12 +49,20 @@ struct DownloadTarget: Sendable {
 
     private func means(_ download: any DownloadUnderWay) -> Bool {
         guard let other = download.asked, means(other.key) else { return false }
-        return isOfURL || other.method == question.method && Self.lines(other.fields) == Self.lines(question.fields)
+        if isOfURL { return true }
+        // Contents that are not in memory are not told from one another: they are meant where none is named.
+        guard other.method == question.method, other.body?.data == question.body?.data else { return false }
+        // Options add directives to Cache-Control, and are no part of the request; a content that is not in memory
+        // brings its media type along.
+        let isElsewhere = other.body != nil && other.body?.data == nil
+        let leftOut = isElsewhere ? ["cache-control", "content-type"] : ["cache-control"]
+        return Self.lines(other.fields, without: leftOut) == Self.lines(question.fields, without: leftOut)
     }
 
-    /// Options add directives to Cache-Control, and are no part of the request.
-    private static func lines(_ fields: Fields) -> [String] {
-        fields.lines.filter { $0.name.lowercased() != "cache-control" }.map { "\($0.name.lowercased()): \($0.value)" }
+    private static func lines(_ fields: Fields, without names: [String]) -> [String] {
+        fields.lines.map { (name: $0.name.lowercased(), value: $0.value) }
+            .filter { !names.contains($0.name) }
+            .map { "\($0.name): \($0.value)" }
             .sorted()
     }
 }

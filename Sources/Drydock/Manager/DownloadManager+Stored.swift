@@ -97,7 +97,7 @@ extension DownloadManager {
     /// out. Their transfer ends with them, unless other downloads wait for it. What is stored stays as it is.
     /// - Parameters:
     ///   - request: what the downloads ask with.
-    ///   - body: of a POST; none by default.
+    ///   - body: its content. nil, the default, is none, or any that is not in memory: a file, a stream or a form.
     ///   - silently: as with ``cancel(_:silently:)``.
     /// - Returns: how many downloads there were.
     @discardableResult

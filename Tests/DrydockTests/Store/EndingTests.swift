@@ -78,6 +78,36 @@ import Testing
         }
     }
 
+    @Test("What is passed on is told from the like by its content, where that is in memory") func ofContents()
+        async throws
+    {
+        let gate = Gate()
+        try await withManager { _ in
+            Self.halting(gate)
+        } _: { manager, origin in
+            let put = origin.asking("/a", .put)
+            let stream = RequestBody.stream(contentType: "text/plain") {
+                AsyncStream<[UInt8]> {
+                    $0.yield([1]); $0.finish()
+                }
+            }
+            let tasks: [Task<DownloadResult, any Error>] = [
+                Task { try await manager.download(put, body: Data("one".utf8)) },
+                Task { try await manager.download(put, body: Data("two".utf8)) },
+                Task { try await manager.download(put, body: stream) },
+            ]
+            #expect(await origin.isAsked(3))
+            #expect(manager.cancel(put, body: Data("three".utf8)) == 0)
+            #expect(manager.cancel(put, body: Data("one".utf8)) == 1)
+            #expect(await isCancelled(tasks[0]))
+            #expect(manager.cancel(put) == 1)
+            #expect(await isCancelled(tasks[2]))
+            gate.open()
+            let other = try await tasks[1].value
+            #expect(other.data.count == 100)
+        }
+    }
+
     @Test("Silently, events end without an error, and a task that waits hears of it", arguments: [false, true])
     func silently(ofURL: Bool) async throws {
         let gate = Gate()
