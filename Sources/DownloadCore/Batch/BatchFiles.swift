@@ -4,6 +4,7 @@ import CacheStore
 import Content
 package import EventLoop
 import Glibc
+import HTTPWire
 import Synchronization
 
 /// Where the files of items are. A file has either its old bytes or all of the new ones at any moment.
@@ -20,8 +21,8 @@ package final class BatchFiles: Sendable {
 
     fileprivate let place: Place
     private let pool: IOPool
-    /// Content codings are taken off what is written.
-    let isDecoded: Bool
+    /// Whether content codings are taken off what is written for an item.
+    private let isDecoded: @Sendable (BatchItem) -> Bool
     /// The names that items write to now.
     private let busy = Mutex<Set<String>>([])
 
@@ -34,14 +35,14 @@ package final class BatchFiles: Sendable {
     package init(folder: String, drafts: String, pool: IOPool) {
         place = .below(folder: folder, drafts: drafts)
         self.pool = pool
-        isDecoded = false
+        isDecoded = { _ in false }
     }
 
     /// Names are absolute paths; a file is written beside its place under a name that begins with a dot.
     /// - Parameters:
     ///   - pool: for what blocks.
-    ///   - isDecoded: content codings are taken off what is written.
-    package init(anywhereWith pool: IOPool, isDecoded: Bool) {
+    ///   - isDecoded: whether content codings are taken off what is written for an item.
+    package init(anywhereWith pool: IOPool, isDecoded: @escaping @Sendable (BatchItem) -> Bool) {
         place = .anywhere
         self.pool = pool
         self.isDecoded = isDecoded
@@ -70,10 +71,13 @@ package final class BatchFiles: Sendable {
             : "'\(name)' is not a relative path; write one such as maps/world.json, without empty segments or dot segments"
     }
 
-    /// Begins a file that is to have that name, in folders that are created where they are missing.
-    /// - Parameter codings: those that are taken off, in the order of decoding.
+    /// Begins the file of an item, in folders that are created where they are missing.
+    /// - Parameters:
+    ///   - name: the item's file.
+    ///   - fields: of the response that is written.
     /// - Throws: ``BatchRefusal`` where the name is none, another item writes to it now, or no file can be made there.
-    func begin(_ name: String, decoding codings: [ContentCoding]) async throws(BatchRefusal) -> BatchFile {
+    func begin(_ name: String, for item: BatchItem, _ fields: Fields) async throws(BatchRefusal) -> BatchFile {
+        let codings = isDecoded(item) ? ContentCoding.codings(fields) ?? [] : []
         if let refusal = refusal(of: name) { throw BatchRefusal(refusal) }
         guard busy.withLock({ $0.insert(name).inserted }) else {
             throw BatchRefusal("another item is being written to '\(name)'; give each its own file")
@@ -147,14 +151,23 @@ struct BatchFile: Sendable {
                 case .file(let file, let offset, let count):
                     try file.read(offset: offset, count: count).array(0..<count)
                 }
-            let bytes = try decoding?.decoded(read) ?? read
-            var done = 0
-            while done < bytes.count {
-                let count = bytes[done...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { throw SystemError("write \(temporary)") }
-                done += count
+            if let decoding {
+                try decoding.decode(read) { try Self.write($0, to: descriptor, temporary) }
+            } else {
+                try read.withUnsafeBytes { try Self.write($0, to: descriptor, temporary) }
             }
+        }
+    }
+
+    private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, _ name: String) throws(SystemError)
+    {
+        var done = 0
+        while done < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+            let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw SystemError("write \(name)") }
+            done += count
         }
     }
 

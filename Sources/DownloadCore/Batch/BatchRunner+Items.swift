@@ -1,7 +1,6 @@
 // What a batch does with one item: looks for its size, or downloads it and reports the outcome.
 
 import CacheStore
-import Content
 import EventLoop
 import HTTPCaching
 import HTTPWire
@@ -154,10 +153,8 @@ extension BatchRunner {
         let isStored = cache?.hit == true || cache?.detail == CacheStatus.Detail.revalidated.rawValue
         var file: BatchFile?
         do throws(BatchRefusal) {
-            if let files, let name = entry(index).item.file {
-                let codings = files.isDecoded ? ContentCoding.codings(answer.head.fields) : nil
-                file = try await files.begin(name, decoding: codings ?? [])
-            }
+            let item = entry(index).item
+            if let files, let name = item.file { file = try await files.begin(name, for: item, answer.head.fields) }
             if !isStored { change(index) { $0.size = answer.length ?? $0.size } }
             if !isStored || file != nil { try await read(answer, index, isStored: isStored, into: file, on: loop) }
         } catch {

@@ -3,7 +3,7 @@
 import Content
 import Synchronization
 
-/// Sendable: the decoder is under a mutex.
+/// Sendable: the decoder is under a mutex, which nobody else waits for: the pieces of a body come one after the other.
 final class FileDecoding: Sendable {
     /// The bytes are not in the coding that they are said to be in, or not all of them came.
     struct Broken: Error, CustomStringConvertible {
@@ -21,27 +21,26 @@ final class FileDecoding: Sendable {
     /// - Parameter codings: in the order of decoding.
     init(_ codings: [ContentCoding]) { state = Mutex(State(decoder: ContentDecoder(codings))) }
 
-    /// - Throws: ``Broken``.
-    func decoded(_ coded: [UInt8]) throws(Broken) -> [UInt8] {
-        let bytes: [UInt8]? = state.withLock { state in
+    /// Decodes bytes, and writes a part as soon as it is decoded: a few coded bytes may unfold to more than fits into
+    /// memory.
+    /// - Throws: ``Broken``, and what `write` throws.
+    func decode(_ coded: [UInt8], _ write: @Sendable (UnsafeRawBufferPointer) throws -> Void) throws {
+        try state.withLock { state in
             if !coded.isEmpty { state.hasBegun = true }
             let decoder = state.decoder
-            var bytes: [UInt8] = []
-            let isGood = coded.withUnsafeBytes { coded in
+            var failure: (any Error)?
+            coded.withUnsafeBytes { coded in
                 do throws(ContentDecoder.Malformed) {
                     try decoder.push(coded) { piece in
-                        bytes.append(contentsOf: piece)
-                        return true
+                        do { try write(piece) } catch { failure = error }
+                        return failure == nil
                     }
-                    return true
                 } catch {
-                    return false
+                    failure = Broken()
                 }
             }
-            return isGood ? bytes : nil
+            if let failure { throw failure }
         }
-        guard let bytes else { throw Broken() }
-        return bytes
     }
 
     /// Every byte has come; a body without any has no coding to end.

@@ -67,6 +67,12 @@ struct BatchQuestions: Sendable {
         }
     }
 
+    /// Whether the file of an item gets decoded bytes.
+    func isDecoded(_ item: BatchItem) -> Bool {
+        guard let kind = item.kind, questions.indices.contains(kind) else { return false }
+        return (try? questions[kind].get())?.isDecoded ?? false
+    }
+
     /// - Throws: `BatchRefusal`: what cannot be asked for, or that the manager has been closed.
     func route(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
         guard let kind = item.kind, questions.indices.contains(kind) else {

@@ -58,7 +58,7 @@ public final class DownloadBatch: Sendable {
             observe: { _ in
                 if let runner = box.runner { followers.tell(Progress(runner.progress)) }
             },
-            files: BatchFiles(anywhereWith: engine.files, isDecoded: engine.configuration.decodesContent),
+            files: BatchFiles(anywhereWith: engine.files, isDecoded: questions.isDecoded),
             // Who asks for sizes waits for all of them before anything is downloaded.
             sizePriority: .client
         )
