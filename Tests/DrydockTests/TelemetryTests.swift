@@ -46,6 +46,33 @@ import Tracing
         #expect(timer.values.count == 6 && timer.values.allSatisfy { $0 >= 0 })
     }
 
+    @Test("Looks at what is stored are no downloads") func looks() async throws {
+        let (resource, folder) = (ChangingResource(), try TemporaryFolder("drydock-library"))
+        let origin = Origin(try ScriptedOrigin { resource.reply($0) })
+        let manager = manager { $0.lifetime = .zero }
+        _ = try await manager.download(origin.url())
+        let stale = try #require(try await manager.staleResponse(to: TransportRequest(origin.asking())))
+        #expect(try await stale.body.collect(upTo: 100).count == resource.text.utf8.count)
+        #expect(try await manager.staleResponse(to: TransportRequest(origin.asking("/b"))) == nil)
+        try await manager.store.copy(origin.url(), to: URL(fileURLWithPath: folder.file("copy")))
+        _ = await failure {
+            try await manager.store.copy(origin.url("/b"), to: URL(fileURLWithPath: folder.file("none")))
+        }
+        _ = try await manager.state(of: origin.url())
+        await manager.close()
+        #expect(metrics.counterTotal(label: "drydock_downloads_total") == 1)
+        #expect(tracer.finishedSpans.count == 1 && tracer.activeSpans.isEmpty)
+    }
+
+    @Test("A status that is kept and is no success is counted once") func keptFailures() async throws {
+        let origin = Origin(try ScriptedOrigin { .answer(404, to: $0, "none") })
+        let manager = manager { $0.lifetimes = [404: .seconds(60)] }
+        for _ in 0..<3 { _ = await failure { try await manager.download(origin.url()) } }
+        await manager.close()
+        #expect(origin.server.requests() == 1)
+        #expect(metrics.counterTotal(label: "drydock_downloads_total") == 3)
+    }
+
     @Test("A download that brings nothing is counted once, too") func failures() async throws {
         let gate = Gate()
         let origin = Origin(try ScriptedOrigin { _ in OriginReply([.wait(gate)]) })

@@ -151,12 +151,15 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 return try await advance()
             }
             if head.outcome == .stillValid || head.outcome == .seeded { return try await began(head, session) }
-            if let file {
-                let stale = try await DownloadFile.open(file, session.engine.files)
-                writer = stale
-                while let bytes = try await session.read() { try await stale.write(bytes) }
-            } else {
-                try await readAll(session)
+            if let file { writer = try await DownloadFile.open(file, session.engine.files) }
+            do throws(DownloadError) {
+                while let bytes = try await session.read() {
+                    if let writer { try await writer.write(bytes) } else { try append(bytes) }
+                }
+            } catch .origin {
+                // What is stored cannot be read: the origin has it still.
+                (data, writer) = (Data(), nil)
+                return try await advance()
             }
             let result = try await placed(result(head, .beingChecked, session))
             (data, writer) = (Data(), nil)

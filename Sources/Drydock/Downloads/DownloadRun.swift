@@ -68,8 +68,18 @@ final class DownloadRun: Sendable {
             if isWanted { state.wasSuspended = true }
             return (state.session, isWanted ? nil : state.waiter.take())
         }
-        session?.setSuspended(isWanted)
+        if let session { passOn(to: session) }
         waiter?.resume()
+    }
+
+    /// Tells a session whether it is suspended. Several threads may do so at once: each looks again after it has told, so
+    /// that what the session hears last is what holds.
+    private func passOn(to session: DownloadSession) {
+        var told: Bool?
+        while case let isSuspended = guarded.withLock({ $0.isSuspended }), isSuspended != told {
+            session.setSuspended(isSuspended)
+            told = isSuspended
+        }
     }
 
     func cancel() {
@@ -113,16 +123,16 @@ final class DownloadRun: Sendable {
     }
 
     private func began(_ session: DownloadSession) {
-        let (old, isSuspended, isCancelled) = guarded.withLock { state in
+        let (old, isCancelled) = guarded.withLock { state in
             defer { state.session = session }
             // What happens from now on may be due to a suspension from now on.
             state.wasSuspended = state.isSuspended
-            return (state.session, state.isSuspended, state.isCancelled)
+            return (state.session, state.isCancelled)
         }
         withExtendedLifetime(old) {}
         // The manager may end it while the run waits.
         session.onCancel { [weak self] in self?.cancelledOutside() }
-        if isSuspended { session.setSuspended(true) }
+        passOn(to: session)
         if isCancelled { session.cancel(silently: false) }
     }
 

@@ -69,13 +69,22 @@ final class DownloadSession: DownloadUnderWay {
     let engine: DownloadEngine
     private let loop: EventLoop
     private let sessions: DownloadSessions
+    /// Metrics and traces have it.
+    private let isObserved: Bool
     private let state = Mutex(State())
 
+    /// - Parameter isObserved: metrics and traces have it, which is for downloads, and not for looks at what is stored.
     /// - Throws: `DownloadError.closed`.
-    init(_ question: DownloadRequest, _ engine: DownloadEngine, _ sessions: DownloadSessions) throws(DownloadError) {
+    init(
+        _ question: DownloadRequest,
+        _ engine: DownloadEngine,
+        _ sessions: DownloadSessions,
+        isObserved: Bool = true
+    ) throws(DownloadError) {
         self.question = question
         self.engine = engine
         self.sessions = sessions
+        self.isObserved = isObserved
         loop = engine.chooseLoop()
         loop.connections.add(1)
         try sessions.add(self)
@@ -120,11 +129,13 @@ final class DownloadSession: DownloadUnderWay {
     /// Takes nothing for a while, or goes on. Where no other download wants the bytes, the transfer pauses, and none of
     /// its timeouts runs. Any thread.
     func setSuspended(_ isWanted: Bool) {
-        let body = state.withLock { state in
-            state.isSuspended = isWanted
-            return state.body
-        }
-        guard let body else { return }
+        state.withLock { $0.isSuspended = isWanted }
+        suspendReader()
+    }
+
+    /// Lets the reader, where there is one, do as the session is told.
+    private func suspendReader() {
+        guard let body = state.withLock({ $0.body }) else { return }
         body.loop.submit { [self] loop in
             // As it is by then: calls of several threads come in any order.
             body.value(on: loop)?.isSuspended = state.withLock { $0.isSuspended }
@@ -159,7 +170,7 @@ final class DownloadSession: DownloadUnderWay {
             return (state.body, state.storing, state.isSuspended)
         }
         // It may have changed on the way here.
-        if before.2 != wasSuspended { setSuspended(before.2) }
+        if before.2 != wasSuspended { suspendReader() }
         if isFinal, let failure = head.failure {
             _ = note(DownloadError(failure))
         } else if body == nil {
@@ -240,9 +251,7 @@ final class DownloadSession: DownloadUnderWay {
         let detail =
             "\(question.url) sent a body that is not in the coding which its Content-Encoding names, or not whole: "
             + "correct the origin, or ask with an Accept-Encoding of your own"
-        let error = DownloadError.origin(OriginFailure(kind: .protocolViolation, detail: detail))
-        state.withLock { $0.observation }?.end(error)
-        return error
+        return failed(.origin(OriginFailure(kind: .protocolViolation, detail: detail)))
     }
 
     private func readCoded() async throws(DownloadError) -> Data? {
@@ -273,15 +282,20 @@ final class DownloadSession: DownloadUnderWay {
             withExtendedLifetime(held) { state.withLock { $0.body = nil } }
             noteEnd()
         case .failure(let error):
-            throw note(DownloadError(error, question.url.absoluteString))
+            throw failed(DownloadError(error, question.url.absoluteString))
         }
         return nil
+    }
+
+    /// The body has failed; with it the download, unless it is a stale one, which a final one follows.
+    private func failed(_ error: DownloadError) -> DownloadError {
+        state.withLock { $0.head == nil } ? error : note(error)
     }
 
     /// What observes the download, which begins with the first question.
     private func observation() -> DownloadObservation? {
         if let known = state.withLock({ $0.observation }) { return known }
-        guard let begun = engine.telemetry.begin(question) else { return nil }
+        guard isObserved, let begun = engine.telemetry.begin(question) else { return nil }
         state.withLock { $0.observation = begun }
         return begun
     }

@@ -31,7 +31,7 @@ extension DownloadManager: Transport {
     public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? {
         let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
         if question.isPassed { return nil }
-        let session = try await begin(question)
+        let session = try await begin(question, isObserved: false)
         let head = try await session.ask(staleWanted: true)
         guard head.failure == nil, head.outcome != .stillValid, head.outcome != .seeded else { return nil }
         return try session.response(head)

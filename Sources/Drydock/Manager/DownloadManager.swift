@@ -147,7 +147,7 @@ public final class DownloadManager: Sendable {
 
     /// The result in memory: at once where memory answers, else at the end of a download.
     private func result(of question: DownloadRequest) async throws(DownloadError) -> DownloadResult {
-        if let hit = memoryHit(question), configuration.acceptedStatuses.contains(hit.head.response.status.code) {
+        if let hit = memoryHit(question, accepting: configuration.acceptedStatuses) {
             let result = DownloadResult(
                 url: question.url,
                 outcome: hit.head.outcome,
@@ -253,15 +253,21 @@ public final class DownloadManager: Sendable {
 
     // MARK: - For downloads
 
+    /// - Parameter isObserved: it is a download, and no look at what is stored.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
-    func begin(_ question: DownloadRequest) async throws(DownloadError) -> DownloadSession {
-        try DownloadSession(question, try await engine(), sessions)
+    func begin(_ question: DownloadRequest, isObserved: Bool = true) async throws(DownloadError) -> DownloadSession {
+        try DownloadSession(question, try await engine(), sessions, isObserved: isObserved)
     }
 
     /// What memory answers at once; nil where a download has to begin.
-    func memoryHit(_ question: DownloadRequest) -> (head: DownloadSession.Head, data: Data)? {
+    /// - Parameter statuses: those of a success; nil: every status is one.
+    func memoryHit(
+        _ question: DownloadRequest,
+        accepting statuses: Range<Int>? = nil
+    ) -> (head: DownloadSession.Head, data: Data)? {
         guard let engine = opened, let hit = MemoryHit(question, engine) else { return nil }
         let head = DownloadSession.Head(hit.answer, isDecoded: question.isDecoded)
+        guard statuses?.contains(head.response.status.code) ?? true else { return nil }
         engine.telemetry.begin(question)?.end(head.outcome, head.response.status.code, received: Int64(hit.data.count))
         return (head, hit.data)
     }

@@ -163,7 +163,7 @@ public struct ResponseStore: Sendable {
     private static let storedOnly = DownloadOptions(onlyStored: true)
 
     private func copy(_ question: DownloadRequest, to file: URL) async throws(DownloadError) -> DownloadResult {
-        let session = try DownloadSession(question, try await engine(), sessions)
+        let session = try DownloadSession(question, try await engine(), sessions, isObserved: false)
         let head = try await session.ask(staleWanted: true)
         if let failure = head.failure { throw DownloadError(failure) }
         var result = DownloadResult(

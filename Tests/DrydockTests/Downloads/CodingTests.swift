@@ -80,6 +80,57 @@ import Testing
         }
     }
 
+    @Test func aFileOfABatchIsWrittenAsItUnfolds() async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        try await withManager {
+            .answer(to: $0, fields: [("Content-Encoding", "gzip, gzip")], body: Self.bomb)
+        } _: { manager, origin in
+            let file = URL(fileURLWithPath: folder.file("one"))
+            let batch = try await manager.batch([DownloadBatch.Item(origin.url(), file: file)])
+            #expect(try await batch.run().isComplete)
+            #expect(try Data(contentsOf: file) == Data(count: 16 << 20))
+        }
+    }
+
+    @Test func anItemOfABatchWithAWishOfItsOwnGetsWhatCame() async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        try await withManager {
+            Self.reply($0)
+        } _: { manager, origin in
+            var request = origin.asking()
+            request.headerFields[Self.own] = "gzip"
+            let file = URL(fileURLWithPath: folder.file("one"))
+            let batch = try await manager.batch([DownloadBatch.Item(request, file: file)])
+            #expect(try await batch.run().isComplete)
+            #expect(try Data(contentsOf: file) == Data(Self.coded("gzip")))
+        }
+    }
+
+    @Test(arguments: [false, true]) func aStoredBodyThatIsBrokenDoesNotComeFirst(toFile: Bool) async throws {
+        let (folder, isBroken) = (try TemporaryFolder("drydock-library"), Monitor(true))
+        try await withManager {
+            $0.lifetime = .zero
+        } _: { request in
+            let body = isBroken.read { $0 } ? Array(Self.coded("gzip").dropLast(9)) : Self.coded("gzip")
+            return .answer(to: request, fields: [("Content-Encoding", "gzip")], body: body)
+        } _: { manager, origin in
+            // A batch without a file keeps what comes, and looks into nothing.
+            let batch = try await manager.batch([DownloadBatch.Item(origin.url())])
+            #expect(try await batch.run().isComplete)
+            isBroken.update { $0 = false }
+            let file = toFile ? URL(fileURLWithPath: folder.file("one")) : nil
+            var results: [DownloadOutcome] = []
+            for try await event in manager.events(for: origin.url(), to: file, options: .init(yieldsStaleFirst: true)) {
+                if case .stale(let result) = event { results.append(result.outcome) }
+                guard case .finished(let result) = event else { continue }
+                results.append(result.outcome)
+                let data = if let file { try Data(contentsOf: file) } else { result.data }
+                #expect(data == Data(Coded.json))
+            }
+            #expect(results == [.downloaded])
+        }
+    }
+
     @Test func whatNobodyAskedForIsDecodedToo() async throws {
         try await withManager { request in
             let (name, body) = Coded.pngBy[Int(request.target.dropFirst()) ?? 0]

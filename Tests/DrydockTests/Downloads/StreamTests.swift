@@ -61,6 +61,23 @@ import Testing
         }
     }
 
+    @Test func whatIsNotAskedForIsNotRead() async throws {
+        let size = 64 << 20
+        try await withManager(configure: { $0.memory = nil }) { _ in
+            .pattern(size)
+        } _: { manager, origin in
+            let response = try await manager.stream(origin.url())
+            var iterator = response.body.makeAsyncIterator()
+            var count = try await iterator.next()?.count ?? 0
+            // Far more than the buffers of a connection hold is with the origin, however long nobody asks for it.
+            try await Task.sleep(for: .milliseconds(200))
+            #expect(manager.statistics.running == 1)
+            while let piece = try await iterator.next() { count += piece.count }
+            #expect(count == size)
+            #expect(await eventually { manager.statistics.running == 0 })
+        }
+    }
+
     @Test func aStatusThatIsNotAcceptedIsAnError() async throws {
         try await withManager {
             .answer(404, to: $0, "none")

@@ -202,6 +202,30 @@ import Testing
         }
     }
 
+    @Test func manyMaySuspendAndResumeItAtOnce() async throws {
+        try await withManager(onDisk: true) { _ in
+            .pattern(300_000)
+        } _: { manager, origin async throws in
+            for round in 0..<40 {
+                let download = manager.start(origin.url("/\(round)"))
+                await withTaskGroup { group in
+                    for _ in 0..<4 {
+                        group.addTask {
+                            for _ in 0..<500 {
+                                download.suspend()
+                                download.resume()
+                            }
+                        }
+                    }
+                }
+                download.resume()
+                #expect(await eventually { download.state == .finished }, "round \(round)")
+                // Else the test would wait for ever where that fails.
+                download.cancel()
+            }
+        }
+    }
+
     @Test func aFileIsWrittenOnceItIsWhole() async throws {
         let (gate, size) = (Gate(), 100_000)
         let reply = Self.slow(size, first: 1000, gate)
