@@ -38,7 +38,7 @@ test: ## installs what is missing, and runs every functional test
 	.ci/phase 'release build' swift build $(RELEASE_FLAGS) --product drydock
 	.ci/phase 'build of the tests' swift build --build-tests
 	@.ci/phase tests .ci/tests .build/tests --experimental-maximum-parallelization-width $(TEST_WIDTH)
-	@.ci/named-tests .build/tests*-swift-testing.xml Documentation/*.md Documentation/library/*.md SECURITY.md
+	@.ci/named-tests .build/tests*-swift-testing.xml Documentation/*.md Documentation/library/*.md Sources/Drydock/Drydock.docc/*.md SECURITY.md
 
 check: ## the shape of the sources, the library's documentation and public symbols, and what takes longer: the unit, the binary, the library, the package, counts, sanitizers and the soak; CI runs it after the tests
 	@.ci/phase installation .ci/need test

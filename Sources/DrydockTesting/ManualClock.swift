@@ -74,7 +74,9 @@ public final class ManualClock: Clock {
     // MARK: - Sleeping
 
     /// Waits until the time has been advanced so far; returns at once where it has been already.
-    /// - Parameter tolerance: has no effect.
+    /// - Parameters:
+    ///   - deadline: the time to be waited for.
+    ///   - tolerance: has no effect.
     /// - Throws: `CancellationError` as soon as the task is cancelled.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         let number = nextNumber()
