@@ -105,9 +105,10 @@ package struct Answer {
 }
 
 extension CacheRequest {
-    /// The response may be for this request alone (RFC 9111 sections 3.5 and 5.2.1.5).
+    /// The response may be for this request alone (RFC 9111 sections 3.5 and 5.2.1.5). The keys of a private cache tell
+    /// its users apart.
     var isPrivateToRequest: Bool {
-        request.fields.contains(.authorization) || CacheControl(request: request.fields).noStore
+        policy.isShared && request.fields.contains(.authorization) || CacheControl(request: request.fields).noStore
     }
 
     /// The response may be for the user of these cookies alone: it is stored only if it has explicit freshness.

@@ -104,6 +104,9 @@ package struct CachePolicy: Sendable, Equatable {
     /// What the bodies and types of responses must be for them to be stored, as one text that is stored with them; nil:
     /// anything.
     package var expectation: String?
+    /// Whether the stored responses answer more than one user (RFC 9111 section 3.5). A private cache stores what is
+    /// `private` and what answers Authorization; whoever has one keeps apart, by their keys, the requests of its users.
+    package var isShared = true
     /// Failed answers get another document on their way to clients, so that no stored one is sent as it is.
     package var mapsErrors = false
 

@@ -7,28 +7,38 @@ package struct ResponseControl: Sendable, Equatable {
     package var directives: CacheControl
     /// The targeted field that replaced Cache-Control and Expires, as configured; nil where Cache-Control counts.
     package var targetedField: String?
+    /// The policy is that of a shared cache.
+    private let isShared: Bool
 
     package init(_ fields: borrowing Fields, policy: borrowing CachePolicy) {
+        isShared = policy.isShared
         for name in policy.targetedFields {
             if let targeted = CacheControl(targeted: fields.values(named: name)) {
                 directives = targeted
                 targetedField = name
-                widenProtectedNames()
+                settle()
                 return
             }
         }
         directives = CacheControl(fields)
         targetedField = nil
+        settle()
+    }
+
+    private mutating func settle() {
+        if !isShared { directives.dropShared() }
         widenProtectedNames()
     }
 
     /// `no-store` counts, unless `must-understand` stands beside it (RFC 9111 section 5.2.2.3).
     var forbidsStoring: Bool { directives.noStore && !directives.mustUnderstand }
 
-    /// RFC 9111 section 3.5: what lets the answer to a request with Authorization be stored and shared.
+    /// RFC 9111 section 3.5: what lets the answer to a request with Authorization be stored and shared. A private cache
+    /// shares it with nobody.
     var allowsAuthorized: Bool {
         directives.public || directives.mustRevalidate
             || directives.sMaxAge != nil && !directives.hasInvalidFreshness
+            || !isShared
     }
 
     /// Whether Set-Cookie stays among the fields that are stored, and so goes to everybody whom the stored response

@@ -75,7 +75,7 @@ package struct RedirectTerms: Sendable, Equatable {
     package func apply(to answer: inout ResponseHead, policy: CachePolicy, times: ResponseTimes) {
         for names in vary { answer.fields.appendMember(.vary, names) }
         guard policy.mode != .none else { return }
-        if !isStorable { return Self.say("no-store", in: &answer.fields, policy) }
+        if !isStorable { return Caching.forbidStoring(&answer.fields, policy: policy) }
         guard policy.mode == .standard else { return }
         if needsCheck { Self.say("no-cache", in: &answer.fields, policy) }
         if mustRevalidate { Self.say("must-revalidate", in: &answer.fields, policy) }
@@ -94,12 +94,24 @@ package struct RedirectTerms: Sendable, Equatable {
 
     /// Adds a directive to Cache-Control, and to the targeted fields that stand in for it.
     private static func say(_ directive: String, in fields: inout Fields, _ policy: CachePolicy) {
+        fields.appendMember(.cacheControl, directive)
+        for name in policy.targetedFields {
+            if let value = fields.combined(name) { fields.set(name, "\(value), \(directive)") }
+        }
+    }
+}
+
+extension Caching {
+    /// Has an answer say that it is not to be stored, so that this store obeys it, and every other one behind it.
+    package static func forbidStoring(_ fields: inout Fields, policy: CachePolicy) {
         // `must-understand` would lift a `no-store` beside it.
-        let lifts = directive == "no-store" && ResponseControl(fields, policy: policy).directives.mustUnderstand
-        let added = lifts ? "private, no-store" : directive
+        let lifts = ResponseControl(fields, policy: policy).directives.mustUnderstand
+        let added = lifts ? "private, no-store" : "no-store"
         fields.appendMember(.cacheControl, added)
         for name in policy.targetedFields {
             if let value = fields.combined(name) { fields.set(name, "\(value), \(added)") }
         }
+        // A private cache stores what is private.
+        if lifts, !policy.isShared { fields.appendMember(.vary, "*") }
     }
 }

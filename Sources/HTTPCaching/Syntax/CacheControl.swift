@@ -97,6 +97,16 @@ package struct CacheControl: Sendable, Equatable {
         }
     }
 
+    /// Takes out what is for shared caches alone (RFC 9111 sections 5.2.2.7, 5.2.2.8 and 5.2.2.10).
+    mutating func dropShared() {
+        // A max-age that cannot be read is 0: with any other one, it is s-maxage that cannot be.
+        if maxAge != 0 { hasInvalidFreshness = false }
+        sMaxAge = nil
+        proxyRevalidate = false
+        `private` = false
+        privateFields = []
+    }
+
     private func seconds(_ argument: Directive.Argument) -> Int64? {
         guard case .value(let bytes) = argument else { return nil }
         return DeltaSeconds.parse(bytes)

@@ -10,16 +10,28 @@ package enum ContentDigest: Sendable {
 
     /// Hexadecimal digits in lower case; nil where the system's OpenSSL refuses the digest, as one
     /// in FIPS mode refuses MD5.
-    package func hex(_ bytes: some Collection<UInt8>) -> String? {
-        let content = Array(bytes)
+    package func hex(_ bytes: some Collection<UInt8>) -> String? { raw(Array(bytes)).map(Self.hex) }
+
+    /// The digest of a message under a key, by HMAC (RFC 2104) with SHA-256, in hexadecimal digits: nobody without the
+    /// key can tell the message from it, or try messages. Nil as with `hex`.
+    package static func keyed(_ message: [UInt8], by key: [UInt8]) -> String? {
+        let block = 64
+        guard let short = key.count > block ? sha256.raw(key) : key else { return nil }
+        let padded = short + [UInt8](repeating: 0, count: block - short.count)
+        guard let inner = sha256.raw(padded.map { $0 ^ 0x36 } + message) else { return nil }
+        return sha256.raw(padded.map { $0 ^ 0x5C } + inner).map(hex)
+    }
+
+    private func raw(_ content: [UInt8]) -> [UInt8]? {
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0
         let method = self == .md5 ? EVP_md5() : EVP_sha256()
         guard EVP_Digest(content, content.count, &digest, &count, method, nil) == 1 else { return nil }
+        return Array(digest.prefix(Int(count)))
+    }
+
+    private static func hex(_ digest: [UInt8]) -> String {
         let digits = Array("0123456789abcdef".utf8)
-        return String(
-            decoding: digest.prefix(Int(count)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] },
-            as: UTF8.self
-        )
+        return String(decoding: digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 }
