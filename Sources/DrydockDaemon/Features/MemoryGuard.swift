@@ -11,16 +11,12 @@ import Synchronization
 /// Sendable: what it remembers is under a mutex.
 final class MemoryGuard: DaemonFeature {
     private struct State {
-        var last: (reading: MemoryPressure.Reading, time: UInt64)?
+        var gauge = PressureGauge()
         var schedule: Schedule?
         var bytes = 0
         var times = 0
     }
 
-    /// The share of the held bytes that is given back at a time; if that was not enough, the next share goes a second
-    /// later.
-    static let share = 0.25
-    private static let interval: UInt64 = 1_000_000_000
     private let state = Mutex(State())
 
     /// Bytes given back so far.
@@ -38,7 +34,7 @@ final class MemoryGuard: DaemonFeature {
         logger: Logger,
         isOn: @escaping @Sendable () -> Bool
     ) {
-        let schedule = Schedule(every: Self.interval, on: loop) { [weak self] _ in
+        let schedule = Schedule(every: MemoryPressure.interval, on: loop) { [weak self] _ in
             guard let self else { return }
             _ = try? await pool.run { self.look(core, pressure: pressure, logger: logger, isOn: isOn()) }
         }
@@ -49,17 +45,11 @@ final class MemoryGuard: DaemonFeature {
 
     private func look(_ core: DownloadCore, pressure: MemoryPressure, logger: Logger, isOn: Bool) {
         let (reading, now) = (pressure.read(), Monotonic.now())
-        let last = state.withLock { state in
-            defer { state.last = (reading, now) }
-            return state.last
-        }
-        guard let last,
-            let reason = MemoryPressure.reason(from: last.reading, to: reading, elapsed: now &- last.time)
-        else { return }
+        guard let reason = state.withLock({ $0.gauge.reason(for: reading, now: now) }) else { return }
         state.withLock { $0.times += 1 }
         guard isOn, core.statistics.memory.bytes > 0 else { return }
         let before = ProcessMemory.anonymous
-        let shed = core.shedMemory(Self.share)
+        let shed = core.shedMemory(MemoryPressure.share)
         state.withLock { $0.bytes += shed }
         logger.notice(
             "memory given back, \(reason)",

@@ -3,18 +3,31 @@
 import Glibc
 
 /// The files of a control group (cgroup v2), or of the whole machine where there is none.
-struct MemoryPressure: Sendable {
+package struct MemoryPressure: Sendable {
     /// The content of the files at one moment.
-    struct Reading: Sendable, Equatable {
+    package struct Reading: Sendable, Equatable {
         /// How long some task has stood still for want of memory, in microseconds since the beginning.
-        var stalled: UInt64?
+        package var stalled: UInt64?
         /// How often the group was held back at `memory.high`.
-        var highEvents: UInt64?
+        package var highEvents: UInt64?
         /// `memory.high` in bytes; nil where there is no limit.
-        var high: Int?
+        package var high: Int?
         /// Bytes of the group that no file of a disk backs: what evicting can bring down.
-        var anonymous: Int?
+        package var anonymous: Int?
+
+        package init(stalled: UInt64? = nil, highEvents: UInt64? = nil, high: Int? = nil, anonymous: Int? = nil) {
+            self.stalled = stalled
+            self.highEvents = highEvents
+            self.high = high
+            self.anonymous = anonymous
+        }
     }
+
+    /// The share of what is held that is given back at a time; where that was not enough, the next share goes with the
+    /// next look.
+    package static let share = 0.25
+    /// Nanoseconds from look to look.
+    package static let interval: UInt64 = 1_000_000_000
 
     /// The share of the time that tasks may stand still before memory is given back.
     static let stalledShare = 0.1
@@ -26,7 +39,7 @@ struct MemoryPressure: Sendable {
 
     /// - Parameter environment: `DRYDOCK_CGROUP` names the folder of the group where it is another one than
     ///   `/proc/self/cgroup` says.
-    init(environment: [String: String]) {
+    package init(environment: [String: String]) {
         if let folder = environment["DRYDOCK_CGROUP"], !folder.isEmpty {
             group = folder
             return
@@ -38,7 +51,7 @@ struct MemoryPressure: Sendable {
 
     /// Reads the files, which the kernel makes up without a disk; for an I/O thread, since the kernel may take its
     /// time.
-    func read() -> Reading {
+    package func read() -> Reading {
         var reading = Reading()
         reading.stalled = Self.stalled(Self.text(group.map { $0 + "/memory.pressure" } ?? "/proc/pressure/memory"))
         guard let group else { return reading }
@@ -54,7 +67,7 @@ struct MemoryPressure: Sendable {
 
     /// Why memory should be given back, given two readings; nil where all is well.
     /// - Parameter elapsed: nanoseconds between them.
-    static func reason(from old: Reading, to new: Reading, elapsed: UInt64) -> String? {
+    package static func reason(from old: Reading, to new: Reading, elapsed: UInt64) -> String? {
         if let before = old.stalled, let now = new.stalled, now > before, elapsed > 0 {
             let share = Double(now - before) * 1000 / Double(elapsed)
             if share >= stalledShare {

@@ -4,7 +4,7 @@ import EventLoop
 import TestSupport
 import Testing
 
-@testable import DrydockDaemon
+@testable import CacheStore
 
 @Suite struct MemoryPressureTests {
     private func write(_ folder: TemporaryFolder, stalled: UInt64, high events: Int, limit: String, anon: Int) throws {
@@ -50,5 +50,13 @@ import Testing
     ]) private func reasons(_ old: Reading, _ new: Reading, _ part: String?) {
         let reason = MemoryPressure.reason(from: old, to: new, elapsed: 1_000_000_000)
         if let part { #expect(reason?.contains(part) == true) } else { #expect(reason == nil) }
+    }
+
+    @Test func aGaugeComparesEachReadingWithTheOneBefore() {
+        var gauge = PressureGauge()
+        #expect(gauge.reason(for: Reading(stalled: 900_000), now: 0) == nil, "there is nothing to compare it with")
+        #expect(gauge.reason(for: Reading(stalled: 1_100_000), now: 1_000_000_000)?.contains("20 %") == true)
+        #expect(gauge.reason(for: Reading(stalled: 1_100_000), now: 2_000_000_000) == nil)
+        #expect(gauge.reason(for: Reading(stalled: 1_600_000), now: 3_000_000_000)?.contains("50 %") == true)
     }
 }
