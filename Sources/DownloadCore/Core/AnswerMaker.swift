@@ -35,29 +35,11 @@ final class AnswerMaker: Sendable {
         _ body: Body,
         on loop: isolated EventLoop
     ) -> Answer {
-        let now = clock.now()
-        // As it is: nothing of it is stored.
-        let stored = StoredHead(
-            status: head.status,
-            reason: head.reason,
-            fields: head.fields,
-            requestTime: now,
-            responseTime: now,
-            validatedAt: now,
-            initialAge: 0,
-            varyFields: Fields(),
-            varyNames: [],
-            bodyLength: body.knownLength,
-            requestMethod: .get,
-            hadAuthorization: false
-        )
-        guard Caching.meetsPreconditions(request: request, stored: stored) else {
+        let own = OwnRepresentation(head, length: body.knownLength, now: clock.now())
+        guard let request = own.judged(request) else {
             return Answer(head: ResponseHead(status: 412), length: 0, cacheStatus: nil)
         }
-        var request = request
-        // Without Last-Modified a date is compared with nothing.
-        if !head.fields.contains(.lastModified) { request.fields.remove(.ifModifiedSince) }
-        return at(hand: stored, body, request, age: nil, nil, on: loop)
+        return at(hand: own.head, body, request, age: nil, nil, on: loop)
     }
 
     /// An answer from a response that is stored as a whole: all of it, parts of it, or a 304 where the

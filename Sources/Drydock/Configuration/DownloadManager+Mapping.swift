@@ -77,7 +77,7 @@ extension DownloadConfiguration {
 
 extension DownloadOptions.Priority {
     /// The class in the queue of those that wait.
-    fileprivate var urgency: FetchPriority {
+    var urgency: FetchPriority {
         switch self {
         case .high: .client
         case .normal: .revalidation

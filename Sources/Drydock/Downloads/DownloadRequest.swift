@@ -163,5 +163,5 @@ struct DownloadRequest: Sendable {
 
 extension HTTPField {
     /// The value's bytes as the modules below have them in a String.
-    fileprivate var latin1Value: String { withUnsafeBytesOfValue { Latin1.string(UnsafeRawBufferPointer($0)) } }
+    var latin1Value: String { withUnsafeBytesOfValue { Latin1.string(UnsafeRawBufferPointer($0)) } }
 }

@@ -27,23 +27,29 @@ final class DownloadSessions: Sendable {
     }
 
     private let state = Mutex(State())
+    /// Counts downloads and batches that have not ended.
+    let activity = ActivityCounter()
 
     /// Downloads and batches that have not ended, whether a task reads them at the moment or not.
     var count: Int { state.withLock { $0.sessions.count } }
 
     /// - Throws: `DownloadError.closed`.
     func add(_ session: any DownloadUnderWay) throws(DownloadError) {
-        let isOpen = state.withLock { state in
-            guard !state.isClosed else { return false }
+        let change = state.withLock { state -> ActivityCounter.Change? in
+            guard !state.isClosed else { return nil }
             state.sessions[ObjectIdentifier(session)] = Entry(session: session)
-            return true
+            return activity.change(by: 1)
         }
-        guard isOpen else { throw .closed }
+        guard let change else { throw .closed }
+        change.tell()
     }
 
     func remove(_ session: any DownloadUnderWay) {
         let identifier = ObjectIdentifier(session)
-        state.withLock { _ = $0.sessions.removeValue(forKey: identifier) }
+        let change = state.withLock { state in
+            state.sessions.removeValue(forKey: identifier).map { _ in activity.change(by: -1) }
+        }
+        change?.tell()
     }
 
     /// Ends those downloads for their waiters.

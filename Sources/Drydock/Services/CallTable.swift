@@ -27,14 +27,24 @@ final class CallTable: Sendable {
     /// A number that no other call of the program has.
     static var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 
-    func insert(_ entry: Entry) { state.withLock { $0.entries[entry.info.id] = entry } }
+    /// Counts the calls that have not ended.
+    let activity = ActivityCounter()
+
+    func insert(_ entry: Entry) {
+        let change = state.withLock { state in
+            state.entries[entry.info.id] = entry
+            return activity.change(by: 1)
+        }
+        change.tell()
+    }
 
     /// - Returns: whether no call is left.
     func remove(_ id: UInt64) -> Bool {
-        let (entry, isIdle) = state.withLock { state in
-            (state.entries.removeValue(forKey: id), state.entries.isEmpty)
+        let (entry, isIdle, change) = state.withLock { state in
+            let entry = state.entries.removeValue(forKey: id)
+            return (entry, state.entries.isEmpty, entry.map { _ in activity.change(by: -1) })
         }
-        withExtendedLifetime(entry) {}
+        withExtendedLifetime(entry) { change?.tell() }
         return entry != nil && isIdle
     }
 

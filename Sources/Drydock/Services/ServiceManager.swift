@@ -17,7 +17,7 @@ public import Logging
 ///
 /// Any task may use it. Calls go on when nobody holds the manager any more, but for those that are parked, which nobody
 /// could repeat: they end with ``ServiceError/cancelled``.
-public final class ServiceManager: Sendable {
+public final class ServiceManager: Sendable, ActivitySource {
     /// What all calls of a manager share.
     public struct Configuration: Sendable {
         /// What the paths of endpoints are appended to, as ``ResourceLoader/base``.
@@ -151,6 +151,9 @@ public final class ServiceManager: Sendable {
 
     /// How many have not ended; those that wait for a retry or are parked count.
     public var callCount: Int { table.count }
+
+    /// Counts the calls that have not ended, for an ``ActivityStream``.
+    public var activity: ActivityCounter { table.activity }
 
     /// How many of an owner have not ended.
     public func callCount(of owner: CallOwner) -> Int { table.entries { $0.info.owner == owner }.count }

@@ -1,0 +1,187 @@
+// Work that belongs together, one after the other or all at once.
+
+import Synchronization
+
+/// Work that belongs together: in a row, or at once, until all of it is done or a part of it fails.
+///
+/// ```swift
+/// let group = WorkGroup([login, profile, photos], mode: .serial)
+/// let values = try await group.values
+/// ```
+///
+/// A group has begun when the program gets it, and runs once: there is nothing that would begin it again. It goes on
+/// whether anybody holds it or not. Members may be added until it has ended. Any thread may use it.
+public final class WorkGroup<Success: Sendable>: Sendable {
+    private struct Member {
+        /// Nil once it is in the queue.
+        var work: Work<Success>?
+        var task: QueuedTask<Success>?
+        var result: Result<Success, TaskQueueError>?
+    }
+
+    private struct Content {
+        var machine: GroupMachine
+        var members: [Member]
+        /// What is to be done, in order; somebody does it where ``isBusy``.
+        var actions: [GroupMachine.Action] = []
+        var isBusy = false
+    }
+
+    /// In which order members begin.
+    public let mode: WorkGroupMode
+    private let queue: TaskQueue
+    /// Protects what it holds; the queue is told outside of it.
+    private let content: Mutex<Content>
+    private let news = Broadcast(replaying: WorkGroupState.running)
+
+    /// A group that begins at once. One without work has ended at once.
+    /// - Parameters:
+    ///   - works: the members, in their order.
+    ///   - mode: in which order they begin.
+    ///   - onFailure: what happens to the others when one fails; ``WorkGroupFailureRule/stop`` by default.
+    ///   - queue: who runs them; ``TaskQueue/shared`` by default.
+    public init(
+        _ works: [Work<Success>],
+        mode: WorkGroupMode,
+        onFailure: WorkGroupFailureRule = .stop,
+        queue: TaskQueue = .shared
+    ) {
+        self.mode = mode
+        self.queue = queue
+        content = Mutex(Content(machine: GroupMachine(mode, onFailure), members: works.map { Member(work: $0) }))
+        perform { $0.begin(works.count) }
+    }
+
+    // MARK: - For programs
+
+    /// Adds a member behind the others.
+    /// - Returns: false, and nothing is added, where the group has ended, or is ending after a failure.
+    @discardableResult
+    public func add(_ work: Work<Success>) -> Bool {
+        var isAdded = false
+        perform(adding: work) { machine in
+            let actions = machine.add()
+            isAdded = actions != nil
+            return actions
+        }
+        return isAdded
+    }
+
+    /// Ends the group: members that have begun are cancelled, and no other one begins. Nothing happens where it has
+    /// ended.
+    public func cancel() { perform { $0.cancel() } }
+
+    /// Where the group is.
+    public var state: WorkGroupState { content.withLock { $0.machine.state } }
+
+    /// Where the group is, and then where it comes to, up to its end: whoever listens late is told the latest state first.
+    public var states: some AsyncSequence<WorkGroupState, Never> & Sendable {
+        let news = news
+        return MailboxSequence { news.listen(limit: 8) }
+    }
+
+    /// How many members there are.
+    public var count: Int { content.withLock { $0.members.count } }
+
+    /// The members that are in the queue, in their order: of a serial group at most one.
+    public var tasks: [QueuedTask<Success>] { content.withLock { $0.members.compactMap(\.task) } }
+
+    /// Waits for the end, and says what has become of each member. A task that is cancelled meanwhile gets what has by
+    /// then.
+    public var report: WorkGroupReport<Success> {
+        get async {
+            for await _ in states {}
+            return content.withLock { content in
+                let results = content.members.map(\.result)
+                let failed = content.machine.firstFailure.flatMap { results[$0] }
+                var error: TaskQueueError?
+                if case .failure(let first) = failed { error = first }
+                return WorkGroupReport(state: content.machine.state, results: results, firstError: error)
+            }
+        }
+    }
+
+    /// Waits for the end, and returns the values of all members in their order. A task that is cancelled meanwhile leaves
+    /// the group alone.
+    /// - Throws: `TaskQueueError`: the error of the member that failed first; ``TaskQueueError/cancelled`` where the group
+    ///   or the waiting task was cancelled.
+    public var values: [Success] {
+        get async throws(TaskQueueError) {
+            let report = await report
+            if report.state == .cancelled { throw .cancelled }
+            if let error = report.firstError { throw error }
+            var values: [Success] = []
+            for result in report.results {
+                guard let result else { throw .cancelled }
+                values.append(try result.get())
+            }
+            return values
+        }
+    }
+
+    // MARK: - Members
+
+    private func ended(_ index: Int, _ result: Result<Success, TaskQueueError>) {
+        var hasFailed = false
+        if case .failure = result { hasFailed = true }
+        let old = content.withLock { content in
+            defer { content.members[index].task = nil }
+            content.members[index].result = result
+            return content.members[index].task
+        }
+        withExtendedLifetime(old) { perform { $0.ended(index, hasFailed: hasFailed) } }
+    }
+
+    /// Tells the machine of an event, and does what it says. One thread at a time does; what comes meanwhile, it does
+    /// too, so that members that end at once do not pile up on a stack.
+    /// - Parameters:
+    ///   - work: that of a member that comes with the event.
+    ///   - event: nil where it is none.
+    private func perform(adding work: Work<Success>? = nil, _ event: (inout GroupMachine) -> [GroupMachine.Action]?) {
+        let isMine = content.withLock { content in
+            guard let actions = event(&content.machine) else { return false }
+            if let work { content.members.append(Member(work: work)) }
+            content.actions += actions
+            defer { content.isBusy = true }
+            return !content.isBusy
+        }
+        guard isMine else { return }
+        while let actions = take() {
+            for action in actions { perform(action) }
+        }
+    }
+
+    /// What is to be done; nil, and nobody is busy any more, where there is nothing.
+    private func take() -> [GroupMachine.Action]? {
+        content.withLock { content in
+            if content.actions.isEmpty {
+                content.isBusy = false
+                return nil
+            }
+            defer { content.actions = [] }
+            return content.actions
+        }
+    }
+
+    private func perform(_ action: GroupMachine.Action) {
+        switch action {
+        case .submit(let index): submit(index)
+        case .cancel(let index): _ = content.withLock { $0.members[index].task }?.cancel()
+        case .finish:
+            let delivery = content.withLock { news.put($0.machine.state, isLast: true) }
+            delivery.carryOut()
+        }
+    }
+
+    private func submit(_ index: Int) {
+        let work = content.withLock { content in
+            defer { content.members[index].work = nil }
+            return content.members[index].work
+        }
+        guard let work else { return }
+        let task = queue.add(work) { result in self.ended(index, result) }
+        content.withLock { content in
+            if content.members[index].result == nil { content.members[index].task = task }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// Who listens to tasks and to queues, early or late.
+
+import Drydock
+import DrydockTesting
+import Foundation
+import Testing
+
+@Suite struct TaskObservingTests {
+    private static let timeout = DownloadError.origin(OriginFailure(kind: .timeout, detail: "too late"))
+
+    private func phases(_ states: some AsyncSequence<TaskState, Never>) async -> [String] {
+        var phases: [String] = []
+        for await state in states { phases.append("\(state.phase.rawValue) \(state.attempts)") }
+        return phases
+    }
+
+    @Test func theStatesOfATaskAreToldInTheirOrder() async throws {
+        let (clock, work) = (ManualClock(), ManualClock())
+        let queue = TaskQueue(maximumRunning: 0, clock: clock)
+        let task = queue.add(
+            Work(retry: .docker(count: 1)) {
+                try await work.sleep(for: .seconds(1))
+                if work.now.offset < .seconds(2) { throw Self.timeout }
+            }
+        )
+        var states = task.states.makeAsyncIterator()
+        queue.maximumRunning = 1
+        try await work.waitForSleepers(1)
+        work.advance(by: .seconds(1))
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(3))
+        try await work.waitForSleepers(1)
+        #expect(task.state.error as? DownloadError == Self.timeout)
+        work.advance(by: .seconds(1))
+        try await task.value
+        var told: [String] = []
+        while let state = await states.next(isolation: nil) { told.append("\(state.phase.rawValue) \(state.attempts)") }
+        #expect(told == ["queued 0", "running 1", "waitingForRetry 1", "queued 1", "running 2", "done 2"])
+        #expect(task.state.error == nil)
+    }
+
+    @Test func whoComesLateIsToldTheLatestState() async throws {
+        let (queue, work) = (TaskQueue(), ManualClock())
+        let task = queue.add(Work { try await work.sleep(for: .seconds(1)) })
+        try await work.waitForSleepers(1)
+        #expect(await task.states.first { _ in true }?.phase == .running)
+        work.advance(by: .seconds(1))
+        try await task.value
+        for _ in 0..<2 { #expect(await phases(task.states) == ["done 1"]) }
+    }
+
+    @Test func manyListenToOneTask() async throws {
+        let (queue, work) = (TaskQueue(), ManualClock())
+        let task = queue.add(Work { try await work.sleep(for: .seconds(1)) })
+        try await work.waitForSleepers(1)
+        await withTaskGroup(of: String?.self) { group in
+            for _ in 0..<10 { group.addTask { await phases(task.states).last } }
+            work.advance(by: .seconds(1))
+            for await last in group { #expect(last == "done 1") }
+        }
+    }
+
+    @Test func whoIsSlowHearsTheEndAllTheSame() async throws {
+        let queue = TaskQueue(clock: ManualClock())
+        let retry = DownloadConfiguration.Retry(count: 9, delay: .zero)
+        let task = queue.add(Work<Void>(retry: retry) { throw Self.timeout })
+        var states = task.states.makeAsyncIterator()
+        _ = await states.next(isolation: nil)
+        await #expect(throws: TaskQueueError.self) { try await task.value }
+        var last: TaskState?
+        while let state = await states.next(isolation: nil) { last = state }
+        #expect(last?.phase == .failed && last?.attempts == 10)
+    }
+
+    @Test func theEndsOfAQueueAreToldByName() async throws {
+        let queue = TaskQueue(maximumRunning: 1)
+        let (all, users) = (queue.ends(), queue.ends(named: "users"))
+        for name in ["users", "photos", "users"] { try await queue.run(Work(name) {}) }
+        _ = try? await queue.run(Work<Void>("users") { throw Broken() })
+        queue.maximumRunning = 0
+        queue.add(Work("photos") {}).cancel()
+        await queue.close()
+        var told: [String] = []
+        for await end in users { told.append("\(end.name) \(end.state.phase.rawValue)") }
+        #expect(told == ["users done", "users done", "users failed"])
+        told = []
+        for await end in all { told.append("\(end.name) \(end.state.phase.rawValue)") }
+        #expect(told == ["users done", "photos done", "users done", "users failed", "photos cancelled"])
+    }
+
+    @Test func theEndsOfAQueueAreToldByType() async throws {
+        let queue = TaskQueue()
+        let (numbers, named) = (queue.ends(of: Int.self), queue.ends(of: Int.self, named: "b"))
+        let untyped = queue.ends(named: "text")
+        _ = try await queue.run(Work("text") { "a" })
+        _ = try await queue.run(Work("a") { 1 })
+        _ = try await queue.run(Work("b") { 2 })
+        _ = try? await queue.run(Work<Int>("c") { throw Broken() })
+        await queue.close()
+        var values: [Int?] = []
+        for await end in numbers { values.append(try? end.result.get()) }
+        #expect(values == [1, 2, nil])
+        values = []
+        for await end in named { values.append(try end.result.get()) }
+        #expect(values == [2])
+        for await end in untyped { #expect(try end.result.get() as? String == "a") }
+    }
+
+    @Test func whoHasLeftIsToldNothingAndTakesNoMemory() async throws {
+        let queue = TaskQueue()
+        for _ in 0..<1000 { _ = queue.ends() }
+        let ends = queue.ends()
+        try await queue.run(Work("a") {})
+        await queue.close()
+        var count = 0
+        for await _ in ends { count += 1 }
+        #expect(count == 1)
+    }
+
+    @Test func whoIsSlowMissesTheOldestEnds() async throws {
+        let queue = TaskQueue()
+        let ends = queue.ends(of: Int.self)
+        for number in 0..<300 { _ = try await queue.run(Work { number }) }
+        await queue.close()
+        var values: [Int] = []
+        for await end in ends { values.append(try end.result.get()) }
+        #expect(values == Array(44..<300))
+    }
+
+    @Test func aTaskThatListensEndsWhereItIsCancelled() async throws {
+        let queue = TaskQueue()
+        let listening = Task {
+            for await _ in queue.ends() {}
+            return true
+        }
+        listening.cancel()
+        #expect(await listening.value)
+    }
+}
