@@ -44,6 +44,8 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         package var breaker: String?
         /// Calls that wait for the origin, which is away; nil, too, where the service parks none.
         package var parked: Int?
+        /// Requests that came before the Retry-After of a quota had passed; nil, too, where there were none.
+        package var early: Int?
 
         package init(name: String, target: String, match: String, isDemo: Bool, isPartlyDemo: Bool) {
             self.name = name

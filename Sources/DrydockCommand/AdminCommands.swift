@@ -41,6 +41,7 @@ extension AdminStatus.Service {
         if let fetches, fetches > 0 { parts.append("\(fetches) fetches") }
         if let waiting, waiting > 0 { parts.append("\(waiting) waiting") }
         if let parked, parked > 0 { parts.append("\(parked) parked") }
+        if let early, early > 0 { parts.append("\(early) before Retry-After") }
         if let breaker, breaker != "closed" { parts.append("breaker \(breaker)") }
         return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
     }

@@ -44,6 +44,8 @@ extension ValueKind {
         case .list, .map: ["text"]
         case .oneOrMore: ["{ a: b }"]
         case .section, .sections: ["text", "7"]
+        // A text names a profile.
+        case .rules: []
         case .shorthand(let section, let key):
             if case .text(.any)? = section.key(key)?.kind { ["[x, y]"] } else { ["text"] }
         case .tree: []
@@ -59,7 +61,8 @@ extension ValueKind {
         case .duration, .lifetime: [("5", "5s"), ("5sec", "5s"), ("5 min", "5m"), ("7D", "7d"), ("5MiB", "250ms")]
         case .size: [("65536", "64KiB"), ("100", "100B"), ("64MB", "64MiB"), ("8kb", "8KiB"), ("5s", "64KiB")]
         case .share: [("20", "20%"), ("0.2", "20%"), ("1%%", "20%")]
-        case .latency: [("200", "200ms"), ("200..900ms", "200ms"), ("200ms..900", "900ms")]
+        case .rate: [("64KiB", "64KiB/s"), ("64KB/s", "64KiB")]
+        case .latency, .distribution: [("200", "200ms"), ("200..900ms", "200ms"), ("200ms..900", "900ms")]
         case .word(_, or: let other): other.wrongUnits
         default: []
         }
@@ -95,7 +98,7 @@ extension ValueKind {
 
     @Test(arguments: cases) func noValue(_ one: KeyCase) {
         switch one.key.kind {
-        case .section, .sections, .map, .list: return
+        case .section, .sections, .rules, .map, .list: return
         default: break
         }
         let document = one.document(name: one.key.name, value: "")

@@ -94,8 +94,9 @@ import Testing
             var object = json as? [String: Any]
             for step in one.way {
                 object = (object?["properties"] as? [String: Any])?[step.name] as? [String: Any]
-                if let choices = object?["anyOf"] as? [[String: Any]] { object = choices.first }
-                if step.isList { object = object?["items"] as? [String: Any] }
+                // One rule stands in the first place, and a list of them in the last one.
+                while let choices = object?["anyOf"] as? [[String: Any]] { object = choices.first }
+                if step.isList, let items = object?["items"] { object = items as? [String: Any] }
             }
             #expect(object?["additionalProperties"] as? Bool == false, "\(one.description)")
             let patterns = object?["patternProperties"] as? [String: Any]

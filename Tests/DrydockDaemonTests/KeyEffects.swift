@@ -104,7 +104,9 @@ extension KeyEffect {
         "demo.enabled": demo, "demo.files": demo, "demo.file": demo, "demo.status": demo, "demo.headers": demo,
         "demo.latency": demo, "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
         "demo.random_seed": demo, "demo.unmatched": demo, "demo.body_limit": demo,
-    ].merging(ofSeveral.map { ("demo.\($0)", demo) }) { $1 }
+        "rate_limit.limit": quota, "rate_limit.window": quota, "rate_limit.status": quota, "rate_limit.count": quota,
+        "rate_limit.by": quota,
+    ].merging(faults) { $1 }.merging(ofSeveral.map { ("demo.\($0)", demo) }) { $1 }
         .merging(ofRules.map { ("demo.rules[].\($0)", demo) }) { $1 }
         .merging(retry.map { ("retry.\($0)", $1) }) { $1 }.merging(cache.map { ("cache.\($0)", $1) }) { $1 }
 
@@ -124,6 +126,19 @@ extension KeyEffect {
     ].flatMap { $0 }
     private static func below(_ section: String, _ keys: [String]) -> [String] { keys.map { "\(section).\($0)" } }
     private static let tests = ["is", "contains", "matches", "one_of", "present"]
+
+    private static let quota = KeyEffect.request { "\(String(describing: $0.rateLimit))" }
+
+    /// Of services, endpoints and forward mode.
+    private static let faults = Dictionary(
+        uniqueKeysWithValues: [
+            "profile", "name", "chance", "at", "first", "every", "latency.range", "latency.normal.mean",
+            "latency.normal.deviation", "latency.lognormal.median", "latency.lognormal.p99", "latency.percentiles",
+            "latency.max", "status", "retry_after", "file", "fault.kind", "fault.reset.after", "fault.close.after",
+            "fault.bad_chunk.after", "fault.stalled_head.for", "fault.stalled_body.after", "fault.stalled_body.for",
+            "fault.garbage.after", "fault.wrong_length.by", "pace", "dribble.chunks", "dribble.over", "random_seed",
+        ].map { ("faults[].\($0)", KeyEffect.request { "\(String(describing: $0.faults))" }) }
+    )
 
     private static let retry = Dictionary(
         uniqueKeysWithValues: [
@@ -249,6 +264,7 @@ extension KeyEffect {
         "limits.per_client": .settings { "\($0.perClient)" },
         "shutdown": .scenario("Lifecycle/drainingEndsAtItsDeadline"),
         "demo.enabled": demo,
+        "fault_profiles": .scenario("Faults/profiles"),
         "offline": .daemon { "\($0.context.parts.core.isOffline)" },
         "clock.movable": .scenario("Clock/withoutLeaveItStays"),
         "log.level": .daemon { "\($0.context.parts.logSettings.current)" },
@@ -278,6 +294,7 @@ extension KeyEffect {
         }
         add(cache, below: "forward.cache")
         add(retry, below: "forward.retry")
+        add(faults, below: "forward")
         add(ofServices, below: "services[]")
         for list in ["allow[]", "deny[]"] { add(ofAccessRules, below: "services[].\(list)") }
         add(shared, below: "services[]")

@@ -22,9 +22,7 @@ package struct KeyCase: Sendable, CustomStringConvertible {
         section.keys.flatMap { key -> [KeyCase] in
             let own = KeyCase(way: way, section: section, key: key)
             guard let below = key.kind.section else { return [own] }
-            var isList = false
-            if case .sections = key.kind { isList = true }
-            return [own] + all(below, way: way + [Step(name: key.name, isList: isList)])
+            return [own] + all(below, way: way + [Step(name: key.name, isList: key.kind.isList)])
         }
     }
 }

@@ -89,12 +89,24 @@ package enum KeyDocuments {
         "recordings.max_size": recorded, "recordings.on_failure": recorded, "match.fields": recordedBelow,
         "match.body": recordedBelow, "match.ignore_query": recordedBelow, "redact.fields": recordedBelow,
         "redact.query": recordedBelow, "redact.json": recordedBelow,
+        "faults.name": deed, "faults.chance": deed, "faults.at": deed, "faults.first": deed, "faults.every": deed,
+        "faults.retry_after": deed, "faults.file": deed, "faults.random_seed": deed,
+        "latency.max": [("range", "1s")],
+        "rate_limit.window": quota, "rate_limit.status": quota, "rate_limit.count": quota, "rate_limit.by": quota,
+        "normal.mean": [("deviation", "1ms"), ("mean", "1s")],
+        "normal.deviation": [("deviation", "1ms"), ("mean", "1s")],
+        "lognormal.median": [("median", "1s"), ("p99", "1h")], "lognormal.p99": [("median", "1s"), ("p99", "1h")],
+        "dribble.chunks": [("chunks", "2"), ("over", "1s")], "dribble.over": [("chunks", "2"), ("over", "1s")],
     ]
 
     private static let recorded = [("../source", "record"), ("dir", "demo")]
     private static let recordedBelow = [("../../source", "record"), ("../dir", "demo")]
     private static let window = [("for", "1s")]
     private static let weight = [("weight", "100%")]
+    private static let quota = [("limit", "9")]
+    /// What a rule of `faults` must do, whatever else it says.
+    private static let deed = [("status", "418")]
+
     private static let dates = [("../../method", "POST"), ("members", "[a]"), ("as", "seconds")]
     private static let multipart = [("../../method", "POST"), ("../encode", "multipart")]
     private static let upload = multipart + [("name", "n")]
@@ -177,12 +189,14 @@ extension ValueKind {
         case .boolean: key.defaultText == "true" ? "off" : "on"
         case .integer(let range): "\(range.contains(404) ? 404 : range.upperBound)"
         case .word(_, or: let other): other.anotherValue(than: key)
-        case .choice(let words): words.first { $0 != key.defaultText } ?? ""
+        // What `at` says without being set.
+        case .choice(let words): words.first { $0 != key.defaultText && ($0 != "all" || key.name != "at") } ?? ""
         case .duration, .lifetime: "7s"
         case .size: "4KiB"
         case .share: "50%"
         case .weighted(let single): single.anotherValue(than: key)
-        case .latency: "3ms..4ms"
+        case .latency, .distribution: "3ms..4ms"
+        case .rate: "4KiB/s"
         case .permissions: "\"0600\""
         case .text(.prefix), .text(.batchURL), .text(.requestPath): "/other"
         case .text(.takenPath): "status"
@@ -194,7 +208,7 @@ extension ValueKind {
         case .text(.mediaType), .text(.mediaRange): "image/png"
         case .text(.statuses): "2xx"
         case .text(.publicKeyPin): "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
-        case .text: "OTHER"
+        case .text: key.name == "profile" ? "3g" : "OTHER"
         case .path:
             ["files", "seed_dir"].contains(key.name)
                 ? "demo" : key.name == "include" ? "more.yaml" : key.name == "path" ? "store" : "x.json"
@@ -207,6 +221,7 @@ extension ValueKind {
         case .endpointPath, .target: "/other"
         case .tree: "{ z: 1 }"
         case .list(let element), .oneOrMore(let element): "[\(element.anotherValue(than: key))]"
+        case .map(.percentile, let element): "{ 40: \(element.anotherValue(than: key)) }"
         case .map(.status, let element): "{ 404: \(element.anotherValue(than: key)) }"
         case .map(.parameter, let element): "{ z: \(element.anotherValue(than: key)) }"
         case .map(_, let element): "{ X-Z: \(element.anotherValue(than: key)) }"
@@ -219,6 +234,7 @@ extension ValueKind {
             }
         case .mappingRule: "{ x: y.z }"
         case .section, .sections: "{}"
+        case .rules: "{ name: other, status: 404 }"
         }
     }
 }

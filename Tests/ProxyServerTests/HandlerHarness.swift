@@ -29,7 +29,7 @@ final class HandlerHarness: Sendable {
     private let sink: AccessLogSink?
     private let loops: LoopGroup
     private let pool: IOPool
-    private let registry = PlanRegistry()
+    let registry = PlanRegistry()
 
     /// - Parameters:
     ///   - adminPort: a port that the daemon's own admin API is said to listen on.

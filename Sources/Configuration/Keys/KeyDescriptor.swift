@@ -16,6 +16,10 @@ package indirect enum ValueKind: Sendable {
     case weighted(ValueKind)
     /// A duration, or a range of two.
     case latency
+    /// The same, or the name of a distribution with its numbers in parentheses.
+    case distribution
+    /// A size in each second, such as `64KiB/s`.
+    case rate
     /// Octal permissions such as `0660`.
     case permissions
     /// Text that the rule accepts.
@@ -44,6 +48,8 @@ package indirect enum ValueKind: Sendable {
     case section(SectionDescriptor)
     /// A list of sections.
     case sections(SectionDescriptor)
+    /// A section or a list of them, of which each may be just the value of one of its keys.
+    case rules(SectionDescriptor, key: String)
     /// A rule of `response.map`: a key path, or a mapping of names to rules.
     case mappingRule
     /// A section, or just the value (or the values) of one of its keys.
@@ -60,6 +66,10 @@ package enum MapKey: Sendable {
     case status
     /// Names of parameters and members.
     case parameter
+    /// Percentiles from 0 to 100.
+    case percentile
+    /// Names of rules.
+    case profile
 }
 
 /// How far a key of a service reaches.
@@ -121,8 +131,17 @@ extension ValueKind {
     /// The section behind the kind, if any.
     package var section: SectionDescriptor? {
         switch self {
-        case .section(let section), .sections(let section), .shorthand(let section, key: _): section
+        case .section(let section), .sections(let section), .shorthand(let section, key: _),
+            .rules(let section, key: _):
+            section
         default: nil
+        }
+    }
+    /// Whether it holds several sections.
+    package var isList: Bool {
+        switch self {
+        case .sections, .rules: true
+        default: false
         }
     }
 }

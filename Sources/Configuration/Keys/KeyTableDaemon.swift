@@ -130,6 +130,7 @@ package enum KeyTable {
             ),
             KeyDescriptor("max_queue", .section(maxQueue), "The queue of fetches that wait for max_concurrent."),
             KeyDescriptor("cache", .section(serviceCache), "How forwarded responses are stored and reused."),
+            faultsKey,
         ]
     )
 
@@ -289,6 +290,7 @@ package enum KeyTable {
             KeyDescriptor("defaults", .section(defaults), "Settings that every service inherits."),
             KeyDescriptor("services", .sections(service), "The services."),
             KeyDescriptor("demo", .section(daemonDemo), "Demo mode for the whole daemon."),
+            faultProfilesKey,
             KeyDescriptor(
                 "offline",
                 .boolean,

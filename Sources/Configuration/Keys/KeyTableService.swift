@@ -190,6 +190,8 @@ extension KeyTable {
             redirectsKey,
             KeyDescriptor("demo", .section(demo), "Demo answers.", inherited: .endpoints),
             KeyDescriptor("log", .section(bodyLog), "What the daemon's log has of requests.", inherited: .endpoints),
+            faultsKey,
+            rateLimitKey,
         ] + recordingKeys
 
     static let bodyLog = SectionDescriptor(

@@ -15,7 +15,8 @@ extension ValueKind {
         case .size: "a size such as 64KiB"
         case .share: "a percentage such as 20%"
         case .weighted: "a status, or a mapping such as { 200: 90%, 503: 10% }"
-        case .latency: "a duration or a range such as 200ms..900ms"
+        case .latency, .distribution: "a duration or a range such as 200ms..900ms"
+        case .rate: "a size in each second such as 64KiB/s"
         case .permissions: "octal permissions such as \"0660\""
         case .text: "a text"
         case .path, .demoFile: "a path"
@@ -31,7 +32,7 @@ extension ValueKind {
         case .oneOrMore(let element): "\(element.example), or a list of them"
         case .map(let keys, _): "a mapping such as \(keys.example)"
         case .mappingRule: "a mapping such as { name: user.name.first }"
-        case .section, .shorthand: "a mapping of keys"
+        case .section, .shorthand, .rules: "a mapping of keys"
         case .sections: "a list of mappings"
         }
     }
@@ -57,6 +58,8 @@ extension MapKey {
         case .valueName: "{ token: body.token }"
         case .status: "{ 404: 1m }"
         case .parameter: "{ expand: none }"
+        case .percentile: "{ 50: 80ms, 99: 1s }"
+        case .profile: "{ slow: { latency: 2s } }"
         }
     }
 
@@ -82,6 +85,12 @@ extension MapKey {
             guard !key.isEmpty else { throw ScalarProblem("contains an empty name; name the query item") }
         case .parameter:
             guard !key.isEmpty else { throw ScalarProblem("contains an empty name; name the parameter") }
+        case .percentile:
+            guard key.utf8.allSatisfy({ $0 == 46 || ($0 >= 48 && $0 <= 57) }), let value = Double(key), value <= 100
+            else {
+                throw ScalarProblem("contains '\(key)', which is not a percentile; write a number from 0 to 100")
+            }
+        case .profile: _ = try TextRule.word.check(key)
         case .valueName:
             guard PlaceholderText.isName(key) else {
                 throw ScalarProblem("contains '\(key)', which is not a name; use letters, digits, '_' and '-'")

@@ -1,5 +1,7 @@
 // Durations, sizes, shares and ranges: the unit is always written.
 
+import Policies
+
 /// The error in a scalar, and what to write instead.
 struct ScalarProblem: Error, Equatable {
     let message: String
@@ -115,6 +117,59 @@ enum Units {
             throw ScalarProblem("the range '\(text)' ends before it begins; write the smaller duration first")
         }
         return low...high
+    }
+
+    /// As ``latency(_:)``, or `normal(250ms, 50ms)`, `lognormal(80ms, p99=900ms)`.
+    static func distribution(_ text: String) throws(ScalarProblem) -> LatencyPolicy {
+        guard let open = text.firstIndex(of: "("), text.hasSuffix(")") else {
+            return LatencyPolicy(.uniform(try latency(text)))
+        }
+        let name = String(text[..<open]).trimmedSpaces
+        let numbers = text[text.index(after: open)...].dropLast().split(
+            separator: ",",
+            omittingEmptySubsequences: false
+        )
+        .map { String($0).trimmedSpaces }
+        guard ["normal", "lognormal"].contains(name), numbers.count == 2 else {
+            throw ScalarProblem(
+                "does not know '\(text)'; write normal(MEAN, DEVIATION) or lognormal(MEDIAN, p99=P99), each with a unit"
+            )
+        }
+        let first = try duration(numbers[0])
+        if name == "normal" { return LatencyPolicy(.normal(mean: first, deviation: try duration(numbers[1]))) }
+        let p99 = numbers[1].hasPrefix("p99=") ? String(numbers[1].dropFirst(4)) : numbers[1]
+        let shape = LatencyPolicy.Shape.lognormal(median: first, p99: try duration(p99))
+        if let problem = problem(of: shape) { throw ScalarProblem(problem) }
+        return LatencyPolicy(shape)
+    }
+
+    /// What is wrong with the numbers of a distribution; nil if nothing is.
+    static func problem(of shape: LatencyPolicy.Shape) -> String? {
+        switch shape {
+        case .uniform, .normal: nil
+        case .lognormal(let median, let p99):
+            median > 0 && p99 >= median
+                ? nil
+                : "has a median of nothing, or one that is above its 99th percentile; write the smaller duration first"
+        case .percentiles(let points):
+            if points.isEmpty {
+                "has no percentile; write one, such as { 50: 80ms }"
+            } else if zip(points, points.dropFirst()).allSatisfy({ $0.latency <= $1.latency }) {
+                nil
+            } else {
+                "has a percentile that is shorter than a lower one; write rising durations"
+            }
+        }
+    }
+
+    /// `64KiB/s` in bytes a second.
+    static func rate(_ text: String) throws(ScalarProblem) -> Int {
+        guard text.hasSuffix("/s") else {
+            throw ScalarProblem("'\(text)' is no size in each second; write it like 64KiB/s")
+        }
+        let rate = try size(String(text.dropLast(2)))
+        guard rate > 0 else { throw ScalarProblem("'\(text)' would send nothing; write 1B/s or more") }
+        return rate
     }
 
     /// The shortest text that is exactly this size.

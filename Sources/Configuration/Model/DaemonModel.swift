@@ -76,6 +76,8 @@ package struct ForwardConfiguration: Sendable, Equatable {
     package var maxConcurrent: Int?
     package var maxQueue: QueueConfiguration
     package var cache = CacheConfiguration()
+    /// What goes wrong on purpose, in order.
+    package var faults: [FaultPolicy] = []
 }
 
 /// Bounds on what one client, or the head of one response, may cost.

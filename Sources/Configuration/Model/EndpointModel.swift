@@ -29,6 +29,10 @@ package struct EndpointConfiguration: Sendable, Equatable {
     package var errorMapping: MappingConfiguration?
     package var recording = RecordingConfiguration()
     package var demo = DemoConfiguration()
+    /// What goes wrong on purpose, in order.
+    package var faults: [FaultPolicy] = []
+    /// How many requests are answered in a time; nil: all.
+    package var rateLimit: RateLimitPolicy?
     /// Bytes of each body that are logged, up to 64 KiB; nil: none.
     package var logBodies: Int?
     /// What is made of a request; nil: nothing.

@@ -58,6 +58,10 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var recording = RecordingConfiguration()
     /// The answer for paths that no endpoint names, and the defaults of the endpoints.
     package var demo = DemoConfiguration()
+    /// What goes wrong on purpose, in order.
+    package var faults: [FaultPolicy] = []
+    /// How many requests are answered in a time; nil: all.
+    package var rateLimit: RateLimitPolicy?
     /// Bytes of each body that are logged, up to 64 KiB; nil: none.
     package var logBodies: Int?
     /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.

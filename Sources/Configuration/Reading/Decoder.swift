@@ -66,7 +66,7 @@ struct Decoder {
         let inner = label.isEmpty ? key.text : "\(label).\(key.text)"
         if node.isNull {
             switch descriptor.kind {
-            case .section, .sections, .map, .list: return
+            case .section, .sections, .rules, .map, .list: return
             default:
                 let place = if case .scalar("", plain: true) = node.content { key.place } else { node.place }
                 fail(place, inner, "has no value; write one, or remove the key")
@@ -89,6 +89,11 @@ struct Decoder {
             }
             let entry = Entry(key: key, place: node.place, value: only)
             return Value(place: node.place, content: .section([entry]))
+        case .rules(let section, let key):
+            let one = ValueKind.shorthand(section, key: key)
+            if case .sequence = node.content { return list(node, one, label: label, kind.example) }
+            guard let only = value(node, one, label: label) else { return nil }
+            return Value(place: node.place, content: .list([only]))
         case .sections(let section):
             return list(node, .section(section), label: label, kind.example)
         case .list(let element):

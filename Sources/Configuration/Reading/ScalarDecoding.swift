@@ -41,6 +41,8 @@ enum ScalarDecoding {
         case .size: return (text, .bytes(try Units.size(text)))
         case .share: return (text, .share(try Units.share(text)))
         case .latency: return (text, .latency(try Units.latency(text)))
+        case .distribution: return (text, .distribution(try Units.distribution(text)))
+        case .rate: return (text, .bytes(try Units.rate(text)))
         case .permissions:
             guard (3...4).contains(text.utf8.count), let mode = Int(text, radix: 8), mode & ~0o777 == 0,
                 text.utf8.allSatisfy({ (48...55).contains($0) })
@@ -80,7 +82,7 @@ enum ScalarDecoding {
             // Numbers and booleans matter where they stand in for a missing value.
             if plain, text == "true" || text == "false" { return (text, .bool(text == "true")) }
             return (text, plain && Double(text) != nil && !text.contains { $0.isLetter } ? .int(0) : .text(text))
-        case .tree, .list, .oneOrMore, .map, .section, .sections, .shorthand:
+        case .tree, .list, .oneOrMore, .map, .section, .sections, .shorthand, .rules:
             throw ScalarProblem("takes \(kind.example), not '\(text)'")
         }
     }

@@ -13,6 +13,7 @@ enum Scalar: Sendable, Equatable {
     case text(String)
     case nanoseconds(UInt64)
     case latency(ClosedRange<UInt64>)
+    case distribution(LatencyPolicy)
     case bytes(Int)
     case share(Double)
     case address(ListenAddress)

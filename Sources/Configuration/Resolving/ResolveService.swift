@@ -81,6 +81,8 @@ extension Resolver {
         result.deny = access(reader, "deny")
         check(redirects: own, baseURL)
         result.recording = recording(reader, own: own)
+        result.faults = faults(reader)
+        result.rateLimit = rateLimit(reader, scope: "")
         let demoReader = reader.section("demo")
         result.demo = demo(demoReader, answerOf: .service, daemonDemo: daemonDemo)
         var trees: [Value] = []
@@ -176,6 +178,8 @@ extension Resolver {
         check(success: own, result.success)
         check(retry: own, looksInside: result.expect != .any || result.types != nil || result.mapping != nil)
         result.recording = recording(reader, own: own)
+        result.faults = faults(reader)
+        result.rateLimit = rateLimit(reader, scope: own.entry("rate_limit") == nil ? "" : name)
         let place = reader.place("name") ?? self.place(reader, "path")
         result.demo = demo(
             reader.section("demo"),

@@ -1,5 +1,7 @@
 // From decoded entries to the model: inheritance, defaults, and what only shows when keys are seen together.
 
+import Policies
+
 /// Resolves one configuration; collects every error that is left after decoding.
 struct Resolver {
     let root: [Entry]
@@ -12,6 +14,8 @@ struct Resolver {
     var warnings: [ConfigurationError] = []
     /// Demo files, for `--watch`.
     var demoFiles: [String] = []
+    /// The rules of each profile, by its name.
+    var faultProfiles: [String: [FaultPolicy]] = [:]
     /// The services' merged trees.
     var trees: [[Entry]] = []
     /// The endpoints by what they are stored as.
@@ -43,6 +47,7 @@ struct Resolver {
     mutating func configuration() -> Configuration {
         let reader = SectionReader(entries: root, section: KeyTable.root)
         var result = Configuration(reader)
+        faultProfiles = profiles(reader)
         result.admin = admin(reader, listen: result.listen)
         result.cache = tiers(reader.section("cache"))
         result.forward = forward(reader.section("forward"))
@@ -179,6 +184,7 @@ struct Resolver {
         }
         let cacheReader = reader.section("cache")
         result.cache = cache(cacheReader, own: cacheReader)
+        result.faults = faults(reader)
         followed += Self.followed(result.cache).map { ("forward.cache.\($0.key)", $0.leaf) }
         return result
     }

@@ -93,6 +93,10 @@ enum Schema {
         case .share: return pattern("[0-9]+(\\.[0-9]+)?%")
         case .weighted(let single): return either([schema(single), schema(.map(.status, .share))])
         case .latency: return pattern("\(durationPattern)( *\\.\\. *\(durationPattern))?")
+        case .distribution:
+            let numbers = "\\( *\(durationPattern) *, *(p99=)?\(durationPattern) *\\)"
+            return pattern("\(durationPattern)( *\\.\\. *\(durationPattern))?|(log)?normal\(numbers)")
+        case .rate: return pattern("[0-9]+(B|KiB|MiB|GiB|TiB)/s")
         case .permissions: return either([pattern("[0-7]{3,4}"), [("type", .text("integer"))]])
         case .address: return pattern("unix:/.+|.*:[0-9]+")
         case .baseURL: return pattern("https?://.+|service:.+")
@@ -116,6 +120,9 @@ enum Schema {
         case .mappingRule: return [("type", texts(["string", "object"]))]
         case .section(let section): return object(section)
         case .sections(let section): return [("type", .text("array")), ("items", .object(object(section)))]
+        case .rules(let section, let key):
+            let one = schema(.shorthand(section, key: key))
+            return either([one, [("type", .text("array")), ("items", .object(one))]])
         case .shorthand(let section, let key):
             guard let descriptor = section.key(key) else { return object(section) }
             return either([object(section), schema(descriptor.kind)])

@@ -30,7 +30,7 @@ extension Configuration {
     }
 
     /// Sections that turn something on, or that need a key beside them.
-    private static let offWithoutOthers: Set = ["admin", "disk", "defaults", "services", "max_queue"]
+    private static let offWithoutOthers: Set = ["admin", "disk", "defaults", "services", "max_queue", "faults"]
 
     private static func describe(
         _ section: SectionDescriptor,
@@ -50,7 +50,7 @@ extension Configuration {
                 continue
             }
             lines.append("\(lead)\(key.name):    # \(key.doc)")
-            if case .sections = key.kind {
+            if key.kind.isList {
                 lines.append("\(lead)  -")
                 describe(below, indent: indent + "    ", commented: off, into: &lines)
             } else if key.name == "defaults" {
@@ -86,7 +86,8 @@ struct ConfigurationWriter {
             case .word(_, or: .mappingRule):
                 guard let value = reader.value(key.name) else { continue }
                 lines.append("\(indent)\(key.name): \(rule(value))")
-            case .sections(let below): sections(key.name, below, reader.items(key.name), indent: indent)
+            case .sections(let below), .rules(let below, key: _):
+                sections(key.name, below, reader.items(key.name), indent: indent)
             default:
                 guard let value = reader.value(key.name) else { continue }
                 lines.append("\(indent)\(key.name): \(inline(value, secret: key.secret))")

@@ -45,6 +45,7 @@ enum DrawStream: UInt64 {
     case outcome = 0x6f75_7463_6f6d_6521
     case choice = 0x6368_6f69_6365_7321
     case identity = 0x6964_656e_7469_7479
+    case retryAfter = 0x7265_7472_7961_6674
 }
 
 /// The random numbers of one draw.

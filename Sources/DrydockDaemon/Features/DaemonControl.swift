@@ -105,6 +105,8 @@ final class DaemonControl: AdminActions, DaemonFeature {
                 result.breaker = route.runtime.resilience.breaker(of: origin.root).name
             }
             if route.plan.park != nil { result.parked = route.runtime.parked.callCount }
+            let early = route.runtime.rates.earlyCount
+            if early > 0 { result.early = early }
         }
         return result
     }

@@ -67,6 +67,18 @@ struct ServiceGauges: DaemonFeature {
                     isCounter: true,
                     read: sum(\.resilience.refusalCount)
                 ),
+                Gauge(
+                    "drydock_rate_limited_total",
+                    "Requests that a quota of the configuration refused.",
+                    isCounter: true,
+                    read: sum(\.rates.refusedCount)
+                ),
+                Gauge(
+                    "drydock_rate_limited_early_total",
+                    "Those of them that came before Retry-After had passed.",
+                    isCounter: true,
+                    read: sum(\.rates.earlyCount)
+                ),
             ]
     }
 

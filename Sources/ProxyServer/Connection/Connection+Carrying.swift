@@ -74,6 +74,12 @@ extension Connection: ExchangeCarrier {
         frameContent(bytes.count) { count in output.append(count == bytes.count ? bytes : Array(bytes[..<count])) }
     }
 
+    func sendUnframed(_ piece: BodyPiece) {
+        state.keepAlive = false
+        output.append(piece)
+        outputGrew()
+    }
+
     func pass(_ bytes: UnsafeRawBufferPointer) {
         var isLast = false
         if let left = framing.lengthLeft { isLast = left <= Int64(bytes.count) }
@@ -158,7 +164,11 @@ extension Connection: ExchangeCarrier {
         answerEnded()
     }
 
-    func abort(_ kind: ExchangeAbort) { cutAnswer(resets: kind == .reset || framing.endsWithConnection) }
+    func abort(_ kind: ExchangeAbort) {
+        guard kind == .close else { return cutAnswer(resets: kind == .reset || framing.endsWithConnection) }
+        state.keepAlive = false
+        answerEnded()
+    }
 
     func takeUnsent() -> [UInt8]? {
         flush()

@@ -215,7 +215,7 @@ extension Connection: HotSender {
 
     /// The last byte of the answer has been written.
     private func answerDone() {
-        finishRecord(isAborted: false)
+        finishRecord(isAborted: current?.state == .failed)
         let body = current?.knownBody
         let exchange = current
         current = nil

@@ -10,6 +10,9 @@ package enum ExchangeAbort: Equatable {
     case truncate
     /// The client sees that the connection broke off, and may lose what was queued.
     case reset
+    /// What was queued goes out as it is, and then the connection ends, be the answer whole or not: a fault that is
+    /// wanted. No request after it is answered.
+    case close
 }
 
 /// Carries one exchange after the other to their client: a connection of HTTP/1.1. Loop-bound.
@@ -48,6 +51,9 @@ protocol ExchangeCarrier: RequestBodyInput {
     /// Queues content; what the length of the head does not cover is dropped.
     func send(_ piece: BodyPiece)
     func send(_ bytes: [UInt8])
+    /// Queues bytes as they are, whatever the head said of the content: a fault that is wanted. No request after this
+    /// one is answered.
+    func sendUnframed(_ piece: BodyPiece)
     /// Writes content from where it lies, and queues what is not taken.
     func pass(_ bytes: UnsafeRawBufferPointer)
     /// Moves at most `count` bytes of content out of another socket, without a copy through this process.

@@ -25,6 +25,8 @@ package struct ExchangeOutcome: Sendable {
     package var upstreamTime: UInt64?
     /// Why there was no answer, or why it ended early; empty where all went well.
     package var error = ""
+    /// What was done to the answer on purpose, such as `reset`; empty: nothing.
+    package var fault = ""
 
     package init() {}
 }

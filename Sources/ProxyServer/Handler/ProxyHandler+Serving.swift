@@ -1,9 +1,11 @@
 // Routes a request to the part that answers it: the daemon itself, a tunnel, or a service.
 
+import CacheStore
 import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Policies
 import ServiceCore
 
 extension ProxyHandler {
@@ -62,19 +64,32 @@ extension ProxyHandler {
             )
             return try await tunnels.upgrade(exchange, ask, on: loop)
         }
+        var added = cors.fields
+        let quota = RequestQuota(match, exchange, core.clock)
+        try quota.take(.all, &added)
         var call = ServiceCall(match, exchange.framing, via: services.plan.via(match.request.version))
         let bodies = match.endpoint.request.logBodies.map { BodyLog(limit: $0) }
         Self.bind(&call, exchange, via: services.plan.via, bodies)
-        let result: ServiceAnswer
+        var result: ServiceAnswer
         do throws(RouteRefusal) {
             result = try await services.answer(call, on: loop)
         } catch {
             // The page that may call the service may read what went wrong, too.
             var problem = Problem(error, services.plan)
-            CrossOrigin.apply(cors.fields, to: &problem.fields)
+            CrossOrigin.apply(added, to: &problem.fields)
             throw problem
         }
-        await responder.send(result, route.rewriting, cors.fields, exchange, bodies, on: loop)
+        if result.answer.originTime != nil {
+            do throws(Problem) { try quota.take(.origin, &added) } catch {
+                result.answer.reader?.close()
+                throw error
+            }
+        }
+        if let effect = await drawFaults(&result, match, exchange, on: loop) {
+            await responder.send(result, route.rewriting, added, exchange, bodies, effect, on: loop)
+        } else {
+            await responder.send(result, route.rewriting, added, exchange, bodies, on: loop)
+        }
         if let bodies { exchange.tell(bodies, match, result.answer.failure == nil ? result.answer.head : nil) }
     }
 

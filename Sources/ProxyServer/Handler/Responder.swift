@@ -71,6 +71,10 @@ final class Responder {
         } else {
             head.fields.appendMember(.via, plan.via(head.version))
         }
+        if let faults = result.faults {
+            let said = result.demo.map { "\($0), \(faults)" }
+            head.fields.set("Drydock-Demo", said ?? faults)
+        }
         if let status = answer.cacheStatus { head.fields.append(.cacheStatus, value(of: status)) }
         CrossOrigin.apply(added, to: &head.fields)
         // Made here, from what is stored.
@@ -92,7 +96,7 @@ final class Responder {
     }
 
     /// In bytes.
-    private static let longestPiece = 1 << 20
+    static let longestPiece = 1 << 20
 
     private func stream(
         _ reader: BodyReader,
@@ -124,7 +128,7 @@ final class Responder {
 
     /// - Returns: the count of queued bytes at which the next piece may be sent; nil if it may be sent now. The fuller
     ///   the memory for bodies is, the less is queued for a client that does not read.
-    private func queue(_ piece: BodyPiece, _ exchange: Exchange) throws(ClientGone) -> Int? {
+    func queue(_ piece: BodyPiece, _ exchange: Exchange) throws(ClientGone) -> Int? {
         let hasRoom = try exchange.queue(piece)
         if core.budget.isTight { return OutputQueue.tightWatermark }
         return hasRoom ? nil : OutputQueue.highWatermark
@@ -156,7 +160,7 @@ final class Responder {
     }
 
     /// What the access log and the counters will say.
-    private func note(_ result: ServiceAnswer, _ exchange: Exchange) {
+    func note(_ result: ServiceAnswer, _ exchange: Exchange) {
         guard result.demo == nil, let status = result.answer.cacheStatus else {
             exchange.outcome.cache = result.demo == nil ? .none : .demo
             return

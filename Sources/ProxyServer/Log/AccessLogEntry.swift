@@ -59,6 +59,8 @@ struct AccessEntry {
     var isAborted = false
     /// Why there was no answer, or why it ends early; empty where all went well.
     var error = ""
+    /// What was done to the answer on purpose; empty: nothing.
+    var fault = ""
     var referer: LogText?
     var userAgent: LogText?
 
@@ -159,6 +161,10 @@ struct AccessLineWriter {
             json.write(",\"error\":")
             json.value(entry.error)
         }
+        if !entry.fault.isEmpty {
+            json.write(",\"fault\":")
+            json.value(entry.fault)
+        }
         json.write(optional: ",\"referer\":", entry.referer)
         json.write(optional: ",\"user_agent\":", entry.userAgent)
         json.write("}")
@@ -220,6 +226,10 @@ struct AccessLineWriter {
             appendDecimal(status, &bytes)
         }
         if entry.isAborted { append(" aborted" as StaticString, &bytes) }
+        if !entry.fault.isEmpty {
+            append(" fault=" as StaticString, &bytes)
+            append(entry.fault, &bytes)
+        }
         if !entry.error.isEmpty {
             append(" error=" as StaticString, &bytes)
             appendEscaped(.string(entry.error), &bytes)

@@ -72,6 +72,7 @@ struct AnswerRecords {
         entry.upstreamStatus = exchange.outcome.upstreamStatus
         entry.upstreamTime = exchange.outcome.upstreamTime
         entry.error = exchange.outcome.error
+        entry.fault = exchange.outcome.fault
         if context.log?.needsID == true {
             entry.id = .string(exchange.requestID.text)
             entry.host = exchange.request.fields.first(.host).map { .string($0) }

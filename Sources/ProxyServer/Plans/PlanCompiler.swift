@@ -76,7 +76,8 @@ extension RoutePlan {
             seed: try seeds.folder(cache.seed),
             phases: try seeds.phases(cache),
             onClientAbort: cache.onClientAbort,
-            retry: configuration.forward.retry
+            retry: configuration.forward.retry,
+            faults: try faults(configuration.forward.faults)
         )
         let plan = ServicePlan(
             name: "",
@@ -138,7 +139,9 @@ extension RoutePlan {
                 redirects: endpoint.redirects,
                 recording: seeds.recordings(endpoint.recording, service: service.name),
                 mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'"),
-                errorMapping: errorMapping(endpoint.errorMapping, service: service.name, endpoint: endpoint.name)
+                errorMapping: errorMapping(endpoint.errorMapping, service: service.name, endpoint: endpoint.name),
+                faults: try faults(endpoint.faults),
+                rateLimit: endpoint.rateLimit
             )
             let plan = EndpointPlan(
                 name: endpoint.name,
@@ -170,7 +173,9 @@ extension RoutePlan {
                 redirects: service.redirects,
                 recording: seeds.recordings(service.recording, service: service.name),
                 mapping: mapping(service.mapping, "service '\(service.name)'"),
-                errorMapping: errorMapping(service.errorMapping, service: service.name)
+                errorMapping: errorMapping(service.errorMapping, service: service.name),
+                faults: try faults(service.faults),
+                rateLimit: service.rateLimit
             ),
             authorization: authorization(service.auth),
             proxies: service.upstreamProxy,

@@ -1,5 +1,7 @@
 // The daemon's counters: plain integers on each loop, one table of descriptions, summed when somebody asks.
 
+import Policies
+
 /// The counters, in the order of their table.
 package enum Counter: Int, CaseIterable, Sendable {
     case answers1xx, answers2xx, answers3xx, answers4xx, answers5xx
@@ -9,6 +11,8 @@ package enum Counter: Int, CaseIterable, Sendable {
     case connectionsAccepted, connectionsClosed, tunnelsOpened, tunnelsClosed
     case upstreamRequests
     case errorWire, errorTimeout, errorAborted, errorRefused, errorUpstream, errorInternal
+    case faultLatency, faultStatus, faultPace, faultReset, faultEmpty, faultClose, faultBadChunk, faultStalledHead,
+        faultStalledBody, faultGarbage, faultWrongLength
 
     static func answers(_ status: Int) -> Counter {
         switch status {
@@ -32,6 +36,19 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .collapsed: .cacheCollapsed
         case .demo: .cacheDemo
         case .none: .cacheNone
+        }
+    }
+
+    static func fault(_ kind: WireFault.Kind) -> Counter {
+        switch kind {
+        case .reset: .faultReset
+        case .empty: .faultEmpty
+        case .close: .faultClose
+        case .badChunk: .faultBadChunk
+        case .stalledHead: .faultStalledHead
+        case .stalledBody: .faultStalledBody
+        case .garbage: .faultGarbage
+        case .wrongLength: .faultWrongLength
         }
     }
 }
@@ -158,6 +175,13 @@ package enum MetricsText {
                 ("wire", .errorWire), ("timeout", .errorTimeout), ("aborted", .errorAborted),
                 ("refused", .errorRefused), ("upstream", .errorUpstream), ("internal", .errorInternal),
             ]
+        ),
+        Family(
+            "drydock_faults_total",
+            "Answers that a fault of the configuration changed, by what it did.",
+            label: "fault",
+            [("latency", .faultLatency), ("status", .faultStatus), ("pace", .faultPace)]
+                + WireFault.Kind.allCases.map { ($0.rawValue, .fault($0)) }
         ),
     ]
 

@@ -113,6 +113,8 @@ package struct ServiceAnswer {
     package var answer: Answer
     /// The value of Drydock-Demo; nil for what is no demo answer.
     package var demo: String?
+    /// What Drydock-Demo says of faults; nil where none acts.
+    package var faults: String?
     /// The document of an answer that is a failure, as `error.map` makes it; nil: a problem document says what failed.
     package var errorDocument: [UInt8]?
 

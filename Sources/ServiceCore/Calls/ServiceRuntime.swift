@@ -5,12 +5,13 @@ import Synchronization
 
 /// One service's state.
 ///
-/// Sendable: admission, resilience and parked calls have mutexes of their own, the counter is atomic.
+/// Sendable: admission, resilience, parked calls and windows have mutexes of their own, the counter is atomic.
 package final class ServiceRuntime: Sendable {
     package let name: String
     package let admission: Admission
     package let resilience: Resilience
     package let parked: ParkedCalls
+    package let rates = RateWindows()
     private let fetches = Atomic<Int>(0)
     private let redirects = Atomic<Int>(0)
 

@@ -2,6 +2,7 @@
 // a reload makes a new one.
 
 package import CacheStore
+package import DemoMode
 package import DownloadCore
 package import HTTPCaching
 package import HTTPWire
@@ -47,6 +48,10 @@ package struct RequestPlan: Sendable, Equatable {
     package private(set) var mapping: ResponseMapping?
     /// What its failed answers become; nil: they stay as they are.
     package private(set) var errorMapping: ErrorMapping?
+    /// What goes wrong on purpose between an answer and its client; nil: nothing.
+    package var faults: FaultPlan?
+    /// How many requests are answered in a time; nil: all.
+    package var rateLimit: RateLimitPolicy?
 
     package init(
         rules: FieldRules = FieldRules(),
@@ -69,7 +74,9 @@ package struct RequestPlan: Sendable, Equatable {
         redirects: RedirectPolicy = RedirectPolicy(),
         recording: RecordingPlan? = nil,
         mapping: ResponseMapping? = nil,
-        errorMapping: ErrorMapping? = nil
+        errorMapping: ErrorMapping? = nil,
+        faults: FaultPlan? = nil,
+        rateLimit: RateLimitPolicy? = nil
     ) {
         self.rules = rules
         self.query = query
@@ -92,6 +99,8 @@ package struct RequestPlan: Sendable, Equatable {
         self.recording = recording
         self.mapping = mapping
         self.errorMapping = errorMapping
+        self.faults = faults
+        self.rateLimit = rateLimit
         self.policy.mapping = mapping?.plan.digest
         self.policy.expectation = phases?.expectation
         self.policy.mapsErrors = errorMapping != nil

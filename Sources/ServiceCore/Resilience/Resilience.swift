@@ -17,6 +17,9 @@ package enum ServiceReport: Sendable, Equatable {
     /// - `waited`: nanoseconds since the call was parked, as in the next case.
     case replayed(method: String, path: String, id: UInt64, waited: UInt64)
     case parkExpired(method: String, path: String, id: UInt64, waited: UInt64)
+    /// A client has come back before the time that it was told.
+    /// - `wait`: seconds that are left of it.
+    case cameEarly(client: String, quota: String, wait: Int64)
 
     /// One line.
     /// - Parameter service: empty for forward mode.
@@ -38,6 +41,8 @@ package enum ServiceReport: Sendable, Equatable {
             "\(who): \(method) \(path), parked as \(id), was replayed after \(waited / 1_000_000) ms"
         case .parkExpired(let method, let path, let id, let waited):
             "\(who): \(method) \(path), parked as \(id), waited \(waited / 1_000_000) ms in vain"
+        case .cameEarly(let client, let quota, let wait):
+            "\(who): \(client) came back \(wait) s before Retry-After of the quota \(quota) had passed"
         }
     }
 
@@ -45,7 +50,7 @@ package enum ServiceReport: Sendable, Equatable {
     package var isWarning: Bool {
         switch self {
         case .breakerOpened, .parkExpired, .notParked: true
-        case .retrying, .breakerClosed, .parked, .replayed: false
+        case .retrying, .breakerClosed, .parked, .replayed, .cameEarly: false
         }
     }
 }

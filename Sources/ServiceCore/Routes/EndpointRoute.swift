@@ -40,7 +40,8 @@ package final class EndpointRoute: Sendable {
 
     /// - Parameters:
     ///   - isUnlisted: the service answers only its endpoints, and these are the requests that none of them names.
-    ///   - isOpen: there is nothing that the hot path would pass by: no access rules, and no log of bodies.
+    ///   - isOpen: there is nothing that the hot path would pass by: no access rules, no log of bodies, no
+    ///     faults and no quota.
     init(
         _ endpoint: EndpointPlan?,
         _ request: RequestPlan,

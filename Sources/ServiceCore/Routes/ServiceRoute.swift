@@ -127,7 +127,8 @@ package final class ServiceRoute: Sendable {
         let addsVary = !cors.origins.isEmpty
         func route(_ endpoint: EndpointPlan?, _ demo: DemoPlan?) -> EndpointRoute {
             let request = endpoint?.request ?? plan.request
-            let isOpen = access.isEmpty && request.logBodies == nil
+            let isOpen =
+                access.isEmpty && request.logBodies == nil && request.faults == nil && request.rateLimit == nil
             var hasher = Hasher()
             hasher.combine(String(describing: request.policy))
             hasher.combine(request.key)

@@ -1,0 +1,208 @@
+// Faults: their profiles, what a rule does, and which rules exclude each other.
+
+import Policies
+
+extension LatencyPolicy {
+    /// - Parameter reader: of a section `latency`; nil where it says nothing, or nothing that can be drawn from.
+    init?(_ reader: SectionReader) {
+        let max = reader.nanoseconds("max")
+        guard var policy = reader.latencies.first else { return nil }
+        if let max { policy.max = max }
+        self = policy
+    }
+}
+
+extension SectionReader {
+    /// The distributions of a section `latency`.
+    fileprivate var latencies: [LatencyPolicy] {
+        var all: [LatencyPolicy] = []
+        if case .distribution(let policy)? = leaf("range")?.scalar { all.append(policy) }
+        let (normal, lognormal) = (section("normal"), section("lognormal"))
+        if let mean = normal.nanoseconds("mean"), let deviation = normal.nanoseconds("deviation") {
+            all.append(LatencyPolicy(.normal(mean: mean, deviation: deviation)))
+        }
+        if let median = lognormal.nanoseconds("median"), let p99 = lognormal.nanoseconds("p99") {
+            all.append(LatencyPolicy(.lognormal(median: median, p99: p99)))
+        }
+        guard entry("percentiles") != nil else { return all }
+        let points = map("percentiles").compactMap { entry -> LatencyPolicy.Point? in
+            guard let percentile = Double(entry.key), case .leaf(let leaf) = entry.value.content,
+                case .nanoseconds(let latency) = leaf.scalar
+            else { return nil }
+            return LatencyPolicy.Point(percentile: percentile, latency: latency)
+        }
+        return all + [LatencyPolicy(.percentiles(points.sorted { $0.percentile < $1.percentile }))]
+    }
+}
+
+extension Resolver {
+    /// The latency under a key of a section.
+    mutating func latency(_ reader: SectionReader, label: String) -> LatencyPolicy? {
+        guard let place = reader.place("latency"), !broken.contains(place) else { return nil }
+        let inner = reader.section("latency")
+        let all = inner.latencies
+        guard all.count == 1, let policy = all.first else {
+            fail(place, "'\(label)' takes one of range, normal, lognormal and percentiles; write one of them")
+            return nil
+        }
+        if let problem = Units.problem(of: policy.shape) { fail(place, "'\(label)' \(problem)") }
+        return LatencyPolicy(inner)
+    }
+
+    /// - Parameter scope: the endpoint that has a quota of its own; empty: the service.
+    mutating func rateLimit(_ reader: SectionReader, scope: String) -> RateLimitPolicy? {
+        let section = reader.section("rate_limit")
+        let window = section.nanoseconds(always: "window")
+        if window == 0, let place = section.place("window") {
+            fail(place, "'rate_limit.window' is zero; write 1s or more")
+        }
+        guard let limit = section.int("limit"), window > 0 else { return nil }
+        return RateLimitPolicy(
+            scope: scope,
+            limit: limit,
+            window: window,
+            status: section.int(always: "status"),
+            count: section.choice(always: "count"),
+            by: section.choice(always: "by")
+        )
+    }
+
+    mutating func profiles(_ root: SectionReader) -> [String: [FaultPolicy]] {
+        var result = Dictionary(uniqueKeysWithValues: FaultPreset.allCases.map { ($0.rawValue, $0.rules) })
+        for entry in root.map("fault_profiles") {
+            guard case .list(let values) = entry.value.content else { continue }
+            result[entry.key] = rules(values, isProfile: true)
+        }
+        return result
+    }
+
+    /// - Parameter reader: of a service, an endpoint or forward mode.
+    mutating func faults(_ reader: SectionReader) -> [FaultPolicy] { rules(reader.items("faults"), isProfile: false) }
+
+    private mutating func rules(_ values: [Value], isProfile: Bool) -> [FaultPolicy] {
+        var result: [FaultPolicy] = []
+        for value in values where !broken.contains(value.place) {
+            guard case .section(let entries) = value.content else { continue }
+            let reader = SectionReader(entries: entries, section: KeyTable.fault)
+            guard let name = reader.text("profile") else {
+                if let rule = rule(reader, value.place) { result.append(rule) }
+                continue
+            }
+            let place = place(reader, "profile")
+            if entries.count > 1 {
+                fail(
+                    place,
+                    "'profile' stands for rules of its own; remove the keys beside it, or write a rule without it"
+                )
+            } else if isProfile {
+                fail(place, "a profile has rules, and no other profile; write the rules of '\(name)' here")
+            } else if let rules = faultProfiles[name] {
+                result += rules
+            } else {
+                let near = Suggestions.nearest(to: name, among: faultProfiles.keys.sorted())
+                let known = faultProfiles.keys.sorted().joined(separator: ", ")
+                let help = near.map { "did you mean '\($0)'?" } ?? "there are \(known)"
+                fail(place, "there is no fault profile '\(name)'; \(help)")
+            }
+        }
+        return Self.named(result)
+    }
+
+    /// Rules of one name would draw the same numbers.
+    private static func named(_ rules: [FaultPolicy]) -> [FaultPolicy] {
+        var seen: Set<String> = []
+        return rules.map { rule in
+            var rule = rule
+            var number = 1
+            while !seen.insert(number == 1 ? rule.name : "\(rule.name)-\(number)").inserted { number += 1 }
+            if number > 1 { rule.name += "-\(number)" }
+            return rule
+        }
+    }
+
+    private mutating func rule(_ reader: SectionReader, _ place: SourcePosition) -> FaultPolicy? {
+        var rule = FaultPolicy(name: "")
+        rule.latency = latency(reader, label: "faults.latency")
+        rule.status = reader.int("status")
+        if case .latency(let range)? = reader.leaf("retry_after")?.scalar { rule.retryAfter = range }
+        rule.file = reader.text("file")
+        if let file = rule.file {
+            if let problem = FileChecks.readable(file, atMost: FileChecks.largestDemoFile) {
+                fail(self.place(reader, "file"), file: "'faults.file' \(problem)")
+            }
+            demoFiles.append(file)
+        }
+        rule.wire = wireFault(reader)
+        rule.pace = pace(reader)
+        if let share = reader.share("chance") { rule.chance = share }
+        let points = Set(reader.texts("at").compactMap { FaultPoint(rawValue: $0) })
+        if !points.isEmpty, !reader.texts("at").contains("all") { rule.points = points }
+        rule.first = reader.int("first")
+        rule.every = reader.int("every")
+        rule.seed = UInt64(reader.int("random_seed") ?? 0)
+        rule.name = reader.text("name") ?? rule.deed
+        for key in ["retry_after", "file"] where rule.status == nil {
+            guard let place = reader.place(key) else { continue }
+            fail(place, "'faults.\(key)' needs 'faults.status', which is not set; set it, or remove '\(key)'")
+        }
+        if let status = rule.status, [204, 205, 304].contains(status), let place = reader.place("file") {
+            fail(
+                place,
+                "an answer with status \(status) has no body (RFC 9110); remove 'faults.file', or change the status"
+            )
+        }
+        let deeds = ["latency", "status", "fault", "pace", "dribble"]
+        guard deeds.contains(where: { reader.entry($0) != nil }) else {
+            fail(place, "a rule of 'faults' does nothing; write latency, status, fault, pace or dribble")
+            return nil
+        }
+        return rule
+    }
+
+    private mutating func pace(_ reader: SectionReader) -> Pace? {
+        let dribble = reader.section("dribble")
+        if let place = reader.place("dribble"), reader.entry("pace") != nil {
+            fail(place, "'faults' takes pace or dribble, not both; remove one")
+        }
+        if let rate = reader.bytes("pace") { return .rate(rate) }
+        guard let chunks = dribble.int("chunks"), let over = dribble.nanoseconds("over") else { return nil }
+        return .dribble(chunks: chunks, over: over)
+    }
+
+    private mutating func wireFault(_ rule: SectionReader) -> WireFault? {
+        guard let place = rule.place("fault"), !broken.contains(place) else { return nil }
+        let reader = rule.section("fault")
+        guard reader.entries.count == 1, let key = reader.entries.first?.key,
+            let kind = WireFault.Kind(rawValue: reader.text("kind") ?? key)
+        else {
+            fail(place, "'faults.fault' takes one fault, such as reset or { close: { after: 2KiB } }; write one")
+            return nil
+        }
+        let below = reader.section(kind.rawValue)
+        let after = below.bytes("after")
+        switch kind {
+        case .reset: return .reset(after: after)
+        case .empty: return .empty
+        case .close: return .close(after: after ?? 0)
+        case .badChunk: return .badChunk(after: after ?? 0)
+        case .stalledHead: return .stalledHead(for: below.nanoseconds("for"))
+        case .stalledBody: return .stalledBody(after: after ?? 0, for: below.nanoseconds("for"))
+        case .garbage: return .garbage(afterStatusLine: below.text("after") != nil)
+        case .wrongLength:
+            guard let count = below.int("by"), count != 0 else {
+                fail(place, "'faults.fault.wrong_length.by' is 0, which is the right length; write another number")
+                return nil
+            }
+            return .wrongLength(by: count)
+        }
+    }
+}
+
+extension FaultPolicy {
+    /// The name of a rule that has none of its own: what it does.
+    fileprivate var deed: String {
+        if let wire { return wire.kind.rawValue }
+        if let status { return "\(status)" }
+        return latency != nil ? "latency" : "pace"
+    }
+}

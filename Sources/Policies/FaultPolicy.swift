@@ -1,0 +1,156 @@
+// What goes wrong on purpose between an answer and its client, as a configuration chooses it.
+
+/// One rule of `faults`: when it acts, and what it does then. Times are nanoseconds.
+package struct FaultPolicy: Sendable, Equatable {
+    /// It is part of every draw's key, and stands in Drydock-Demo.
+    package var name: String
+    /// Another seed gives other draws for the same requests.
+    package var seed: UInt64
+    /// The share of requests that it acts on, 0...1.
+    package var chance: Double
+    /// Which answers it acts on.
+    package var points: Set<FaultPoint>
+    /// It acts on no more than so many of the first requests of a path; nil: on all.
+    package var first: Int?
+    /// It acts on each so-many-th request of a path; nil: on all.
+    package var every: Int?
+    /// How much later the answer begins; nil: it does not.
+    package var latency: LatencyPolicy?
+    /// The status that is sent in place of the answer; nil: the answer's own.
+    package var status: Int?
+    /// With `status`: what Retry-After says, drawn from the range; nil: there is no such field.
+    package var retryAfter: ClosedRange<UInt64>?
+    /// With `status`: the absolute path of the body; nil: an empty one.
+    package var file: String?
+    /// What happens to the bytes; nil: nothing.
+    package var wire: WireFault?
+    /// How slowly the body goes out; nil: as fast as the client reads.
+    package var pace: Pace?
+
+    package init(
+        name: String,
+        seed: UInt64 = 0,
+        chance: Double = 1,
+        points: Set<FaultPoint> = Set(FaultPoint.allCases),
+        first: Int? = nil,
+        every: Int? = nil,
+        latency: LatencyPolicy? = nil,
+        status: Int? = nil,
+        retryAfter: ClosedRange<UInt64>? = nil,
+        file: String? = nil,
+        wire: WireFault? = nil,
+        pace: Pace? = nil
+    ) {
+        self.name = name
+        self.seed = seed
+        self.chance = chance
+        self.points = points
+        self.first = first
+        self.every = every
+        self.latency = latency
+        self.status = status
+        self.retryAfter = retryAfter
+        self.file = file
+        self.wire = wire
+        self.pace = pace
+    }
+}
+
+/// Where an answer comes from, as far as faults tell answers apart.
+package enum FaultPoint: String, Sendable, Hashable, CaseIterable {
+    /// Stored, and fresh.
+    case hit
+    /// Stored and stale, or what stands in for an answer of the origin.
+    case stale
+    /// From the origin, or the reason why there is no answer.
+    case miss
+    /// Stored, after the origin has said that it still holds.
+    case revalidate
+    case demo
+}
+
+/// What goes wrong with the bytes of an answer over HTTP/1.1. After each of them the connection ends.
+package enum WireFault: Sendable, Hashable {
+    /// The connection is reset after so many bytes of content; nil: before the first byte of the answer.
+    case reset(after: Int?)
+    /// The connection ends without a byte.
+    case empty
+    /// The connection ends after so many bytes of content, whatever the head has promised.
+    case close(after: Int)
+    /// After so many bytes of content comes a chunk whose size is no number.
+    case badChunk(after: Int)
+    /// The head stops in its middle, for so many nanoseconds, and the connection ends; nil: until the client leaves.
+    case stalledHead(for: UInt64?)
+    /// The content stops after so many bytes, for so many nanoseconds, and the connection ends; nil: until the client
+    /// leaves.
+    case stalledBody(after: Int, for: UInt64?)
+    /// Bytes that are no HTTP, in place of the answer or behind its status line.
+    case garbage(afterStatusLine: Bool)
+    /// Content-Length says so many bytes more than there are, or fewer.
+    case wrongLength(by: Int)
+
+    /// Its kind as configuration, logs and metrics name it.
+    package var kind: Kind {
+        switch self {
+        case .reset: .reset
+        case .empty: .empty
+        case .close: .close
+        case .badChunk: .badChunk
+        case .stalledHead: .stalledHead
+        case .stalledBody: .stalledBody
+        case .garbage: .garbage
+        case .wrongLength: .wrongLength
+        }
+    }
+
+    package enum Kind: String, Sendable, CaseIterable {
+        case reset, empty, close
+        case badChunk = "bad_chunk"
+        case stalledHead = "stalled_head"
+        case stalledBody = "stalled_body"
+        case garbage
+        case wrongLength = "wrong_length"
+    }
+}
+
+/// How slowly the body of an answer goes out.
+package enum Pace: Sendable, Hashable {
+    /// So many bytes a second, at least 1.
+    case rate(Int)
+    /// In so many pieces, at least 1, of which the last one goes out after so many nanoseconds.
+    case dribble(chunks: Int, over: UInt64)
+}
+
+/// Rules of faults that every configuration may name.
+package enum FaultPreset: String, Sendable, CaseIterable {
+    case flakyMobile = "flaky-mobile"
+    case overloaded
+    case thirdGeneration = "3g"
+
+    package var rules: [FaultPolicy] {
+        switch self {
+        case .flakyMobile:
+            [
+                FaultPolicy(name: "flaky-mobile", latency: Self.latency(120, p99: 2500), pace: .rate(256 << 10)),
+                FaultPolicy(name: "flaky-mobile-lost", chance: 0.02, wire: .reset(after: nil)),
+                FaultPolicy(name: "flaky-mobile-cut", chance: 0.03, wire: .close(after: 2 << 10)),
+            ]
+        case .overloaded:
+            [
+                FaultPolicy(name: "overloaded", latency: Self.latency(400, p99: 5000)),
+                FaultPolicy(
+                    name: "overloaded-503",
+                    chance: 0.1,
+                    status: 503,
+                    retryAfter: 1_000_000_000...5_000_000_000
+                ),
+            ]
+        case .thirdGeneration: [FaultPolicy(name: "3g", latency: Self.latency(200, p99: 800), pace: .rate(200 << 10))]
+        }
+    }
+
+    /// In milliseconds.
+    private static func latency(_ median: UInt64, p99: UInt64) -> LatencyPolicy {
+        LatencyPolicy(.lognormal(median: median * 1_000_000, p99: p99 * 1_000_000))
+    }
+}

@@ -1,0 +1,49 @@
+// Quotas: counts a request, says what is left, and refuses what is one too many.
+
+import EventLoop
+import HTTPWire
+import Policies
+import ServiceCore
+
+/// The quota that one request is counted by.
+struct RequestQuota {
+    private let match: RouteMatch
+    private let exchange: Exchange
+    private let clock: WallClock
+
+    init(_ match: RouteMatch, _ exchange: Exchange, _ clock: WallClock) {
+        self.match = match
+        self.exchange = exchange
+        self.clock = clock
+    }
+
+    /// Counts the request, if the quota is for such requests.
+    /// - Parameters:
+    ///   - counted: what the request is for the quota now.
+    ///   - added: fields of every answer, which say the quota afterwards.
+    /// - Throws: the answer to a request that is one too many.
+    func take(_ counted: RateLimitPolicy.Counted, _ added: inout Fields) throws(Problem) {
+        guard let policy = match.endpoint.request.rateLimit, policy.count == counted else { return }
+        let name = policy.scope.isEmpty ? match.route.label : policy.scope
+        let client = exchange.peer.isUnix ? "unix" : exchange.peer.host
+        let runtime = match.route.runtime
+        let verdict = runtime.rates.take(policy, scope: name, client: client, now: clock.now())
+        let seconds = policy.window / 1_000_000_000
+        // draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4.
+        added.append("RateLimit-Policy", "\"\(name)\";q=\(policy.limit);w=\(seconds)")
+        added.append("RateLimit", "\"\(name)\";r=\(verdict.left);t=\(verdict.reset)")
+        guard verdict.isOver else { return }
+        if verdict.isNews {
+            runtime.resilience.tell(.cameEarly(client: client, quota: name, wait: verdict.reset))
+        }
+        exchange.outcome.fault = "rate_limit"
+        var fields = added
+        fields.append(.retryAfter, String(verdict.reset))
+        throw Problem(
+            status: policy.status,
+            title: "Too many requests",
+            detail: "\(policy.limit) requests in \(seconds) s are answered here; come back in \(verdict.reset) s",
+            fields: fields
+        )
+    }
+}

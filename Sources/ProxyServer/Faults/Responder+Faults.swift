@@ -1,0 +1,167 @@
+// Sends an answer to which a fault happens on its way: slowly, in part, or as bytes that are no HTTP.
+
+import CacheStore
+import DemoMode
+import DownloadCore
+import EventLoop
+import HTTPWire
+import Policies
+import ServiceCore
+
+extension Responder {
+    /// As ``send(_:_:_:_:_:on:)``, with what the faults do to the bytes.
+    func send(
+        _ result: ServiceAnswer,
+        _ rewriting: Rewriting,
+        _ added: Fields,
+        _ exchange: Exchange,
+        _ bodies: BodyLog?,
+        _ effect: FaultEffect,
+        on loop: isolated EventLoop
+    ) async {
+        if let wire = effect.wire, await replaceHead(result, wire, exchange, on: loop) { return }
+        var result = result
+        let (reader, length) = (result.answer.reader, result.answer.length)
+        switch effect.wire {
+        // Chunks, where there could be a Content-Length.
+        case .badChunk?: if reader != nil { result.answer.length = nil }
+        case .wrongLength(let more)?: result.answer.length = length.map { max(0, $0 + Int64(more)) }
+        default: break
+        }
+        begin(result, rewriting, added, exchange, hasBody: reader != nil)
+        defer { reader?.close() }
+        if let reader {
+            let limit = effect.wire?.contentLimit(length)
+            let passage = Passage(pace: effect.pace, length: length, limit: limit)
+            guard await stream(reader, exchange, bodies, passage, on: loop) else { return }
+        }
+        guard let wire = effect.wire else { return exchange.finish(trailers: reader?.trailers ?? Fields()) }
+        await end(wire, reader, exchange, on: loop)
+    }
+
+    // MARK: - The head
+
+    /// Sends what stands in for a head; false, with nothing sent, where the fault leaves the head as it is.
+    private func replaceHead(
+        _ result: ServiceAnswer,
+        _ wire: WireFault,
+        _ exchange: Exchange,
+        on loop: isolated EventLoop
+    ) async -> Bool {
+        let head = result.answer.head
+        let statusLine = "HTTP/1.1 \(head.status) \(ReasonPhrase.reason(head.status))\r\n"
+        switch wire {
+        case .reset(after: nil), .empty, .stalledHead, .garbage: break
+        case .reset, .close, .badChunk, .stalledBody, .wrongLength: return false
+        }
+        result.answer.reader?.close()
+        note(result, exchange)
+        // The log has the status of the answer that does not arrive.
+        exchange.status = head.status
+        switch wire {
+        case .stalledHead(let time):
+            exchange.sendUnframed("\(statusLine)Content-Ty")
+            await exchange.hold(time, on: loop)
+        case .garbage(let afterStatusLine):
+            exchange.sendUnframed((afterStatusLine ? statusLine : "") + Self.garbage)
+        default: break
+        }
+        exchange.abort(wire == .reset(after: nil) ? .reset : .close)
+        return true
+    }
+
+    /// Neither a status line nor a field line: no line has a colon, and the last one has no end.
+    private static let garbage = "\u{1}\u{2}\u{7f} this is no HTTP \u{3}\r\n\u{4}\u{5}\u{6}\r\nnor is this"
+
+    // MARK: - The content
+
+    /// How much of a body goes out, and how fast.
+    private struct Passage {
+        let pace: Pace?
+        /// Of the whole body in bytes; nil: not known.
+        let length: Int64?
+        /// Bytes that go out; nil: all.
+        let limit: Int64?
+    }
+
+    /// - Returns: false where the body breaks off, or the client has left: the exchange is over.
+    private func stream(
+        _ reader: BodyReader,
+        _ exchange: Exchange,
+        _ bodies: BodyLog?,
+        _ passage: Passage,
+        on loop: isolated EventLoop
+    ) async -> Bool {
+        let began = Monotonic.now()
+        var sent: Int64 = 0
+        do {
+            while sent < passage.limit ?? .max {
+                let step = passage.pace?.step(after: sent, length: passage.length)
+                let left = Int(clamping: (passage.limit ?? .max) - sent)
+                let most = min(step?.count ?? Self.longestPiece, left, Self.longestPiece)
+                guard let piece = try await reader.next(maxBytes: most, on: loop) else { break }
+                if let step {
+                    let (due, now) = (began + step.due(piece.count), Monotonic.now())
+                    if due > now { try await loop.sleep(nanoseconds: due - now) }
+                }
+                await bodies?.see(piece, on: loop)
+                if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
+                sent += Int64(piece.count)
+            }
+            return true
+        } catch {
+            exchange.outcome.error = (error as? BodyError)?.description ?? "the client left"
+            exchange.fail()
+            return false
+        }
+    }
+
+    // MARK: - The end
+
+    private func end(
+        _ wire: WireFault,
+        _ reader: BodyReader?,
+        _ exchange: Exchange,
+        on loop: isolated EventLoop
+    ) async {
+        switch wire {
+        case .reset:
+            // A reset takes with it what the socket has not got yet.
+            try? await exchange.waitForRoom(atMost: 0)
+            return exchange.abort(.reset)
+        case .badChunk where reader != nil:
+            // To an older client the body has no chunks, and its end is that of the connection.
+            if exchange.request.version == .http10 { return exchange.abort(.reset) }
+            exchange.sendUnframed("no-size\r\n")
+        case .stalledBody(_, let time): await exchange.hold(time, on: loop)
+        case .wrongLength(let more) where more < 0:
+            if let reader { await sendSurplus(reader, exchange, on: loop) }
+        default: break
+        }
+        exchange.abort(.close)
+    }
+
+    /// Sends the content that Content-Length leaves out.
+    private func sendSurplus(_ reader: BodyReader, _ exchange: Exchange, on loop: isolated EventLoop) async {
+        do {
+            while let piece = try await reader.next(maxBytes: Self.longestPiece, on: loop) {
+                if try !exchange.sendUnframed(piece) { try await exchange.waitForRoom() }
+            }
+        } catch {
+            exchange.outcome.error = (error as? BodyError)?.description ?? "the client left"
+        }
+    }
+}
+
+extension WireFault {
+    /// Bytes of content that go out before the fault; nil: all.
+    /// - Parameter length: of the content; nil: not known.
+    fileprivate func contentLimit(_ length: Int64?) -> Int64? {
+        switch self {
+        case .reset(let count): count.map { Int64($0) }
+        case .close(let count), .badChunk(let count), .stalledBody(let count, _): Int64(count)
+        case .wrongLength(let more): more < 0 ? length.map { max(0, $0 + Int64(more)) } : nil
+        case .empty, .stalledHead, .garbage: nil
+        }
+    }
+}
