@@ -27,10 +27,13 @@ package enum WholeFile {
 
     /// A file of a store's folder; empty where there is none, and what came before the error where it
     /// cannot be read to its end.
-    package static func readOwn(_ path: String) -> [UInt8] {
+    /// - Parameter limit: bytes of a file that is read; a longer one is empty.
+    package static func readOwn(_ path: String, atMost limit: Int = .max) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | safely)
         if descriptor < 0 { return [] }
         defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, Int(status.st_size) <= limit else { return [] }
         var bytes: [UInt8] = []
         _ = readToEnd(descriptor, &bytes)
         return bytes

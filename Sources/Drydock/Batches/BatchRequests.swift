@@ -79,7 +79,8 @@ struct BatchQuestions: Sendable {
             throw BatchRefusal("'\(item.url)' is not of this batch")
         }
         switch questions[kind] {
-        case .success(let question):
+        case .success(let plain):
+            let question = engine.identified(plain)
             var ask = question.ask(engine.configuration, seed: engine.seed)
             // Else the batch says how urgent its downloads are.
             if question.options.priority == nil { ask.urgency = nil }

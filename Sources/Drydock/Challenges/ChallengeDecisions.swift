@@ -65,7 +65,7 @@ final class ChallengeDecisions: Sendable {
             state.answers[question] = new
             return new
         }
-        guard let answer = await Self.value(of: task) else { return nil }
+        guard let answer = await task.valueUnlessCancelled() else { return nil }
         return state.withLock { state in
             let old = state.terms[question.origin].flatMap { $0.pin == question.pin ? $0 : nil }
             guard let new = Self.terms(old ?? Terms(pin: question.pin), question, answer) else { return nil }
@@ -84,19 +84,6 @@ final class ChallengeDecisions: Sendable {
         case (.present(let certificate, let key), true): (terms.certificate, terms.key) = (certificate, key)
         }
         return terms
-    }
-
-    /// Nil where the caller is cancelled; the task goes on for others.
-    private static func value(of task: Task<TLSChallenge.Answer, Never>) async -> TLSChallenge.Answer? {
-        let (answers, continuation) = AsyncStream.makeStream(of: TLSChallenge.Answer.self)
-        let relay = Task {
-            continuation.yield(await task.value)
-            continuation.finish()
-        }
-        defer { relay.cancel() }
-        // A stream ends when the task that waits for it is cancelled, which a task's value does not.
-        for await answer in answers { return answer }
-        return nil
     }
 }
 

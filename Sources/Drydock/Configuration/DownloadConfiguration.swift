@@ -41,6 +41,20 @@ public struct DownloadConfiguration: Sendable, Hashable {
     public var minimumLength: Int64 = 0
     /// What becomes of a transfer when everybody who waited for it has left. ``Leaving/finish`` by default.
     public var leaving = Leaving.finish
+    /// Whether what is stored answers more than one user, by the rules of RFC 9111 for shared caches: nothing is kept
+    /// that is `private`, or that answers a request with credentials and does not allow it. False by default: such
+    /// responses are kept, and found by requests with the same credentials alone.
+    public var isShared = false
+    /// What is shown to origins, by their names: `HOST`, `HOST:PORT`, or either with `https://` or `http://` before it;
+    /// without, `https` is meant. Of names that match an origin, the one that says the most counts. A request with an
+    /// `Authorization` of its own is sent as it is, and no other origin gets them after a redirect. None by default.
+    public var credentials: [String: CredentialSource] = [:]
+    /// Whether cookies that origins set are sent to them again, and where they are kept. ``CookieStorage/none`` by default.
+    public var cookies = CookieStorage.none
+    /// What becomes of responses that set a cookie. ``SetCookieRule/strict`` by default.
+    public var setCookie = SetCookieRule.strict
+    /// What becomes of the answers to requests with cookies. ``CookieRule/explicit`` by default.
+    public var storesWithCookies = CookieRule.explicit
     /// What may be kept in memory; nil keeps nothing there. 64 MiB by default.
     public var memory: MemoryLimits? = MemoryLimits()
     /// What may be kept on disk, and where; nil keeps nothing there. 1 GiB by default.
@@ -181,12 +195,21 @@ extension DownloadConfiguration {
         public var count: Int
         /// Bytes of one body; 8 MiB by default.
         public var largest: Int
+        /// Whether a quarter of what is held goes with every second in which the system is short of memory, by what the
+        /// control group of the process says, or the whole machine; true by default. The log says so.
+        public var givesWayUnderPressure: Bool
 
         /// Limits with these numbers.
-        public init(size: Int = 64 << 20, count: Int = 10_000, largest: Int = 8 << 20) {
+        public init(
+            size: Int = 64 << 20,
+            count: Int = 10_000,
+            largest: Int = 8 << 20,
+            givesWayUnderPressure: Bool = true
+        ) {
             self.size = size
             self.count = count
             self.largest = largest
+            self.givesWayUnderPressure = givesWayUnderPressure
         }
     }
 

@@ -20,13 +20,13 @@ extension DownloadRequest {
     ///   - staleWanted: only the stored response is wanted, however stale it is.
     ///   - seed: the manager's.
     func ask(_ configuration: DownloadConfiguration, staleWanted: Bool = false, seed: SeedFolder?) -> CacheRequest {
-        var request = RequestHead(method: method, target: path, fields: fields)
+        var request = RequestHead(method: method, target: path, fields: seen)
         request.fields.set(.host, origin.authority)
         if staleWanted { request.fields.set(.cacheControl, "only-if-cached, max-stale") }
         var ask = CacheRequest(
             key: key,
             request: request,
-            originFields: fields,
+            originFields: sent,
             path: options.bypassesStore ? path : keys.path(path),
             policy: configuration.policy(options),
             headFormatID: headFormatID,
@@ -49,7 +49,7 @@ extension DownloadRequest {
 extension DownloadConfiguration {
     /// The policy that the caching rules follow for one download.
     fileprivate func policy(_ options: DownloadOptions) -> CachePolicy {
-        CachePolicy(
+        var policy = CachePolicy(
             mode: options.bypassesStore ? .none : mode.cacheMode,
             ttl: (options.lifetime ?? lifetime).wholeSeconds,
             ttlByStatus: lifetimes(for: options).mapValues(\.wholeSeconds),
@@ -64,8 +64,12 @@ extension DownloadConfiguration {
             compare: comparisons.map(\.rule),
             checkPause: checkPause.wholeSeconds,
             gone: gone.policy,
-            minLength: minimumLength
+            minLength: minimumLength,
+            setCookie: setCookie.policy,
+            cookies: storesWithCookies.policy
         )
+        policy.isShared = isShared
+        return policy
     }
 
     /// The lifetime that a download names for itself wins over what the manager says of successes.
@@ -204,7 +208,8 @@ extension DownloadConfiguration.DiskStore {
         return disk
     }
 
-    private var path: String {
+    /// - Throws: `DownloadError.unavailable` if no folder is named and the environment names none either.
+    var path: String {
         get throws(DownloadError) {
             if let folder { return try folder.folderPath }
             let process = ProcessInfo.processInfo
@@ -246,7 +251,7 @@ extension DownloadConfiguration.TLS {
 
 extension URL {
     /// - Throws: `DownloadError.unavailable` where it is no file URL.
-    fileprivate var folderPath: String {
+    var folderPath: String {
         get throws(DownloadError) {
             guard isFileURL else { throw .unavailable("'\(self)' is not a folder: name it by a file URL") }
             let path = path(percentEncoded: false)

@@ -50,11 +50,12 @@ extension DownloadEngine {
                 )
             }
         }
+        let asked = identified(source(first, .any), question, policy)
         let limit = question.options.maximumRedirects ?? configuration.maximumRedirects
-        guard limit > 0 else { return source(first, .any) }
+        guard limit > 0 else { return asked }
         let rules = RedirectRules(limit: limit, limitName: "maximumRedirects", policy: policy, temporary: .checked)
         return RedirectingSource(
-            source(first, .any),
+            asked,
             first,
             rules,
             clock: core.clock,
@@ -62,6 +63,28 @@ extension DownloadEngine {
                 source(target.origin, try Self.rules(for: target, from: first, hosts))
             }
         )
+    }
+
+    /// The source of requests to the origin of a question, which gets what the manager adds to them.
+    private func identified(
+        _ source: any FetchSource,
+        _ question: DownloadRequest,
+        _ policy: CachePolicy
+    ) -> any FetchSource {
+        var source = source
+        if let jar = identities.jar {
+            source = CookieSource(
+                source,
+                question.origin,
+                jar,
+                core.clock,
+                expected: question.identity?.cookies,
+                isOwn: question.fields.contains(.cookie),
+                policy
+            )
+        }
+        guard let table = identities.table, !question.fields.contains(.authorization) else { return source }
+        return CredentialedSource(source, question.origin, table, expected: question.identity?.account, policy)
     }
 
     /// The source of requests to one origin, about which the program is asked where it wants to be.

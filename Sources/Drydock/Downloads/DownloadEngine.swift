@@ -24,6 +24,10 @@ final class DownloadEngine: Sendable {
     let admission: ServiceRuntime
     /// What the program has said about origins; nil where it is not asked.
     let decisions: ChallengeDecisions?
+    /// Whom questions are asked for: credentials and cookies.
+    let identities: StoreIdentities
+    /// Gives memory back by itself; nil where it does not, and at the end.
+    private let relief: Mutex<MemoryWatcher.Member?>
 
     private init(
         _ configuration: DownloadConfiguration,
@@ -31,9 +35,13 @@ final class DownloadEngine: Sendable {
         seed: SeedFolder?,
         telemetry: Telemetry,
         clients: [LoopBox<UpstreamClient>],
+        identities: StoreIdentities,
+        relief: MemoryWatcher.Member?,
         _ logger: Logger
     ) {
         self.configuration = configuration
+        self.identities = identities
+        self.relief = Mutex(relief)
         self.runtime = runtime
         self.telemetry = telemetry
         seeds = Mutex(seed)
@@ -71,18 +79,32 @@ final class DownloadEngine: Sendable {
     ///   - calls: what the disk tier does to its files.
     ///   - interval: nanoseconds between two looks at what the file system has left.
     ///   - telemetry: what downloads are observed with.
+    ///   - watcher: says when the system is short of memory.
     /// - Throws: `DownloadError.unavailable`; nothing is left behind then.
     static func open(
         _ configuration: DownloadConfiguration,
         _ logger: Logger,
         calls: FileCalls = .real,
         interval: UInt64 = TierWatch.interval,
-        telemetry: Telemetry = .ofProgram
+        telemetry: Telemetry = .ofProgram,
+        watcher: MemoryWatcher = .shared
     ) async throws(DownloadError) -> DownloadEngine {
         do {
             let threads = try CacheThreads.start(loops: max(1, configuration.threads), nameThreads: 2)
             do {
-                return try await open(configuration, logger, telemetry, on: threads, calls: calls, interval: interval)
+                let table =
+                    try configuration.credentials.isEmpty
+                    ? nil : CredentialTable(configuration.credentials) { logger.warning("\($0)") }
+                return try await open(
+                    configuration,
+                    logger,
+                    telemetry,
+                    on: threads,
+                    calls: calls,
+                    interval: interval,
+                    table,
+                    watcher
+                )
             } catch {
                 threads.stop()
                 throw error
@@ -99,7 +121,9 @@ final class DownloadEngine: Sendable {
         _ telemetry: Telemetry,
         on threads: CacheThreads,
         calls: FileCalls,
-        interval: UInt64
+        interval: UInt64,
+        _ table: CredentialTable?,
+        _ watcher: MemoryWatcher
     ) async throws -> DownloadEngine {
         let memory = configuration.memory ?? DownloadConfiguration.MemoryLimits(size: 0, count: 0, largest: 0)
         let limits = CacheLimits(
@@ -116,9 +140,18 @@ final class DownloadEngine: Sendable {
             report: { logger.log(level: $0.level, "\($0.text)") }
         )
         let seed: SeedFolder?
+        let identities: StoreIdentities
         do {
             let (seeds, files) = (configuration.seeds, threads.files)
             seed = try await files.run { try seeds?.open(files) { logger.warning("\($0)") } }
+            identities = try await files.run { [clock = runtime.core.clock] in
+                StoreIdentities(
+                    configuration,
+                    secret: StoreIdentities.secret(ofFolder: try configuration.disk?.path),
+                    table,
+                    try configuration.cookies.open(files, now: clock.now) { logger.warning("\($0)") }
+                )
+            }
         } catch {
             runtime.core.closeStore()
             throw error
@@ -133,6 +166,8 @@ final class DownloadEngine: Sendable {
             seed: seed,
             telemetry: telemetry,
             clients: clients,
+            identities: identities,
+            relief: memory.givesWayUnderPressure && memory.size > 0 ? relief(of: runtime.core, watcher, logger) : nil,
             logger
         )
         if runtime.core.hasTiersBehind {
@@ -140,6 +175,26 @@ final class DownloadEngine: Sendable {
             }
         }
         return engine
+    }
+
+    private static func relief(
+        of core: DownloadCore,
+        _ watcher: MemoryWatcher,
+        _ logger: Logger
+    ) -> MemoryWatcher.Member {
+        watcher.add { [weak core] reason in
+            guard let core, core.statistics.memory.bytes > 0 else { return }
+            let shed = core.shedMemory(MemoryPressure.share)
+            logger.notice(
+                "memory given back, \(reason)",
+                metadata: ["evicted": "\(shed)", "left": "\(core.statistics.memory.bytes)"]
+            )
+        }
+    }
+
+    /// A question as it is asked at this moment: with its credentials and cookies.
+    func identified(_ question: DownloadRequest) -> DownloadRequest {
+        identities.identified(question, now: core.clock.now())
     }
 
     private static func makeClient(on loop: isolated EventLoop, _ resolver: Resolver) -> LoopBox<UpstreamClient> {
@@ -162,6 +217,8 @@ final class DownloadEngine: Sendable {
     /// waits for the engine any more, and from a task that cannot be cancelled: a cancelled one would not wait for what
     /// is being written.
     func stop() async {
+        let relief = relief.exchange(nil)
+        withExtendedLifetime(relief) {}
         loops.loops[0].submit { [watch] loop in watch.stop(on: loop) }
         for client in clients {
             client.loop.submit { loop in client.take(on: loop)?.shutdown() }

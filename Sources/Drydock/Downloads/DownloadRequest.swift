@@ -32,10 +32,27 @@ struct DownloadRequest: Sendable {
     /// The media types of a success; nil where any will do.
     let types: ExpectedTypes?
 
-    /// The answer to a POST is found by its content, too.
+    /// What the manager adds to it, and whom its answers are for; nil where it adds nothing, and they are for everybody.
+    var identity: StoreIdentity?
+
+    /// The fields as they go to the origin.
+    var sent: Fields { identity?.sent ?? fields }
+
+    /// The fields as the rules and the store see them: without secrets.
+    var seen: Fields { identity?.seen ?? fields }
+
+    /// The answer to a POST is found by its content, too, and one that is for somebody alone by who that is.
     var key: CacheKey {
-        let key = CacheKey(service: "", url: origin.root + keys.path(path), lines: keys.lines(fields))
-        return content.map { key.adding(lines: KeyRules.lines(post: $0, fields)) } ?? key
+        let lines = keys.lines(seen) + (identity?.line.map { [$0] } ?? [])
+        let key = CacheKey(service: "", url: origin.root + keys.path(path), lines: lines)
+        return content.map { key.adding(lines: KeyRules.lines(post: $0, seen)) } ?? key
+    }
+
+    /// The key without what the manager adds.
+    var plainKey: CacheKey {
+        var plain = self
+        plain.identity = nil
+        return plain.key
     }
 
     /// Whether bytes are sent behind its head.

@@ -81,7 +81,7 @@ final class DownloadSession: DownloadUnderWay {
         _ sessions: DownloadSessions,
         isObserved: Bool = true
     ) throws(DownloadError) {
-        self.question = question
+        self.question = engine.identified(question)
         self.engine = engine
         self.sessions = sessions
         self.isObserved = isObserved

@@ -7,6 +7,7 @@ import HTTPTypes
 import HTTPWire
 
 struct DownloadTarget: Sendable {
+    /// As a download that begins now would ask.
     private let question: DownloadRequest
     /// Those of a URL, whatever they ask with.
     private let isOfURL: Bool
@@ -20,8 +21,14 @@ struct DownloadTarget: Sendable {
 
     /// Downloads of one request.
     /// - Throws: `DownloadError.invalidRequest`.
-    init(_ request: HTTPRequest, body: Data?, _ configuration: DownloadConfiguration) throws(DownloadError) {
-        question = try DownloadRequest(request, body: body.map { .data($0) }, configuration, DownloadOptions())
+    init(
+        _ request: HTTPRequest,
+        body: Data?,
+        _ configuration: DownloadConfiguration,
+        _ engine: DownloadEngine?
+    ) throws(DownloadError) {
+        let plain = try DownloadRequest(request, body: body.map { .data($0) }, configuration, DownloadOptions())
+        question = engine?.identified(plain) ?? plain
         isOfURL = false
     }
 
@@ -48,8 +55,10 @@ struct DownloadTarget: Sendable {
     }
 
     private func means(_ download: any DownloadUnderWay) -> Bool {
-        guard let other = download.asked, means(other.key) else { return false }
-        if isOfURL { return true }
+        guard let other = download.asked else { return false }
+        if isOfURL { return means(other.key) }
+        // Whose credentials the manager has shown since it began makes no other request of it.
+        guard other.plainKey == question.plainKey else { return false }
         // Contents that are not in memory are not told from one another: they are meant where none is named.
         guard other.method == question.method, other.body?.data == question.body?.data else { return false }
         // Options add directives to Cache-Control, and are no part of the request; a content that is not in memory

@@ -10,11 +10,16 @@ struct MemoryHit {
     let answer: Answer
     let data: Data
 
+    private static let guarded = FieldSet(.authorization, .cookie)
+
     /// - Returns: nil where the waiting path has to decide, which may find the same.
     init?(_ question: DownloadRequest, _ engine: DownloadEngine) {
         // The waiting path says of a cancelled task that it is cancelled, and looks into seeds first.
-        guard question.isPlain, engine.seed == nil, !Task.isCancelled,
-            let ready = ReadyAnswer(to: question.key, question.fields, as: question.headFormatID, from: engine.core),
+        guard question.isPlain, engine.seed == nil, !Task.isCancelled else { return nil }
+        let question = engine.identified(question)
+        // In a shared cache the rules have to look at what is stored for others.
+        guard !engine.configuration.isShared || question.seen.present.isDisjoint(with: Self.guarded),
+            let ready = ReadyAnswer(to: question.key, question.seen, as: question.headFormatID, from: engine.core),
             !ready.answer.head.fields.contains(.contentEncoding),
             ready.count <= engine.configuration.maximumBody
         else { return nil }
@@ -24,12 +29,10 @@ struct MemoryHit {
 }
 
 extension DownloadRequest {
-    /// Fields with which the rules of reuse, or those of private responses, have to look at more than the stored response.
-    private static let unusual = HotPathWindow.disqualifying.union(FieldSet(.authorization, .cookie))
-
     /// A GET that is asked as the manager asks, with no field that decides about reuse.
     fileprivate var isPlain: Bool {
-        method == .get && content == nil && hasPlainOptions && fields.present.isDisjoint(with: Self.unusual)
+        method == .get && content == nil && hasPlainOptions
+            && fields.present.isDisjoint(with: HotPathWindow.disqualifying)
     }
 
     /// Names the policy that a stored response was prepared under: wishes of one download, such as a lifetime of its

@@ -17,6 +17,11 @@ extension DownloadManager {
         )
     }
 
+    /// The cookies that origins have set, or the program.
+    public var cookies: CookieStore {
+        CookieStore(configuration: configuration) { [self] () throws(DownloadError) in try await engine() }
+    }
+
     /// The state of a resource as it is stored. No origin is asked, and nothing changes.
     /// - Parameters:
     ///   - url: `http` or `https`; a fragment is left out.
@@ -102,7 +107,7 @@ extension DownloadManager {
     /// - Returns: how many downloads there were.
     @discardableResult
     public func cancel(_ request: HTTPRequest, body: Data? = nil, silently: Bool = false) -> Int {
-        guard let target = try? DownloadTarget(request, body: body, configuration) else { return 0 }
+        guard let target = try? DownloadTarget(request, body: body, configuration, opened) else { return 0 }
         return target.cancel(in: sessions, opened?.core, silently: silently)
     }
 
@@ -123,7 +128,7 @@ extension DownloadManager {
     /// others.
     @discardableResult
     public func dropWaiters(of request: HTTPRequest, body: Data? = nil, silently: Bool = false) -> Int {
-        guard let target = try? DownloadTarget(request, body: body, configuration) else { return 0 }
+        guard let target = try? DownloadTarget(request, body: body, configuration, opened) else { return 0 }
         return target.dropWaiters(in: sessions, opened?.core, silently: silently)
     }
 

@@ -1,5 +1,6 @@
 // A cache in memory for a program's own values: a limit of cost, a limit of count, and a word when something goes.
 
+import CacheStore
 import Synchronization
 
 /// Keeps values in memory for as long as there is room for them.
@@ -14,6 +15,9 @@ import Synchronization
 /// if let image = thumbnails[url] { show(image) }
 /// ```
 ///
+/// While the system is short of memory, a quarter of what is held goes with every second, by itself: the system is what
+/// the control group of the process says, or the whole machine.
+///
 /// Any thread or task may use it; no call waits for anything but another call on the same cache.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// What a cache holds, and what became of the questions to it since it was made.
@@ -26,7 +30,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         public var hits = 0
         /// Questions that found none.
         public var misses = 0
-        /// Values that had to go for want of room.
+        /// Values that had to go for want of room, or of memory.
         public var evictions = 0
 
         /// A cache that nobody has used.
@@ -34,7 +38,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
 
     /// Called when a value has gone because there was no room for it, after it has gone, on the thread that needed the
-    /// room. The cache may be used from within it. Values that the program removes or replaces itself are not told of.
+    /// room, or, where the system is short of memory, on one of the library's. The cache may be used from within it. Values that the program removes or replaces itself are not told of.
     public typealias EvictionHandler = @Sendable (_ key: Key, _ value: Value) -> Void
 
     private struct State {
@@ -51,16 +55,33 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// Nothing of a program runs while it is held: what leaves the table is released, and told of, afterwards.
     private let state: Mutex<State>
     private let onEviction: EvictionHandler?
+    /// Set once, when the cache is whole; nil where it does not give way.
+    private let member = Mutex<MemoryWatcher.Member?>(nil)
 
     /// Makes an empty cache.
     /// - Parameters:
     ///   - costLimit: what all values may cost together, in the unit of ``insert(_:for:cost:)``; below 0 counts
     ///     as 0. No limit by default.
     ///   - countLimit: how many values there may be; below 0 counts as 0. No limit by default.
+    ///   - givesWayUnderPressure: whether values go by themselves while the system is short of memory; true by default.
     ///   - onEviction: called for each value that goes for want of room. Nobody is told by default.
-    public init(costLimit: Int = .max, countLimit: Int = .max, onEviction: EvictionHandler? = nil) {
+    public convenience init(
+        costLimit: Int = .max,
+        countLimit: Int = .max,
+        givesWayUnderPressure: Bool = true,
+        onEviction: EvictionHandler? = nil
+    ) {
+        let watcher = givesWayUnderPressure ? MemoryWatcher.shared : nil
+        self.init(costLimit: costLimit, countLimit: countLimit, watcher: watcher, onEviction: onEviction)
+    }
+
+    /// - Parameter watcher: says when the system is short of memory; nil: nobody does.
+    init(costLimit: Int, countLimit: Int, watcher: MemoryWatcher?, onEviction: EvictionHandler?) {
         state = Mutex(State(costLimit: max(0, costLimit), countLimit: max(0, countLimit)))
         self.onEviction = onEviction
+        guard let watcher else { return }
+        let new = watcher.add { [weak self] _ in self?.giveWay() }
+        member.withLock { $0 = new }
     }
 
     /// What all values may cost together. What is too much goes as soon as the limit falls; below 0 counts as 0.
@@ -147,6 +168,14 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// The limits stay as they are.
     public func shrink(toCost cost: Int) {
         tell(state.withLock { Self.evict(&$0, cost: max(0, cost), count: .max) })
+    }
+
+    private func giveWay() {
+        let gone = state.withLock { state in
+            let kept = Double(state.table.cost) * (1 - MemoryPressure.share)
+            return Self.evict(&state, cost: Int(kept), count: .max)
+        }
+        tell(gone)
     }
 
     /// Values that are held.

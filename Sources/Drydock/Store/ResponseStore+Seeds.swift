@@ -97,7 +97,7 @@ extension ResponseStore {
                 isEnding: { Task.isCancelled || sessions.isClosed },
                 place: { urls in
                     let url = urls.first { url in parents.contains { url.hasPrefix($0) } } ?? urls.first
-                    return url.flatMap { Self.seedPlace($0, configuration) }
+                    return url.flatMap { Self.seedPlace($0, configuration, engine) }
                 }
             )
             if sessions.isClosed { throw .closed }
@@ -137,11 +137,15 @@ extension ResponseStore {
     }
 
     /// Where the seed of a URL is stored; nil for a URL that cannot be asked for.
-    private static func seedPlace(_ text: String, _ configuration: DownloadConfiguration) -> SeedPlace? {
+    private static func seedPlace(
+        _ text: String,
+        _ configuration: DownloadConfiguration,
+        _ engine: DownloadEngine
+    ) -> SeedPlace? {
         guard let url = URL(string: text),
             let question = try? DownloadRequest(url, configuration, DownloadOptions())
         else { return nil }
-        let ask = question.ask(configuration, seed: nil)
+        let ask = engine.identified(question).ask(configuration, seed: nil)
         return SeedPlace(key: ask.key, policy: ask.policy, expectation: nil)
     }
 

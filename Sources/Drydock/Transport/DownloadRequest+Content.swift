@@ -56,7 +56,7 @@ extension DownloadRequest {
     ///   - ask: the question that a GET of the target would be, but for its method.
     ///   - upload: its content; nil where it has none.
     func passed(_ ask: CacheRequest, _ upload: Upload?, on loop: isolated EventLoop) -> UncachedRequest {
-        var fetch = FetchRequest(method: method, path: path, fields: fields, framing: framing(upload))
+        var fetch = FetchRequest(method: method, path: path, fields: sent, framing: framing(upload))
         if let upload { (fetch.body, fetch.bindBody) = upload.open(on: loop) }
         let url = origin.root + path
         return UncachedRequest(fetch, ask, url: url) { answer in

@@ -1,0 +1,183 @@
+// The cookies of a manager: which ones a request gets, and what answers set.
+
+import FoundationEssentials
+import HTTPWire
+import ServiceCore
+import Synchronization
+
+/// Bounded in number and bytes: what has not been sent for the longest time makes room.
+///
+/// Sendable: its cookies are under its own mutex; nothing of it asks a disk.
+final class CookieJar: Sendable {
+    private struct Held {
+        var cookie: Cookie
+        /// Unix seconds; nil: it ends with the manager.
+        var expiry: Int64?
+        /// The order in which they were set.
+        var number: UInt64
+        /// The order in which they were sent or set.
+        var used: UInt64
+
+        func isOver(_ now: Int64) -> Bool { expiry.map { $0 <= now } ?? false }
+    }
+
+    private struct State {
+        /// By domain.
+        var cookies: [String: [Held]] = [:]
+        var count = 0
+        var bytes = 0
+        var last: UInt64 = 0
+
+        mutating func next() -> UInt64 {
+            last += 1
+            return last
+        }
+    }
+
+    /// Bytes of one cookie.
+    static let longest = 4096
+    /// Cookies of one domain.
+    static let mostOfDomain = 180
+    /// Cookies of all.
+    static let most = 3000
+    /// Bytes of all.
+    static let mostBytes = 1 << 20
+
+    private let state = Mutex(State())
+    /// Told that what outlives the manager has changed; any thread.
+    private let onChange: @Sendable () -> Void
+
+    init(onChange: @escaping @Sendable () -> Void = {}) { self.onChange = onChange }
+
+    // MARK: - For requests
+
+    /// The value of Cookie for a request; nil where there is nothing to send.
+    /// - Parameters:
+    ///   - target: path and query.
+    ///   - now: Unix seconds.
+    func line(for origin: OriginAddress, path target: String, now: Int64) -> String? {
+        let found = cookies(for: origin, path: target, now: now)
+        return found.isEmpty ? nil : found.map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
+    }
+
+    /// What a request gets, in the order in which it gets it (RFC 6265 section 5.4).
+    func cookies(for origin: OriginAddress, path target: String, now: Int64) -> [Cookie] {
+        let found = state.withLock { state -> [Held] in
+            guard state.count > 0 else { return [] }
+            var found: [Held] = []
+            let turn = state.next()
+            for domain in Self.domains(of: origin.host) {
+                guard var held = state.cookies[domain] else { continue }
+                for position in held.indices {
+                    let cookie = held[position].cookie
+                    guard !held[position].isOver(now), !cookie.isHostOnly || domain == origin.host,
+                        !cookie.isSecure || origin.scheme == "https", SetCookie.covers(cookie.path, target)
+                    else { continue }
+                    held[position].used = turn
+                    found.append(held[position])
+                }
+                state.cookies[domain] = held
+            }
+            return found
+        }
+        return found.sorted { left, right in
+            let (one, other) = (left.cookie.path.utf8.count, right.cookie.path.utf8.count)
+            return one == other ? left.number < right.number : one > other
+        }.map(\.cookie)
+    }
+
+    /// The host itself and the domains above it.
+    private static func domains(of host: String) -> [String] {
+        var domains = [host]
+        var rest = Substring(host)
+        while let dot = rest.firstIndex(of: ".") {
+            rest = rest[rest.index(after: dot)...]
+            if SetCookie.matches(host, String(rest)) { domains.append(String(rest)) }
+        }
+        return domains
+    }
+
+    /// Takes what an answer sets.
+    func take(_ fields: Fields, from origin: OriginAddress, target: String, now: Int64) {
+        guard fields.contains(.setCookie) else { return }
+        for line in fields.all(.setCookie) {
+            guard let cookie = SetCookie.cookie(line, from: origin, target: target, now: now) else { continue }
+            set(cookie, isFromHTTPS: origin.scheme == "https", now: now)
+        }
+    }
+
+    // MARK: - For programs
+
+    /// Sets a cookie in the place of the one with the same name, domain and path; one whose time is over goes.
+    /// - Parameter isFromHTTPS: false where it must not take the place of a cookie that is for `https` alone.
+    func set(_ cookie: Cookie, isFromHTTPS: Bool = true, now: Int64) {
+        let isKept = state.withLock { state -> Bool in
+            let number = state.next()
+            var new = Held(cookie: cookie, expiry: cookie.expiry, number: number, used: number)
+            let old = state.cookies[cookie.domain]?.first { $0.cookie.isSame(as: cookie) }
+            if let old {
+                if old.cookie.isSecure, !isFromHTTPS { return false }
+                new.number = old.number
+                Self.remove(&state, cookie.domain) { $0.cookie.isSame(as: cookie) }
+            }
+            if !new.isOver(now) {
+                state.cookies[cookie.domain, default: []].append(new)
+                state.count += 1
+                state.bytes += cookie.size
+                Self.makeRoom(&state, in: cookie.domain, now: now)
+            }
+            return new.expiry != nil || old?.expiry != nil
+        }
+        if isKept { onChange() }
+    }
+
+    /// - Returns: how many there were.
+    func remove(where isMeant: (Cookie) -> Bool) -> Int {
+        let removed = state.withLock { state in
+            let before = state.count
+            for domain in Array(state.cookies.keys) { Self.remove(&state, domain) { isMeant($0.cookie) } }
+            return before - state.count
+        }
+        if removed > 0 { onChange() }
+        return removed
+    }
+
+    /// Those whose time is not over, by domain and in the order in which they were set.
+    func all(now: Int64) -> [Cookie] {
+        let held = state.withLock { $0.cookies.values.flatMap(\.self) }
+        return held.filter { !$0.isOver(now) }.sorted { ($0.cookie.domain, $0.number) < ($1.cookie.domain, $1.number) }
+            .map(\.cookie)
+    }
+
+    // MARK: - Room
+
+    private static func remove(_ state: inout State, _ domain: String, where isMeant: (Held) -> Bool) {
+        guard let held = state.cookies[domain] else { return }
+        let kept = held.filter { !isMeant($0) }
+        state.count -= held.count - kept.count
+        state.bytes -= held.reduce(0) { $0 + $1.cookie.size } - kept.reduce(0) { $0 + $1.cookie.size }
+        state.cookies[domain] = kept.isEmpty ? nil : kept
+    }
+
+    private static func makeRoom(_ state: inout State, in domain: String, now: Int64) {
+        if state.cookies[domain]?.count ?? 0 > mostOfDomain {
+            remove(&state, domain) { $0.isOver(now) }
+            while let held = state.cookies[domain], held.count > mostOfDomain, let oldest = held.map(\.used).min() {
+                remove(&state, domain) { $0.used == oldest }
+            }
+        }
+        guard state.count > most || state.bytes > mostBytes else { return }
+        for domain in Array(state.cookies.keys) { remove(&state, domain) { $0.isOver(now) } }
+        while state.count > most || state.bytes > mostBytes {
+            let oldest = state.cookies.compactMap { domain, held in held.map(\.used).min().map { (domain, $0) } }
+                .min { $0.1 < $1.1 }
+            guard let (domain, used) = oldest else { return }
+            remove(&state, domain) { $0.used == used }
+        }
+    }
+}
+
+extension Cookie {
+    /// Whether one takes the place of the other.
+    func isSame(as other: Cookie) -> Bool { name == other.name && domain == other.domain && path == other.path }
+}

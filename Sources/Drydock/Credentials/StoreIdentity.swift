@@ -1,0 +1,100 @@
+// Who asks, for the store: a question's credentials and cookies, and the digests under which its answers are kept apart.
+
+import EventLoop
+import Files
+import HTTPCaching
+import HTTPWire
+import ServiceCore
+
+/// A question with what its manager adds to it. The credentials and cookies themselves go to the origin alone: rules,
+/// keys and stored fields have digests of them under a secret of the store.
+struct StoreIdentity: Sendable {
+    /// The fields as they go to the origin.
+    let sent: Fields
+    /// The fields as rules and store see them.
+    let seen: Fields
+    /// What the key has behind the URL; nil where answers are the same for everybody.
+    let line: String?
+    /// Whose credentials of the manager are in it; nil where they are the request's own, or there are none.
+    let account: String?
+    /// The cookies of the manager that are in it.
+    let cookies: String?
+}
+
+/// Finds out who asks. It changes with the cookies, and with what the program says of its credentials.
+///
+/// Sendable: its members are.
+final class StoreIdentities: Sendable {
+    private static let guarded = FieldSet(.authorization, .cookie)
+
+    private let isShared: Bool
+    /// Answers to requests with cookies are the same for everybody.
+    private let ignoresCookies: Bool
+    private let secret: [UInt8]
+    let table: CredentialTable?
+    let jar: CookieJar?
+
+    /// - Parameter secret: at least 16 random bytes, the same as long as what is stored is there.
+    init(_ configuration: DownloadConfiguration, secret: [UInt8], _ table: CredentialTable?, _ jar: CookieJar?) {
+        isShared = configuration.isShared
+        ignoresCookies = configuration.storesWithCookies == .any
+        self.secret = secret
+        self.table = table
+        self.jar = jar
+    }
+
+    /// The question as it is asked at this moment.
+    /// - Parameter now: Unix seconds.
+    func identified(_ question: DownloadRequest, now: Int64) -> DownloadRequest {
+        var question = question
+        question.identity = identity(of: question, now: now)
+        return question
+    }
+
+    private func identity(of question: DownloadRequest, now: Int64) -> StoreIdentity? {
+        let own = question.fields
+        if table == nil, jar == nil, own.present.isDisjoint(with: Self.guarded) { return nil }
+        var (sent, seen) = (own, own)
+        var material: [String] = []
+        var account: String?
+        if own.contains(.authorization) {
+            material.append("own \(own.combined(.authorization) ?? "")")
+        } else if let credentials = table?.account(for: question.origin)?.credentials, let value = credentials.value {
+            sent.set(.authorization, value)
+            account = credentials.identity
+            material.append(credentials.identity)
+        }
+        if let text = material.first { seen.set(.authorization, digest("authorization", text)) }
+        var cookies: String?
+        if !own.contains(.cookie) {
+            cookies = jar?.line(for: question.origin, path: question.path, now: now)
+            if let cookies { sent.set(.cookie, cookies) }
+        }
+        if let cookie = sent.combined(.cookie) {
+            seen.set(.cookie, digest("cookie", cookie))
+            if !ignoresCookies { material.append("cookie \(cookie)") }
+        }
+        guard sent.contains(.authorization) || sent.contains(.cookie) else { return nil }
+        let isKept = isShared || material.isEmpty
+        return StoreIdentity(
+            sent: sent,
+            seen: seen,
+            line: isKept ? nil : "credentials \(digest("key", material.joined(separator: "\n")))",
+            account: account,
+            cookies: cookies
+        )
+    }
+
+    private func digest(_ purpose: String, _ text: String) -> String {
+        let message = Array("drydock \(purpose)\n\(text)".utf8)
+        // Without a digest nothing is found again, and nothing is given away.
+        let digits = ContentDigest.keyed(message, by: secret) ?? String(UInt64.random(in: 0 ... .max), radix: 16)
+        return "hmac-sha-256=\(digits)"
+    }
+
+    /// The secret of a store's folder; one for this manager alone where there is no folder. Blocks.
+    static func secret(ofFolder path: String?) -> [UInt8] {
+        let found = path.map { WholeFile.readOwn("\($0)/secret") } ?? []
+        return found.count >= 16 ? found : (0..<32).map { _ in UInt8.random(in: 0 ... .max) }
+    }
+}
