@@ -132,7 +132,8 @@ import Testing
                 placeholder: standing,
                 fallback: standing
             ),
-            ways: [.init(service: "b", url: "/b")]
+            ways: [.init(service: "b", url: "/b")],
+            demo: [.init(rule: "admin", answers: false, differences: ["query.role is missing"])]
         )
     }()
 
