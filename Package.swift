@@ -94,7 +94,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        module("DemoMode", ["EventLoop", "HTTPWire", "Matching", "Policies"]),
+        module("DemoMode", ["Content", "EventLoop", "HTTPWire", "Matching", "Policies"]),
         module(
             "ServiceCore",
             [
@@ -105,7 +105,10 @@ let package = Package(
         ),
         module(
             "Configuration",
-            ["YAML", "EventLoop", "Files", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "Content"]
+            [
+                "YAML", "EventLoop", "Files", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "Content",
+                "DemoMode",
+            ]
         ),
         module("AdminAPI"),
         module(
@@ -206,7 +209,7 @@ let package = Package(
                 "Upstream", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport",
             ]
         ),
-        tests("DemoModeTests", ["DemoMode", "Matching", "HTTPWire", "Policies"]),
+        tests("DemoModeTests", ["DemoMode", "Content", "Matching", "HTTPWire", "Policies"]),
         tests("AdminAPITests", ["AdminAPI"]),
         tests(
             "ConfigurationTests",

@@ -32,7 +32,13 @@ struct Serve: AsyncParsableCommand {
     )
     var clients: [String] = []
 
+    @Flag(help: "Read the configuration again whenever one of its files changes.")
+    var watch = false
+
     func validate() throws {
+        if url != nil, watch {
+            throw ValidationError("--watch needs a configuration file; a URL has nothing to watch")
+        }
         if url != nil, option.file != nil {
             throw ValidationError("give a URL or a configuration file, not both")
         }
@@ -50,7 +56,12 @@ struct Serve: AsyncParsableCommand {
             }
         let daemon: Daemon
         do throws(DaemonError) {
-            daemon = try await Daemon.start(source, environment: processEnvironment(), watchesSignals: true)
+            daemon = try await Daemon.start(
+                source,
+                environment: processEnvironment(),
+                watchesSignals: true,
+                watchesConfiguration: watch
+            )
         } catch {
             throw Failure(message: "\(error)".contains("\n") ? "not started:\n\(error)" : "not started: \(error)")
         }

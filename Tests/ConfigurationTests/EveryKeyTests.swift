@@ -47,7 +47,10 @@ extension ValueKind {
         // A text names a profile.
         case .rules: []
         case .shorthand(let section, let key):
-            if case .text(.any)? = section.key(key)?.kind { ["[x, y]"] } else { ["text"] }
+            switch section.key(key)?.kind {
+            case .text(.any)?, .demoFile?: ["[x, y]"]
+            default: ["text"]
+            }
         case .tree: []
         case .client: ["{ a: b }", "[x]"]
         case .mappingRule: ["[x, y]"]

@@ -103,6 +103,8 @@ extension KeyEffect {
         "response.map_buffer": .request { "\($0.mapping?.buffer ?? 0)" },
         "demo.enabled": demo, "demo.files": demo, "demo.file": demo, "demo.status": demo, "demo.headers": demo,
         "demo.latency": demo, "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
+        "demo.body": demo, "demo.json": demo, "demo.template": demo, "demo.failure.body": demo,
+        "demo.failure.json": demo, "demo.failure.template": demo,
         "demo.random_seed": demo, "demo.unmatched": demo, "demo.body_limit": demo,
         "rate_limit.limit": quota, "rate_limit.window": quota, "rate_limit.status": quota, "rate_limit.count": quota,
         "rate_limit.by": quota,
@@ -112,8 +114,8 @@ extension KeyEffect {
 
     /// Of the rules of demo mode.
     private static let ofRules: [String] = [
-        ["name", "status", "file", "headers", "latency", "files", "random_seed"],
-        below("failure", ["chance", "status", "file"]), ofSeveral,
+        ["name", "status", "file", "headers", "latency", "files", "random_seed", "body", "json", "template"],
+        below("failure", ["chance", "status", "file", "body", "json", "template"]), ofSeveral,
         below("when", ["method", "query", "fields", "cookies", "nth", "first", "every"]), below("when.path", tests),
         below("when.path.not", tests), below("when.body", ["is", "contains", "json", "form"]),
         below("when.body.text", tests), below("when.body.text.not", tests),
@@ -175,6 +177,7 @@ extension KeyEffect {
         "lenient": .route { "\($0.plan.isLenient)" },
         "cors.origins": .route { "\($0.cors)" }, "cors.expose": .route { "\($0.cors)" },
         "cors.credentials": .route { "\($0.cors)" }, "cors.private_network": .route { "\($0.cors)" },
+        "demo.crud.file": demo, "demo.crud.id": demo, "demo.crud.new_ids": demo,
         "unlisted": .route { "\($0.itself.isUnlisted)" },
     ]
 

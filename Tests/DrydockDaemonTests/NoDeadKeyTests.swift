@@ -103,7 +103,16 @@ import Testing
     }
 
     private static func text(_ answer: DemoAnswer) -> String {
-        "\(answer.status) \(answer.content.file?.path ?? "none") \(answer.fields)"
+        "\(answer.status) \(text(answer.content)) \(answer.fields)"
+    }
+
+    private static func text(_ content: DemoContent) -> String {
+        switch content {
+        case .none: "none"
+        case .file(let file): "\(file.path) \(file.entityTag)"
+        case .template(_, contentType: let type): "template \(type)"
+        case .collection(let items): "collection \(items.entityTag) \(items.idName) \(items.newIDs)"
+        }
     }
 
     /// What a daemon shows that has started with the document, on a port and with sockets of its own.

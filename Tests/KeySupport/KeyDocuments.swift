@@ -83,7 +83,8 @@ package enum KeyDocuments {
         "outage.after": window, "outage.after_requests": window, "sequence.status": [("file", "y.json")],
         "demo.count": [("sequence", "[{ status: 201 }]")],
         "state.is": [("scenario", "s")], "state.then": [("scenario", "s")],
-        "rules.files": [("file", "x.json")], "when.params": [("../../../path", "\"/e/:z\"")],
+        "rules.files": [("file", "x.json")], "template": [("file", "x.json")], "crud.id": [("file", "x.json")],
+        "crud.new_ids": [("file", "x.json")], "when.params": [("../../../path", "\"/e/:z\"")],
         "redirects.follow": [("mode", "follow")], "redirects.allow": [("mode", "follow")],
         "source": [("recordings", "{ dir: demo }")], "recordings.dir": recorded,
         "recordings.max_size": recorded, "recordings.on_failure": recorded, "match.fields": recordedBelow,
@@ -153,6 +154,13 @@ package enum KeyDocuments {
         if way.prefix(2) == ["groups", "calls"], let calls = groupCalls[way.dropFirst(2).joined(separator: ".")] {
             return before.setting(["groups", "calls"], to: "[\(calls)]")
                 .setting(["services", "endpoints", "path"], to: "/e/:id")
+        }
+        // An answer has one content: the file that there is gives way.
+        if way.prefix(3) == ["services", "endpoints", "demo"], way.count == 4, ["body", "json"].contains(way[3]) {
+            return before.setting(way.dropLast(), to: "{}").setting(
+                way[...],
+                to: one.key.kind.anotherValue(than: one.key)
+            )
         }
         let changed = before.setting(way[...], to: one.key.kind.anotherValue(than: one.key))
         // A call of a group names the service.

@@ -45,6 +45,8 @@ package struct Configuration: Sendable, Equatable {
     package var groups: [GroupConfiguration] = []
     /// Every file that was read, demo files included; `--watch` watches them. Absolute paths.
     package var files: [String] = []
+    /// Those of them that answers are made of, such as demo files: a changed one is served without a reload.
+    package var answerFiles: [String] = []
     /// Warnings about settings that are valid but probably not intended, each with its place; not compared by `==`.
     package var warnings: [ConfigurationError] = []
     /// The place of each key in the files; not compared by `==`.

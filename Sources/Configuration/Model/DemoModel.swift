@@ -1,5 +1,7 @@
 // What services and endpoints play in demo mode: their own answer, and rules before it.
 
+package import Content
+package import DemoMode
 package import Matching
 package import Policies
 
@@ -76,6 +78,28 @@ package struct DemoAnswerConfiguration: Sendable, Equatable {
     package var file: String?
     /// Fields beside those of the rule; of two with one name, this one counts.
     package var headers: [HeaderValue] = []
+    /// The body itself, in place of a file; nil for none.
+    package var inline: InlineContent?
+    /// The body is filled in for each request.
+    package var isTemplate: Bool
+    /// Items that requests read and change, in place of a body; nil for none.
+    package var collection: CollectionConfiguration?
+}
+
+/// A body that stands in the configuration.
+package enum InlineContent: Sendable, Equatable {
+    case text(String)
+    case json(ContentTree)
+}
+
+/// Items over a JSON file that requests read and change.
+package struct CollectionConfiguration: Sendable, Equatable {
+    /// Absolute.
+    package var file: String
+    /// The member that tells items apart. Default: id.
+    package var id: String
+    /// Default: counting.
+    package var newIDs: NewIDs
 }
 
 /// Failures among demo answers.

@@ -157,6 +157,8 @@ private struct Loader {
         if !unreadable { errors += resolver.errors }
         var seen: Set<String> = []
         result.files = (files + resolver.demoFiles).filter { seen.insert($0).inserted }
+        let own = Set(files)
+        result.answerFiles = result.files.filter { !own.contains($0) }
         return result
     }
 

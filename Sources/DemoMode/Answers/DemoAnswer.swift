@@ -23,9 +23,39 @@ package enum DemoContent: Sendable {
     /// There are none.
     case none
     case file(DemoFile)
+    /// A text that is made for each request.
+    case template(DemoTemplate, contentType: String)
+    /// Items that requests read and change.
+    case collection(DemoCollection)
 
     /// The bytes, where they are known before a request comes.
     package var file: DemoFile? {
         if case .file(let file) = self { file } else { nil }
+    }
+
+    /// Every request gets the same.
+    package var isFixed: Bool {
+        switch self {
+        case .none, .file: true
+        case .template, .collection: false
+        }
+    }
+
+    /// The content of the request is part of what is made.
+    package var readsBody: Bool {
+        switch self {
+        case .none, .file: false
+        case .template(let template, contentType: _): template.readsBody
+        case .collection: true
+        }
+    }
+
+    /// Nil where there is no body, or each has its own.
+    package var contentType: String? {
+        switch self {
+        case .none, .collection: nil
+        case .file(let file): file.contentType
+        case .template(_, let contentType): contentType
+        }
     }
 }

@@ -16,8 +16,13 @@ package final class DemoFile: Sendable {
         self.path = path
         self.bytes = bytes
         self.contentType = contentType
+        entityTag = Self.entityTag(of: bytes)
+    }
+
+    /// A strong entity tag of the bytes alone.
+    package static func entityTag(of bytes: [UInt8]) -> String {
         let digest = bytes.withUnsafeBytes { fingerprint($0) }
-        entityTag = "\"\(String(bytes.count, radix: 16))-\(String(digest, radix: 16))\""
+        return "\"\(String(bytes.count, radix: 16))-\(String(digest, radix: 16))\""
     }
 
     /// The default limit of an answer file: 64 MiB.

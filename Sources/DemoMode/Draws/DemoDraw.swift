@@ -16,14 +16,21 @@ package struct DemoDraw: Sendable {
     package let latency: UInt64
     /// Whether this answer is a failure of the rule's `failure`.
     package let isFailure: Bool
-    /// The status to answer with.
-    package let status: Int
+    /// The status to answer with; that of a collection is known when it has answered.
+    package var status: Int
     /// Where the body's bytes come from.
     package let content: DemoContent
     /// The answer's fields, with Content-Type when there is a body and they do not bring their own.
     package let fields: Fields
     /// Four hexadecimal digits that name this draw in fields and logs.
     package let drawID: String
+    /// Which request of its key it is for, from 0.
+    package private(set) var ordinal: UInt64 = 0
+    /// Where the streams of made-up data and of new ids begin.
+    package private(set) var start: UInt64 = 0
+
+    /// The part of the draw's key that is the rule's.
+    package var ruleName: String { rule.map { "\(endpoint)/\($0)" } ?? endpoint }
 
     /// The body's bytes.
     package var body: [UInt8] { content.file?.bytes ?? [] }
@@ -56,7 +63,10 @@ package struct DemoDraw: Sendable {
         let outcome = outcome(rule, key: key, ordinal: ordinal)
         let latency = numbers.uniform(in: rule.latency, .latency)
         let answer = rule.choice.answer(place: place ?? ordinal, unit: numbers.unit(.choice))
-        return make(rule, answer, latency: latency, isFailure: outcome.isFailure, id: outcome.id)
+        var draw = make(rule, answer, latency: latency, isFailure: outcome.isFailure, id: outcome.id)
+        draw.ordinal = ordinal
+        draw.start = numbers.bits(.content)
+        return draw
     }
 
     /// The draw that has come out so.
@@ -73,9 +83,7 @@ package struct DemoDraw: Sendable {
         let failed = isFailure ? rule.failure : nil
         let answer = failed?.answer ?? answer ?? rule.answer
         var fields = answer.fields
-        if let file = answer.content.file, !fields.contains(.contentType) {
-            fields.append(.contentType, file.contentType)
-        }
+        if let type = answer.content.contentType, !fields.contains(.contentType) { fields.append(.contentType, type) }
         let digits = String(id, radix: 16)
         return DemoDraw(
             endpoint: rule.endpoint,

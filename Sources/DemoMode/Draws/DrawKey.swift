@@ -46,6 +46,7 @@ enum DrawStream: UInt64 {
     case choice = 0x6368_6f69_6365_7321
     case identity = 0x6964_656e_7469_7479
     case retryAfter = 0x7265_7472_7961_6674
+    case content = 0x636f_6e74_656e_7421
 }
 
 /// The random numbers of one draw.
@@ -79,10 +80,10 @@ struct DrawNumbers {
 }
 
 /// 2^64 divided by the golden ratio, odd: SplitMix64's step.
-private let goldenGamma: UInt64 = 0x9e37_79b9_7f4a_7c15
+let goldenGamma: UInt64 = 0x9e37_79b9_7f4a_7c15
 
 /// SplitMix64's finaliser: a bijection in which every input bit moves every output bit.
-private func mix(_ value: UInt64) -> UInt64 {
+func mix(_ value: UInt64) -> UInt64 {
     var z = value
     z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
     z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb

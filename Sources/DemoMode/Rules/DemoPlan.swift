@@ -39,8 +39,13 @@ package struct DemoPlan: Sendable {
         return rule
     }
 
-    /// Some rule looks into the body.
-    package var needsBody: Bool { rules.contains { $0.condition?.needsBody ?? false } }
+    /// Some rule looks into the body, or makes its answer of it.
+    package var needsBody: Bool {
+        rules.contains { rule in
+            rule.condition?.needsBody ?? false || rule.answer.content.readsBody
+                || rule.failure?.answer.content.readsBody ?? false
+        }
+    }
 
     /// Some requests may get no answer from here.
     package var mayPass: Bool { unmatched == .pass && !rules.contains(where: \.isUnconditional) }

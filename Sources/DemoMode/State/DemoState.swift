@@ -8,14 +8,17 @@ import Synchronization
 
 /// The memory of a service's demo answers.
 ///
-/// Sendable: the counters have mutexes of their own; the rest is under `memory`. A counter may be taken under `memory`,
-/// and never the other way round.
+/// Sendable: the counters and the collections have mutexes of their own; the rest is under `memory`. A counter may be
+/// taken under `memory`, and never the other way round.
 package final class DemoState: Sendable {
     /// The number of each request among those with its key.
     package let ordinals = DrawOrdinals()
     /// How many requests have reached a rule, where that decides something.
     private let counts = DrawOrdinals()
     private let memory: Mutex<Memory>
+
+    /// What requests have made of collection files.
+    package let collections = DemoCollections()
 
     fileprivate struct Memory {
         /// Those that are not in their initial state.

@@ -22,6 +22,9 @@ private struct Beginning {
     let logSettings: LogSettings
     /// The process is the daemon, and signals are the daemon's.
     let ownsProcess: Bool
+    let watchesConfiguration: Bool
+    /// Of the files of the configuration, before what answers are made of was read.
+    let signatures: [String: FileSignature]
 }
 
 extension Daemon {
@@ -29,12 +32,15 @@ extension Daemon {
     /// - Parameters:
     ///   - watchesSignals: SIGTERM and SIGINT end ``runUntilStopped()``, SIGHUP reloads; for the
     ///     process that is the daemon.
+    ///   - watchesConfiguration: a changed file of the configuration is read again by itself; one that answers are made
+    ///     of always is.
     ///   - makeLogger: makes the daemon's log, by settings that reloads change.
     /// - Throws: `DaemonError`; nothing is left behind then.
     package static func start(
         _ source: ConfigurationSource,
         environment: [String: String],
         watchesSignals: Bool = false,
+        watchesConfiguration: Bool = false,
         makeLogger: (LogSettings) -> Logger = { settings in
             Logger(label: "drydock") { StandardErrorLog(label: $0, settings: settings) }
         }
@@ -48,7 +54,9 @@ extension Daemon {
             configuration: configuration,
             logger: makeLogger(logSettings),
             logSettings: logSettings,
-            ownsProcess: watchesSignals
+            ownsProcess: watchesSignals,
+            watchesConfiguration: watchesConfiguration,
+            signatures: FileSignature.all(of: configuration.files)
         )
         let threads: CacheThreads
         do { threads = try .start(loops: configuration.loops, nameThreads: 4) } catch { throw .start("\(error)") }
@@ -92,7 +100,12 @@ extension Daemon {
         }
         plan.takeEffect()
         let context = DaemonContext(parts: parts, configuration: configuration, plan: plan)
-        let daemon = Daemon(context, ownsProcess: beginning.ownsProcess)
+        let daemon = Daemon(
+            context,
+            ownsProcess: beginning.ownsProcess,
+            watchesConfiguration: beginning.watchesConfiguration
+        )
+        daemon.watcher.follow(daemon.reloader.watchedFiles(configuration), beginning.signatures)
         // Before a log line or a port shows that the daemon is there: a signal may follow at once.
         if beginning.ownsProcess { await daemon.ended.watchSignals(on: threads.loops.loops[0]) }
         await daemon.serve(sockets)
@@ -192,6 +205,7 @@ extension Daemon {
         // Before anybody can ask for a reload, which would put others in their place.
         seeds.use(plan)
         schedules.update(configuration)
+        await watcher.start(on: loop) { [weak reloader] in reloader?.filesChanged($0) }
         for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
         for socket in sockets.proxy { await server.listen(on: socket, role: .proxy) }
         logger.info("\(context.statusLine)")

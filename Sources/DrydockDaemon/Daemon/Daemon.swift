@@ -24,6 +24,7 @@ package final class Daemon: Sendable {
     let switches: OperatorSwitches
     let schedules: DaemonSchedules
     let guardian: Guardian
+    let watcher: FileWatcher
     let reloader: Reloader
     let metrics: DaemonMetrics
     /// In the order of the admin API's paths.
@@ -31,7 +32,8 @@ package final class Daemon: Sendable {
     /// The process is this daemon's, and ends with it.
     private let ownsProcess: Bool
 
-    init(_ context: DaemonContext, ownsProcess: Bool) {
+    /// - Parameter watchesConfiguration: a changed file of the configuration is read again by itself.
+    init(_ context: DaemonContext, ownsProcess: Bool, watchesConfiguration: Bool) {
         let parts = context.parts
         self.context = context
         self.ownsProcess = ownsProcess
@@ -50,7 +52,16 @@ package final class Daemon: Sendable {
         let groups = GroupService(context, jobs: jobCenter)
         schedules = DaemonSchedules(on: parts.loops.loops[0], purges: purges, jobs: jobCenter, groups: groups)
         guardian = Guardian(parts, notifier: notifier, ownsProcess: ownsProcess)
-        reloader = Reloader(context, notifier: notifier, seeds: seeds, switches: switches, schedules: schedules)
+        watcher = FileWatcher(pool: parts.files, logger: parts.logger)
+        reloader = Reloader(
+            context,
+            notifier: notifier,
+            seeds: seeds,
+            switches: switches,
+            schedules: schedules,
+            watcher: watcher,
+            watchesConfiguration: watchesConfiguration
+        )
         let parking = ParkingControl(context)
         let events = EventFeed(context)
         var measured: [any DaemonFeature] = [
@@ -111,6 +122,7 @@ package final class Daemon: Sendable {
         await parts.sink.drain()
         context.replaceServer(with: nil)
         await tierWatch.stop(on: parts.loops.loops[0])
+        await watcher.stop(on: parts.loops.loops[0])
         guardian.leaveOutLoops()
         await DetachedThread.wait { parts.runtime.stop() }
         guardian.stop()

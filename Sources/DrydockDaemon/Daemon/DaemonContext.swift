@@ -30,17 +30,24 @@ struct DaemonParts: Sendable {
 struct DaemonCompiler: Sendable {
     let registry = PlanRegistry()
     private let seeds: SeedOpener
+    private let logger: Logger
 
     /// - Parameter files: reads seed folders; the log is told of what is left out of them.
     init(files: IOPool, logger: Logger) {
         seeds = SeedOpener(pool: files) { logger.warning("\($0)") }
+        self.logger = logger
     }
 
     /// Blocks: it reads files and lists seed folders.
+    /// - Parameter keepsLastFiles: a file that cannot be read stays what it was, and the log says so.
     /// - Throws: `DaemonError.configuration`, with what the configuration asks for and cannot have.
-    func compile(_ configuration: Configuration) throws(DaemonError) -> RoutePlan {
+    func compile(_ configuration: Configuration, keepsLastFiles: Bool = false) throws(DaemonError) -> RoutePlan {
+        let files = AnswerFiles(last: keepsLastFiles ? registry.files : nil)
         do {
-            return try RoutePlan.compile(configuration, registry: registry, seeds: seeds)
+            let plan = try RoutePlan.compile(configuration, registry: registry, files: files, seeds: seeds)
+            for trouble in files.troubles { logger.warning("\(trouble); it stays what it was") }
+            registry.files = files
+            return plan
         } catch {
             throw .configuration("\(error)")
         }

@@ -15,6 +15,11 @@ final class Reloader: Sendable {
     private let seeds: SeedService
     private let switches: OperatorSwitches
     private let schedules: DaemonSchedules
+    private let watcher: FileWatcher
+    /// The files of the configuration are watched, and not only those that answers are made of.
+    private let watchesConfiguration: Bool
+    /// A file of the configuration has changed, and could not be put in force.
+    private let wasRefused = Mutex(false)
     /// Keeps reloads apart, whole and on I/O threads: the file that was read last is the one in force.
     private let reloading = Mutex(())
 
@@ -23,13 +28,17 @@ final class Reloader: Sendable {
         notifier: ServiceManagerNotifier,
         seeds: SeedService,
         switches: OperatorSwitches,
-        schedules: DaemonSchedules
+        schedules: DaemonSchedules,
+        watcher: FileWatcher,
+        watchesConfiguration: Bool
     ) {
         self.context = context
         self.notifier = notifier
         self.seeds = seeds
         self.switches = switches
         self.schedules = schedules
+        self.watcher = watcher
+        self.watchesConfiguration = watchesConfiguration
     }
 
     /// Reads the configuration again and puts it in force for every request that begins from now on; requests under way
@@ -74,6 +83,8 @@ final class Reloader: Sendable {
         guard differences.isEmpty else {
             throw .needsRestart(differences.map(\.description).joined(separator: "\n"))
         }
+        let watched = watchedFiles(configuration)
+        let signatures = FileSignature.all(of: watched)
         let plan = try parts.compiler.compile(configuration)
         do throws(SystemError) {
             try parts.sink.update(configuration.log)
@@ -98,7 +109,59 @@ final class Reloader: Sendable {
         seeds.use(plan)
         context.server?.update(ServerSettings(configuration))
         schedules.update(configuration)
+        watcher.follow(watched, signatures)
         context.logWarnings(of: configuration)
+        return before
+    }
+
+    // MARK: - Files that change
+
+    /// The files whose changes are noticed.
+    func watchedFiles(_ configuration: Configuration) -> [String] {
+        watchesConfiguration ? configuration.files : configuration.answerFiles
+    }
+
+    /// Reads again what has changed: the whole configuration where a file of its own is among the files, and else only
+    /// what answers are made of. On an I/O thread.
+    func filesChanged(_ paths: [String]) {
+        let answers = Set(context.configuration.answerFiles)
+        // What was refused may be right together with this change.
+        guard paths.allSatisfy(answers.contains), !wasRefused.withLock({ $0 }) else {
+            Task { await reloadChanged() }
+            return
+        }
+        if context.isStopping { return }
+        let logger = context.parts.logger
+        do throws(DaemonError) {
+            let before = try reloading.withLock { _ throws(DaemonError) in try putAnswersInForce() }
+            withExtendedLifetime(before) {}
+            logger.info("answers read again", metadata: ["files": "\(paths.joined(separator: ", "))"])
+        } catch {
+            logger.error("changed files refused, answers stay as they were: \(error)")
+        }
+    }
+
+    private func reloadChanged() async {
+        do throws(DaemonError) {
+            try await reload()
+            wasRefused.withLock { $0 = false }
+        } catch {
+            // The log has it.
+            wasRefused.withLock { $0 = true }
+        }
+    }
+
+    /// - Returns: the plan that was in force before.
+    private func putAnswersInForce() throws(DaemonError) -> RoutePlan {
+        let plan = try context.parts.compiler.compile(context.configuration, keepsLastFiles: true)
+        plan.takeEffect()
+        let before = context.state.withLock { state in
+            let before = state.plan
+            state.plan = plan
+            return before
+        }
+        context.server?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
+        seeds.use(plan)
         return before
     }
 }

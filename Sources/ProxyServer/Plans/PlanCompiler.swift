@@ -15,11 +15,18 @@ import Upstream
 /// State that outlives a reload, by service name: admission, counters, demo answers.
 package final class PlanRegistry: Sendable {
     package let services = ServiceRegistry()
+    private let answerFiles = Mutex(AnswerFiles())
     private let demoStates = Mutex<[String: DemoState]>([:])
     /// When it all began, in monotonic nanoseconds: outages of demo mode count from it.
     private let began = Monotonic.now()
 
     package init() {}
+
+    /// Those of the newest plan.
+    package var files: AnswerFiles {
+        get { answerFiles.withLock { $0 } }
+        set { answerFiles.exchange(newValue) }
+    }
 
     /// What the demo answers of a service remember.
     package func demoState(for service: String) -> DemoState {
@@ -36,12 +43,14 @@ extension RoutePlan {
     /// Reads the demo files, opens the seed folders and builds the routes. The plan in force does not change, see
     /// ``takeEffect()``. Blocks.
     /// - Parameters:
+    ///   - files: reads the files of demo answers.
     ///   - seeds: opens the seed folders; nil opens none.
     ///   - machineNames: the names of the machine on the network.
     /// - Throws: `PlanError` naming the file or the folder that cannot be read.
     package static func compile(
         _ configuration: Configuration,
         registry: PlanRegistry,
+        files: AnswerFiles = AnswerFiles(),
         seeds: SeedOpener? = nil,
         machineNames: () -> Set<String> = Machine.names
     ) throws(PlanError) -> RoutePlan {
@@ -50,7 +59,7 @@ extension RoutePlan {
         let neighbours = Neighbours(configuration)
         for service in configuration.services {
             let chain = chain(service, configuration)
-            routes.append(try route(service, chain, neighbours, configuration, registry, &seeds))
+            routes.append(try route(service, chain, neighbours, configuration, registry, files, &seeds))
         }
         return RoutePlan(
             name: configuration.name,
@@ -114,8 +123,10 @@ extension RoutePlan {
         _ neighbours: Neighbours,
         _ configuration: Configuration,
         _ registry: PlanRegistry,
+        _ files: AnswerFiles,
         _ seeds: inout SeedTable
     ) throws(PlanError) -> ServiceRoute {
+        let sources = DemoSources(files: files, state: registry.demoState(for: service.name))
         var endpoints: [(EndpointPlan, DemoPlan?)] = []
         for endpoint in service.endpoints {
             let request = RequestPlan(
@@ -149,7 +160,7 @@ extension RoutePlan {
                 pattern: PathPattern(endpoint.path),
                 request: request
             )
-            endpoints.append((plan, try demo(endpoint.demo, name: endpoint.name, request)))
+            endpoints.append((plan, try demo(endpoint.demo, name: endpoint.name, request, sources)))
         }
         endpoints.sort { $0.0.pattern.isMoreSpecific(than: $1.0.pattern) }
         let plan = ServicePlan(
@@ -203,12 +214,12 @@ extension RoutePlan {
         return ServiceRoute(
             plan: plan,
             runtime: registry.services.runtime(for: plan),
-            demoState: registry.demoState(for: service.name),
+            demoState: sources.state,
             prefix: service.match.prefix ?? "",
             host: service.match.host,
             hosts: service.hosts.map(HostPattern.init),
             inner: inner,
-            demo: try demo(service.demo, name: service.name, plan.request),
+            demo: try demo(service.demo, name: service.name, plan.request, sources),
             endpointDemos: endpoints.map(\.1),
             listedOnly: service.unlisted == .notFound,
             cors: CrossOriginRules(service.cors),

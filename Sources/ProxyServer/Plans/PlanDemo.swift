@@ -12,12 +12,13 @@ extension RoutePlan {
     static func demo(
         _ demo: DemoConfiguration,
         name: String,
-        _ request: RequestPlan
+        _ request: RequestPlan,
+        _ sources: DemoSources
     ) throws(PlanError) -> DemoPlan? {
         guard demo.enabled else { return nil }
         var rules: [DemoRule] = []
-        for rule in demo.rules { rules.append(try self.rule(rule, of: name, request)) }
-        if demo.hasOwnAnswer { rules.append(try rule(demo.answer, of: name, request)) }
+        for rule in demo.rules { rules.append(try self.rule(rule, of: name, request, sources)) }
+        if demo.hasOwnAnswer { rules.append(try rule(demo.answer, of: name, request, sources)) }
         guard !rules.isEmpty else { return nil }
         return DemoPlan(
             name: name,
@@ -31,9 +32,11 @@ extension RoutePlan {
     private static func rule(
         _ rule: DemoRuleConfiguration,
         of endpoint: String,
-        _ request: RequestPlan
+        _ request: RequestPlan,
+        _ sources: DemoSources
     ) throws(PlanError) -> DemoRule {
-        DemoRule(
+        let name = rule.name.map { "\(endpoint)/\($0)" } ?? endpoint
+        return DemoRule(
             endpoint: endpoint,
             label: rule.name,
             condition: rule.condition,
@@ -41,53 +44,63 @@ extension RoutePlan {
             counting: rule.counting,
             seed: rule.randomSeed,
             latency: rule.latency,
-            answer: try answer(rule.answer, rule.headers, request),
-            choice: try choice(rule, request),
-            failure: try failure(rule)
+            answer: try answer(rule.answer, rule.headers, of: name, request, sources),
+            choice: try choice(rule, of: name, request, sources),
+            failure: try failure(rule, of: name, sources)
         )
     }
 
     private static func choice(
         _ rule: DemoRuleConfiguration,
-        _ request: RequestPlan
+        of name: String,
+        _ request: RequestPlan,
+        _ sources: DemoSources
     ) throws(PlanError) -> DemoChoice {
         switch rule.choice {
         case .one: return .one
         case .weighted(let answers):
             var weighted: [(share: Double, answer: DemoAnswer)] = []
-            for one in answers { weighted.append((one.share, try answer(one.answer, rule.headers, request))) }
+            for one in answers {
+                weighted.append((one.share, try answer(one.answer, rule.headers, of: name, request, sources)))
+            }
             return .weighted(weighted)
         case .sequence(let answers, let after):
             var sequence: [DemoAnswer] = []
-            for one in answers { sequence.append(try answer(one, rule.headers, request)) }
+            for one in answers { sequence.append(try answer(one, rule.headers, of: name, request, sources)) }
             return .sequence(sequence, after: after)
         }
     }
 
-    private static func failure(_ rule: DemoRuleConfiguration) throws(PlanError) -> DemoFailure? {
+    private static func failure(
+        _ rule: DemoRuleConfiguration,
+        of name: String,
+        _ sources: DemoSources
+    ) throws(PlanError) -> DemoFailure? {
         guard let failure = rule.failure else { return nil }
-        return DemoFailure(chance: failure.chance, answer: try answer(failure.answer, rule.headers, nil))
+        let answer = try answer(failure.answer, rule.headers, of: name, nil, sources)
+        return DemoFailure(chance: failure.chance, answer: answer)
     }
 
-    /// - Parameter request: whose mapping shapes a success; nil for a failure.
+    /// - Parameters:
+    ///   - name: of the rule.
+    ///   - request: whose mapping shapes a success; nil for a failure.
     private static func answer(
         _ answer: DemoAnswerConfiguration,
         _ headers: [HeaderValue],
-        _ request: RequestPlan?
+        of name: String,
+        _ request: RequestPlan?,
+        _ sources: DemoSources
     ) throws(PlanError) -> DemoAnswer {
         let own = Set(answer.headers.map { $0.name.lowercased() })
         let headers = headers.filter { !own.contains($0.name.lowercased()) } + answer.headers
-        return DemoAnswer(
-            status: answer.status,
-            content: try answer.file.map { path throws(PlanError) in
-                let file = try load(path)
-                guard let request, 200..<300 ~= answer.status, request.policy.isSuccess(answer.status) else {
-                    return .file(file)
-                }
-                return .file(try mapped(file, request.mapping))
-            } ?? .none,
-            fields: Fields(headers.map { ($0.name, $0.value) })
-        )
+        let fields = Fields(headers.map { ($0.name, $0.value) })
+        var content = try sources.content(answer, of: name, fields)
+        if case .file(let file) = content, let request, 200..<300 ~= answer.status,
+            request.policy.isSuccess(answer.status)
+        {
+            content = .file(try mapped(file, request.mapping))
+        }
+        return DemoAnswer(status: answer.status, content: content, fields: fields)
     }
 
     static func load(_ path: String) throws(PlanError) -> DemoFile {

@@ -27,12 +27,17 @@ package enum PlanError: Error, Sendable, Equatable, CustomStringConvertible {
     case standIn(DemoFileError)
     /// An answer file that its route's mapping makes nothing of.
     case mapping(file: String, String)
+    /// An answer file, or a text of the configuration, that is no template.
+    case template(String, TemplateError)
+    case collection(String, CollectionFileError)
 
     package var description: String {
         switch self {
         case .demo(let error): error.description
         case .seed(let error): error.description
         case .mapping(let file, let message): "the demo answer \(file): \(message)"
+        case .template(let place, let error): "\(place): the template is wrong at \(error)"
+        case .collection(let file, let error): "the file \(file) is no collection: \(error)"
         case .standIn(let error):
             "\(error.path), which is to answer as 'cache.placeholder' or 'cache.fallback', cannot be read; "
                 + "correct its path, or its permissions"

@@ -64,7 +64,7 @@ extension ServiceClient {
             turn = state.take(plan, parts, key: key, now: demoTime) ?? turn
             draw = try await self.draw(turn, call, key, on: loop)
         }
-        return .answer(answer(draw, to: call, on: loop))
+        return .answer(await answer(draw, parts, to: call, on: loop))
     }
 
     /// The request as the rules see it; the body of the call can be read from its beginning afterwards.
@@ -87,22 +87,29 @@ extension ServiceClient {
         return parts
     }
 
-    private func answer(_ draw: DemoDraw, to call: ServiceCall, on loop: isolated EventLoop) -> ServiceAnswer {
+    private func answer(
+        _ draw: DemoDraw,
+        _ parts: RequestParts,
+        to call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async -> ServiceAnswer {
+        let made = await DemoResponse.make(draw, parts, call, now: core.clock.now(), on: loop)
         let method = call.head.method
-        let hasBody = draw.status != 204 && draw.status != 304 && draw.status >= 200
-        let body = hasBody ? Body.complete(draw.body) : nil
-        if let body, draw.status == 200, method == .get || method == .head {
-            let head = ResponseHead(status: 200, reason: ReasonPhrase.reason(200), fields: draw.representationFields)
-            return ServiceAnswer(answer: core.own(call.head, head, body, on: loop), demo: draw.fieldValue)
+        let hasBody = made.status != 204 && made.status != 304 && made.status >= 200
+        let body = hasBody ? Body.complete(made.body) : nil
+        if let body, made.status == 200, method == .get || method == .head, made.isRepresentation {
+            let head = ResponseHead(status: 200, reason: ReasonPhrase.reason(200), fields: made.fields)
+            return ServiceAnswer(answer: core.own(call.head, head, body, on: loop), demo: made.said)
         }
         var answer = Answer(
-            head: ResponseHead(status: draw.status, fields: draw.fields),
+            head: ResponseHead(status: made.status, fields: made.fields),
             reader: method == .head ? nil : body?.makeReader(on: loop),
-            length: body?.knownLength,
+            // Another request would get another text.
+            length: method == .head && !made.isRepresentation ? nil : body?.knownLength,
             cacheStatus: nil
         )
-        answer.head.reason = ReasonPhrase.reason(draw.status)
-        return ServiceAnswer(answer: answer, demo: draw.fieldValue)
+        answer.head.reason = ReasonPhrase.reason(made.status)
+        return ServiceAnswer(answer: answer, demo: made.said)
     }
 
     /// The time of outages: what has passed, and what the clock was moved by.

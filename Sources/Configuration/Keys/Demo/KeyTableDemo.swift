@@ -1,5 +1,6 @@
 // The table of keys: `demo` of services and endpoints, its rules and their conditions.
 
+import DemoMode
 import Policies
 
 extension KeyTable {
@@ -21,13 +22,57 @@ extension KeyTable {
                 inherited: .endpoints
             ),
             KeyDescriptor("file", .demoFile, "The body of a failure, relative to files.", inherited: .endpoints),
-        ]
+        ] + inlineKeys(inherited: .endpoints)
     )
 
     /// Of services.
-    static let demo = demo(rule: rule(when: condition))
+    static let demo = demo(
+        rule: rule(when: condition),
+        [
+            KeyDescriptor(
+                "crud",
+                .shorthand(collection, key: "file"),
+                "Items over a JSON file that requests read and change, for the paths that no endpoint names.",
+                inherited: .services
+            )
+        ]
+    )
     /// Of endpoints.
-    static let endpointDemo = demo(rule: demoRule)
+    static let endpointDemo = demo(rule: demoRule, [])
+
+    private static let collection = SectionDescriptor(
+        name: "demo.crud",
+        keys: [
+            KeyDescriptor(
+                "file",
+                .demoFile,
+                "A list of items, or an object of lists, as JSON, relative to files.",
+                required: true
+            ),
+            KeyDescriptor("id", .text(.any), default: "id", "The member that tells items apart."),
+            KeyDescriptor(
+                "new_ids",
+                .choice(NewIDs.allCases.map(\.rawValue)),
+                default: "counting",
+                "How a new item gets its id: counting takes the number behind the highest one, uuid draws one."
+            ),
+        ]
+    )
+
+    /// A body that stands in the configuration.
+    private static func inlineKeys(inherited inheritance: Inheritance = .none) -> [KeyDescriptor] {
+        [
+            KeyDescriptor("body", .text(.any), "The body itself, in place of a file.", inherited: inheritance),
+            KeyDescriptor("json", .tree, "The body itself, which is sent as JSON.", inherited: inheritance),
+            KeyDescriptor(
+                "template",
+                .boolean,
+                default: "false",
+                "Whether the body is a template of Mustache; a file whose name ends in .mustache always is.",
+                inherited: inheritance
+            ),
+        ]
+    }
     /// One of `demo.rules` of an endpoint, with all that those of services know.
     static let demoRule = rule(when: demoCondition)
     static let demoCondition = SectionDescriptor(
@@ -41,10 +86,10 @@ extension KeyTable {
         ]
     )
 
-    private static func demo(rule: SectionDescriptor) -> SectionDescriptor {
+    private static func demo(rule: SectionDescriptor, _ more: [KeyDescriptor]) -> SectionDescriptor {
         SectionDescriptor(
             name: "demo",
-            keys: demoKeys + several + [
+            keys: demoKeys + inlineKeys(inherited: .services) + several + more + [
                 KeyDescriptor(
                     "rules",
                     .sections(rule),
@@ -156,7 +201,7 @@ extension KeyTable {
                     "A step of a scenario: the rule answers in one state, and leads to the next."
                 ),
                 KeyDescriptor("outage", .section(outage), "The rule answers only in windows of time or of requests."),
-            ] + several
+            ] + inlineKeys() + several
         )
     }
 

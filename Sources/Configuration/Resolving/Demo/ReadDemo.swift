@@ -14,7 +14,7 @@ extension DemoConfiguration {
         enabled = reader.bool("enabled")
         answer = DemoRuleConfiguration(
             counting: reader.choice(always: "count"),
-            answer: DemoAnswerConfiguration(status: reader.int(always: "status")),
+            answer: DemoAnswerConfiguration(reader),
             headers: reader.headerValues("headers"),
             latency: reader.always { $0.latency("latency") },
             randomSeed: UInt64(reader.int(always: "random_seed"))
@@ -33,7 +33,7 @@ extension DemoRuleConfiguration {
         name = reader.text("name")
         gate = RuleGate(reader)
         counting = reader.choice(always: "count")
-        answer = DemoAnswerConfiguration(status: reader.int(always: "status"))
+        answer = DemoAnswerConfiguration(reader)
         let own = reader.headerValues("headers")
         let names = Set(own.map { $0.name.lowercased() })
         headers = demo.headers.filter { !names.contains($0.name.lowercased()) } + own
@@ -70,16 +70,25 @@ extension RuleGate {
 }
 
 extension DemoAnswerConfiguration {
-    /// - Parameter reader: of one answer among several; without its file.
+    /// - Parameter reader: of a section with an answer; without its content.
     init(_ reader: SectionReader) {
-        self.init(status: reader.int(always: "status"), headers: reader.headerValues("headers"))
+        self.init(status: reader.int(always: "status"), isTemplate: reader.bool("template"))
+    }
+
+    /// - Parameter reader: of one answer among several; without its file.
+    init(oneOfSeveral reader: SectionReader) {
+        self.init(
+            status: reader.int(always: "status"),
+            headers: reader.headerValues("headers"),
+            isTemplate: false
+        )
     }
 }
 
 extension FailureConfiguration {
     init(_ reader: SectionReader) {
         chance = reader.always { $0.share("chance") }
-        answer = DemoAnswerConfiguration(status: reader.int(always: "status"))
+        answer = DemoAnswerConfiguration(reader)
     }
 }
 

@@ -51,13 +51,12 @@ extension Resolver {
         // Several answers need no file.
         let isOne = result.answer.choice == .one
         if !isOne { result.hasOwnAnswer = true }
-        if let named = answerFile(reader, folder, status: status) {
-            result.answer.answer.file = named
-            result.answer.choice = result.answer.choice.with(file: named)
+        if content(reader, folder, of: "demo", into: &result.answer.answer) {
+            result.answer.choice = result.answer.choice.with(contentOf: result.answer.answer)
             result.hasOwnAnswer = true
             return
         }
-        if Self.bodiless.contains(status), reader.entry("status") != nil {
+        if Self.bodilessStatuses.contains(status), reader.entry("status") != nil {
             result.hasOwnAnswer = true
             return
         }
@@ -78,30 +77,16 @@ extension Resolver {
         }
         demoFiles.append(path)
         result.answer.answer.file = path
-        result.answer.choice = result.answer.choice.with(file: path)
+        result.answer.choice = result.answer.choice.with(contentOf: result.answer.answer)
+        checkTemplate(reader, result.answer.answer, of: "demo")
         result.hasOwnAnswer = true
-    }
-
-    /// The statuses whose answers have no body.
-    static let bodiless = [204, 205, 304]
-
-    /// The file that `file` names, for an answer with that status.
-    mutating func answerFile(_ reader: SectionReader, _ folder: DemoFolder, status: Int) -> String? {
-        guard let path = demoFile(reader, "file", folder) else { return nil }
-        if Self.bodiless.contains(status) {
-            fail(
-                place(reader, "file"),
-                "an answer with status \(status) has no body (RFC 9110); remove 'demo.file', or change the status"
-            )
-        }
-        return path
     }
 
     mutating func failure(_ owner: SectionReader, _ folder: DemoFolder) -> FailureConfiguration? {
         guard owner.entry("failure") != nil else { return nil }
         let reader = owner.section("failure")
         var result = FailureConfiguration(reader)
-        result.answer.file = demoFile(reader, "file", folder)
+        _ = content(reader, folder, of: "demo.failure", into: &result.answer)
         return result
     }
 

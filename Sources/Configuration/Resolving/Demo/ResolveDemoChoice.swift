@@ -36,7 +36,8 @@ extension Resolver {
                 guard let status = Int(entry.key), case .leaf(let leaf) = entry.value.content,
                     case .share(let share) = leaf.scalar
                 else { return nil }
-                return WeightedAnswerConfiguration(share: share, answer: DemoAnswerConfiguration(status: status))
+                let answer = DemoAnswerConfiguration(status: status, isTemplate: false)
+                return WeightedAnswerConfiguration(share: share, answer: answer)
             }
             return weighted(answers, kind, place)
         }
@@ -70,8 +71,8 @@ extension Resolver {
     }
 
     private mutating func answer(_ reader: SectionReader, _ folder: DemoFolder) -> DemoAnswerConfiguration {
-        var answer = DemoAnswerConfiguration(reader)
-        answer.file = answerFile(reader, folder, status: answer.status)
+        var answer = DemoAnswerConfiguration(oneOfSeveral: reader)
+        _ = content(reader, folder, of: "demo", into: &answer)
         return answer
     }
 
@@ -91,15 +92,16 @@ extension Resolver {
 }
 
 extension DemoChoiceConfiguration {
-    /// The file is the body of the successes that name none.
-    func with(file: String?) -> DemoChoiceConfiguration {
-        guard let file else { return self }
+    /// The content of the one answer is that of the successes that name none.
+    func with(contentOf one: DemoAnswerConfiguration) -> DemoChoiceConfiguration {
+        guard one.hasContent else { return self }
         func filled(_ answer: DemoAnswerConfiguration) -> DemoAnswerConfiguration {
-            let hasBody = 200..<300 ~= answer.status && !Resolver.bodiless.contains(answer.status)
-            guard hasBody, answer.file == nil else { return answer }
-            var answer = answer
-            answer.file = file
-            return answer
+            let hasBody = 200..<300 ~= answer.status && !Resolver.bodilessStatuses.contains(answer.status)
+            guard hasBody, !answer.hasContent else { return answer }
+            var filled = one
+            filled.status = answer.status
+            filled.headers = answer.headers
+            return filled
         }
         switch self {
         case .one: return self
@@ -108,4 +110,8 @@ extension DemoChoiceConfiguration {
             return .weighted(answers.map { WeightedAnswerConfiguration(share: $0.share, answer: filled($0.answer)) })
         }
     }
+}
+
+extension DemoAnswerConfiguration {
+    fileprivate var hasContent: Bool { file != nil || inline != nil || collection != nil }
 }

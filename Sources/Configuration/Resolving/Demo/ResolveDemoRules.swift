@@ -31,8 +31,8 @@ extension Resolver {
             var rule = DemoRuleConfiguration(reader, in: demo)
             rule.condition = condition(reader, parameters: parameters)
             let folder = self.folder(reader) ?? folder
-            rule.answer.file = answerFile(reader, folder, status: rule.answer.status)
-            rule.choice = choice(reader, folder, rule.answer).with(file: rule.answer.file)
+            _ = content(reader, folder, of: "demo.rules[]", into: &rule.answer)
+            rule.choice = choice(reader, folder, rule.answer).with(contentOf: rule.answer)
             rule.failure = failure(reader, folder)
             check(gate: reader, rule.gate)
             rules.append(rule)

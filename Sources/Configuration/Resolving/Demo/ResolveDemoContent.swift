@@ -1,0 +1,94 @@
+// The content of demo answers: a file, a body of the configuration, a template, or a collection.
+
+import Content
+import DemoMode
+
+extension Resolver {
+    /// The statuses whose answers have no body.
+    static let bodilessStatuses = [204, 205, 304]
+
+    /// Reads what an answer consists of.
+    /// - Parameters:
+    ///   - label: what messages call the section.
+    ///   - answer: has its status already, and whether it is a template.
+    /// - Returns: whether the section names a content.
+    mutating func content(
+        _ reader: SectionReader,
+        _ folder: DemoFolder,
+        of label: String,
+        into answer: inout DemoAnswerConfiguration
+    ) -> Bool {
+        let named = ["file", "body", "json", "crud"].filter { reader.entry($0) != nil }
+        if named.count > 1 {
+            fail(
+                place(reader, named[1]),
+                "'\(label).\(named[0])' and '\(label).\(named[1])' exclude each other; keep one of them"
+            )
+            return true
+        }
+        answer.file = demoFile(reader, "file", folder)
+        if let text = reader.text("body") { answer.inline = .text(text) }
+        if case .tree(let tree)? = reader.leaf("json")?.scalar { answer.inline = .json(tree) }
+        if reader.entry("crud") != nil { answer.collection = collection(reader.section("crud"), folder) }
+        guard let key = named.first else { return false }
+        if Self.bodilessStatuses.contains(answer.status) {
+            fail(
+                place(reader, key),
+                "an answer with status \(answer.status) has no body (RFC 9110); remove '\(label).\(key)', or change the status"
+            )
+        }
+        checkTemplate(reader, answer, of: label)
+        return true
+    }
+
+    private mutating func collection(_ reader: SectionReader, _ folder: DemoFolder) -> CollectionConfiguration? {
+        guard let file = demoFile(reader, "file", folder) else { return nil }
+        let result = CollectionConfiguration(
+            file: file,
+            id: reader.text(always: "id"),
+            newIDs: reader.choice(always: "new_ids")
+        )
+        // A file that cannot be read is an error already.
+        guard let loaded = try? DemoFile.load(path: file) else { return result }
+        do throws(CollectionFileError) {
+            _ = try DemoCollection(loaded, idName: result.id)
+        } catch {
+            fail(place(reader, "file"), file: "the file \(file) is no collection: \(error)")
+        }
+        return result
+    }
+
+    /// Reports the first mistake of a template, in its file where it has one.
+    mutating func checkTemplate(_ reader: SectionReader, _ answer: DemoAnswerConfiguration, of label: String) {
+        guard let text = DemoTemplate.text(of: answer) else { return }
+        do throws(TemplateError) {
+            _ = try DemoTemplate(text, escaping: .none)
+        } catch {
+            if let file = answer.file {
+                let place = SourcePosition(file: file, line: error.line, column: error.column)
+                fail(place, file: "the template is wrong: \(error.message)")
+                return
+            }
+            let key = reader.entry("json") == nil ? "body" : "json"
+            fail(place(reader, key), "the template of '\(label).\(key)' is wrong at \(error)")
+        }
+    }
+}
+
+extension DemoTemplate {
+    /// The text of an answer that is a template; nil for one that is none, or whose file cannot be read.
+    fileprivate static func text(of answer: DemoAnswerConfiguration) -> String? {
+        if let file = answer.file {
+            guard answer.isTemplate || isTemplate(path: file), let loaded = try? DemoFile.load(path: file) else {
+                return nil
+            }
+            return String(decoding: loaded.bytes, as: UTF8.self)
+        }
+        guard answer.isTemplate else { return nil }
+        switch answer.inline {
+        case .text(let text)?: return text
+        case .json(let tree)?: return source(of: tree)
+        case nil: return nil
+        }
+    }
+}

@@ -1,0 +1,205 @@
+// Which items of a demo collection a query asks for: filters, full text, order and pages.
+
+import Content
+
+/// The query of a list.
+struct CollectionQuery: Equatable {
+    enum Comparison: String, CaseIterable {
+        case atLeast = "_gte"
+        case atMost = "_lte"
+        case differs = "_ne"
+        case contains = "_like"
+    }
+
+    struct Filter: Equatable {
+        let path: [String]
+        /// Nil is equality.
+        let comparison: Comparison?
+        /// One of them; with `differs`, none of them.
+        var values: [String]
+    }
+
+    struct Order: Equatable {
+        let path: [String]
+        let isDescending: Bool
+    }
+
+    /// A page of a list.
+    struct Page: Equatable {
+        let number: Int
+        let size: Int
+    }
+
+    private(set) var filters: [Filter] = []
+    /// In lower case.
+    private(set) var texts: [String] = []
+    private(set) var orders: [Order] = []
+    private(set) var page: Page?
+    /// Of the list, without pages; nil is the end.
+    private(set) var slice: (start: Int, end: Int?) = (0, nil)
+
+    /// Items on a page where the query does not say.
+    private static let pageSize = 10
+    private static let largest = 1_000_000
+
+    static func == (first: CollectionQuery, second: CollectionQuery) -> Bool {
+        first.filters == second.filters && first.texts == second.texts && first.orders == second.orders
+            && first.page == second.page && first.slice == second.slice
+    }
+
+    /// - Parameter items: decoded, in their order.
+    init(_ items: [(name: String, value: String)]) throws(CollectionRefusal) {
+        var sorts: [String] = []
+        var directions: [String] = []
+        var numbers: [String: Int] = [:]
+        for (name, value) in items {
+            switch name {
+            case "q": texts.append(value.lowercased())
+            case "_sort": sorts += value.split(separator: ",").map(String.init)
+            case "_order": directions += value.split(separator: ",").map(String.init)
+            case "_page", "_limit", "_start", "_end": numbers[name] = try Self.number(name, value)
+            // Of scripts that want no cached answer.
+            case "_": break
+            case _ where name.hasPrefix("_"):
+                throw CollectionRefusal(
+                    400,
+                    "Unknown parameter",
+                    "A list does not know '\(name)'; it knows _sort, _order, _page, _limit, _start, _end, q, and names of members"
+                )
+            default: add(name, value)
+            }
+        }
+        orders = try Self.orders(sorts, directions)
+        let limit = numbers["_limit"]
+        if let number = numbers["_page"] {
+            page = Page(number: max(1, number), size: max(1, limit ?? Self.pageSize))
+        } else {
+            let start = numbers["_start"] ?? 0
+            slice = (start, numbers["_end"] ?? limit.map { start + $0 })
+        }
+    }
+
+    private mutating func add(_ name: String, _ value: String) {
+        let comparison = Comparison.allCases.first { name.hasSuffix($0.rawValue) }
+        let member = name.dropLast(comparison?.rawValue.count ?? 0)
+        let path = member.split(separator: ".").map(String.init)
+        if let place = filters.firstIndex(where: { $0.path == path && $0.comparison == comparison }) {
+            filters[place].values.append(value)
+        } else {
+            filters.append(Filter(path: path, comparison: comparison, values: [value]))
+        }
+    }
+
+    private static func number(_ name: String, _ text: String) throws(CollectionRefusal) -> Int {
+        guard let number = Int(text), 0...largest ~= number else {
+            throw CollectionRefusal(
+                400,
+                "Not a number",
+                "'\(name)' takes a whole number up to \(largest), not '\(text)'"
+            )
+        }
+        return number
+    }
+
+    /// `_sort=-age,name` or `_sort=age,name&_order=desc,asc`.
+    private static func orders(_ sorts: [String], _ directions: [String]) throws(CollectionRefusal) -> [Order] {
+        var orders: [Order] = []
+        for (place, name) in sorts.enumerated() {
+            let direction = directions.indices.contains(place) ? directions[place].lowercased() : "asc"
+            guard direction == "asc" || direction == "desc" else {
+                throw CollectionRefusal(400, "Unknown order", "'_order' takes asc or desc, not '\(directions[place])'")
+            }
+            let isReversed = name.hasPrefix("-")
+            let path = name.drop { $0 == "-" }.split(separator: ".").map(String.init)
+            orders.append(Order(path: path, isDescending: isReversed != (direction == "desc")))
+        }
+        return orders
+    }
+
+    // MARK: - Selecting
+
+    /// The items that are asked for, and how many there are on all pages.
+    func select(_ rows: [ContentTree]) -> (rows: [ContentTree], total: Int) {
+        var found = rows.filter(matches)
+        if !orders.isEmpty {
+            // Stable: items that compare equal stay in their order.
+            let sorted = found.enumerated().sorted { precedes($0, $1) }
+            found = sorted.map(\.element)
+        }
+        let start = page.map { ($0.number - 1) * $0.size } ?? slice.start
+        let end = page.map { $0.number * $0.size } ?? slice.end ?? found.count
+        let range = min(start, found.count)..<max(min(start, found.count), min(end, found.count))
+        return (Array(found[range]), found.count)
+    }
+
+    func matches(_ row: ContentTree) -> Bool {
+        filters.allSatisfy { Self.holds($0, row) } && texts.allSatisfy { Self.contains(row, $0) }
+    }
+
+    private static func holds(_ filter: Filter, _ row: ContentTree) -> Bool {
+        let value = row.value(at: filter.path)
+        let text = value?.scalar ?? (value == .null ? "null" : nil)
+        switch filter.comparison {
+        case nil: return text.map { filter.values.contains($0) } ?? false
+        case .differs: return text.map { !filter.values.contains($0) } ?? true
+        case .contains:
+            guard let text = text?.lowercased() else { return false }
+            return filter.values.contains { text.contains($0.lowercased()) }
+        case .atLeast: return value.map { value in filter.values.allSatisfy { order(value, $0) >= 0 } } ?? false
+        case .atMost: return value.map { value in filter.values.allSatisfy { order(value, $0) <= 0 } } ?? false
+        }
+    }
+
+    /// Whether a text or a number in the value, however deep, has the text in it.
+    private static func contains(_ value: ContentTree, _ text: String) -> Bool {
+        switch value {
+        case .array(let values): values.contains { contains($0, text) }
+        case .object(let members): members.contains { contains($0.value, text) }
+        default: value.scalar?.lowercased().contains(text) ?? false
+        }
+    }
+
+    private func precedes(
+        _ first: (offset: Int, element: ContentTree),
+        _ second: (offset: Int, element: ContentTree)
+    ) -> Bool {
+        for order in orders {
+            let (left, right) = (first.element.value(at: order.path), second.element.value(at: order.path))
+            let result = Self.order(left, right)
+            if result != 0 { return order.isDescending ? result > 0 : result < 0 }
+        }
+        return first.offset < second.offset
+    }
+
+    /// A number is compared with what reads as one by value, all else by its text.
+    private static func order(_ value: ContentTree, _ text: String) -> Int {
+        guard case .number(let digits) = value, let left = Double(digits), let right = Double(text) else {
+            return compare(value.scalar ?? "", text)
+        }
+        return compare(left, right)
+    }
+
+    /// Numbers before texts, and what is missing last.
+    private static func order(_ first: ContentTree?, _ second: ContentTree?) -> Int {
+        let (left, right) = (rank(first), rank(second))
+        guard left == right else { return compare(left, right) }
+        if case .number(let left)? = first, case .number(let right)? = second {
+            return compare(Double(left) ?? 0, Double(right) ?? 0)
+        }
+        return compare(first?.scalar ?? "", second?.scalar ?? "")
+    }
+
+    private static func rank(_ value: ContentTree?) -> Int {
+        switch value {
+        case .number?: 0
+        case .bool?: 1
+        case .string?, .date?, .data?: 2
+        case .array?, .object?: 3
+        case .null?, nil: 4
+        }
+    }
+
+    private static func compare<T: Comparable>(_ first: T, _ second: T) -> Int {
+        first < second ? -1 : first == second ? 0 : 1
+    }
+}

@@ -1,0 +1,147 @@
+// The items of demo collections in memory, and the changes that requests make to them.
+
+import Content
+
+/// A list of items with an index over their ids.
+struct CollectionTable: Sendable {
+    private(set) var rows: [ContentTree] = []
+    private var places: [String: Int] = [:]
+    let idName: String
+
+    /// - Throws: which item has no id, or one that another one has.
+    init(_ rows: [ContentTree], idName: String) throws(CollectionFileError) {
+        self.idName = idName
+        for (place, row) in rows.enumerated() {
+            guard let id = row[idName]?.scalar else {
+                throw CollectionFileError("item \(place + 1) has no '\(idName)'; give every item one")
+            }
+            guard places.updateValue(place, forKey: id) == nil else {
+                throw CollectionFileError("two items have the \(idName) '\(id)'; give every item one of its own")
+            }
+        }
+        self.rows = rows
+    }
+
+    func row(_ id: String) -> ContentTree? { places[id].map { rows[$0] } }
+
+    /// One more than the highest number among the ids.
+    var nextNumber: Int {
+        let highest = places.keys.reduce(0) { max($0, Int($1) ?? 0) }
+        return highest == .max ? highest : highest + 1
+    }
+
+    mutating func append(_ row: ContentTree, id: String) {
+        places[id] = rows.count
+        rows.append(row)
+    }
+
+    mutating func replace(_ id: String, with row: ContentTree) {
+        if let place = places[id] { rows[place] = row }
+    }
+
+    mutating func remove(_ id: String) {
+        guard let place = places.removeValue(forKey: id) else { return }
+        rows.remove(at: place)
+        for (other, number) in places where number > place { places[other] = number - 1 }
+    }
+}
+
+/// What a name of a collection file stands for.
+enum CollectionResource: Sendable {
+    case table(CollectionTable)
+    /// One object, which has no id.
+    case single(ContentTree)
+
+    /// All of it as one value.
+    var tree: ContentTree {
+        switch self {
+        case .table(let table): .array(table.rows)
+        case .single(let value): value
+        }
+    }
+}
+
+/// Why a file cannot be the beginning of a collection.
+package struct CollectionFileError: Error, Sendable, Equatable, CustomStringConvertible {
+    package let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// The whole of a file's collections; a value.
+struct CollectionState: Sendable {
+    /// In the order of the file; a file that is one list has it under the empty name.
+    private(set) var resources: [(name: String, resource: CollectionResource)] = []
+    /// As JSON, about.
+    var size: Int
+
+    init(_ bytes: [UInt8], idName: String) throws(CollectionFileError) {
+        let tree: ContentTree
+        do throws(TreeError) {
+            tree = try JSONReader.read(bytes, limits: TreeLimits(values: 4_000_000))
+        } catch {
+            throw CollectionFileError("it is not JSON: \(error)")
+        }
+        size = bytes.count
+        switch tree {
+        case .array(let rows): resources = [("", .table(try CollectionTable(rows, idName: idName)))]
+        case .object(let members):
+            for member in members { resources.append((member.name, try Self.resource(member, idName))) }
+        default: throw CollectionFileError("it is neither a list of items nor an object of lists")
+        }
+    }
+
+    private static func resource(
+        _ member: ContentTree.Member,
+        _ idName: String
+    ) throws(CollectionFileError) -> CollectionResource {
+        guard case .array(let rows) = member.value else { return .single(member.value) }
+        do throws(CollectionFileError) { return .table(try CollectionTable(rows, idName: idName)) } catch {
+            throw CollectionFileError("'\(member.name)': \(error)")
+        }
+    }
+
+    /// The file is one list, which is found without a name.
+    var isOneList: Bool { resources.count == 1 && resources[0].name.isEmpty }
+
+    subscript(name: String) -> CollectionResource? {
+        get { resources.first { $0.name == name }?.resource }
+        set {
+            guard let newValue, let place = resources.firstIndex(where: { $0.name == name }) else { return }
+            resources[place].resource = newValue
+        }
+    }
+
+    /// Every resource under its name.
+    var tree: ContentTree { .object(resources.map { ContentTree.Member($0.name, $0.resource.tree) }) }
+}
+
+extension ContentTree {
+    /// With the changes of a merge patch (RFC 7396): null removes a member.
+    func merging(_ patch: ContentTree) -> ContentTree {
+        guard case .object(let changes) = patch else { return patch }
+        var members = self.members ?? []
+        for change in changes {
+            let place = members.firstIndex { $0.name == change.name }
+            if change.value == .null {
+                if let place { members.remove(at: place) }
+            } else if let place {
+                members[place].value = members[place].value.merging(change.value)
+            } else {
+                members.append(Member(change.name, ContentTree.null.merging(change.value)))
+            }
+        }
+        return .object(members)
+    }
+
+    /// With one member set; a new one is the first.
+    func setting(_ name: String, to value: ContentTree) -> ContentTree {
+        var members = self.members ?? []
+        if let place = members.firstIndex(where: { $0.name == name }) {
+            members[place].value = value
+        } else {
+            members.insert(Member(name, value), at: 0)
+        }
+        return .object(members)
+    }
+}

@@ -1,0 +1,54 @@
+// How a value is written into a template, so that it stays a value there.
+
+/// What `{{name}}` does to the value's text; `{{{name}}}` writes it as it is.
+package enum TemplateEscaping: Sendable, Equatable {
+    /// Nothing: plain text.
+    case none
+    /// What stands between the quotes of a JSON string.
+    case json
+    /// Text and attributes of HTML and XML.
+    case markup
+
+    /// By the media type of the answer.
+    package init(contentType: String) {
+        let type = contentType.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
+        self =
+            switch type {
+            case "application/json", "application/jsonl", "application/x-ndjson", "application/manifest+json": .json
+            case _ where type.hasSuffix("+json"): .json
+            case "text/html", "text/xml", "application/xml": .markup
+            case _ where type.hasSuffix("+xml"): .markup
+            default: .none
+            }
+    }
+
+    func write(_ text: String, to output: inout [UInt8]) {
+        switch self {
+        case .none: output += text.utf8
+        case .json: for byte in text.utf8 { Self.writeJSON(byte, to: &output) }
+        case .markup: for byte in text.utf8 { Self.writeMarkup(byte, to: &output) }
+        }
+    }
+
+    private static func writeJSON(_ byte: UInt8, to output: inout [UInt8]) {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
+        case 0x0A: output += "\\n".utf8
+        case 0x0D: output += "\\r".utf8
+        case 0x09: output += "\\t".utf8
+        case ..<0x20: output += "\\u00\(byte < 16 ? "0" : "")\(String(byte, radix: 16))".utf8
+        default: output.append(byte)
+        }
+    }
+
+    private static func writeMarkup(_ byte: UInt8, to output: inout [UInt8]) {
+        switch byte {
+        case UInt8(ascii: "&"): output += "&amp;".utf8
+        case UInt8(ascii: "<"): output += "&lt;".utf8
+        case UInt8(ascii: ">"): output += "&gt;".utf8
+        case UInt8(ascii: "\""): output += "&quot;".utf8
+        case UInt8(ascii: "'"): output += "&#39;".utf8
+        default: output.append(byte)
+        }
+    }
+}

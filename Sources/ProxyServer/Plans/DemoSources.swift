@@ -1,0 +1,110 @@
+// What demo answers are made of while a plan is built: files, texts of the configuration, templates and collections.
+
+import Configuration
+import Content
+import DemoMode
+import HTTPWire
+import ServiceCore
+import Synchronization
+
+/// The files of one plan, each read once.
+///
+/// Sendable: what it has read is under a mutex.
+package final class AnswerFiles: Sendable {
+    private struct State {
+        var read: [String: DemoFile] = [:]
+        var troubles: [String] = []
+    }
+
+    /// What the files were before; nil: one that cannot be read is an error.
+    private let last: [String: DemoFile]?
+    private let state = Mutex(State())
+
+    /// - Parameter last: of a plan whose files take the place of those that cannot be read now.
+    package init(last: AnswerFiles? = nil) { self.last = last?.state.withLock { $0.read } }
+
+    /// The files that could not be read and stay what they were, in words.
+    package var troubles: [String] { state.withLock { $0.troubles } }
+
+    /// Blocks.
+    func load(_ path: String) throws(PlanError) -> DemoFile {
+        if let known = state.withLock({ $0.read[path] }) { return known }
+        do throws(DemoFileError) {
+            let file = try DemoFile.load(path: path)
+            state.withLock { $0.read[path] = file }
+            return file
+        } catch {
+            guard let before = last?[path] else { throw .demo(error) }
+            state.withLock { state in
+                state.read[path] = before
+                state.troubles.append("\(error)")
+            }
+            return before
+        }
+    }
+}
+
+/// What the demo answers of one service are made of.
+struct DemoSources {
+    let files: AnswerFiles
+    let state: DemoState
+
+    /// - Parameters:
+    ///   - name: of the rule.
+    ///   - fields: of the answer; its Content-Type says how values of a template are escaped.
+    func content(
+        _ answer: DemoAnswerConfiguration,
+        of name: String,
+        _ fields: Fields
+    ) throws(PlanError) -> DemoContent {
+        if let path = answer.file {
+            let file = try files.load(path)
+            guard answer.isTemplate || DemoTemplate.isTemplate(path: path) else { return .file(file) }
+            let type = mediaType(forPath: DemoTemplate.named(path))
+            return try template(String(decoding: file.bytes, as: UTF8.self), fields, type, of: path)
+        }
+        if let collection = answer.collection { return try items(collection, of: name) }
+        let place = "the configuration of '\(name)'"
+        switch answer.inline {
+        case nil: return .none
+        case .text(let text)?:
+            let type = "text/plain; charset=utf-8"
+            if answer.isTemplate { return try template(text, fields, type, of: place) }
+            return .file(DemoFile(path: place, bytes: Array(text.utf8), contentType: type))
+        case .json(let tree)?:
+            let type = "application/json"
+            if answer.isTemplate { return try template(DemoTemplate.source(of: tree), fields, type, of: place) }
+            return .file(DemoFile(path: place, bytes: JSONWriter.bytes(tree), contentType: type))
+        }
+    }
+
+    private func template(
+        _ text: String,
+        _ fields: Fields,
+        _ type: String,
+        of place: String
+    ) throws(PlanError) -> DemoContent {
+        let escaping = TemplateEscaping(contentType: fields.first(.contentType) ?? type)
+        do throws(TemplateError) {
+            return .template(try DemoTemplate(text, escaping: escaping), contentType: type)
+        } catch {
+            throw .template(place, error)
+        }
+    }
+
+    private func items(_ collection: CollectionConfiguration, of name: String) throws(PlanError) -> DemoContent {
+        let file = try files.load(collection.file)
+        do throws(CollectionFileError) {
+            return .collection(
+                try state.collections.collection(
+                    of: name,
+                    file,
+                    idName: collection.id,
+                    newIDs: collection.newIDs
+                )
+            )
+        } catch {
+            throw .collection(collection.file, error)
+        }
+    }
+}
