@@ -38,6 +38,15 @@ package enum DemoChoice: Sendable {
         }
     }
 
+    /// Those of several; none where the rule has one answer only.
+    package var answers: [DemoAnswer] {
+        switch self {
+        case .one: []
+        case .weighted(let answers): answers.map(\.answer)
+        case .sequence(let answers, after: _): answers
+        }
+    }
+
     /// One rule has one answer.
     package var isOne: Bool {
         if case .one = self { true } else { false }

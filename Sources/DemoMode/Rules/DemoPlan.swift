@@ -44,6 +44,7 @@ package struct DemoPlan: Sendable {
         rules.contains { rule in
             rule.condition?.needsBody ?? false || rule.answer.content.readsBody
                 || rule.failure?.answer.content.readsBody ?? false
+                || rule.choice.answers.contains(where: \.content.readsBody)
         }
     }
 

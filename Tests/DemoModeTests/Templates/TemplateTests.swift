@@ -1,6 +1,7 @@
 // Templates: what each tag writes, how values are escaped, and where a mistake stands.
 
 import HTTPWire
+import Policies
 import Testing
 
 @testable import DemoMode
@@ -22,6 +23,15 @@ import Testing
 
     static func render(_ text: String, _ escaping: TemplateEscaping = .none) throws -> String {
         String(decoding: try DemoTemplate(text, escaping: escaping).render(values), as: UTF8.self)
+    }
+
+    @Test(arguments: [("{{request.json.n}}", true), ("{{request.body}}", true), ("{{request.path}}", false)])
+    func `one of several answers that is made of the body has it read`(text: String, needsBody: Bool) throws {
+        let template = try DemoTemplate(text, escaping: .none)
+        let answer = DemoAnswer(content: .template(template, contentType: "text/plain"))
+        for choice in [DemoChoice.sequence([DemoAnswer(), answer], after: .last), .weighted([(1, answer)])] {
+            #expect(DemoPlan(DemoRule(endpoint: "e", choice: choice)).needsBody == needsBody)
+        }
     }
 
     @Test(
