@@ -1,5 +1,6 @@
 // Who asks, for the store: a question's credentials and cookies, and the digests under which its answers are kept apart.
 
+import Content
 import EventLoop
 import Files
 import HTTPCaching
@@ -53,7 +54,8 @@ final class StoreIdentities: Sendable {
 
     private func identity(of question: DownloadRequest, now: Int64) -> StoreIdentity? {
         let own = question.fields
-        if table == nil, jar == nil, own.present.isDisjoint(with: Self.guarded) { return nil }
+        let keys = isShared ? [] : Self.keys(in: own)
+        if table == nil, jar == nil, keys.isEmpty, own.present.isDisjoint(with: Self.guarded) { return nil }
         var (sent, seen) = (own, own)
         var material: [String] = []
         var account: String?
@@ -74,7 +76,8 @@ final class StoreIdentities: Sendable {
             seen.set(.cookie, digest("cookie", cookie))
             if !ignoresCookies { material.append("cookie \(cookie)") }
         }
-        guard sent.contains(.authorization) || sent.contains(.cookie) else { return nil }
+        material += keys
+        guard sent.contains(.authorization) || sent.contains(.cookie) || !keys.isEmpty else { return nil }
         let isKept = isShared || material.isEmpty
         return StoreIdentity(
             sent: sent,
@@ -83,6 +86,18 @@ final class StoreIdentities: Sendable {
             account: account,
             cookies: cookies
         )
+    }
+
+    /// Other fields that say who asks, such as X-Api-Key: an origin that answers `private` need not name them in Vary.
+    private static func keys(in fields: Fields) -> [String] {
+        var found: [String] = []
+        fields.forEachLine { name, value, _ in
+            let name = String(decoding: name, as: UTF8.self)
+            let key = name.lowercased()
+            guard key != "authorization", key != "cookie", SecretNames.contains(name) else { return }
+            found.append("field \(key): \(String(decoding: value, as: UTF8.self))")
+        }
+        return found
     }
 
     private func digest(_ purpose: String, _ text: String) -> String {

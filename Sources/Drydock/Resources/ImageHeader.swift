@@ -170,7 +170,9 @@ private struct ImageBytes {
         for place in 12..<max(12, min(data.count - 15, 64 << 10))
         where byte(place) == Int(mark[0]) && has(mark, at: place) {
             guard let size = size(big: place + 8, place + 12, bytes: 4) else { break }
-            if size.width * size.height > (found?.width ?? 0) * (found?.height ?? 0) { found = size }
+            // Of 32 bits each: the product needs all 64.
+            let pixels = UInt64(size.width) * UInt64(size.height)
+            if pixels > UInt64(found?.width ?? 0) * UInt64(found?.height ?? 0) { found = size }
         }
         return found
     }

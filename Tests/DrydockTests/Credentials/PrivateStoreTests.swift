@@ -41,6 +41,29 @@ import Testing
         }
     }
 
+    @Test("A key in a field of another name tells who asks, too", arguments: ["X-Api-Key", "Private-Token"])
+    func keysOfOtherNames(field: String) async throws {
+        let name = try #require(HTTPField.Name(field))
+        try await withManager {
+            $0.mode = .standard
+        } _: { request in
+            .answer(
+                to: request,
+                fields: [("Cache-Control", "private, max-age=600")],
+                "for \(request.field(field) ?? "nobody")"
+            )
+        } _: { manager, origin async throws in
+            for round in 0..<2 {
+                for fields in [[name: "anna"], [name: "bert"], [:]] as [HTTPFields] {
+                    let result = try await manager.download(origin.request("/a", fields))
+                    #expect(result.text == "for \(fields[name] ?? "nobody")")
+                    #expect(result.outcome == (round == 0 ? .downloaded : .stillValid))
+                }
+            }
+            #expect(origin.server.requests() == 3)
+        }
+    }
+
     @Test func aSharedCacheKeepsNeither() async throws {
         try await withManager {
             $0.isShared = true

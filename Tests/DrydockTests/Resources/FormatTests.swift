@@ -169,6 +169,10 @@ import Testing
                 "00000018 'ftyp' 'avif' 00000000 'ispe' 00000000 00000010 00000010 'ispe' 00000000 00000140 000000F0",
                 .avif, 320, 240
             ),
+            (
+                "00000018 'ftyp' 'avif' 00000000 'ispe' 00000000 FFFFFFFF FFFFFFFF", .avif, 4_294_967_295,
+                4_294_967_295
+            ),
             ("00000018 'ftyp' 'heic' 00000000", .heic, nil, nil), ("89504E470D0A1A0A 0000", .png, nil, nil),
         ] as [(String, ImageHeader.Format, Int?, Int?)]
     ) func headersOfImagesAreRead(
