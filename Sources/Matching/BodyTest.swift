@@ -101,7 +101,7 @@ extension TreeTest: CustomStringConvertible {
 
 extension ContentTree {
     /// What stands at a path of member names and of positions in arrays.
-    fileprivate func element(at path: [String]) -> ContentTree? {
+    package func element(at path: [String]) -> ContentTree? {
         var place = self
         for key in path {
             switch place {

@@ -35,6 +35,12 @@ package enum JSONWriter {
 
     private static func append(text: String, to result: inout [UInt8]) {
         result.append(UInt8(ascii: "\""))
+        append(escaped: text, to: &result)
+        result.append(UInt8(ascii: "\""))
+    }
+
+    /// What stands between the quotes of a text.
+    package static func append(escaped text: String, to result: inout [UInt8]) {
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"): result += [UInt8(ascii: "\\"), byte]
@@ -47,6 +53,5 @@ package enum JSONWriter {
             default: result.append(byte)
             }
         }
-        result.append(UInt8(ascii: "\""))
     }
 }

@@ -39,7 +39,7 @@ package enum DemoChoice: Sendable {
     }
 
     /// Those of several; none where the rule has one answer only.
-    package var answers: [DemoAnswer] {
+    var answers: [DemoAnswer] {
         switch self {
         case .one: []
         case .weighted(let answers): answers.map(\.answer)

@@ -138,7 +138,8 @@ struct CollectionExchange {
 
     private func ok(_ value: ContentTree, status: Int = 200) -> CollectionAnswer {
         let bytes = JSONWriter.bytes(value)
-        return CollectionAnswer(status, [("ETag", DemoFile.entityTag(of: bytes))], json: bytes)
+        let fields = [("Content-Type", "application/json"), ("ETag", DemoFile.entityTag(of: bytes))]
+        return CollectionAnswer(status, Fields(fields), bytes)
     }
 
     // MARK: - Changing

@@ -38,9 +38,9 @@ package struct CollectionAnswer: Sendable {
     package var fields: Fields
     package var body: [UInt8]
 
-    init(_ status: Int, _ fields: [(String, String)] = [], json body: [UInt8] = []) {
+    init(_ status: Int, _ fields: Fields, _ body: [UInt8]) {
         self.status = status
-        self.fields = Fields([("Content-Type", "application/json")] + fields)
+        self.fields = fields
         self.body = body
     }
 }

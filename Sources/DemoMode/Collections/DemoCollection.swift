@@ -56,13 +56,8 @@ package final class DemoCollection: Sendable {
         do throws(CollectionRefusal) {
             return try CollectionExchange(request, idName: idName, newIDs: newIDs, limit: limit).answer(state)
         } catch {
-            let document = ContentTree.object([
-                ContentTree.Member("title", .string(error.title)),
-                ContentTree.Member("status", .number(String(error.status))),
-                ContentTree.Member("detail", .string(error.detail)),
-            ])
-            var answer = CollectionAnswer(error.status, json: JSONWriter.bytes(document))
-            answer.fields.set(.contentType, "application/problem+json")
+            let problem = DemoProblem(error.status, error.title, error.detail)
+            var answer = CollectionAnswer(error.status, problem.fields, problem.body)
             if !error.fields.isEmpty { answer.fields.append("Allow", error.fields.joined(separator: ", ")) }
             return answer
         }

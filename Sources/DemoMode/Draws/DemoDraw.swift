@@ -30,7 +30,7 @@ package struct DemoDraw: Sendable {
     package private(set) var start: UInt64 = 0
 
     /// The part of the draw's key that is the rule's.
-    package var ruleName: String { rule.map { "\(endpoint)/\($0)" } ?? endpoint }
+    package var ruleName: String { DemoRule.name(endpoint, rule) }
 
     /// The body's bytes.
     package var body: [UInt8] { content.file?.bytes ?? [] }
@@ -39,10 +39,7 @@ package struct DemoDraw: Sendable {
     /// and gives parts of itself.
     package var representationFields: Fields {
         guard status == 200, let file = content.file else { return fields }
-        var fields = fields
-        if !fields.contains(.etag) { fields.append(.etag, file.entityTag) }
-        if !fields.contains(.acceptRanges) { fields.append(.acceptRanges, "bytes") }
-        return fields
+        return fields.ofRepresentation(file.entityTag)
     }
 
     /// The latency an answer states: whole milliseconds, rounded down, so that no answer takes less than it states.
@@ -111,6 +108,16 @@ package struct DemoDraw: Sendable {
         let rule = rule.map { "rule=\(tokenOrQuoted($0)); " } ?? ""
         return "endpoint=\(tokenOrQuoted(endpoint)); \(rule)outcome=\(outcome); status=\(status); "
             + "latency=\(statedMilliseconds)ms; draw=\(drawID)"
+    }
+}
+
+extension Fields {
+    /// With an entity tag and the word that parts are given, unless they bring their own.
+    package func ofRepresentation(_ entityTag: String) -> Fields {
+        var fields = self
+        if !fields.contains(.etag) { fields.append(.etag, entityTag) }
+        if !fields.contains(.acceptRanges) { fields.append(.acceptRanges, "bytes") }
+        return fields
     }
 }
 

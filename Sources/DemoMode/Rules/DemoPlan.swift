@@ -15,6 +15,8 @@ package struct DemoPlan: Sendable {
     package let unmatched: UnmatchedPolicy
     /// Bytes of a body that are read for conditions. Default: 1 MiB.
     package let bodyLimit: Int
+    /// Some rule looks into the body, or makes its answer of it.
+    package let needsBody: Bool
 
     package init(
         name: String,
@@ -28,6 +30,9 @@ package struct DemoPlan: Sendable {
         self.rules = rules
         self.unmatched = unmatched
         self.bodyLimit = bodyLimit
+        needsBody = rules.contains { rule in
+            rule.condition?.needsBody ?? false || rule.answers.contains(where: \.content.readsBody)
+        }
     }
 
     /// One rule that answers every request.
@@ -37,15 +42,6 @@ package struct DemoPlan: Sendable {
     package var plain: DemoRule? {
         guard rules.count == 1, let rule = rules.first, rule.isPlain else { return nil }
         return rule
-    }
-
-    /// Some rule looks into the body, or makes its answer of it.
-    package var needsBody: Bool {
-        rules.contains { rule in
-            rule.condition?.needsBody ?? false || rule.answer.content.readsBody
-                || rule.failure?.answer.content.readsBody ?? false
-                || rule.choice.answers.contains(where: \.content.readsBody)
-        }
     }
 
     /// Some requests may get no answer from here.

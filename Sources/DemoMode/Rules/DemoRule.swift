@@ -53,11 +53,19 @@ package struct DemoRule: Sendable {
     /// It answers every request.
     package var isUnconditional: Bool { condition == nil && gate == nil }
 
-    /// It answers every request with the same answer or the same failure.
-    package var isPlain: Bool { isUnconditional && choice.isOne }
+    /// Whatever it may answer with, failures too.
+    package var answers: [DemoAnswer] { [answer] + choice.answers + (failure.map { [$0.answer] } ?? []) }
 
-    /// The part of every draw's key that is the rule's: `endpoint`, or `endpoint/rule` for one of a list.
-    package var name: String { label.map { "\(endpoint)/\($0)" } ?? endpoint }
+    /// It answers every request with the same answer or the same failure, of bytes that are known beforehand.
+    package var isPlain: Bool { isUnconditional && choice.isOne && answers.allSatisfy(\.content.isFixed) }
+
+    /// The part of every draw's key that is the rule's.
+    package var name: String { Self.name(endpoint, label) }
+
+    /// `endpoint`, or `endpoint/rule` for one of a list.
+    package static func name(_ endpoint: String, _ label: String?) -> String {
+        label.map { "\(endpoint)/\($0)" } ?? endpoint
+    }
 }
 
 /// A share of a rule's answers that fail.

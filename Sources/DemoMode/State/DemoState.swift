@@ -84,11 +84,17 @@ package final class DemoState: Sendable {
 
     /// What a rule counts, by kind. No request's bytes are like these: they begin with a method.
     private static let answers = Array("\0answers".utf8)
+    private static let counted = Array("\0counted".utf8)
     private static func outageKey(_ rule: DemoRule) -> DrawKey {
         DrawKey(rule: rule.name, request: Array("\0outage".utf8))
     }
     private static func turnKey(_ rule: DemoRule, _ key: [UInt8]) -> DrawKey {
         DrawKey(rule: rule.name, request: Array("\0turn ".utf8) + (rule.counting == .request ? key : []))
+    }
+
+    /// Which answer of a rule this is, from 1; for templates that say so. Any thread.
+    package func countAnswer(of rule: String) -> UInt64 {
+        counts.next(DrawKey(rule: rule, request: Self.counted)) + 1
     }
 
     // MARK: - Why a rule does not answer

@@ -1,5 +1,7 @@
 // How a value is written into a template, so that it stays a value there.
 
+import Content
+
 /// What `{{name}}` does to the value's text; `{{{name}}}` writes it as it is.
 package enum TemplateEscaping: Sendable, Equatable {
     /// Nothing: plain text.
@@ -25,19 +27,8 @@ package enum TemplateEscaping: Sendable, Equatable {
     func write(_ text: String, to output: inout [UInt8]) {
         switch self {
         case .none: output += text.utf8
-        case .json: for byte in text.utf8 { Self.writeJSON(byte, to: &output) }
+        case .json: JSONWriter.append(escaped: text, to: &output)
         case .markup: for byte in text.utf8 { Self.writeMarkup(byte, to: &output) }
-        }
-    }
-
-    private static func writeJSON(_ byte: UInt8, to output: inout [UInt8]) {
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
-        case 0x0A: output += "\\n".utf8
-        case 0x0D: output += "\\r".utf8
-        case 0x09: output += "\\t".utf8
-        case ..<0x20: output += "\\u00\(byte < 16 ? "0" : "")\(String(byte, radix: 16))".utf8
-        default: output.append(byte)
         }
     }
 

@@ -107,7 +107,7 @@ struct TemplateRendering {
         case .field(let name): return values.fields.first(name).map { .string($0) }
         case .cookie(let name): return request.cookies(name).first.map { .string($0) }
         case .body: return .string(String(decoding: values.body, as: UTF8.self))
-        case .json(let path): return document().flatMap { Self.value(at: path[...], in: $0) }
+        case .json(let path): return document()?.element(at: path)
         case .now(let offset, let style): return time(offset, style)
         case .requestCount: return .number(String(values.requestCount))
         case .ruleCount: return .number(String(values.ruleCount))
@@ -120,19 +120,9 @@ struct TemplateRendering {
     private func item(_ path: [String]) -> ContentTree? {
         guard let first = path.first else { return items.last?.value }
         for item in items.reversed() {
-            if Self.value(at: [first], in: item.value) != nil { return Self.value(at: path[...], in: item.value) }
+            if item.value.element(at: [first]) != nil { return item.value.element(at: path) }
         }
         return nil
-    }
-
-    /// At a path of names of members and positions in lists.
-    private static func value(at path: ArraySlice<String>, in tree: ContentTree) -> ContentTree? {
-        guard let first = path.first else { return tree }
-        if case .array(let values) = tree {
-            guard let position = Int(first), values.indices.contains(position) else { return nil }
-            return value(at: path.dropFirst(), in: values[position])
-        }
-        return tree[first].flatMap { value(at: path.dropFirst(), in: $0) }
     }
 
     private mutating func document() -> ContentTree? {

@@ -29,12 +29,12 @@ package final class AnswerFiles: Sendable {
     /// Blocks.
     func load(_ path: String) throws(PlanError) -> DemoFile {
         if let known = state.withLock({ $0.read[path] }) { return known }
-        do throws(DemoFileError) {
-            let file = try DemoFile.load(path: path)
+        do throws(PlanError) {
+            let file = try RoutePlan.load(path)
             state.withLock { $0.read[path] = file }
             return file
         } catch {
-            guard let before = last?[path] else { throw .demo(error) }
+            guard let before = last?[path] else { throw error }
             state.withLock { state in
                 state.read[path] = before
                 state.troubles.append("\(error)")

@@ -35,7 +35,7 @@ extension RoutePlan {
         _ request: RequestPlan,
         _ sources: DemoSources
     ) throws(PlanError) -> DemoRule {
-        let name = rule.name.map { "\(endpoint)/\($0)" } ?? endpoint
+        let name = DemoRule.name(endpoint, rule.name)
         return DemoRule(
             endpoint: endpoint,
             label: rule.name,

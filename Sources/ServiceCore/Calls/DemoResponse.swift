@@ -1,6 +1,5 @@
 // The answer of one draw: a file as it is, a template filled in, or what a collection says.
 
-import Content
 import DemoMode
 import EventLoop
 import HTTPWire
@@ -53,9 +52,7 @@ struct DemoResponse: Sendable {
         _ template: DemoTemplate,
         now: Int64
     ) -> TemplateValues {
-        let ordinals = call.match.route.demoState.ordinals
-        let rule = DrawKey(rule: draw.ruleName, request: Array("counter.rule".utf8))
-        return TemplateValues(
+        TemplateValues(
             method: parts.method,
             target: String(decoding: call.match.route.prefix, as: UTF8.self) + parts.target,
             parameters: parts.parameters.map { ($0.key, String(decoding: $0.value, as: UTF8.self)) },
@@ -63,7 +60,7 @@ struct DemoResponse: Sendable {
             body: parts.wholeBody ?? [],
             now: now,
             requestCount: draw.ordinal + 1,
-            ruleCount: template.countsRule ? ordinals.next(rule) + 1 : 1,
+            ruleCount: template.countsRule ? call.match.route.demoState.countAnswer(of: draw.ruleName) : 1,
             start: draw.start
         )
     }
@@ -88,8 +85,7 @@ struct DemoResponse: Sendable {
             var response = DemoResponse(draw, fields: draw.fields, body: bytes)
             response.isRepresentation = template.isRepeatable
             if hasTag, template.isRepeatable {
-                if !response.fields.contains(.etag) { response.fields.append(.etag, DemoFile.entityTag(of: bytes)) }
-                if !response.fields.contains(.acceptRanges) { response.fields.append(.acceptRanges, "bytes") }
+                response.fields = response.fields.ofRepresentation(DemoFile.entityTag(of: bytes))
             }
             return response
         case .failure(.tooLong(let limit)):
@@ -104,12 +100,8 @@ struct DemoResponse: Sendable {
     }
 
     private static func problem(_ draw: DemoDraw, _ title: String, _ detail: String) -> DemoResponse {
-        let document = ContentTree.object([
-            ContentTree.Member("title", .string(title)), ContentTree.Member("status", .number("\(draw.status)")),
-            ContentTree.Member("detail", .string(detail)),
-        ])
-        let fields = Fields([("Content-Type", "application/problem+json")])
-        return DemoResponse(draw, fields: fields, body: JSONWriter.bytes(document))
+        let problem = DemoProblem(draw.status, title, detail)
+        return DemoResponse(draw, fields: problem.fields, body: problem.body)
     }
 
     // MARK: - Collections
