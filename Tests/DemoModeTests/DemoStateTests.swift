@@ -88,6 +88,15 @@ import Testing
         #expect(state.scenarios == ["checkout": "started"])
     }
 
+    @Test func aResetGivesCollectionsBackWhatTheirFilesHave() throws {
+        let state = DemoState(began: 0)
+        let file = DemoFile(path: "db.json", bytes: Array("[]".utf8), contentType: "application/json")
+        let collection = try state.collections.collection(of: "shop", file, idName: "id", newIDs: .counting)
+        #expect(collection.answer(CollectionRequest(method: "POST", target: "/", body: Array("{}".utf8))).status == 201)
+        state.reset(now: 0)
+        #expect(collection.answer(CollectionRequest(method: "GET", target: "/")).body == Array("[]".utf8))
+    }
+
     @Test func aPlanThatTakesEffectKeepsWhatItKnows() {
         let (plan, state) = (Self.checkout(), DemoState(began: 0))
         state.keep(plan.scenarios)

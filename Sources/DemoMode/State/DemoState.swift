@@ -152,10 +152,12 @@ package final class DemoState: Sendable {
         }
     }
 
-    /// Forgets everything: counts begin at 0, scenarios in their initial state, and outages count from now. Any thread.
+    /// Forgets everything: counts begin at 0, scenarios in their initial state, collections as their files have them,
+    /// and outages count from now. Any thread.
     package func reset(now: UInt64) {
         ordinals.reset()
         counts.reset()
+        collections.reset()
         let forgotten = memory.withLock { memory in
             memory.began = now
             return exchange(&memory.scenarios, [:])
