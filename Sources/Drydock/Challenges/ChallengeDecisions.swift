@@ -50,8 +50,11 @@ final class ChallengeDecisions: Sendable {
     }
 
     /// Asks the program, or takes what it has said before.
+    /// - Parameter scope: where the request was made; within the closure itself nobody is asked about the same origin.
     /// - Returns: what the origin is asked on now; nil where it is not to be asked, or the caller was cancelled.
-    func decide(_ challenge: TLSChallenge) async -> Terms? {
+    func decide(_ challenge: TLSChallenge, within scope: AskingScope = AskingScope()) async -> Terms? {
+        guard !scope.isWithin(self, challenge.origin) else { return nil }
+        let within = scope.adding(self, challenge.origin)
         let question = Question(
             origin: challenge.origin,
             pin: challenge.pin,
@@ -61,7 +64,7 @@ final class ChallengeDecisions: Sendable {
         let task = state.withLock { state in
             if let known = state.answers[question] { return known }
             // In a task of its own: who asked first may leave, and the others wait on.
-            let new = Task { await handler(challenge) }
+            let new = Task { await AskingScope.$current.withValue(within) { await handler(challenge) } }
             state.answers[question] = new
             return new
         }

@@ -12,6 +12,8 @@ final class ChallengedSource: FetchSource {
     private let origin: String
     private let tls: TLSOptions
     private let decisions: ChallengeDecisions
+    /// Where the request is made.
+    private let scope: AskingScope
     private let source: (TLSOptions) -> any FetchSource
 
     /// - Parameters:
@@ -22,11 +24,13 @@ final class ChallengedSource: FetchSource {
         _ origin: String,
         _ tls: TLSOptions,
         _ decisions: ChallengeDecisions,
+        within scope: AskingScope,
         source: @escaping (TLSOptions) -> any FetchSource
     ) {
         self.origin = origin
         self.tls = tls
         self.decisions = decisions
+        self.scope = scope
         self.source = source
     }
 
@@ -38,7 +42,7 @@ final class ChallengedSource: FetchSource {
         let known = decisions.terms(for: origin)
         let fetch = ChallengedFetch(sink)
         fetch.handle = try await source(options(known)).start(request, sink: fetch, on: loop)
-        let (origin, decisions, tls, source) = (origin, decisions, tls, source)
+        let (origin, decisions, tls, source, scope) = (origin, decisions, tls, source, scope)
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
             var round = ChallengeRound(known, tls)
             while let error = await fetch.nextFailure(on: loop) {
@@ -47,7 +51,7 @@ final class ChallengedSource: FetchSource {
                 switch step {
                 case .forget(let pin): decisions.forget(origin, pin: pin)
                 case .ask(let challenge):
-                    terms = await decisions.decide(challenge)
+                    terms = await decisions.decide(challenge, within: scope)
                     guard let terms else { return fetch.end(error) }
                     round.decided(terms)
                 }

@@ -28,6 +28,8 @@ final class CredentialTable: Sendable {
         var generation = 0
         /// The program thinks about the present generation.
         var question: Task<Void, Never>?
+        /// The origins whose questions are waited for from within this one.
+        var awaited: [String] = []
     }
 
     private let sources: [(pattern: OriginPattern, source: CredentialSource)]
@@ -79,30 +81,79 @@ final class CredentialTable: Sendable {
     }
 
     /// What is shown to an origin after it has refused an account: what the program says, or has said meanwhile.
-    /// - Returns: nil where there is nothing else to show, or the caller was cancelled.
+    /// - Parameter scope: where the request was made; a closure that waits for the one that would be asked is not waited for.
+    /// - Returns: nil where there is nothing else to show, the answer would wait for itself, or the caller was cancelled.
     func account(
         after refused: Account,
         for origin: OriginAddress,
-        _ challenge: AuthenticationChallenge
+        _ challenge: AuthenticationChallenge,
+        within scope: AskingScope
     ) async -> Account? {
         guard let source = source(for: origin), let handler = source.handler else { return nil }
-        let question = slots.withLock { slots -> Task<Void, Never>? in
+        let outer = scope.origins(of: self)
+        let found = slots.withLock { slots -> Found in
             var slot = slots[origin.root] ?? Slot(credentials: source.known)
-            guard slot.generation == refused.generation else { return nil }
-            if let question = slot.question { return question }
+            guard slot.generation == refused.generation else { return .answered }
+            if let question = slot.question {
+                guard !Self.waits(origin.root, for: outer, slots) else { return .circle }
+                Self.note(outer, awaiting: origin.root, &slots)
+                return .asked(question)
+            }
+            let within = scope.adding(self, origin.root)
             // In a task of its own: who asked first may leave, and the others wait on.
-            let question = Task { [self] in settle(origin.root, source, await handler(challenge)) }
+            let question = Task { [self] in
+                let answer = await AskingScope.$current.withValue(within) { await handler(challenge) }
+                settle(origin.root, source, answer)
+            }
             slot.question = question
             slots[origin.root] = slot
-            return question
+            Self.note(outer, awaiting: origin.root, &slots)
+            return .asked(question)
         }
-        if let question {
+        switch found {
+        case .circle: return nil
+        case .answered: break
+        case .asked(let question):
+            defer { slots.withLock { Self.forget(outer, awaiting: origin.root, &$0) } }
             guard await question.valueUnlessCancelled() != nil else { return nil }
         }
         guard let next = account(for: origin), next.credentials != nil,
             next.credentials?.value != refused.credentials?.value
         else { return nil }
         return next
+    }
+
+    // MARK: - Questions within questions
+
+    /// What there is of a question.
+    private enum Found {
+        case answered
+        case asked(Task<Void, Never>)
+        /// Whoever is to answer it waits for the one who asks.
+        case circle
+    }
+
+    /// Whether the question about an origin waits for one of others, or is one of them.
+    private static func waits(_ origin: String, for others: [String], _ slots: [String: Slot]) -> Bool {
+        if others.isEmpty { return false }
+        var (seen, next): (Set<String>, [String]) = ([], [origin])
+        while let origin = next.popLast() {
+            if others.contains(origin) { return true }
+            // One that is answered already waits for nobody.
+            guard seen.insert(origin).inserted, let slot = slots[origin], slot.question != nil else { continue }
+            next += slot.awaited
+        }
+        return false
+    }
+
+    private static func note(_ outer: [String], awaiting origin: String, _ slots: inout [String: Slot]) {
+        for name in outer { slots[name]?.awaited.append(origin) }
+    }
+
+    private static func forget(_ outer: [String], awaiting origin: String, _ slots: inout [String: Slot]) {
+        for name in outer {
+            if let place = slots[name]?.awaited.firstIndex(of: origin) { slots[name]?.awaited.remove(at: place) }
+        }
     }
 
     private func settle(_ origin: String, _ source: CredentialSource, _ answer: Credentials?) {

@@ -14,6 +14,8 @@ final class CredentialedSource: FetchSource {
     private let table: CredentialTable
     /// Whose credentials the question counts with; nil: nobody's.
     private let expected: String?
+    /// Where the request is made.
+    private let scope: AskingScope
     private let policy: CachePolicy
     private let source: any FetchSource
 
@@ -22,9 +24,11 @@ final class CredentialedSource: FetchSource {
         _ origin: OriginAddress,
         _ table: CredentialTable,
         expected: String?,
+        within scope: AskingScope,
         _ policy: CachePolicy
     ) {
         self.source = source
+        self.scope = scope
         self.origin = origin
         self.table = table
         self.expected = expected
@@ -45,11 +49,11 @@ final class CredentialedSource: FetchSource {
         fetch.begin(first)
         fetch.handle = try await source.start(request.shown(first), sink: fetch, on: loop)
         guard first.isAsked else { return fetch }
-        let (origin, table, source) = (origin, table, source)
+        let (origin, table, source, scope) = (origin, table, source, scope)
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
             guard let refusal = await fetch.refusal(on: loop) else { return }
             let challenge = AuthenticationChallenge(first, refusal)
-            let next = await table.account(after: first, for: origin, challenge)
+            let next = await table.account(after: first, for: origin, challenge, within: scope)
             guard !fetch.isOver else { return }
             // A refusal that was too long to be kept is asked for again.
             guard next != nil || !fetch.tellRefusal() else { return }

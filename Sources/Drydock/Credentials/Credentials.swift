@@ -85,9 +85,16 @@ public struct CredentialSource: Sendable, Hashable {
     /// Asks the program when the origin answers 401: once, however many downloads wait. Its answer is shown until the
     /// next 401; a request is repeated once, so that a second 401 is its result. No timeout runs while the program
     /// thinks, and the request has no place among those under way.
+    ///
+    /// The closure may use the same manager, for a token, say. What it asks of the same origin is sent without the
+    /// manager's credentials, and a 401 is its result: nobody is asked about it. What it asks of another origin whose
+    /// credentials wait for these has its 401 as its result, too. All of that holds for its own task and the tasks that
+    /// have its task-local values. A detached task (`Task.detached`) cannot be told from the rest of the program: its
+    /// requests wait for the closure's answer, and the closure must not wait for them.
     /// - Parameters:
     ///   - first: what is shown before anybody was asked; nothing by default.
-    ///   - handler: asked, in a task of its own.
+    ///   - handler: asked, in a task of its own. Downloads that wait for an answer which never comes end when they are
+    ///     cancelled, or the manager closes.
     public static func asking(first: Credentials? = nil, _ handler: @escaping Handler) -> Self {
         Self(first, Identified(handler))
     }

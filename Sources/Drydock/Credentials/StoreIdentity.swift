@@ -16,6 +16,8 @@ struct StoreIdentity: Sendable {
     let seen: Fields
     /// What the key has behind the URL; nil where answers are the same for everybody.
     let line: String?
+    /// Whose answers they are, as a digest, in a shared cache as well; nil: nobody's.
+    let holder: String?
     /// Whose credentials of the manager are in it; nil where they are the request's own, or there are none.
     let account: String?
     /// The cookies of the manager that are in it.
@@ -61,7 +63,10 @@ final class StoreIdentities: Sendable {
         var account: String?
         if own.contains(.authorization) {
             material.append("own \(own.combined(.authorization) ?? "")")
-        } else if let credentials = table?.account(for: question.origin)?.credentials, let value = credentials.value {
+        } else if let table, !question.scope.isWithin(table, question.origin.root),
+            let credentials = table.account(for: question.origin)?.credentials,
+            let value = credentials.value
+        {
             sent.set(.authorization, value)
             account = credentials.identity
             material.append(credentials.identity)
@@ -78,11 +83,12 @@ final class StoreIdentities: Sendable {
         }
         material += keys
         guard sent.contains(.authorization) || sent.contains(.cookie) || !keys.isEmpty else { return nil }
-        let isKept = isShared || material.isEmpty
+        let holder = material.isEmpty ? nil : digest("key", material.joined(separator: "\n"))
         return StoreIdentity(
             sent: sent,
             seen: seen,
-            line: isKept ? nil : "credentials \(digest("key", material.joined(separator: "\n")))",
+            line: isShared ? nil : holder.map { "credentials \($0)" },
+            holder: holder,
             account: account,
             cookies: cookies
         )

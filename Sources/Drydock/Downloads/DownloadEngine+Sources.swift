@@ -38,7 +38,7 @@ extension DownloadEngine {
         let first = question.origin
         let timeouts = question.options.timeouts?.upstream
         let source = { [self] (origin: OriginAddress, rules: TargetRules) -> any FetchSource in
-            asking(origin) { [admission] service in
+            asking(origin, within: question.scope) { [admission] service in
                 OriginSource(
                     service: service,
                     origin: origin,
@@ -83,17 +83,27 @@ extension DownloadEngine {
                 policy
             )
         }
-        guard let table = identities.table, !question.fields.contains(.authorization) else { return source }
-        return CredentialedSource(source, question.origin, table, expected: question.identity?.account, policy)
+        guard let table = identities.table, !question.fields.contains(.authorization),
+            !question.scope.isWithin(table, question.origin.root)
+        else { return source }
+        return CredentialedSource(
+            source,
+            question.origin,
+            table,
+            expected: question.identity?.account,
+            within: question.scope,
+            policy
+        )
     }
 
     /// The source of requests to one origin, about which the program is asked where it wants to be.
     private func asking(
         _ origin: OriginAddress,
+        within scope: AskingScope,
         _ source: @escaping (ServicePlan) -> OriginSource
     ) -> any FetchSource {
         guard let decisions, origin.scheme == "https" else { return source(service) }
-        return ChallengedSource(origin.root, service.tls, decisions) { [service, configuration] tls in
+        return ChallengedSource(origin.root, service.tls, decisions, within: scope) { [service, configuration] tls in
             source(tls == service.tls ? service : Self.plan(configuration, tls))
         }
     }

@@ -32,6 +32,9 @@ struct DownloadRequest: Sendable {
     /// The media types of a success; nil where any will do.
     let types: ExpectedTypes?
 
+    /// The closures of the program from within which it is asked.
+    let scope: AskingScope
+
     /// What the manager adds to it, and whom its answers are for; nil where it adds nothing, and they are for everybody.
     var identity: StoreIdentity?
 
@@ -43,7 +46,9 @@ struct DownloadRequest: Sendable {
 
     /// The answer to a POST is found by its content, too, and one that is for somebody alone by who that is.
     var key: CacheKey {
-        let lines = keys.lines(seen) + (identity?.line.map { [$0] } ?? [])
+        var lines = keys.lines(seen)
+        if let line = identity?.line { lines.append(line) }
+        if let line = scope.line { lines.append(line) }
         let key = CacheKey(service: "", url: origin.root + keys.path(path), lines: lines)
         return content.map { key.adding(lines: KeyRules.lines(post: $0, seen)) } ?? key
     }
@@ -122,6 +127,7 @@ struct DownloadRequest: Sendable {
         self.method = method
         self.content = content
         self.body = body
+        scope = AskingScope.current
         isPassed = body != nil || method != .get && method != .head
         self.options = options
         keys = configuration.keys.rules

@@ -21,6 +21,8 @@ final class DownloadSession: DownloadUnderWay {
         let codings: [ContentCoding]
         let age: Duration
         let validity: Duration?
+        /// Whose it is, as a digest; nil: nobody's.
+        let holder: String?
         /// Why no answer has come; nil if one has.
         let failure: FetchError?
 
@@ -28,7 +30,8 @@ final class DownloadSession: DownloadUnderWay {
         var length: Int64? { codings.isEmpty ? expected : nil }
 
         /// - Parameter isDecoded: the program gets decoded bytes.
-        init(_ answer: Answer, isDecoded: Bool) {
+        init(_ answer: Answer, isDecoded: Bool, holder: String?) {
+            self.holder = holder
             codings = isDecoded ? answer.codings : []
             response = HTTPResponse(codings.isEmpty ? answer : answer.decodedHead)
             outcome = DownloadOutcome(answer.cacheStatus)
@@ -154,7 +157,7 @@ final class DownloadSession: DownloadUnderWay {
         let upload = try await question.upload(engine.files, meter)
         let found = try await perform { [ask] loop -> (Head, LoopBox<BodyReader>?, StoreCompletion?, Bool)? in
             guard let answer = await engine.answer(ask, to: question, upload, meter, on: loop) else { return nil }
-            let head = Head(answer, isDecoded: question.isDecoded)
+            let head = Head(answer, isDecoded: question.isDecoded, holder: question.identity?.holder)
             guard let reader = answer.reader else { return (head, nil, nil, false) }
             reader.isSuspended = self.state.withLock { $0.isSuspended }
             return (head, LoopBox(reader, on: loop), answer.storing, reader.isSuspended)
@@ -191,7 +194,7 @@ final class DownloadSession: DownloadUnderWay {
         observation()?.inject(into: &ask.originFields)
         let found = try await perform { [ask] loop -> (Head, Unread?, Result<Data, BodyError>)? in
             guard let answer = await engine.answer(ask, to: question, nil, nil, on: loop) else { return nil }
-            let head = Head(answer, isDecoded: question.isDecoded)
+            let head = Head(answer, isDecoded: question.isDecoded, holder: question.identity?.holder)
             guard let reader = answer.reader else { return (head, nil, .success(Data())) }
             guard head.codings.isEmpty, answer.length ?? 0 <= limit else {
                 return (head, (LoopBox(reader, on: loop), answer.storing), .success(Data()))

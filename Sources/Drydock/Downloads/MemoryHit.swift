@@ -8,6 +8,8 @@ import HTTPWire
 /// What memory has for a question that asks for nothing unusual: the same as the waiting path would bring.
 struct MemoryHit {
     let answer: Answer
+    /// Whose it is, as a digest; nil: nobody's.
+    let holder: String?
     let data: Data
 
     private static let guarded = FieldSet(.authorization, .cookie)
@@ -24,6 +26,7 @@ struct MemoryHit {
             ready.count <= engine.configuration.maximumBody
         else { return nil }
         answer = ready.answer
+        holder = question.identity?.holder
         data = ready.withBody { Data($0) }
     }
 }

@@ -88,6 +88,8 @@ extension DownloadSession {
 
 extension DownloadSession.Head {
     fileprivate func response(_ body: ResponseBody) -> TransportResponse {
-        TransportResponse(response, outcome: outcome, body: body, age: age, validity: validity)
+        var result = TransportResponse(response, outcome: outcome, body: body, age: age, validity: validity)
+        result.holder = holder
+        return result
     }
 }

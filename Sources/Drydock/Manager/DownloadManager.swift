@@ -270,7 +270,7 @@ public final class DownloadManager: Sendable, ActivitySource {
         accepting statuses: Range<Int>? = nil
     ) -> (head: DownloadSession.Head, data: Data)? {
         guard let engine = opened, let hit = MemoryHit(question, engine) else { return nil }
-        let head = DownloadSession.Head(hit.answer, isDecoded: question.isDecoded)
+        let head = DownloadSession.Head(hit.answer, isDecoded: question.isDecoded, holder: hit.holder)
         guard statuses?.contains(head.response.status.code) ?? true else { return nil }
         engine.telemetry.begin(question)?.end(head.outcome, head.response.status.code, received: Int64(hit.data.count))
         return (head, hit.data)

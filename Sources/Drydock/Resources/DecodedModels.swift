@@ -11,32 +11,39 @@ import Synchronization
 /// let loader = ResourceLoader(transport: manager, base: base, models: DecodedModels(costLimit: 16 << 20))
 /// ```
 ///
-/// A model is found by the request and ``Resource/modelKey``, and is used where the response has the same strong entity
-/// tag and length, or the very same bytes. Any thread may use it, and several loaders may share it.
+/// A model is found by the request and ``Resource/modelKey``, and is used where the response has the very same bytes and
+/// media type. A model that was made of what a ``DownloadManager`` has asked with credentials or cookies is for those
+/// alone: another user, and another manager, gets one of its own, also of the same bytes. Of the responses of a program's
+/// own transport only fields of the request say whose they are. Any thread may use it, and several loaders may share it.
 public final class DecodedModels: Sendable {
     private struct Key: Hashable, Sendable {
         let resource: any Hashable & Sendable
         let request: HTTPRequest
+        /// Whose credentials and cookies the response was asked with; nil: nobody's.
+        let holder: String?
 
         static func == (left: Self, right: Self) -> Bool {
-            AnyHashable(left.resource) == AnyHashable(right.resource) && left.request == right.request
+            left.holder == right.holder && left.request == right.request
+                && AnyHashable(left.resource) == AnyHashable(right.resource)
         }
 
         func hash(into hasher: inout Hasher) {
             hasher.combine(AnyHashable(resource))
             hasher.combine(request)
+            hasher.combine(holder)
         }
     }
 
-    /// What says that a response has not changed.
-    private enum Mark: Hashable, Sendable {
-        /// Unique to the bytes (RFC 9110 section 8.8.1).
-        case entityTag(String, length: Int)
-        case bytes(Data)
+    /// What says that a response has not changed. An entity tag does not: an origin may give the same one to users
+    /// who get different bytes.
+    private struct Mark: Equatable, Sendable {
+        let bytes: Data
+        /// It may say how bytes become a text.
+        let type: String?
 
         init(_ result: DownloadResult) {
-            let tag = result.response.headerFields[.eTag] ?? ""
-            self = tag.hasPrefix("\"") ? .entityTag(tag, length: result.data.count) : .bytes(result.data)
+            bytes = result.data
+            type = result.response.headerFields[.contentType]
         }
     }
 
@@ -60,14 +67,14 @@ public final class DecodedModels: Sendable {
     func model<Model: Sendable>(
         of key: any Hashable & Sendable,
         _ request: HTTPRequest,
-        _ result: DownloadResult,
+        _ response: WholeResponse,
         make: () throws -> Model
     ) rethrows -> Model {
-        let key = Key(resource: key, request: request)
-        let mark = Mark(result)
+        let key = Key(resource: key, request: request, holder: response.holder)
+        let mark = Mark(response.result)
         if let entry = cache[key], entry.mark == mark, let model = entry.model as? Model { return model }
         let model = try make()
-        cache.insert(Entry(mark: mark, model: model), for: key, cost: max(1, result.data.count))
+        cache.insert(Entry(mark: mark, model: model), for: key, cost: max(1, mark.bytes.count))
         return model
     }
 }

@@ -56,7 +56,7 @@ public struct LoadedValues<R: Resource>: AsyncSequence, Sendable {
         }
 
         private mutating func final(_ request: TransportRequest) async throws(ServiceError) -> Loaded<R.Model> {
-            let value = try loader.loaded(resource, request.head, try await loader.result(of: request))
+            let value = try loader.loaded(resource, request.head, try await loader.response(to: request))
             step = .over
             return value
         }
@@ -66,7 +66,7 @@ public struct LoadedValues<R: Resource>: AsyncSequence, Sendable {
 extension ResourceLoader {
     /// The model of what is stored, although it is no longer valid; nil where there is none.
     func staleValue<R: Resource>(of resource: R, _ request: TransportRequest) async -> Loaded<R.Model>? {
-        guard let result = await staleResult(of: request) else { return nil }
-        return try? loaded(resource, request.head, result, isStale: true)
+        guard let response = await staleResponse(to: request) else { return nil }
+        return try? loaded(resource, request.head, response, isStale: true)
     }
 }

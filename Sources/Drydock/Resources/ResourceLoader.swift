@@ -49,7 +49,7 @@ public struct ResourceLoader: Sendable {
     /// - Throws: `ServiceError`.
     public func load<R: Resource>(_ resource: R) async throws(ServiceError) -> Loaded<R.Model> {
         let request = try request(for: resource)
-        return try loaded(resource, request.head, try await result(of: request))
+        return try loaded(resource, request.head, try await response(to: request))
     }
 
     /// Asks for an endpoint, and reads JSON.
@@ -123,13 +123,15 @@ extension ResourceLoader {
 
     /// The whole response to a request.
     /// - Parameter onBody: told how much of the body has come; nobody by default.
-    func result(
-        of request: TransportRequest,
+    func response(
+        to request: TransportRequest,
         onBody: (@Sendable (DownloadProgress) -> Void)? = nil
-    ) async throws(ServiceError) -> DownloadResult {
+    ) async throws(ServiceError) -> WholeResponse {
         do throws(DownloadError) {
-            if let file = try FileResource(request.head) { return try await file.result(upTo: maximumBody) }
-            return try await result(try await transport.send(request), of: request.head, onBody)
+            if let file = try FileResource(request.head) {
+                return WholeResponse(result: try await file.result(upTo: maximumBody))
+            }
+            return try await whole(try await transport.send(request), of: request.head, onBody)
         } catch {
             throw error == .cancelled ? .cancelled : .transport(error)
         }
@@ -137,23 +139,23 @@ extension ResourceLoader {
 
     /// What is stored for a request, although it is no longer valid; nil where nothing is, or it cannot be had: the
     /// origin is asked in any case.
-    func staleResult(of request: TransportRequest) async -> DownloadResult? {
+    func staleResponse(to request: TransportRequest) async -> WholeResponse? {
         if request.head.scheme == "file" { return nil }
         do throws(DownloadError) {
             guard let response = try await transport.staleResponse(to: request) else { return nil }
-            return try await result(response, of: request.head, nil)
+            return try await whole(response, of: request.head, nil)
         } catch {
             return nil
         }
     }
 
-    private func result(
+    private func whole(
         _ response: TransportResponse,
         of request: HTTPRequest,
         _ onBody: (@Sendable (DownloadProgress) -> Void)?
-    ) async throws(DownloadError) -> DownloadResult {
+    ) async throws(DownloadError) -> WholeResponse {
         guard let url = URL(string: request.text) else { throw .invalidRequest("'\(request.text)' is no URL") }
-        return DownloadResult(
+        let result = DownloadResult(
             url: url,
             outcome: response.outcome,
             response: response.head,
@@ -161,6 +163,7 @@ extension ResourceLoader {
             age: response.age,
             validity: response.validity
         )
+        return WholeResponse(result: result, holder: response.holder)
     }
 
     /// The model of a response, where it is a success.
@@ -168,9 +171,10 @@ extension ResourceLoader {
     func loaded<R: Resource>(
         _ resource: R,
         _ request: HTTPRequest,
-        _ result: DownloadResult,
+        _ response: WholeResponse,
         isStale: Bool = false
     ) throws(ServiceError) -> Loaded<R.Model> {
+        let result = response.result
         guard resource.accepts(result.response) else {
             throw .status(result, failure: resource.failure(from: result))
         }
@@ -178,7 +182,7 @@ extension ResourceLoader {
         do {
             let format = resource.format
             if let models, let key = resource.modelKey {
-                model = try models.model(of: key, request, result) { try format.read(result) }
+                model = try models.model(of: key, request, response) { try format.read(result) }
             } else {
                 model = try format.read(result)
             }
@@ -193,6 +197,13 @@ extension ResourceLoader {
             isStale: isStale
         )
     }
+}
+
+/// A response with all of its body.
+struct WholeResponse: Sendable {
+    let result: DownloadResult
+    /// Whose credentials and cookies of the manager it was asked with, as a digest; nil: with none.
+    var holder: String?
 }
 
 extension ResponseBody {

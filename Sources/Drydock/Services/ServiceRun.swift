@@ -107,9 +107,9 @@ struct ServiceRun<R: Resource>: Sendable {
         if isFirst, resource.options.yieldsStaleFirst, let stale = await loader.staleValue(of: resource, request) {
             mailbox.add(.stale(stale))
         }
-        let result = try await loader.result(of: request, onBody: received)
-        let value = try loader.loaded(resource, request.head, result)
-        if isLogged { log(entry(request.head, result, nil, hidesBody: !policy.logsBodies)) }
+        let response = try await loader.response(to: request, onBody: received)
+        let value = try loader.loaded(resource, request.head, response)
+        if isLogged { log(entry(request.head, response.result, nil, hidesBody: !policy.logsBodies)) }
         return value
     }
 

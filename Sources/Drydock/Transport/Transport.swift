@@ -60,6 +60,8 @@ public struct TransportResponse: Sendable {
     /// How much longer it stays valid, in whole seconds; negative where it has not been since then; nil where it is not
     /// stored, or has come just now.
     public var validity: Duration?
+    /// Whose credentials and cookies of the manager it was asked with, as a digest; nil: with none.
+    var holder: String?
 
     /// A response with these parts.
     public init(

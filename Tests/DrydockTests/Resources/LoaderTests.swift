@@ -276,6 +276,51 @@ private struct UserList: Drydock.Resource, Hashable {
         #expect(Counted.counter.count.read { $0 } == 3)
     }
 
+    @Test("Two users share no model", arguments: [true, false]) func modelsOfUsersAreApart(hasOwnBody: Bool)
+        async throws
+    {
+        final class Page: Decodable, Sendable {
+            let user: String
+        }
+        let models = DecodedModels(costLimit: 1000)
+        var pages: [String: [Page]] = [:]
+        // The origin gives everybody the same entity tag, and bodies of the same length.
+        let origin = Origin(
+            try ScriptedOrigin { request in
+                let user = hasOwnBody ? request.field("Authorization") ?? "" : "nobody"
+                return .answer(to: request, fields: [("ETag", "\"1\"")], #"{"user": "\#(user)"}"#)
+            }
+        )
+        for round in 1...2 {
+            for user in ["anna", "bert"] {
+                let manager = makeManager { $0.credentials = ["http://127.0.0.1": .bearer(user)] }
+                let loader = ResourceLoader(transport: manager, base: origin.url(""), models: models)
+                let page = try await loader.load(Page.self, from: "/page").model
+                #expect(page.user == (hasOwnBody ? "Bearer \(user)" : "nobody"))
+                // Memory answers now, of one user the same model.
+                let again = try await loader.load(Page.self, from: "/page")
+                #expect(again.model === page && again.outcome == .stillValid)
+                pages[user, default: []].append(page)
+                await manager.close()
+            }
+            #expect(pages["anna"]?.last !== pages["bert"]?.last)
+            #expect(pages["anna"]?.count == round)
+        }
+    }
+
+    @Test func theMediaTypeIsPartOfWhatAModelIsMadeOf() async throws {
+        let transport = ScriptedTransport()
+        let answers = ["utf-8", "iso-8859-1"].map { charset in
+            var answer = ScriptedAnswer(pieces: [Data([0xC3, 0xA4])])
+            answer.head.headerFields[.contentType] = "text/plain; charset=\(charset)"
+            return answer
+        }
+        transport.answer(.get, "/v1/text", with: answers[0], answers[1])
+        let loader = ResourceLoader(transport: transport, base: base, models: DecodedModels(costLimit: 1000))
+        #expect(try await loader.load(.text, from: "/text").model == "ä")
+        #expect(try await loader.load(.text, from: "/text").model == "Ã¤")
+    }
+
     @Test func formatsOfOneEndpointAreModelsOfTheirOwn() async throws {
         let (plain, _) = makeLoader(.json(#"{"a": {"name": "A"}, "b": {"name": "B"}}"#))
         var loader = plain

@@ -96,6 +96,26 @@ import Testing
 
     // MARK: - Trust
 
+    @Test(.timeLimit(.minutes(2))) func whatIsAskedWithinTheClosureIsNotAskedAbout() async throws {
+        let (reach, asked) = (Monitor<(manager: DownloadManager?, url: URL?)>((nil, nil)), Counter())
+        let found = Monitor<[OriginFailure.Kind?]>([])
+        try await withOrigin {
+            $0.tls.onChallenge = { _ in
+                asked.add()
+                guard case (let manager?, let url?) = reach.read({ $0 }) else { return .refuse }
+                let error = await failure { try await manager.download(url) }
+                found.update { $0.append(error?.originKind) }
+                return .proceed
+            }
+        } _: { manager, origin async throws in
+            let url = try url(origin)
+            reach.update { $0 = (manager, url) }
+            #expect(try await manager.download(url).text == "over TLS")
+            #expect(found.read { $0 } == [.untrusted] && asked.value == 1)
+            reach.update { $0 = (nil, nil) }
+        }
+    }
+
     @Test func theProgramIsAskedOnceForAllWhoWait() async throws {
         let asked = Monitor<[TLSChallenge]>([])
         let gate = Gate()

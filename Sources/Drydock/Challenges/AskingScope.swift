@@ -1,0 +1,43 @@
+// From within which of the program's closures a request is made: such a request must not wait for that closure.
+
+/// The closures that the program is asked by at this moment, and from within which a request is made: those about
+/// credentials, and the one about TLS.
+///
+/// It is a task-local value: who makes a request in a detached task is outside of it.
+struct AskingScope: Sendable, Hashable {
+    private struct Question: Sendable, Hashable {
+        /// Who asks: no other object is there at its place while the closure runs.
+        let asker: ObjectIdentifier
+        let origin: String
+    }
+
+    /// Of the task that runs at this moment.
+    @TaskLocal static var current = AskingScope()
+
+    private var questions: [Question] = []
+
+    var isEmpty: Bool { questions.isEmpty }
+
+    /// The origins about which an asker's closures think here, the outermost first.
+    func origins(of asker: AnyObject) -> [String] {
+        questions.filter { $0.asker == ObjectIdentifier(asker) }.map(\.origin)
+    }
+
+    /// Whether a request is made from within an asker's closure about this origin: what it brings there is its result,
+    /// and nobody is asked about that.
+    func isWithin(_ asker: AnyObject, _ origin: String) -> Bool {
+        questions.contains(Question(asker: ObjectIdentifier(asker), origin: origin))
+    }
+
+    /// Within a further closure.
+    func adding(_ asker: AnyObject, _ origin: String) -> AskingScope {
+        var scope = self
+        scope.questions.append(Question(asker: ObjectIdentifier(asker), origin: origin))
+        return scope
+    }
+
+    /// Behind the key of a request: it waits for no download from outside of the closures, which may wait for them.
+    var line: String? {
+        isEmpty ? nil : "asked within \(questions.map(\.origin).joined(separator: " "))"
+    }
+}
