@@ -5,7 +5,8 @@ public import HTTPTypes
 /// Who is asked before a call, and told of what happens to it, in the order of ``CallEvent``.
 ///
 /// All are called in the task of the call, one after the other, before its events have the news: they should not wait for
-/// long. None is set by default.
+/// long. A hook has returned before the next one of the same call is called, whoever cancels or repeats the call
+/// meanwhile; hooks of several calls run at the same time. None is set by default.
 public struct ServiceHooks: Sendable {
     /// Asked before the first attempt: a reason ends the call with ``ServiceError/vetoed(_:)``, and nil lets it begin.
     public var shouldStart: (@Sendable (CallInfo) async -> String?)?
@@ -17,7 +18,8 @@ public struct ServiceHooks: Sendable {
     public var onReceived: (@Sendable (CallInfo, DownloadProgress) -> Void)?
     /// The attempt has failed, and another one is made after this wait.
     public var onRetry: (@Sendable (CallInfo, Duration, ServiceError) -> Void)?
-    /// No response came, and the call is kept.
+    /// No response came, and the call is kept. It counts as parked already: ``ServiceManager/repeatFailed()``, called in
+    /// here or at the same time, repeats it, and its next ``onStart`` comes when this has returned.
     public var onPark: (@Sendable (CallInfo, ServiceError) -> Void)?
     /// The call has a model; the response that it was made of.
     public var onSuccess: (@Sendable (CallInfo, HTTPResponse) -> Void)?

@@ -161,7 +161,8 @@ public final class ServiceManager: Sendable, ActivitySource {
     /// How many wait for ``repeatFailed()``.
     public var parkedCount: Int { table.entries { $0.control.isParked }.count }
 
-    /// Makes the calls again to which no response came and whose services keep them.
+    /// Makes the calls again to which no response came and whose services keep them
+    /// (``ServicePolicy/parksWithoutResponse``).
     /// - Returns: how many there were.
     @discardableResult
     public func repeatFailed() -> Int { table.entries().count { $0.control.repeatParked() } }

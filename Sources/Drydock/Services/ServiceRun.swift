@@ -142,7 +142,9 @@ struct ServiceRun<R: Resource>: Sendable {
     /// Waits until the call is to be made again.
     /// - Throws: the error where the call is not kept, and `ServiceError.cancelled`.
     private func park(_ error: ServiceError, _ request: TransportRequest) async throws(ServiceError) {
+        let methods = (resource.options.retry ?? policy.retry ?? configuration.retry).methods
         guard policy.parksWithoutResponse, error.cameWithoutResponse, request.body?.isRepeatable != false,
+            error.allowsRepetition(of: request.head.method, methods),
             table.takeParkingPlace(configuration.maximumParked)
         else { throw error }
         defer { table.leaveParkingPlace() }

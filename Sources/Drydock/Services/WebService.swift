@@ -41,6 +41,11 @@ public struct ServicePolicy: Sendable {
 
     /// A call to which no response came is kept, and made again by ``ServiceManager/repeatFailed()``, instead of failing.
     /// False by default.
+    ///
+    /// It is kept only where its request may be sent again: nothing of it has reached the origin, or its method is
+    /// idempotent (RFC 9110 section 9.2.2), or the call's rules for retries name
+    /// ``DownloadConfiguration/Retry/Methods/any``. A POST whose answer was cut short, or did not come in time,
+    /// fails, since the origin may have acted on it.
     public var parksWithoutResponse: Bool
     /// Both by default. Without either, what is stored is left alone; without ``Storing/read`` alone the origin is asked
     /// in any case; without ``Storing/write`` alone what comes is not stored.

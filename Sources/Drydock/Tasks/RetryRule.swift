@@ -53,6 +53,23 @@ extension ServiceError: RetryableError {
     }
 }
 
+extension ServiceError {
+    /// Whether a request may be sent again after this failure: nothing of it has reached the origin, or the origin may
+    /// act on it twice (RFC 9110 section 9.2.2).
+    func allowsRepetition(of method: HTTPRequest.Method, _ methods: DownloadConfiguration.Retry.Methods) -> Bool {
+        methods == .any || HTTPWire.Method(method.rawValue).isIdempotent || isUnsent
+    }
+
+    private var isUnsent: Bool {
+        guard case .transport(let error) = self else { return false }
+        switch error {
+        case .notStored, .busy: return true
+        case .origin(let failure) where failure.kind == .leftAlone: return true
+        default: return error.attemptEnd?.isUnsent ?? false
+        }
+    }
+}
+
 extension OriginFailure.Kind {
     /// Nil for what no retry changes.
     fileprivate var upstream: UpstreamError.Kind? {

@@ -207,7 +207,7 @@ public final class TaskQueue: Sendable, ActivitySource {
     /// A first attempt is made, which earns a share of a retry.
     func earnRetries(_ share: Double) {
         let now = time.now().wholeNanoseconds + 1
-        budget.withLock { $0.earn(min(max(0, share), 1), now: now) }
+        budget.withLock { $0.earn(share, now: now) }
     }
 
     /// - Returns: whether the queue has a retry left.

@@ -14,9 +14,10 @@ package struct RetryBudget: Sendable, Equatable {
     package init() {}
 
     /// A first attempt is made.
-    /// - Parameter share: what it brings, 0 to 1.
+    /// - Parameter share: what it brings, 0 to 1. Values outside are brought to the nearer end; not-a-number is 0.
     package mutating func earn(_ share: Double, now: UInt64) {
         refill(now)
+        let share = share.isNaN ? 0 : min(max(share, 0), 1)
         tokens = min(tokens + share, Self.most)
     }
 

@@ -44,7 +44,7 @@ package enum AttemptEnd: Sendable, Equatable {
     }
 
     /// Nothing of the request reached the origin.
-    var isUnsent: Bool {
+    package var isUnsent: Bool {
         // An alert of TLS 1.3 may come after the request was sent.
         if case .failed(.upstream(let error)) = self { error.isUnsent && error.kind != .tls } else { false }
     }

@@ -167,6 +167,110 @@ import Testing
         next.cancel()
     }
 
+    /// What fails, with what, by which rules; and whether it is kept.
+    struct ParkingCase: Sendable, CustomTestStringConvertible {
+        let method: HTTPRequest.Method
+        let error: DownloadError
+        var methods = DownloadConfiguration.Retry.Methods.idempotent
+        let isKept: Bool
+
+        init(_ method: HTTPRequest.Method, _ kind: OriginFailure.Kind, isKept: Bool) {
+            self.method = method
+            error = .origin(OriginFailure(kind: kind, detail: "it failed"))
+            self.isKept = isKept
+        }
+
+        var any: Self {
+            var any = self
+            any.methods = .any
+            return any
+        }
+
+        var testDescription: String { "\(method) \(error) \(methods)" }
+    }
+
+    @Test(arguments: [
+        // The origin may have acted on it.
+        ParkingCase(.post, .timeout, isKept: false), ParkingCase(.post, .cutShort, isKept: false),
+        ParkingCase(.patch, .timeout, isKept: false), ParkingCase(.post, .timeout, isKept: true).any,
+        ParkingCase(.post, .cutShort, isKept: true).any,
+        // It has not, or may do so twice.
+        ParkingCase(.post, .unreachable, isKept: true), ParkingCase(.post, .unknownHost, isKept: true),
+        ParkingCase(.post, .leftAlone, isKept: true), ParkingCase(.put, .timeout, isKept: true),
+        ParkingCase(.delete, .cutShort, isKept: true), ParkingCase(.get, .cutShort, isKept: true),
+    ]) func whatMayHaveReachedTheOriginIsNotSentAgain(_ kept: ParkingCase) async throws {
+        let (manager, transport) = makeServices()
+        transport.answer(nil, "/hello", with: .failure(kept.error))
+        var policy = parking
+        policy.retry = DownloadConfiguration.Retry(methods: kept.methods)
+        let body: RequestBody? = kept.method == .get ? nil : .data(Data("1".utf8))
+        let call = manager.start(Greeting(method: kept.method, body: body, policy: policy))
+        if kept.isKept {
+            #expect(await eventually { manager.parkedCount == 1 })
+            #expect(manager.repeatFailed() == 1)
+            #expect(await eventually { transport.requests.count == 2 && manager.parkedCount == 1 })
+            call.cancel()
+            #expect(await kinds(call).suffix(2) == ["failed cancelled", "ended"])
+        } else {
+            #expect(await kinds(call).suffix(2) == ["failed transport", "ended"])
+            #expect(manager.repeatFailed() == 0 && transport.requests.count == 1)
+        }
+    }
+
+    @Test("A hook has returned before the next one is called, whoever repeats the call meanwhile")
+    func hooksComeInTheirOrder() async throws {
+        let told = Told()
+        let reach = Monitor<ServiceManager?>(nil)
+        let transport = ScriptedTransport()
+        transport.answerAll { _ in .failure(.notStored("offline")) }
+        var configuration = ServiceManager.Configuration()
+        configuration.base = URL(string: "https://api.test")
+        configuration.hooks = told.hooks
+        configuration.hooks.onPark = { _, _ in
+            guard let manager = reach.read({ $0 }) else { return told.add("unreachable") }
+            told.add("park")
+            // From another thread, and for as long as the hook runs.
+            let done = Gate()
+            Thread.detachNewThread {
+                told.add("repeated \(manager.repeatFailed())")
+                done.open()
+            }
+            done.wait()
+            told.add("parked")
+        }
+        let manager = ServiceManager(transport: transport, configuration: configuration)
+        reach.update { $0 = manager }
+        let call = manager.start(Greeting(policy: parking))
+        #expect(await eventually { told.all.count >= 40 })
+        call.cancel()
+        _ = await kinds(call)
+        reach.update { $0 = nil }
+        let round = ["start 1 of Greeting", "park", "repeated 1", "parked"]
+        let all = told.all
+        #expect(Array(all.prefix(40)) == (0..<10).flatMap { _ in round })
+        #expect(all.suffix(3) == ["failure cancelled", "end", "idle"])
+    }
+
+    @Test("A budget that makes no sense is brought to the nearer end", arguments: [Double.nan, -5, 7])
+    func budget(_ budget: Double) async throws {
+        let (manager, transport) = makeServices {
+            $0.retry = DownloadConfiguration.Retry(
+                count: 1,
+                delay: .zero,
+                jitter: budget,
+                causes: [.status(503)],
+                budget: budget
+            )
+        }
+        transport.answer(nil, "/hello", with: .text("no", status: .serviceUnavailable))
+        for _ in 0..<60 {
+            _ = await serviceError { () throws(ServiceError) in try await manager.call(Greeting()) }
+        }
+        let retries = transport.requests.count - 60
+        // Time brings more than the burst of ten, but no more than one in a second.
+        #expect(budget > 1 ? retries == 60 : 10..<60 ~= retries)
+    }
+
     @Test func parkedCallsEndWithTheirManager() async throws {
         let transport = ScriptedTransport()
         transport.answerAll { _ in .failure(.notStored("offline")) }

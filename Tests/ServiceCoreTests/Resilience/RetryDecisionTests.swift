@@ -144,6 +144,18 @@ struct RetryBudgetTests {
         #expect(takeAll(&budget, now: 1_000 * Self.second) == 10)
     }
 
+    @Test(
+        "a share outside of 0 to 1 is brought to the nearer end",
+        arguments: [(Double.nan, 0), (-Double.infinity, 0), (9, 20)]
+    )
+    func shares(_ share: Double, _ count: Int) {
+        var budget = RetryBudget()
+        budget.earn(0, now: Self.second)
+        #expect(takeAll(&budget, now: Self.second) == 10)
+        for _ in 0..<20 { budget.earn(share, now: Self.second) }
+        #expect(takeAll(&budget, now: Self.second) == count)
+    }
+
     @Test func whatRequestsBringHasABound() {
         var budget = RetryBudget()
         for _ in 0..<100_000 { budget.earn(1, now: Self.second) }
