@@ -136,6 +136,36 @@ struct ConversionTests {
         return bytes + [0, 0, 0, 0, 0, 0, 1, 1] + wide(offsets.count) + wide(0) + wide(table)
     }
 
+    @Test(
+        "arrays that name one another cost no more than what may come out",
+        arguments: [(100, 2), (30, 14), (127, 1), (1, 14)]
+    )
+    func bomb(levels: Int, times: Int) throws {
+        var bytes = Array("bplist00".utf8)
+        var offsets: [Int] = []
+        func big(_ value: Int, _ size: Int) -> [UInt8] { (0..<size).reversed().map { UInt8(value >> ($0 * 8) & 255) } }
+        for level in 0..<levels {
+            offsets.append(bytes.count)
+            // The last one names itself where it names only one.
+            let next = times == 1 && level == levels - 1 ? level : level + 1
+            bytes += [0xA0 | UInt8(times)] + (0..<times).flatMap { _ in big(next, 1) }
+        }
+        offsets.append(bytes.count)
+        bytes += [0x51, 0x61]
+        let table = bytes.count
+        bytes += offsets.flatMap { big($0, 2) } + [0, 0, 0, 0, 0, 0, 2, 1]
+        bytes += big(offsets.count, 8) + big(0, 8) + big(table, 8)
+        let plan = MappingPlan(MappingRule())
+        let reason = bytes.withUnsafeBytes { bytes in
+            failure { String(decoding: try plan.map(bytes, limit: 10_000), as: UTF8.self) }?.reason
+        }
+        switch (levels, times) {
+        case (1, _): #expect(reason == nil)
+        case (_, 1): #expect(reason?.contains("levels") == true)
+        default: #expect(reason?.contains("80000 bytes") == true)
+        }
+    }
+
     @Test("a binary property list; damaged anywhere, it is refused or gives other JSON, and never more")
     func binaryList() throws {
         let expected = #"{"n":[1,-2,0.5,true],"s":"ä","d":"2001-01-01T00:00:00Z","b":"aGk="}"#

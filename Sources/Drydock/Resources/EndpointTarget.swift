@@ -20,7 +20,7 @@ struct EndpointTarget {
         let own = location.prefix { $0 != "?" }
         var place = try PathTemplate(own).filled(from: endpoint.pathParameters)
         var queries = [location.dropFirst(own.count).dropFirst()]
-        if !place.contains("://") {
+        if !Self.isWhole(place) {
             guard let base else {
                 throw .invalidRequest("'\(endpoint.location)' is a path, and there is no base URL: set one")
             }
@@ -47,6 +47,18 @@ struct EndpointTarget {
         text = url.absoluteString
         credentials = user
     }
+
+    /// Whether a place begins with a scheme (RFC 3986 section 3.1): a path may have `://` further behind.
+    private static func isWhole(_ place: String) -> Bool {
+        guard let mark = place.firstRange(of: "://"), let first = place.utf8.first, isLetter(first) else {
+            return false
+        }
+        return place[..<mark.lowerBound].utf8.allSatisfy { byte in
+            isLetter(byte) || (0x30...0x39).contains(byte) || "+-.".utf8.contains(byte)
+        }
+    }
+
+    private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
 
     /// A path is appended, whether one of both has the slash or not.
     private static func join(_ root: String, _ path: String) -> String {

@@ -28,8 +28,8 @@ public struct ImageHeader: Sendable, Hashable {
 
     /// What the image is written in.
     public var format: Format
-    /// Pixels; nil where the header does not say so in a way that is read here: of TIFF, and of an image of which only
-    /// the beginning is there.
+    /// Pixels; nil where the header does not say so in a way that is read here, as of an image of which only the
+    /// beginning is there. A TIFF may say it at its end, and of several pictures in it the first one counts.
     public var width: Int?
     /// As the width.
     public var height: Int?
@@ -66,7 +66,7 @@ private struct ImageBytes {
         if has("RIFF"), has("WEBP", at: 8) { return (.webp, webp) }
         if has("BM"), has([0, 0, 0, 0], at: 6) { return (.bmp, bmp) }
         if has([0, 0, 1, 0]) { return (.icon, icon) }
-        if has([0x49, 0x49, 0x2A, 0x00]) || has([0x4D, 0x4D, 0x00, 0x2A]) { return (.tiff, nil) }
+        if has([0x49, 0x49, 0x2A, 0x00]) || has([0x4D, 0x4D, 0x00, 0x2A]) { return (.tiff, tiff) }
         guard has("ftyp", at: 4) else { return nil }
         if has("avif", at: 8) || has("avis", at: 8) { return (.avif, extents) }
         let brands = ["heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"]
@@ -161,6 +161,31 @@ private struct ImageBytes {
     private var icon: Size? {
         guard let width = byte(6), let height = byte(7) else { return nil }
         return (width == 0 ? 256 : width, height == 0 ? 256 : height)
+    }
+
+    /// Of the first image file directory (TIFF 6.0 section 2), wherever it is: at most 65 535 entries of 12 bytes each.
+    private var tiff: Size? {
+        let isLittle = byte(0) == 0x49
+        func number(_ place: Int, bytes: Int) -> Int? {
+            isLittle ? little(place, bytes: bytes) : big(place, bytes: bytes)
+        }
+        guard let directory = number(4, bytes: 4), let count = number(directory, bytes: 2) else { return nil }
+        var (width, height): (Int?, Int?) = (nil, nil)
+        for entry in 0..<count {
+            let place = directory + 2 + entry * 12
+            guard let tag = number(place, bytes: 2) else { return nil }
+            guard tag == 256 || tag == 257, number(place + 4, bytes: 4) == 1 else { continue }
+            // A SHORT or a LONG, on the left of its four bytes.
+            let value: Int? =
+                switch number(place + 2, bytes: 2) {
+                case 3: number(place + 8, bytes: 2)
+                case 4: number(place + 8, bytes: 4)
+                default: nil
+                }
+            if tag == 256 { width = width ?? value } else { height = height ?? value }
+            if let width, let height { return (width, height) }
+        }
+        return nil
     }
 
     /// Of the largest picture: the boxes `ispe` (ISO/IEC 23008-12 section 6.5.3), which stand in the first kilobytes.

@@ -12,6 +12,9 @@ public enum MappingError: Error, Sendable, Hashable {
     case notAnArray
     /// It is no text in the character set that it says it has.
     case invalidText(String)
+    /// It is a property list that is not decoded: nested more than 128 levels deep, or with more values, where each is
+    /// written out, than it has bytes (100,000 are always allowed).
+    case invalidPropertyList(String)
     /// It is no image, or its header is cut short.
     case invalidImage
     /// There is nothing at this path of keys.
@@ -29,6 +32,7 @@ extension MappingError: CustomStringConvertible {
         case .notAnObject: "it is JSON, and no object"
         case .notAnArray: "it is JSON, and no array"
         case .invalidText(let reason): "it is no text: \(reason)"
+        case .invalidPropertyList(let reason): "the property list cannot be decoded: \(reason)"
         case .invalidImage: "it is no image"
         case .missingValue(let path): "there is nothing at '\(path)'"
         case .unmapped(let reason): "it cannot be mapped: \(reason)"

@@ -1,5 +1,6 @@
 // Bodies that become values of a program's own types, or any JSON: at their root or at a path of keys.
 
+import Content
 public import FoundationEssentials
 
 extension ResponseFormat where Model: Decodable {
@@ -31,12 +32,18 @@ extension ResponseFormat where Model: Decodable {
     /// - Parameters:
     ///   - path: as for ``json(at:decoder:)``.
     ///   - decoder: must not be changed any more; nil, the default, is a new one.
+    ///
+    /// A list that is nested too deep or names shared values too often is ``MappingError/invalidPropertyList(_:)``: the
+    /// decoder would run out of stack, or not end.
     public static func propertyList(at path: String? = nil, decoder: PropertyListDecoder? = nil) -> Self {
         let keys = DecodedPart<Model>.keys(path)
         let identity = decoder == nil ? FormatIdentity(Model.self, "plist \(path ?? "")") : nil
         let decoder = decoder ?? PropertyListDecoder()
         return Self("application/x-plist, */*;q=0.5", .propertyList, identity: identity) { result in
             guard !result.data.isEmpty else { throw MappingError.empty }
+            if let reason = result.data.withUnsafeBytes({ PropertyListBounds.fault(in: $0) }) {
+                throw MappingError.invalidPropertyList(reason)
+            }
             guard !keys.isEmpty else { return try decoder.decode(Model.self, from: result.data) }
             return try decoder.decode(DecodedPart<Model>.self, from: result.data, configuration: keys).value
         }
@@ -98,7 +105,11 @@ private struct DecodedPart<Value: Decodable>: DecodableWithConfiguration {
             let isLast = depth == keys.count - 1
             let place = keys[...depth].joined(separator: ".")
             if let number = Int(key), var list = try? decoder.unkeyedContainer() {
-                for _ in 0..<max(0, number) where !list.isAtEnd { _ = try list.superDecoder() }
+                var passed = 0
+                while passed < number, !list.isAtEnd {
+                    _ = try list.superDecoder()
+                    passed += 1
+                }
                 guard number >= 0, !list.isAtEnd else { throw MappingError.missingValue(place) }
                 if isLast {
                     value = try list.decode(Value.self)

@@ -75,6 +75,10 @@ import Testing
         ("https://api.test/v1?key=1", "/a?b=2", "https://api.test/v1/a?key=1&b=2"),
         ("https://api.test/v1", "http://other.test/a", "http://other.test/a"),
         ("https://api.test:8443/v1", "/a", "https://api.test:8443/v1/a"),
+        ("https://api.test/v1", "/go/https://other.test/a", "https://api.test/v1/go/https://other.test/a"),
+        ("https://api.test", "go/x://y", "https://api.test/go/x://y"),
+        ("https://api.test/v1", "/a?to=http://other.test", "https://api.test/v1/a?to=http://other.test"),
+        ("https://api.test/v1", "HTTP://other.test/http://a", "HTTP://other.test/http://a"),
     ]) func pathsAreAppended(base: String, location: String, url: String) async throws {
         #expect(try await asked(Endpoint(location), base: base).url == url)
     }

@@ -85,7 +85,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("data.none", "data.none"), ("data.list.2", "data.list.2"), ("data.list.x", "data.list.x"), ("x.y", "x"),
+        ("data.none", "data.none"), ("data.list.9223372036854775807", "data.list.9223372036854775807"),
+        ("data.list.-1", "data.list.-1"), ("data.list.2", "data.list.2"), ("data.list.x", "data.list.x"), ("x.y", "x"),
     ])
     func aPathThatLeadsNowhereIsNamed(path: String, place: String) throws {
         #expect(throws: MappingError.missingValue(place)) {
@@ -116,6 +117,69 @@ import Testing
         #expect(throws: MappingError.empty) { try read(ResponseFormat<User>.propertyList, "") }
         #expect(throws: DecodingError.self) { try read(ResponseFormat<User>.propertyList, "{}x") }
         #expect(try read(ResponseFormat<User>.propertyList.optional, "") == nil)
+    }
+
+    /// Anything, however deep it is.
+    private indirect enum Nested: Decodable, Sendable {
+        case list([Nested])
+        case other
+
+        init(from decoder: any Decoder) throws {
+            guard var list = try? decoder.unkeyedContainer() else {
+                self = .other
+                return
+            }
+            var values: [Nested] = []
+            while !list.isAtEnd { values.append(try list.decode(Nested.self)) }
+            self = .list(values)
+        }
+    }
+
+    /// Arrays within one another, each of which names the next one so many times.
+    private static func binaryList(levels: Int, times: Int) -> Data {
+        var bytes = Array("bplist00".utf8)
+        var offsets: [Int] = []
+        func big(_ value: Int, _ size: Int) -> [UInt8] { (0..<size).reversed().map { UInt8(value >> ($0 * 8) & 255) } }
+        for level in 0..<levels {
+            offsets.append(bytes.count)
+            bytes.append(0xA0 | UInt8(times))
+            for _ in 0..<times { bytes += big(level + 1, 2) }
+        }
+        offsets.append(bytes.count)
+        bytes += [0x51, 0x61]
+        let table = bytes.count
+        bytes += offsets.flatMap { big($0, 4) } + [0, 0, 0, 0, 0, 0, 4, 2]
+        return Data(bytes + big(offsets.count, 8) + big(0, 8) + big(table, 8))
+    }
+
+    @Test("A property list that would exhaust the decoder is refused", arguments: [120, 200, 100_000])
+    func deepPropertyLists(levels: Int) throws {
+        let text =
+            "<?xml version=\"1.0\"?><plist>" + String(repeating: "<array><!-- </array> -->", count: levels)
+            + String(repeating: "</array>", count: levels) + "</plist>"
+        var lists = [Data(text.utf8)]
+        lists.append(Data([0xFF, 0xFE] + text.utf16.flatMap { [UInt8($0 & 255), UInt8($0 >> 8)] }))
+        if levels < 65_536 { lists.append(Self.binaryList(levels: levels, times: 1)) }
+        for list in lists {
+            if levels < 128 {
+                _ = try? read(ResponseFormat<Nested>.propertyList, list)
+                #expect(throws: Never.self) { try PropertyListDecoder().decode(Nested.self, from: lists[0]) }
+            } else {
+                let reason = MappingError.invalidPropertyList("it is nested more than 128 levels deep")
+                #expect(throws: reason) { try read(ResponseFormat<Nested>.propertyList, list) }
+                #expect(throws: reason) { try read(ResponseFormat<User>.propertyList(at: "a.b"), list) }
+            }
+        }
+    }
+
+    @Test func aPropertyListThatNamesItsValuesTooOftenIsRefused() throws {
+        #expect(try read(ResponseFormat<Nested>.propertyList.map { _ in true }, Self.binaryList(levels: 10, times: 2)))
+        for (levels, times) in [(100, 2), (17, 2), (6, 14)] {
+            let list = Self.binaryList(levels: levels, times: times)
+            let error = #expect(throws: MappingError.self) { try read(ResponseFormat<Nested>.propertyList, list) }
+            guard case .invalidPropertyList(let reason) = error else { return #expect(Bool(false), "\(error as Any)") }
+            #expect(reason.hasPrefix("it has more than 100000 values"))
+        }
     }
 
     @Test func formatsSayWhatTheyAccept() async throws {
@@ -165,6 +229,21 @@ import Testing
             ("'BM' 00000000 00000000 00000000 28000000 40010000 10FFFFFF", .bmp, 320, 240),
             ("'BM' 00000000 00000000 00000000 0C000000 4001 F000", .bmp, 320, 240),
             ("00000100 0100 00 20", .icon, 256, 32), ("49492A00 08000000", .tiff, nil, nil),
+            // SHORT, LONG, and a directory behind the pixels; in both orders.
+            (
+                "49492A00 08000000 0300 FE00 0400 01000000 00000000 0001 0300 01000000 40010000 0101 0300 01000000 F0000000",
+                .tiff, 320, 240
+            ),
+            ("4D4D002A 00000008 0002 0100 0003 00000001 0140FFFF 0101 0004 00000001 000000F0", .tiff, 320, 240),
+            (
+                "4D4D002A 0000000C FFFFFFFF 0002 0101 0004 00000001 000000F0 0100 0004 00000001 00000140", .tiff, 320,
+                240
+            ),
+            // Offsets and counts that lead nowhere, a type that is no number, several values.
+            ("49492A00 FFFFFFFF", .tiff, nil, nil), ("49492A00 00000000 0000", .tiff, nil, nil),
+            ("4D4D002A 00000008 FFFF 0100 0003 00000001 01400000", .tiff, nil, nil),
+            ("4D4D002A 00000008 0002 0100 0002 00000001 01400000 0101 0004 00000001 000000F0", .tiff, nil, nil),
+            ("4D4D002A 00000008 0002 0100 0003 00000002 01400001 0101 0004 00000001 000000F0", .tiff, nil, nil),
             (
                 "00000018 'ftyp' 'avif' 00000000 'ispe' 00000000 00000010 00000010 'ispe' 00000000 00000140 000000F0",
                 .avif, 320, 240

@@ -1,0 +1,183 @@
+// Whether a property list may be decoded: how deep it is nested, and how many values it has where each is written out.
+// The decoder of Foundation has no such limits: it runs out of stack, or follows shared objects for ever.
+
+/// The limits of a property list that is decoded. Everything else that is wrong with one is the decoder's to say.
+package enum PropertyListBounds {
+    /// Arrays and dictionaries within one another, at most.
+    package static let depth = 128
+    /// Values that any list may have; a longer one may have as many as it has bytes.
+    private static let values = 100_000
+
+    /// Why a property list is not to be decoded; nil: it may be.
+    package static func fault(in bytes: UnsafeRawBufferPointer) -> String? {
+        do throws(TreeError) {
+            try check(bytes)
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    private static func check(_ bytes: UnsafeRawBufferPointer) throws(TreeError) {
+        if bytes.starts(with: "bplist".utf8) {
+            var list = BinaryShape(bytes, values: max(values, bytes.count))
+            try list.check()
+        } else if let units = utf16(bytes) {
+            // The decoder reads these, too.
+            let text = Array(String(decoding: units, as: UTF16.self).utf8)
+            if let reason = text.withUnsafeBytes({ fault(in: $0) }) { throw TreeError(reason) }
+        } else {
+            try checkXML(bytes)
+        }
+    }
+
+    fileprivate static let tooDeep = TreeError("it is nested more than \(depth) levels deep")
+
+    // MARK: - XML
+
+    /// The units of a text in UTF-16; nil for every other text.
+    private static func utf16(_ bytes: UnsafeRawBufferPointer) -> [UInt16]? {
+        guard bytes.count >= 4 else { return nil }
+        let isBig: Bool
+        switch (bytes[0], bytes[1]) {
+        case (0xFE, 0xFF), (0, 1...): isBig = true
+        case (0xFF, 0xFE), (1..., 0): isBig = false
+        default: return nil
+        }
+        return stride(from: 0, to: bytes.count - 1, by: 2).map { place in
+            let (first, second) = (UInt16(bytes[place]), UInt16(bytes[place + 1]))
+            return isBig ? first << 8 | second : second << 8 | first
+        }
+    }
+
+    /// Counts how deep elements are nested. What does not end is left to the decoder, which stops there.
+    private static func checkXML(_ bytes: UnsafeRawBufferPointer) throws(TreeError) {
+        var place = 0
+        var open = 0
+        while let start = find("<", in: bytes, from: place) {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
+            let mark = skipped.first { rest.starts(with: $0.start.utf8) }
+            guard let end = find(mark?.end ?? ">", in: bytes, from: start + (mark?.start.utf8.count ?? 1)) else {
+                return
+            }
+            place = end + (mark?.end.utf8.count ?? 1)
+            if let mark {
+                // Property lists have no declarations of their own, within which a tag would be none.
+                if mark.start == "<!", bytes[start..<end].contains(UInt8(ascii: "[")) {
+                    throw TreeError("it has declarations of its own")
+                }
+            } else if rest.count > 1, rest[1] == UInt8(ascii: "/") {
+                open -= 1
+                guard open >= 0 else { throw TreeError("an element ends that has not begun") }
+            } else if bytes[end - 1] != UInt8(ascii: "/") {
+                open += 1
+                // The list itself is an element, and so is each of its scalars.
+                guard open <= depth + 2 else { throw tooDeep }
+            }
+        }
+    }
+
+    /// What is no element, with its end; the longest beginnings come first.
+    private static let skipped = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<!", ">"), ("<?", "?>")]
+        .map { (start: $0.0, end: $0.1) }
+
+    private static func find(_ text: String, in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        let wanted = Array(text.utf8)
+        var place = start
+        while place + wanted.count <= bytes.count {
+            if bytes[place] == wanted[0], bytes[place..<(place + wanted.count)].elementsEqual(wanted) { return place }
+            place += 1
+        }
+        return nil
+    }
+}
+
+/// The objects of a binary list, and what they contain; one use.
+private struct BinaryShape {
+    // The caller holds the bytes while it uses this.
+    private let bytes: UnsafeRawBufferPointer
+    private let mostValues: Int
+    private var offsetSize = 0
+    private var referenceSize = 0
+    private var objectCount = 0
+    private var table = 0
+    /// Of the objects that were looked at: their levels, and their values where each is written out.
+    private var known: [Int: (levels: Int, values: Int)] = [:]
+    private var references = 0
+
+    init(_ bytes: UnsafeRawBufferPointer, values: Int) {
+        self.bytes = bytes
+        mostValues = values
+    }
+
+    private static let malformed = TreeError("it is no well-formed property list")
+
+    mutating func check() throws(TreeError) {
+        guard bytes.count >= 40 else { throw Self.malformed }
+        let trailer = bytes.count - 32
+        (offsetSize, referenceSize) = (Int(bytes[trailer + 6]), Int(bytes[trailer + 7]))
+        guard 1...8 ~= offsetSize, 1...8 ~= referenceSize else { throw Self.malformed }
+        objectCount = try number(trailer + 8, size: 8)
+        let top = try number(trailer + 16, size: 8)
+        table = try number(trailer + 24, size: 8)
+        guard objectCount <= bytes.count, table <= trailer, objectCount * offsetSize <= trailer - table else {
+            throw Self.malformed
+        }
+        _ = try look(top, level: 0)
+    }
+
+    private func number(_ place: Int, size: Int) throws(TreeError) -> Int {
+        guard place >= 0, place <= bytes.count - size else { throw Self.malformed }
+        let value = bytes[place..<(place + size)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        guard value < 1 << 48 else { throw Self.malformed }
+        return Int(value)
+    }
+
+    /// Each object is looked into once; one that contains itself is too deep.
+    private mutating func look(_ object: Int, level: Int) throws(TreeError) -> (levels: Int, values: Int) {
+        guard object < objectCount else { throw Self.malformed }
+        if let found = known[object] {
+            guard level + found.levels <= PropertyListBounds.depth else { throw PropertyListBounds.tooDeep }
+            return found
+        }
+        let place = try number(table + object * offsetSize, size: offsetSize)
+        guard place < bytes.count else { throw Self.malformed }
+        var found = (levels: 0, values: 1)
+        let kind = bytes[place] >> 4
+        // Arrays, sets and dictionaries.
+        if kind == 10 || kind == 12 || kind == 13 {
+            guard level < PropertyListBounds.depth else { throw PropertyListBounds.tooDeep }
+            let (first, count) = try content(at: place)
+            let total = kind == 13 ? 2 * count : count
+            references += total
+            guard references <= mostValues else { throw tooMany }
+            for index in 0..<total {
+                let inner = try look(
+                    try number(first + index * referenceSize, size: referenceSize),
+                    level: level + 1
+                )
+                found.levels = max(found.levels, inner.levels)
+                found.values += inner.values
+                guard found.values <= mostValues else { throw tooMany }
+            }
+            found.levels += 1
+        }
+        known[object] = found
+        return found
+    }
+
+    private var tooMany: TreeError { TreeError("it has more than \(mostValues) values where each is written out") }
+
+    /// Where the references of a collection begin, and how many values it has.
+    private func content(at place: Int) throws(TreeError) -> (first: Int, count: Int) {
+        let low = Int(bytes[place] & 15)
+        guard low == 15 else { return (place + 1, low) }
+        guard place + 1 < bytes.count, bytes[place + 1] >> 4 == 1, bytes[place + 1] & 15 <= 3 else {
+            throw Self.malformed
+        }
+        let size = 1 << Int(bytes[place + 1] & 15)
+        let count = try number(place + 2, size: size)
+        guard count <= bytes.count else { throw Self.malformed }
+        return (place + 2 + size, count)
+    }
+}
