@@ -50,10 +50,12 @@ package enum WholeFile {
         }
     }
 
-    /// Puts another file in its place; a failure leaves the old one.
+    /// Puts another file in its place; a failure leaves the old one. Only the owner may read it.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
         let temporary = "\(path).new"
-        try write(bytes, to: temporary, O_WRONLY | O_CREAT | O_TRUNC)
+        // What somebody has left or planted there, such as a link, or a file that others can read, is never written to.
+        if unlink(temporary) != 0, errno != ENOENT { throw SystemError("unlink \(temporary)") }
+        try write(bytes, to: temporary, O_WRONLY | O_CREAT | O_EXCL)
         guard rename(temporary, path) == 0 else { throw SystemError("rename \(temporary)") }
         try syncFolder(of: path)
     }

@@ -50,6 +50,32 @@ struct WholeFileTests {
         #expect(WholeFile.readOwn(path) == [1])
     }
 
+    @Test(
+        "what is planted in the place of the new file is not written to",
+        arguments: ["symlink", "hard link", "readable", "pipe"]
+    )
+    func planted(_ kind: String) throws {
+        let folder = try TemporaryFolder()
+        let (path, victim) = ("\(folder.path)/file", "\(folder.path)/victim")
+        try folder.write("victim", "victim")
+        #expect(chmod(victim, 0o644) == 0)
+        let isMade =
+            switch kind {
+            case "symlink": symlink("victim", "\(path).new")
+            case "hard link": link(victim, "\(path).new")
+            case "pipe": mkfifo("\(path).new", 0o666)
+            default: rename(victim, "\(path).new")
+            }
+        #expect(isMade == 0)
+        try WholeFile.replace(path, with: Array("secret".utf8))
+        #expect(WholeFile.readOwn(path) == Array("secret".utf8))
+        if kind != "readable" { #expect(WholeFile.readOwn(victim) == Array("victim".utf8)) }
+        var status = stat()
+        #expect(lstat(path, &status) == 0)
+        #expect(status.st_mode & S_IFMT == S_IFREG && status.st_mode & 0o777 == 0o600 && status.st_nlink == 1)
+        #expect(access("\(path).new", F_OK) != 0)
+    }
+
     @Test func onlyWhatIsThereIsAppendedTo() throws {
         let folder = try TemporaryFolder()
         let path = "\(folder.path)/file"

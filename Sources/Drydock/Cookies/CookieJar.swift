@@ -109,14 +109,14 @@ final class CookieJar: Sendable {
     // MARK: - For programs
 
     /// Sets a cookie in the place of the one with the same name, domain and path; one whose time is over goes.
-    /// - Parameter isFromHTTPS: false where it must not take the place of a cookie that is for `https` alone.
+    /// - Parameter isFromHTTPS: false where it must not overlay a cookie that is for `https` alone.
     func set(_ cookie: Cookie, isFromHTTPS: Bool = true, now: Int64) {
         let isKept = state.withLock { state -> Bool in
             let number = state.next()
             var new = Held(cookie: cookie, expiry: cookie.expiry, number: number, used: number)
+            if !isFromHTTPS, Self.hasSecure(state, below: cookie, now: now) { return false }
             let old = state.cookies[cookie.domain]?.first { $0.cookie.isSame(as: cookie) }
             if let old {
-                if old.cookie.isSecure, !isFromHTTPS { return false }
                 new.number = old.number
                 Self.remove(&state, cookie.domain) { $0.cookie.isSame(as: cookie) }
             }
@@ -129,6 +129,13 @@ final class CookieJar: Sendable {
             return new.expiry != nil || old?.expiry != nil
         }
         if isKept { onChange() }
+    }
+
+    /// Whether a cookie that is for `https` alone would be overlaid: of the host, of a domain above it, or of a host below.
+    private static func hasSecure(_ state: State, below cookie: Cookie, now: Int64) -> Bool {
+        state.cookies.values.contains { held in
+            held.contains { !$0.isOver(now) && SetCookie.overlays(cookie, $0.cookie) }
+        }
     }
 
     /// - Returns: how many there were.

@@ -70,9 +70,10 @@ enum SetCookie {
         return true
     }
 
-    /// Whether a host may set cookies for a domain above it: not for a name without a dot, such as `com`.
+    /// Whether a host may set cookies for a domain above it: not for a name of one label, such as `com`, nor for `com.`,
+    /// which is the same name where the host is written with the dot of the root.
     private static func mayBeSet(for domain: String, by host: String) -> Bool {
-        matches(host, domain) && domain.contains(".")
+        matches(host, domain) && domain.split(separator: ".").count > 1
     }
 
     /// Section 5.1.3.
@@ -89,6 +90,13 @@ enum SetCookie {
         let path = target.prefix { $0 != "?" }
         guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
         return String(path[..<slash])
+    }
+
+    /// Whether a cookie without `Secure` would be sent in the place of one with it, or before it, so that an origin that
+    /// is not `https` must not set it (6265bis section 5.7).
+    static func overlays(_ cookie: Cookie, _ held: Cookie) -> Bool {
+        held.isSecure && !cookie.isSecure && held.name == cookie.name && covers(held.path, cookie.path)
+            && (matches(held.domain, cookie.domain) || matches(cookie.domain, held.domain))
     }
 
     /// Section 5.1.4: whether the path of a request is below that of a cookie.

@@ -36,7 +36,8 @@ public final class DownloadManager: Sendable, ActivitySource {
         case notYet
         case underWay(Task<Result<DownloadEngine, DownloadError>, Never>)
         case open(DownloadEngine)
-        case closed
+        /// With what ends it.
+        case closed(Task<Void, Never>)
     }
 
     /// What the manager was made with.
@@ -213,22 +214,32 @@ public final class DownloadManager: Sendable, ActivitySource {
 
     /// Ends every download with ``DownloadError/cancelled``, writes what is to be written, and ends the threads. Every
     /// later call fails with ``DownloadError/closed``.
+    ///
+    /// When it returns, the bodies that have come whole are stored, and the file of ``CookieStorage/file(_:)`` has every
+    /// cookie that outlives the manager, whoever else has called it before, and whether the caller is cancelled or not.
+    /// Closures of the program are not waited for.
     public func close() async {
-        let old = opening.withLock { state in
-            defer { state = .closed }
-            return state
+        let (end, old) = opening.withLock { state -> (Task<Void, Never>, Opening) in
+            let old = state
+            if case .closed(let end) = state { return (end, old) }
+            // In a task of its own, so that a cancelled caller waits for the end, too.
+            let end = Task { [sessions] in
+                await sessions.close()
+                await Self.stop(old)
+            }
+            state = .closed(end)
+            return (end, old)
         }
-        await sessions.close()
-        let engine: DownloadEngine
-        switch old {
-        case .open(let opened): engine = opened
-        case .underWay(let task):
-            guard case .success(let opened) = await task.value else { return }
-            engine = opened
-        case .notYet, .closed: return
+        withExtendedLifetime(old) {}
+        await end.value
+    }
+
+    private static func stop(_ opening: Opening) async {
+        switch opening {
+        case .open(let engine): await engine.stop()
+        case .underWay(let task): if case .success(let engine) = await task.value { await engine.stop() }
+        case .notYet, .closed: break
         }
-        // In a task of its own, so that a cancelled caller waits for the end, too.
-        await Task { await engine.stop() }.value
     }
 
     /// Whether no origin is asked; false by default. While it is true, a stored response is the result however old it

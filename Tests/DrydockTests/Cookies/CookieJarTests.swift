@@ -56,6 +56,30 @@ import Testing
         #expect(jar.line(for: origin(), path: "/", now: Self.now) == "a=1")
     }
 
+    @Test(
+        "What is for TLS is not overlaid in the clear: the cookie that is there, who sets which, and whether it is taken",
+        arguments: [
+            ("a=1; Secure", "a.example.com", "a=2; Domain=example.com", false),
+            ("a=1; Secure; Domain=example.com", "a.example.com", "a=2", false),
+            ("a=1; Secure; Domain=example.com", "b.a.example.com", "a=2", false),
+            ("a=1; Secure; Path=/x", "a.example.com", "a=2; Path=/x/y", false),
+            ("a=1; Secure; Path=/x", "a.example.com", "a=2; Path=/", true),
+            ("a=1; Secure; Path=/x", "a.example.com", "a=2; Path=/xy", true),
+            ("a=1; Secure", "b.example.com", "a=2", true), ("a=1; Secure", "a.example.com", "b=2", true),
+            ("a=1; Secure; Max-Age=0", "a.example.com", "a=2", true),
+            ("a=1; Domain=example.com", "a.example.com", "a=2", true),
+        ]
+    )
+    func overlays(held: String, host: String, line: String, isTaken: Bool) {
+        let jar = CookieJar()
+        take(jar, [held], from: origin())
+        take(jar, [line], from: origin(host, "http"))
+        #expect(jar.all(now: Self.now).contains { $0.value == "2" } == isTaken)
+        // An origin over TLS sets what it wants.
+        take(jar, [line], from: origin(host))
+        #expect(jar.all(now: Self.now).contains { $0.value == "2" })
+    }
+
     @Test func aDomainHasABound() {
         let jar = CookieJar()
         take(jar, ["first=0", "second=0"], from: origin())

@@ -156,6 +156,29 @@ import Testing
         await third.close()
     }
 
+    @Test("The end of a manager waits for the file, whoever else ends it, and when it is cancelled", arguments: 0..<10)
+    func theEndWaitsForTheFile(round: Int) async throws {
+        let folder = try TemporaryFolder("drydock-cookies")
+        let file = URL(fileURLWithPath: folder.file("cookies.json"))
+        let manager = manager(file)
+        let values = (0..<200).map { "\($0) of \(round)" }
+        for value in values {
+            try await manager.cookies.set(
+                Cookie(name: "a", value: value, domain: "example.com", expires: Date(timeIntervalSinceNow: 600))
+            )
+        }
+        await withTaskGroup(of: String.self) { group in
+            for number in 0..<4 {
+                group.addTask {
+                    if number > 0 { withUnsafeCurrentTask { $0?.cancel() } }
+                    await manager.close()
+                    return readText(file.path)
+                }
+            }
+            for await text in group { #expect(text.contains(values[199])) }
+        }
+    }
+
     @Test(
         "A bad file costs the cookies and a line of the log",
         arguments: ["", "{", "[1]", #"{"version":2,"cookies":[]}"#]
