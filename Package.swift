@@ -87,7 +87,6 @@ let package = Package(
         module("Content", ["CCodings", "HTTPWire", "Policies"]),
         module("Mapping", ["HTTPWire"]),
         module("Matching", ["CPCRE2", "Content", "HTTPWire"]),
-        module("Interchange", ["Content", "HTTPWire", "Matching", "YAML"]),
         module(
             "DownloadCore",
             [
@@ -131,7 +130,7 @@ let package = Package(
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI", "Interchange",
+                "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -183,7 +182,6 @@ let package = Package(
         tests("ContentTests", ["Content", "HTTPWire", "Policies"]),
         tests("MappingTests", ["Mapping"]),
         tests("MatchingTests", ["Matching", "Content", "HTTPWire"]),
-        tests("InterchangeTests", ["Interchange", "Configuration", "Content", "YAML"], exclude: ["Samples"]),
         tests("SQLiteTests", ["SQLite"]),
         tests(
             "CacheStoreTests",
@@ -278,7 +276,7 @@ if Context.environment["DRYDOCK_SUITE"] == "1" {
 
 // The library alone: Benchmarks/library has packages whose modules are called like some of the daemon.
 if Context.environment["DRYDOCK_LIBRARY"] == "1" {
-    let daemon = ["Interchange", "Configuration", "AdminAPI", "ProxyServer", "DrydockDaemon", "DrydockCommand", "KeySupport"]
+    let daemon = ["Configuration", "AdminAPI", "ProxyServer", "DrydockDaemon", "DrydockCommand", "KeySupport"]
     package.targets.removeAll { $0.type == .test || daemon.contains($0.name) }
     package.products.removeAll { $0 is Product.Executable }
 }

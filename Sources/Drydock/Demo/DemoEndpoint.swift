@@ -1,5 +1,6 @@
 // What demo mode answers an endpoint with: which requests are meant, the file, the latency, and the failures.
 
+public import FoundationEssentials
 public import HTTPTypes
 
 extension DemoTransport {
@@ -14,8 +15,14 @@ extension DemoTransport {
         public var method: HTTPRequest.Method?
         /// The file with the body, in the folder of the transport; `NAME.json` by default, and nil is an empty body.
         public var file: String?
+        /// The body itself, in the place of a file; nil, the default, is the file.
+        public var body: Body?
         /// The status of an answer that is no failure; 200 by default.
         public var status: Int
+        /// Several statuses instead, each with the share of the answers that have it, such as `[200: 0.9, 404: 0.1]`.
+        /// The shares add up to 1, and their order is part of the draws. The body is that of the statuses from 200 to
+        /// 299; the others have none. Empty, the default, is ``status`` alone.
+        public var statuses: KeyValuePairs<Int, Double>
         /// Fields of every answer, failures among them. A Content-Type here wins over that of the file.
         public var headerFields: HTTPFields
         /// How long an answer takes at least, drawn evenly from this range; no time by default.
@@ -31,7 +38,9 @@ extension DemoTransport {
         ///   - path: the path that is meant, such as `/users/:id`.
         ///   - method: the method that is meant; GET by default, which means HEAD, too. Nil means every one.
         ///   - file: the file with the body; nil, the default, is `NAME.json`.
+        ///   - body: the body itself, in the place of a file; none by default.
         ///   - status: 200 by default.
+        ///   - statuses: several statuses with their shares, in the place of one; none by default.
         ///   - headerFields: of every answer; none by default.
         ///   - latency: how long an answer takes; no time by default.
         ///   - failure: how often it fails; never by default.
@@ -41,7 +50,9 @@ extension DemoTransport {
             path: String,
             method: HTTPRequest.Method? = .get,
             file: String? = nil,
+            body: Body? = nil,
             status: Int = 200,
+            statuses: KeyValuePairs<Int, Double> = [:],
             headerFields: HTTPFields = HTTPFields(),
             latency: ClosedRange<Duration> = .zero ... .zero,
             failure: Failure? = nil,
@@ -51,12 +62,24 @@ extension DemoTransport {
             self.path = path
             self.method = method
             self.file = file ?? name + ".json"
+            self.body = body
             self.status = status
+            self.statuses = statuses
             self.headerFields = headerFields
             self.latency = latency
             self.failure = failure
             self.seed = seed
         }
+    }
+
+    /// A body that is in no file.
+    public enum Body: Sendable, Hashable {
+        /// `text/plain; charset=utf-8`, unless the fields of the endpoint have a Content-Type.
+        case text(String)
+        /// `application/json`, likewise.
+        case json(JSONValue)
+        /// Bytes with their media type.
+        case data(Data, contentType: String)
     }
 
     /// How an endpoint fails.
@@ -67,12 +90,15 @@ extension DemoTransport {
         public var status: Int
         /// The file with the body of a failure; nil, the default, is an empty body.
         public var file: String?
+        /// The body of a failure itself, in the place of a file; none by default.
+        public var body: Body?
 
         /// Failures of this kind.
-        public init(chance: Double, status: Int = 503, file: String? = nil) {
+        public init(chance: Double, status: Int = 503, file: String? = nil, body: Body? = nil) {
             self.chance = chance
             self.status = status
             self.file = file
+            self.body = body
         }
     }
 }

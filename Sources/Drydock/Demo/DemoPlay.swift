@@ -15,14 +15,16 @@ struct DemoPlay: Sendable {
     private let method: HTTPWire.Method?
 
     /// Reads the files; blocks as that does.
-    init(_ endpoint: DemoTransport.Endpoint, folder: URL, seed: UInt64) throws(DemoError) {
+    init(_ endpoint: DemoTransport.Endpoint, folder: URL?, seed: UInt64) throws(DemoError) {
         let name = endpoint.name
         func refuse(_ text: String) -> DemoError { .invalidSetting(endpoint: name, text) }
         guard !name.isEmpty else { throw refuse("it has no name: give it one") }
         guard let pattern = PathPattern(endpoint.path) else {
             throw refuse("the path '\(endpoint.path)' is none: write it as /users/:id or /files/*")
         }
-        for status in [endpoint.status, endpoint.failure?.status ?? 503] where !(200...599).contains(status) {
+        let statuses = endpoint.statuses.map(\.key)
+        for status in [endpoint.status, endpoint.failure?.status ?? 503] + statuses where !(200...599).contains(status)
+        {
             throw refuse("\(status) is no status of an answer: choose one from 200 to 599")
         }
         if let failure = endpoint.failure, !(0...1).contains(failure.chance) {
@@ -31,17 +33,30 @@ struct DemoPlay: Sendable {
         guard endpoint.latency.lowerBound >= .zero else {
             throw refuse("a latency cannot be less than zero: begin the range with .zero")
         }
+        try Self.check(endpoint.statuses, refuse)
         var fields = Fields()
         for field in endpoint.headerFields { fields.append(field.name.rawName, field.latin1Value) }
         let latency = endpoint.latency
-        let content = try Self.content(endpoint.file, of: name, status: endpoint.status, in: folder)
+        let hasContent = statuses.isEmpty ? Self.mayHaveBody(endpoint.status) : statuses.contains(where: Self.isFilled)
+        let content =
+            try hasContent ? Self.content(endpoint.body, endpoint.file, of: name, in: folder) : .none
         rule = DemoRule(
             endpoint: name,
             seed: endpoint.seed ?? seed,
             latency: latency.lowerBound.wholeNanoseconds...latency.upperBound.wholeNanoseconds,
             answer: DemoAnswer(status: endpoint.status, content: content, fields: fields),
+            choice: statuses.isEmpty
+                ? .one
+                : .weighted(
+                    endpoint.statuses.map { status, share in
+                        let own = Self.isFilled(status) ? content : .none
+                        return (share, DemoAnswer(status: status, content: own, fields: fields))
+                    }
+                ),
             failure: try endpoint.failure.map { failure throws(DemoError) in
-                let content = try Self.content(failure.file, of: name, status: failure.status, in: folder)
+                let content =
+                    try Self.mayHaveBody(failure.status)
+                    ? Self.content(failure.body, failure.file, of: name, in: folder) : .none
                 return DemoFailure(
                     chance: failure.chance,
                     answer: DemoAnswer(status: failure.status, content: content, fields: fields)
@@ -61,13 +76,49 @@ struct DemoPlay: Sendable {
         return target.withUTF8 { pattern.matches(UnsafeRawBufferPointer($0)) }
     }
 
+    /// - Parameter refuse: makes the error of a setting.
+    private static func check(
+        _ statuses: KeyValuePairs<Int, Double>,
+        _ refuse: (String) -> DemoError
+    ) throws(DemoError) {
+        if statuses.isEmpty { return }
+        for (status, share) in statuses {
+            guard (0...1).contains(share) else {
+                throw refuse("\(share) is no share of the status \(status): choose one from 0 to 1")
+            }
+            guard statuses.count(where: { $0.key == status }) == 1 else {
+                throw refuse("the status \(status) has two shares: remove one")
+            }
+        }
+        // As fractions add up.
+        let sum = statuses.reduce(0) { $0 + $1.value }
+        guard abs(sum - 1) < 1e-8 else { throw refuse("the shares of the statuses add up to \(sum), not to 1") }
+    }
+
+    private static func mayHaveBody(_ status: Int) -> Bool { status != 204 && status != 205 && status != 304 }
+
+    /// Whether a status among several has the endpoint's body.
+    private static func isFilled(_ status: Int) -> Bool { 200..<300 ~= status && mayHaveBody(status) }
+
     private static func content(
+        _ body: DemoTransport.Body?,
         _ file: String?,
         of name: String,
-        status: Int,
-        in folder: URL
+        in folder: URL?
     ) throws(DemoError) -> DemoContent {
-        guard let file, status != 204, status != 205, status != 304 else { return .none }
+        switch body {
+        case .text(let text)?: return inline(text.utf8, "text/plain; charset=utf-8", of: name)
+        case .json(let value)?: return inline(JSONWriter.bytes(value.tree), "application/json", of: name)
+        case .data(let data, let type)?: return inline(data, type, of: name)
+        case nil: break
+        }
+        guard let file else { return .none }
+        guard let folder else {
+            throw .invalidSetting(
+                endpoint: name,
+                "its file \(file) is in no folder: name the folder of the files, or give it a body"
+            )
+        }
         let path = folder.appending(path: file).path(percentEncoded: false)
         let loaded: DemoFile
         do {
@@ -85,6 +136,10 @@ struct DemoPlay: Sendable {
             )
         }
         return .file(loaded)
+    }
+
+    private static func inline(_ bytes: some Sequence<UInt8>, _ type: String, of name: String) -> DemoContent {
+        .file(DemoFile(path: "the body of '\(name)'", bytes: Array(bytes), contentType: type))
     }
 }
 

@@ -46,7 +46,8 @@ public final class DemoTransport: Transport {
     /// Demo mode for these endpoints. It is enabled, reads all files, and blocks as that does.
     /// - Parameters:
     ///   - endpoints: what is played; they have different names.
-    ///   - files: a file URL of the folder with their files; of a bundle, its resource URL.
+    ///   - files: a file URL of the folder with their files; of a bundle, its resource URL. Nil, the default, is none:
+    ///     every endpoint has a ``Endpoint/body``, or is empty.
     ///   - base: what their paths are below; other URLs are not played. Nil, the default, is every host.
     ///   - seed: of all draws of endpoints that have none of their own; 0 by default.
     ///   - retry: how a failure is drawn again before it is the answer, as a manager's
@@ -57,7 +58,7 @@ public final class DemoTransport: Transport {
     /// - Throws: `DemoError`: a file is missing or invalid, or a setting makes no sense.
     public init(
         _ endpoints: [Endpoint],
-        files: URL,
+        files: URL? = nil,
         base: URL? = nil,
         seed: UInt64 = 0,
         retry: DownloadConfiguration.Retry = .never,

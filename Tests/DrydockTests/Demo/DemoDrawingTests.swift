@@ -5,6 +5,7 @@ import Drydock
 import DrydockTesting
 import Foundation
 import HTTPTypes
+import HTTPWire
 import TestSupport
 import Testing
 
@@ -50,6 +51,39 @@ import Testing
                 #expect(head.status.code == draw.status)
             }
         }
+    }
+
+    @Test(arguments: [0, 42]) func severalStatusesAreDrawnAsTheDaemonDoes(seed: UInt64) async throws {
+        let transport = try demo(
+            {
+                $0.statuses = [200: 0.6, 201: 0.1, 404: 0.3]
+                $0.body = .text("hello")
+                $0.failure = .init(chance: 0.1)
+            },
+            seed: seed
+        )
+        let hello = DemoContent.file(
+            DemoFile(path: "", bytes: Array("hello".utf8), contentType: "text/plain; charset=utf-8")
+        )
+        let rule = DemoRule(
+            endpoint: "user",
+            seed: seed,
+            choice: .weighted([
+                (0.6, DemoAnswer(content: hello)), (0.1, DemoAnswer(status: 201, content: hello)),
+                (0.3, DemoAnswer(status: 404)),
+            ]),
+            failure: DemoFailure(chance: 0.1)
+        )
+        var found: Set<Int> = []
+        for ordinal in 0..<200 {
+            let draw = DemoDraw.draw(rule, requestKey: Array("GET /users/7".utf8), ordinal: UInt64(ordinal))
+            let (head, text) = try await transport.ask("/users/7")
+            #expect(head.field("Drydock-Demo") == draw.fieldValue && head.status.code == draw.status)
+            #expect(text == (200..<300 ~= draw.status ? "hello" : ""))
+            #expect(head.field("ETag") == (draw.status == 200 ? draw.representationFields.first(.etag) : nil))
+            found.insert(draw.status)
+        }
+        #expect(found == [200, 201, 404, 503])
     }
 
     @Test func anEndpointMayHaveASeedOfItsOwn() async throws {

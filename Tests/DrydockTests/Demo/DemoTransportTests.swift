@@ -84,6 +84,41 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
         #expect(head.status == .noContent && text == "" && head.field("Content-Length") == nil)
     }
 
+    @Test func aBodyNeedsNoFile() async throws {
+        var fields = HTTPFields()
+        fields[.contentType] = "text/csv"
+        let demo = try DemoTransport([
+            .init("text", path: "/text", body: .text("grüß dich")),
+            .init("json", path: "/json", body: .json(["name": "Ada", "list": [1, nil]])),
+            .init("data", path: "/data", body: .data(Data([1, 2]), contentType: "application/x-two")),
+            .init("own", path: "/own", body: .text("a,b"), headerFields: fields),
+            .init("gone", path: "/gone", body: .text("never"), status: 204),
+            .init(
+                "fails",
+                path: "/fails",
+                body: .text("fine"),
+                failure: .init(chance: 1, body: .json(["reason": "broken"]))
+            ),
+        ])
+        for (path, type, text) in [
+            ("/text", "text/plain; charset=utf-8", "grüß dich"),
+            ("/json", "application/json", #"{"name":"Ada","list":[1,null]}"#),
+            ("/data", "application/x-two", "\u{1}\u{2}"), ("/own", "text/csv", "a,b"),
+        ] {
+            let (head, body) = try await demo.ask(path)
+            #expect(head.headerFields[.contentType] == type && body == text)
+            #expect(head.field("ETag") != nil && head.headerFields[.contentLength] == "\(text.utf8.count)")
+        }
+        #expect(try await demo.ask("/gone").text == "")
+        let (head, text) = try await demo.ask("/fails")
+        #expect(head.status == .serviceUnavailable && text == #"{"reason":"broken"}"#)
+    }
+
+    @Test func aFileNeedsItsFolder() throws {
+        let error = #expect(throws: DemoError.self) { try DemoTransport([Self.user]) }
+        #expect(error?.description.contains("its file user.json is in no folder") == true)
+    }
+
     // MARK: - Errors before the first call
 
     @Test func aMissingFileIsToldAtOnce() throws {
@@ -124,6 +159,11 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
             (.init("a", path: "/a", failure: .init(chance: .nan)), "from 0 to 1"),
             (.init("a", path: "/a", failure: .init(chance: 0, status: 600)), "200 to 599"),
             (.init("a", path: "/a", latency: .seconds(-1) ... .zero), "less than zero"),
+            (.init("a", path: "/a", statuses: [200: 0.5, 503: 0.4]), "add up to 0.9, not to 1"),
+            (.init("a", path: "/a", statuses: [200: 1.5, 503: -0.5]), "1.5 is no share of the status 200"),
+            (.init("a", path: "/a", statuses: [200: .nan]), "is no share"),
+            (.init("a", path: "/a", statuses: [200: 0.5, 200: 0.5]), "two shares"),
+            (.init("a", path: "/a", statuses: [20: 1]), "200 to 599"),
         ]
         for (endpoint, part) in faults {
             let error = #expect(throws: DemoError.self) { try DemoTransport([endpoint], files: files) }
