@@ -25,6 +25,8 @@ package enum AdminPath: String, CaseIterable, Sendable {
     case retryJob = "/v1/jobs/:id/retry"
     case group = "/v1/groups/:name"
     case pins = "/v1/pins"
+    case recordings = "/v1/recordings"
+    case drift = "/v1/drift"
 
     /// The target of a request for it.
     /// - Parameters:

@@ -11,14 +11,14 @@ struct DrydockCommand: AsyncParsableCommand {
         commandName: "drydock",
         abstract: "A caching HTTP proxy: it keeps programs working when the origin is slow or down.",
         discussion: """
-            Exit codes: 0 success, 1 failure, 2 wrong usage, 3 no daemon.
+            Exit codes: 0 success, 1 failure, 2 wrong usage, 3 no daemon, 4 recordings have drifted.
             'drydock config default' prints every key of the configuration file with its default.
             """,
         version: DrydockVersion.current,
         subcommands: [
             Serve.self, Check.self, Config.self, Reload.self, Status.self, List.self, Explain.self, Offline.self,
             Clock.self, Size.self, Prefetch.self, Run.self, Jobs.self, Cancel.self, Events.self, Parked.self, Seed.self,
-            Purge.self, Pin.self, Unpin.self, Pins.self,
+            Record.self, Drift.self, Purge.self, Pin.self, Unpin.self, Pins.self,
         ]
     )
 }

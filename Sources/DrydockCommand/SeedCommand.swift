@@ -31,16 +31,7 @@ struct Seed: ParsableCommand {
         func run() throws {
             var query: [AdminQuery.Item] = [("export", Seed.absolute(dir))]
             if let service { query.append(("service", service)) }
-            let answer = try Seed.order(query, options)
-            let result = try answer.decode(AdminSeedExport.self)
-            if options.json {
-                print(answer.text, terminator: "")
-            } else {
-                print(
-                    "\(result.written) written (\(Format.size(result.bytes))), \(result.skipped) left out, \(result.failed) failed"
-                )
-            }
-            if let error = result.firstError { throw Failure(message: error) }
+            try Seed.export(.seed, query, options)
         }
     }
 
@@ -65,7 +56,7 @@ struct Seed: ParsableCommand {
             var query: [AdminQuery.Item] = [("import", Seed.absolute(dir))]
             if let layout { query.append(("layout", layout.rawValue)) }
             for url in parent { query.append(("parent", url)) }
-            let answer = try Seed.order(query, options)
+            let answer = try Seed.order(.seed, query, options)
             let result = try answer.decode(AdminSeedImport.self)
             if options.json {
                 print(answer.text, terminator: "")
@@ -78,14 +69,33 @@ struct Seed: ParsableCommand {
     }
 
     /// The daemon has a working folder of its own.
-    private static func absolute(_ path: String) -> String {
+    static func absolute(_ path: String) -> String {
         path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
     }
+
+    /// Orders an export, and prints what came of it.
+    static func export(_ path: AdminPath, _ query: [AdminQuery.Item], _ options: AdminOptions) throws {
+        let answer = try order(path, query, options)
+        let result = try answer.decode(AdminSeedExport.self)
+        if options.json {
+            print(answer.text, terminator: "")
+        } else {
+            print(
+                "\(result.written) written (\(Format.size(result.bytes))), \(result.skipped) left out, \(result.failed) failed"
+            )
+        }
+        if let error = result.firstError { throw Failure(message: error) }
+    }
+
     /// An order that takes its time.
-    private static func order(_ query: [AdminQuery.Item], _ options: AdminOptions) throws -> AdminClient.Answer {
+    private static func order(
+        _ path: AdminPath,
+        _ query: [AdminQuery.Item],
+        _ options: AdminOptions
+    ) throws -> AdminClient.Answer {
         var client = try options.client
         client.timeout = 3600
-        let answer = try client.request("POST", .seed, query: query).successful()
+        let answer = try client.request("POST", path, query: query).successful()
         client.sayWhich()
         return answer
     }

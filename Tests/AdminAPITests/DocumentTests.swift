@@ -137,6 +137,17 @@ import Testing
         )
     }()
 
+    private static let drift: AdminDrift = {
+        var recording = AdminDrift.Recording(service: "a", request: "GET /a", state: .leftOut)
+        (recording.recordedStatus, recording.recordedAt, recording.status) = (200, 1, 404)
+        recording.fields = [.init(name: "Location", recorded: "/a", now: "/b")]
+        (recording.content, recording.reason) = (["a is missing"], "why")
+        var drift = AdminDrift()
+        (drift.same, drift.changed, drift.gone, drift.unreachable) = (1, 2, 3, 4)
+        (drift.unreadable, drift.leftOut, drift.recordings) = (5, 6, [recording])
+        return drift
+    }()
+
     private static func check<Document: Codable & Equatable>(_ document: Document) throws {
         let bytes = try AdminJSON.encode(document)
         #expect(bytes.last == 10)
@@ -172,6 +183,9 @@ import Testing
         (imported.imported, imported.kept, imported.unknown, imported.refused) = (1, 2, 3, 4)
         (imported.failed, imported.firstError) = (5, "e")
         try Self.check(imported)
+        try Self.check(AdminRecording(service: "a", request: "GET /", status: 200, bytes: 1, name: "n"))
+        try Self.check(Self.drift)
+        try Self.check(try #require(Self.drift.recordings.first))
         try Self.check(Self.request)
         try Self.check(try #require(Self.request.items?.first))
         try Self.check(Self.job)

@@ -30,6 +30,11 @@ extension DownloadCore {
         answers.status(of: forwardReason, forwardStatus: forwardStatus)
     }
 
+    /// The stored response that a request selects, fresh or stale; nil where there is none.
+    package func stored(_ ask: CacheRequest, on loop: isolated EventLoop) async -> StoredResponse? {
+        await context.store.find(ask, on: loop).response
+    }
+
     /// What ``answer(_:from:onInterim:on:)`` would decide now.
     package func explain(_ ask: CacheRequest, on loop: isolated EventLoop) async -> StoredExplanation {
         await lookup.explain(ask, on: loop)

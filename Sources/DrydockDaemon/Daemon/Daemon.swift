@@ -72,7 +72,10 @@ package final class Daemon: Sendable {
         if parts.core.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
         metrics = DaemonMetrics(context, watch: guardian.watch, features: measured)
         let control = DaemonControl(context, stored: stored, switches: switches, reloader: reloader, metrics: metrics)
-        features = [control, FetchCanceller(context), events, parking, seeds, jobCenter, groups, purges]
+        features = [
+            control, FetchCanceller(context), events, parking, seeds, RecordingService(context), jobCenter, groups,
+            purges,
+        ]
     }
 
     /// All that the admin API answers.

@@ -57,7 +57,7 @@ extension SeedActions {
 
 extension AdminRequest {
     /// - Throws: that the query has another member than these.
-    fileprivate func check(_ names: Set<String>) throws(Problem) {
+    func check(_ names: Set<String>) throws(Problem) {
         for (name, _) in queryItems where !names.contains(name) {
             throw Problem.badQuery("\(name) is not known here; there are \(names.sorted().joined(separator: ", "))")
         }
@@ -65,7 +65,7 @@ extension AdminRequest {
 }
 
 /// - Throws: that a path is not absolute.
-private func check(folder path: String) throws(Problem) {
+func check(folder path: String) throws(Problem) {
     guard path.hasPrefix("/"), !path.utf8.contains(0) else {
         throw Problem.badQuery(
             "'\(path)' is not an absolute path; the daemon may have another working folder than you"

@@ -50,7 +50,8 @@ package struct ExplainQuery: Sendable, Equatable {
         self.method = method ?? self.method
     }
 
-    private static func field(_ text: String) throws(Problem) -> Field {
+    /// `Name: value`.
+    static func field(_ text: String) throws(Problem) -> Field {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         // What follows a line end would be a field of its own, or the end of the head.
         guard parts.count == 2, !parts[0].isEmpty, !text.utf8.contains(10), !text.utf8.contains(13) else {

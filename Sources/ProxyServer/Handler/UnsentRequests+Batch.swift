@@ -69,7 +69,7 @@ extension UnsentRequests {
         return try services.refusing { () throws(RouteRefusal) in try route(item, call, services, on: loop) }
     }
 
-    private func call(_ item: BatchItem, _ fields: Fields) throws(Problem) -> ServiceCall {
+    func call(_ item: BatchItem, _ fields: Fields) throws(Problem) -> ServiceCall {
         guard !["HEAD", "CONNECT", "TRACE"].contains(item.method) else {
             throw ExplainQuery.bad("\(item.method) downloads nothing; leave the method out, or write GET")
         }

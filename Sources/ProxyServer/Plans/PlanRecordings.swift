@@ -6,9 +6,9 @@ import ServiceCore
 
 extension SeedTable {
     /// Opens nothing yet: a folder is made with its first recording.
-    /// - Returns: nil where answers are live, or for plans whose requests are never answered.
+    /// - Returns: nil where no folder is named, or for plans whose requests are never answered.
     func recordings(_ configuration: RecordingConfiguration, service: String) -> RecordingPlan? {
-        guard configuration.source != .live, let folder = configuration.folder, let opener else { return nil }
+        guard let folder = configuration.folder, let opener else { return nil }
         return RecordingPlan(
             source: configuration.source,
             rules: configuration.rules,

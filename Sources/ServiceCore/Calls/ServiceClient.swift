@@ -368,7 +368,7 @@ package final class ServiceClient {
         )
     }
 
-    private func singleSource(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
+    func singleSource(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
         if let source = originSource(route, endpoint) {
             return following(HiddenQuerySource.make(source, call.hidden), of: call)

@@ -44,6 +44,8 @@ package struct RequestPlan: Sendable, Equatable {
     package var redirects: RedirectPolicy
     /// How recordings are used; nil: its answers come from its origin.
     package let recording: RecordingPlan?
+    /// Where its recordings are, whether they answer or not; nil where the configuration names no folder.
+    package let recordings: RecordingPlan?
     /// What becomes of the documents of its answers; nil: they stay as they are. The digest of it is in ``policy``.
     package private(set) var mapping: ResponseMapping?
     /// What its failed answers become; nil: they stay as they are.
@@ -72,7 +74,7 @@ package struct RequestPlan: Sendable, Equatable {
         withholdsAuthorization: Bool = false,
         shape: RequestShape? = nil,
         redirects: RedirectPolicy = RedirectPolicy(),
-        recording: RecordingPlan? = nil,
+        recordings: RecordingPlan? = nil,
         mapping: ResponseMapping? = nil,
         errorMapping: ErrorMapping? = nil,
         faults: FaultPlan? = nil,
@@ -96,7 +98,8 @@ package struct RequestPlan: Sendable, Equatable {
         self.withholdsAuthorization = withholdsAuthorization
         self.shape = shape
         self.redirects = redirects
-        self.recording = recording
+        self.recordings = recordings
+        recording = recordings.flatMap { $0.source == .live ? nil : $0 }
         self.mapping = mapping
         self.errorMapping = errorMapping
         self.faults = faults

@@ -38,12 +38,20 @@ package final class RecordingFolder: Sendable {
     package func all() async -> [Recording] {
         (try? await pool.run { [self] in
             var found: [Recording] = []
-            for name in names() {
+            for name in fileNames() {
                 guard let document = document(name) else { continue }
                 if let recording = recording(document, document.key, name) { found.append(recording) }
             }
             return found
         }) ?? []
+    }
+
+    /// The names of all recordings, in their order; for ``recording(named:)``.
+    package func names() async -> [String] { (try? await pool.run { [self] in fileNames() }) ?? [] }
+
+    /// One recording, whatever its request is; nil where it cannot be used, which the log is told of.
+    package func recording(named name: String) async -> Recording? {
+        (try? await pool.run { [self] in document(name).flatMap { recording($0, $0.key, name) } }) ?? nil
     }
 
     /// Writes a recording in the place of an earlier one of its key.
@@ -113,7 +121,7 @@ package final class RecordingFolder: Sendable {
         }
     }
 
-    private func names() -> [String] {
+    private func fileNames() -> [String] {
         FolderNames.of(path).filter { $0.hasSuffix(Self.headSuffix) }
             .map { String($0.dropLast(Self.headSuffix.count)) }.sorted()
     }
@@ -137,13 +145,12 @@ package final class RecordingFolder: Sendable {
     }
 }
 
-/// How a route uses the recordings of its service.
+/// How a route uses the recordings of its service. With the source `live` nothing is recorded or replayed by itself.
 package struct RecordingPlan: Sendable, Equatable {
     package let source: AnswerSource
     package let rules: RecordingRules
     package let folder: RecordingFolder
 
-    /// - Parameter source: any but `live`.
     package init(source: AnswerSource, rules: RecordingRules, folder: RecordingFolder) {
         self.source = source
         self.rules = rules

@@ -32,6 +32,20 @@ package struct RecordingKey: Sendable, Hashable {
         self.body = body
     }
 
+    /// Path and query on the origin where it is that of a GET; nil for other methods.
+    package var pathOfGET: String? { request.hasPrefix("GET /") ? String(request.dropFirst(4)) : nil }
+
+    /// ``fields``, but for what somebody has written that is no name with a value.
+    package var fieldLines: [(name: String, value: String)] {
+        fields.compactMap { $0.count == 2 ? ($0[0], $0[1]) : nil }
+    }
+
+    /// An item of the query stands there without its value.
+    package var hasHiddenQuery: Bool {
+        guard let mark = request.firstIndex(of: "?") else { return false }
+        return request[mark...].dropFirst().split(separator: "&").contains { $0.hasSuffix("=" + Redaction.mark) }
+    }
+
     /// The name of its files in the folder of a service, without an extension: readable, and another one for each key.
     package var name: String {
         let text = ([request] + fields.map { $0.joined(separator: ": ") } + [body ?? ""]).joined(separator: "\n")

@@ -1,0 +1,153 @@
+// A stored response that becomes a recording, without secrets and without content codings.
+
+package import CacheStore
+import Content
+import DownloadCore
+package import EventLoop
+import HTTPCaching
+import HTTPWire
+import Policies
+
+/// Why no recording was made.
+package enum KeepRefusal: Error, Sendable, Equatable {
+    /// Of a stored response, or of the route; what to do is in the text.
+    case refused(String)
+    /// The folder cannot be written; the log says why.
+    case notWritten(String)
+}
+
+/// Makes recordings of what is stored. Loop-bound, as the services are; for the length of one question.
+package struct RecordingMaker {
+    private let services: ServiceClient
+
+    package init(_ services: ServiceClient) { self.services = services }
+
+    /// Makes a recording of the stored response that a call selects, in the place of an earlier one of its request.
+    /// - Parameter call: a GET.
+    /// - Throws: `KeepRefusal`.
+    package func keep(_ call: ServiceCall, on loop: isolated EventLoop) async throws(KeepRefusal) -> Recording {
+        let name = call.match.route.label
+        guard let plan = call.match.endpoint.request.recordings else {
+            throw .refused("\(name) has no folder for recordings; add recordings: { dir: ./recordings }")
+        }
+        guard plan.source == .live else {
+            throw .refused("\(name) has 'source: \(plan.source.rawValue)', and stores nothing; it records by itself")
+        }
+        if call.match.endpoint.request.mapping != nil {
+            throw .refused("what \(name) stores has been mapped, and a recording is what its origin has answered")
+        }
+        guard let step = try? services.liveStep(call), case .store(let ask, _) = step,
+            let (key, _) = RecordedCall.key(of: call, plan.rules)
+        else {
+            throw .refused("\(name) stores no answer to such a request; 'drydock explain' says why")
+        }
+        guard let response = await services.core.stored(ask, on: loop) else {
+            throw .refused(
+                "nothing is stored for '\(key.request)'; ask for it first, or name it as 'drydock list' does"
+            )
+        }
+        let recording = try await Self.recording(of: response, key, plan.rules, on: loop)
+        guard await plan.folder.save(recording) else { throw .notWritten(plan.folder.path) }
+        return recording
+    }
+
+    private static func recording(
+        of response: StoredResponse,
+        _ key: RecordingKey,
+        _ rules: RecordingRules,
+        on loop: isolated EventLoop
+    ) async throws(KeepRefusal) -> Recording {
+        var fields = HopByHop.forwardable(response.head.fields, isRequest: false)
+        guard let codings = ContentCoding.codings(fields) else {
+            throw .refused("the stored response to '\(key.request)' has a content coding that cannot be taken off")
+        }
+        let decoder = ContentDecoder(codings)
+        let content = try await whole(response.body, decoder, atMost: rules.maximumSize, key, on: loop)
+        for field in [KnownField.contentLength, .contentEncoding] { fields.remove(field) }
+        guard let redacted = Redaction.apply(to: content, fields, rules) else {
+            throw .refused(
+                "the stored response to '\(key.request)' says that it is JSON and cannot be read, so that what "
+                    + "'recordings.redact.json' names cannot be found"
+            )
+        }
+        return Recording(
+            key: key,
+            recordedAt: response.head.validatedAt,
+            status: response.head.status,
+            reason: response.head.reason,
+            fields: Redaction.apply(to: fields, rules),
+            content: redacted
+        )
+    }
+
+    /// All of a body, decoded.
+    private static func whole(
+        _ body: Body,
+        _ decoder: ContentDecoder,
+        atMost limit: Int,
+        _ key: RecordingKey,
+        on loop: isolated EventLoop
+    ) async throws(KeepRefusal) -> [UInt8] {
+        var content: [UInt8] = []
+        do {
+            let reader = body.makeReader(on: loop)
+            defer { reader?.close() }
+            while let piece = try await reader?.next(maxBytes: 65536, on: loop) {
+                let part = try await piece.load(on: loop)
+                try part.chunk.withBytes { bytes in
+                    try decoder.push(UnsafeRawBufferPointer(rebasing: bytes[part.range])) { decoded in
+                        content.append(contentsOf: decoded)
+                        return content.count <= limit
+                    }
+                }
+                if content.count > limit { break }
+            }
+        } catch {
+            throw .refused("the stored response to '\(key.request)' cannot be read: \(error)")
+        }
+        guard content.count <= limit else {
+            throw .refused(
+                "the stored response to '\(key.request)' has more than \(limit) bytes; raise 'recordings.max_size'"
+            )
+        }
+        guard content.isEmpty || decoder.isAtEnd else {
+            throw .refused("the content coding of the stored response to '\(key.request)' does not come to its end")
+        }
+        return content
+    }
+}
+
+@available(*, unavailable) extension RecordingMaker: Sendable {}
+
+extension Recording {
+    /// The recording as a response that a seed folder may have.
+    /// - Parameters:
+    ///   - service: whose recording it is.
+    ///   - root: scheme and authority of its origin.
+    /// - Returns: nil where a seed cannot be found by what tells the recording from others.
+    package func seed(service: String, root: String) -> StoredResponse? {
+        guard let path = key.pathOfGET, key.body == nil, !key.hasHiddenQuery else { return nil }
+        let head = StoredHead(
+            status: status,
+            reason: reason,
+            fields: fields,
+            requestTime: recordedAt,
+            responseTime: recordedAt,
+            validatedAt: recordedAt,
+            initialAge: 0,
+            varyFields: Fields(key.fieldLines.map { ($0.name, $0.value) }),
+            varyNames: key.fieldLines.map(\.name),
+            bodyLength: Int64(content.count),
+            requestMethod: .get,
+            hadAuthorization: false
+        )
+        return StoredResponse(
+            key: CacheKey(service: service, url: root + path),
+            head: head,
+            body: .complete(content),
+            tier: .seed,
+            via: nil,
+            policy: CachePolicy()
+        )
+    }
+}
